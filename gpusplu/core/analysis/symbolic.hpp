@@ -1,0 +1,47 @@
+// The result of analysis: permutations, scaling, block structure and the supernodal structure, as flat arrays.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+enum class Method { column, front };  // column LU (Gilbert-Peierls), or fronts (multifrontal LU and Cholesky)
+
+// Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is what is factored: permutations are gather.
+struct Symbolic {
+  idx n = 0;
+  off nnz = 0;            // of A (canonical)
+  bool cholesky = false;  // then row_perm == col_perm and there is no scaling
+  Method method = Method::front;
+
+  std::vector<idx> row_perm, col_perm;
+  std::vector<double> row_scale, col_scale;  // powers of two by A's rows and columns; empty: all ones
+  std::vector<idx> block_ptr;                // block upper triangular form of B (column method): nblocks + 1 boundaries
+                                             // (fronts: always {0, n})
+  // Symmetrized structure B + B^T; col_perm is a postorder of this elimination tree, so every subtree is contiguous.
+  std::vector<idx> parent;     // n, -1 at roots
+  std::vector<idx> col_count;  // n, entries of L's column, diagonal included
+
+  // Relaxed supernodes: supernode s owns columns super_ptr[s] .. super_ptr[s+1]-1 (W of them) and has H rows below:
+  // row_ind[row_ptr[s]] .. row_ind[row_ptr[s+1]-1], ascending, all >= super_ptr[s+1]. Supernodes are postordered.
+  std::vector<idx> super_ptr;     // nsuper + 1
+  std::vector<idx> super_parent;  // nsuper, -1 at roots
+  std::vector<off> row_ptr;       // nsuper + 1
+  std::vector<idx> row_ind;
+  std::vector<idx> rel_ind;       // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
+
+  // What was chosen, and its size
+  std::string ordering;      // "amd", "nd", "natural", "user"
+  off lnz = 0;               // entries of L, diagonal included, relaxed supernodes not counted
+  double flops = 0;          // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
+  idx structural_rank = 0;
+  idx column_levels = 0;     // height of the elimination tree
+  idx super_levels = 0;      // height of the supernode tree
+  double critical_path = 0;  // largest sum of front flops from a leaf to a root [flop]
+
+  idx nsuper() const { return (idx)super_parent.size(); }
+};
+
+}  // namespace gs

@@ -1,0 +1,132 @@
+#include "base/threads.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace gs {
+namespace {
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int default_threads() {
+  if (const char* s = std::getenv("GPUSPLU_NUM_THREADS")) {
+    const int n = std::atoi(s);
+    if (n >= 1) return n;
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::atomic<int> limit{0};
+thread_local bool inside_team = false;
+
+// Workers sleep on `epoch`. A job is published by writing its fields and then raising the epoch; a worker whose rank
+// is outside the team goes back to sleep. Idle workers spin for a moment first: refactor and solve of a simulator
+// follow each other within microseconds, and waking a sleeping thread costs tens of them.
+struct Pool {
+  std::mutex busy;
+  std::vector<std::thread> workers;
+  std::atomic<int> epoch{0};
+  std::atomic<int> running{0};
+  void (*body)(void*, const Team&) = nullptr;
+  void* context = nullptr;
+  int size = 1;
+  Barrier* barrier = nullptr;
+
+  void work(int rank, int seen) {
+    inside_team = true;
+    for (;;) {
+      int now = epoch.load(std::memory_order_acquire);
+      for (int spin = 0; now == seen && spin < 4000; spin++) {
+        relax();
+        now = epoch.load(std::memory_order_acquire);
+      }
+      if (now == seen) {
+        epoch.wait(seen, std::memory_order_acquire);
+        continue;
+      }
+      seen = now;
+      if (rank < size) body(context, Team{rank, size, barrier});
+      running.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  void run(int team_size, void (*f)(void*, const Team&), void* c) {
+    while ((int)workers.size() < team_size - 1) {
+      const int rank = (int)workers.size() + 1, seen = epoch.load();  // jobs published before are not for this worker
+      workers.emplace_back([this, rank, seen] { work(rank, seen); });
+      workers.back().detach();
+    }
+    Barrier b(team_size);
+    body = f, context = c, size = team_size, barrier = &b;
+    running.store((int)workers.size(), std::memory_order_relaxed);
+    epoch.fetch_add(1, std::memory_order_release);
+    epoch.notify_all();
+    inside_team = true;
+    f(c, Team{0, team_size, &b});
+    inside_team = false;
+    for (int spin = 0; running.load(std::memory_order_acquire) != 0; spin++) {
+      if (spin < 20000) relax();
+      else std::this_thread::yield();
+    }
+  }
+};
+
+// Never destroyed: workers may outlive static destructors. A forked child starts with a pool of its own.
+Pool* pool = nullptr;
+std::once_flag pool_once;
+
+Pool& the_pool() {
+  std::call_once(pool_once, [] {
+    pool = new Pool;
+    pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
+  });
+  return *pool;
+}
+
+}  // namespace
+
+int num_threads() {
+  const int n = limit.load(std::memory_order_relaxed);
+  if (n >= 1) return n;
+  static const int fallback = default_threads();
+  return fallback;
+}
+
+void set_num_threads(int n) { limit.store(n, std::memory_order_relaxed); }
+
+void Barrier::wait() {
+  const int phase = phase_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.store(phase + 1, std::memory_order_release);
+    return;
+  }
+  for (int spin = 0; phase_.load(std::memory_order_acquire) == phase; spin++) {
+    if (spin < 20000) relax();
+    else std::this_thread::yield();
+  }
+}
+
+void detail::run_team(int want, void (*body)(void*, const Team&), void* context) {
+  const int size = std::min(want, num_threads());
+  if (size > 1 && !inside_team) {
+    Pool& p = the_pool();
+    std::unique_lock<std::mutex> lock(p.busy, std::try_to_lock);
+    if (lock.owns_lock()) return p.run(size, body, context);
+  }
+  body(context, Team{});
+}
+
+}  // namespace gs

@@ -1,0 +1,44 @@
+// One pool of worker threads for the whole process, and teams that run on it.
+#pragma once
+#include <atomic>
+#include <type_traits>
+
+namespace gs {
+
+int num_threads();            // current limit: set_num_threads, else GPUSPLU_NUM_THREADS, else the processors we may use
+void set_num_threads(int n);  // n < 1 restores the default
+
+// Spin barrier for the members of one team; falls back to yielding when the machine is oversubscribed.
+class Barrier {
+ public:
+  explicit Barrier(int size) : size_(size) {}
+  void wait();
+
+ private:
+  int size_;
+  std::atomic<int> arrived_{0};
+  std::atomic<int> phase_{0};
+};
+
+// What a team member knows. rank 0 is the calling thread.
+struct Team {
+  int rank = 0, size = 1;
+  Barrier* barrier = nullptr;
+  void sync() const {
+    if (size > 1) barrier->wait();
+  }
+};
+
+namespace detail {
+void run_team(int want, void (*body)(void*, const Team&), void* context);
+}
+
+// Runs body(const Team&) on min(want, num_threads()) threads, the caller among them, and returns when all are done.
+// Runs on the caller alone when the pool is in use by another thread or the caller is inside a team already, so
+// `body` must be right for every team size. The body must not throw.
+template <class F> void run_team(int want, F&& body) {
+  using Body = std::remove_reference_t<F>;
+  detail::run_team(want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body);
+}
+
+}  // namespace gs

@@ -1,0 +1,46 @@
+// What the binding files share: array types and moving vectors to NumPy without a copy.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gs {
+
+template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T> using NumPy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+// Hands a vector to NumPy; the array owns it.
+template <class T> NumPy<T> to_numpy(std::vector<T>&& v) {
+  auto* heap = new std::vector<T>(std::move(v));
+  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return NumPy<T>(heap->data(), {heap->size()}, owner);
+}
+// A read-only view of a vector that `owner` keeps alive.
+template <class T> nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T>& v, nb::handle owner) {
+  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, owner);
+}
+
+inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {
+  return {(idx)ptr.shape(0) - 1, ptr.data(), ind.data()};
+}
+
+void bind_threads(nb::module_&);
+void bind_matrix(nb::module_&);
+void bind_ordering(nb::module_&);
+void bind_matching(nb::module_&);
+void bind_symbolic(nb::module_&);
+void bind_column_lu(nb::module_&);
+void bind_dense(nb::module_&);
+void bind_fronts(nb::module_&);
+void bind_factor(nb::module_&);
+
+}  // namespace gs

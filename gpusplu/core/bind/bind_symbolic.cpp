@@ -1,0 +1,7 @@
+#include "bind/bind.hpp"
+
+namespace gs {
+
+void bind_symbolic(nb::module_&) {}
+
+}  // namespace gs

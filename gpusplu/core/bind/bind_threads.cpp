@@ -1,0 +1,15 @@
+#include "base/threads.hpp"
+#include "bind/bind.hpp"
+
+namespace gs {
+
+void bind_threads(nb::module_& m) {
+  m.def("num_threads", &num_threads, "Threads that the core uses at most.");
+  m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the core's threads; n < 1 restores the default.");
+}
+
+}  // namespace gs
+
+// What threadpoolctl looks for (gpusplu/threads.py registers a controller).
+extern "C" __attribute__((visibility("default"))) int gpusplu_get_num_threads() { return gs::num_threads(); }
+extern "C" __attribute__((visibility("default"))) void gpusplu_set_num_threads(int n) { gs::set_num_threads(n); }

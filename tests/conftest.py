@@ -1,0 +1,27 @@
+"""Where the real matrices are: GPUSPLU_MATRICES, else ../shared/matrices next to the checkout."""
+
+import os
+from pathlib import Path
+
+import pytest
+import scipy.sparse as sp
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def matrix_folder() -> Path | None:
+    folder = Path(os.environ.get("GPUSPLU_MATRICES", ROOT.parent / "shared" / "matrices"))
+    return folder if folder.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def real_matrix():
+    """Load a real matrix by name as CSC, or skip with the reason."""
+
+    def load(name):
+        folder = matrix_folder()
+        if folder is None or not (folder / f"{name}.npz").exists():
+            pytest.skip(f"no {name}.npz (set GPUSPLU_MATRICES)")
+        return sp.csc_array(sp.load_npz(folder / f"{name}.npz"))
+
+    return load

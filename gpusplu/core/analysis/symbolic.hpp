@@ -40,6 +40,7 @@ struct Symbolic {
   idx column_levels = 0;     // height of the elimination tree
   idx super_levels = 0;      // height of the supernode tree
   double critical_path = 0;  // largest sum of front flops from a leaf to a root [flop]
+  double seconds = 0;        // what the analysis took [s]
 
   idx nsuper() const { return (idx)super_parent.size(); }
 };

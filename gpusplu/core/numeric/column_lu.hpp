@@ -1,0 +1,94 @@
+// Column LU: left-looking sparse LU with threshold partial pivoting, then refactorization on the fixed pattern.
+//
+// factor() is Gilbert & Peierls, "Sparse partial pivoting in time proportional to arithmetic operations", SIAM J. Sci.
+// Stat. Comput. 9 (1988), with the symmetric pruning of Eisenstat & Liu (1992) and the diagonal preference and block
+// triangular form of KLU (Davis & Palamadai Natarajan, ACM TOMS 37 (2010), Algorithm 907). refactor() keeps pivots and
+// pattern and runs a program compiled from them (column_nodes.hpp).
+//
+// Invariant: with s the scaling and P, Q the permutations of the Symbolic refined by the pivoting inside each diagonal
+// block, B = (Dr A Dc)[row_perm][:, col_perm] is block upper triangular and each diagonal block is L_bb U_bb.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+#include "base/types.hpp"
+#include "numeric/factor_info.hpp"
+
+namespace gs {
+
+template <class T> struct ColumnNodes;    // the factor and the refactorization program: column_nodes.hpp
+template <class T> struct PivotedColumns;  // what pivoting hands over: column_pivot.hpp
+
+// The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries
+// ptr[k] .. ptr[k+1]-1 with B's row numbers (before pivoting); the values are those from first[k] on in A's order.
+struct PermutedPattern {
+  std::vector<off> ptr, first;
+  std::vector<idx> row;
+};
+
+// A sparse matrix with values, compressed columns.
+template <class T> struct Matrix {
+  Pattern pattern;
+  std::vector<T> values;
+};
+
+template <class T> class ColumnLU {
+ public:
+  struct Options {
+    double pivot_threshold = 0.1;     // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
+    bool diagonal_preference = true;  // false: always the largest entry
+  };
+
+  ColumnLU(const Symbolic& symbolic, PatternView A);
+  ~ColumnLU();
+  ColumnLU(ColumnLU&&) noexcept;
+  ColumnLU& operator=(ColumnLU&&) noexcept;
+
+  // Chooses pivots and pattern. `values`: A's canonical order, or entry k = values[source[k]] if source is given.
+  // On failure no factor is held any more.
+  FactorInfo factor(const T* values, const Options& options, const off* source = nullptr);
+
+  // Fixed pivots and pattern of the last successful factor(). On failure the factor must not be used for solves until
+  // a refactor() or factor() succeeds.
+  FactorInfo refactor(const T* values, const off* source = nullptr);
+
+  // op(A) x = b for nrhs columns, in A's own numbering. Thread-safe; b and x must not overlap.
+  void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
+
+  bool factored() const { return nodes_ != nullptr; }
+  idx n() const { return n_; }
+  const std::vector<idx>& row_perm() const { return row_perm_; }  // gather, pivoting included
+  const std::vector<idx>& col_perm() const { return col_perm_; }
+  off nnz_lower() const { return nnz_lower_; }  // unit diagonal included, as SciPy counts
+  off nnz_upper() const { return nnz_upper_; }
+
+  // A[row_perm][:, col_perm] = lower() upper(), no scaling left in them; lower is unit lower triangular. Sorted rows.
+  Matrix<T> lower() const;
+  Matrix<T> upper() const;
+  std::vector<T> upper_diagonal() const;
+
+ private:
+  double row_scale(idx k) const { return scale_row_.empty() ? 1.0 : scale_row_[k]; }
+  double col_scale(idx k) const { return scale_col_.empty() ? 1.0 : scale_col_[k]; }
+  FactorInfo finish(FactorInfo info) const;
+
+  idx n_ = 0;
+  std::vector<idx> block_ptr_;
+  std::vector<idx> analysis_row_perm_, analysis_col_perm_;
+  std::vector<double> analysis_row_scale_;
+  PermutedPattern pattern_;
+  std::vector<idx> row_perm_, col_perm_;
+  std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
+  std::unique_ptr<ColumnNodes<T>> nodes_;
+  off nnz_lower_ = 0, nnz_upper_ = 0;
+  double flops_ = 0, bound_ = 0;
+  idx n_off_diagonal_ = 0;
+};
+
+extern template class ColumnLU<float>;
+extern template class ColumnLU<double>;
+extern template class ColumnLU<std::complex<float>>;
+extern template class ColumnLU<std::complex<double>>;
+
+}  // namespace gs

@@ -1,0 +1,20 @@
+// What a numerical factorization reports, whichever engine ran it.
+#pragma once
+#include "base/types.hpp"
+
+namespace gs {
+
+struct FactorInfo {
+  enum Status { ok, singular, bad_growth, not_finite };
+  Status status = ok;
+  idx column = -1;           // where it failed, in A's numbering
+  double min_pivot = 0;      // smallest and largest |U_kk| of the scaled matrix
+  double max_pivot = 0;
+  double pivot_growth = 0;   // max |U| / max |scaled A|
+  double max_multiplier = 0; // max |L|
+  idx n_perturbed = 0;
+  idx n_off_diagonal = 0;    // pivots taken off the diagonal that the analysis proposed
+  double flops = 0;          // multiply-adds counted as 2 [flop]
+};
+
+}  // namespace gs

@@ -1,7 +1,95 @@
+// Test access to the dense kernels: one front as Fortran-ordered arrays, any team size, any instruction set level.
+#include <nanobind/stl/complex.h>
+
+#include <complex>
+
+#include "base/blas.hpp"
 #include "bind/bind.hpp"
+#include "numeric/dense_front.hpp"
 
 namespace gs {
+namespace {
 
-void bind_dense(nb::module_&) {}
+template <class T> using Block = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;  // column-major: strides (1, ld)
+
+template <class T> off leading(const Block<T>& block, const char* name) {
+  if (block.shape(0) > 1 && block.stride(0) != 1)
+    throw nb::value_error((std::string(name) + " is not column-major; pass order='F'").c_str());
+  return block.shape(1) > 1 ? block.stride(1) : std::max<off>(1, block.shape(0));
+}
+
+nb::dict as_dict(const PivotStats& s) {
+  nb::dict d;
+  d["n_perturbed"] = s.n_perturbed, d["n_tiny"] = s.n_tiny, d["min_pivot"] = s.min_pivot;
+  d["max_multiplier"] = s.max_multiplier, d["max_upper"] = s.max_upper, d["finite"] = s.finite;
+  return d;
+}
+
+template <class T>
+nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below, double tiny_below,
+                 int team_size) {
+  const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
+  const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
+  ensure_blas();
+  PivotStats stats;
+  const PivotRule rule{perturb_below, tiny_below};
+  {
+    nb::gil_scoped_release release;
+    run_team(team_size, [&](const Team& team) {
+      lu_front<T>(team, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, stats);
+    });
+  }
+  return as_dict(stats);
+}
+
+template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
+  const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
+  const off ldl = leading(L, "L"), ldc = leading(C, "C");
+  ensure_blas();
+  idx failed = -1;
+  nb::gil_scoped_release release;
+  run_team(team_size, [&](const Team& team) {
+    const idx column = cholesky_front<T>(team, W, H, L.data(), ldl, C.data(), ldc);
+    if (team.rank == 0) failed = column;
+  });
+  return failed;
+}
+
+// kind: the name of the member of DenseKernels.
+template <class T>
+void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Block<T> y, bool conj) {
+  const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, nrhs = (idx)x.shape(1);
+  const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldx = leading(x, "x"), ldy = leading(y, "y");
+  const DenseKernels<T>& k = kernels<T>();
+  T *l = L.data(), *ut = Ut.data(), *px = x.data(), *py = y.data();
+  nb::gil_scoped_release release;
+  if (kind == "lu_forward") k.lu_forward(W, H, nrhs, l, ldl, px, ldx, py, ldy);
+  else if (kind == "lu_backward") k.lu_backward(W, H, nrhs, l, ldl, ut, ldu, px, ldx, py, ldy);
+  else if (kind == "lu_forward_t") k.lu_forward_t(W, H, nrhs, l, ldl, ut, ldu, px, ldx, py, ldy, conj);
+  else if (kind == "lu_backward_t") k.lu_backward_t(W, H, nrhs, l, ldl, px, ldx, py, ldy, conj);
+  else if (kind == "cholesky_forward") k.cholesky_forward(W, H, nrhs, l, ldl, px, ldx, py, ldy, conj);
+  else if (kind == "cholesky_backward") k.cholesky_backward(W, H, nrhs, l, ldl, px, ldx, py, ldy, conj);
+  else throw nb::value_error(("no solve kernel named " + kind).c_str());
+}
+
+template <class T> void bind_type(nb::module_& m) {
+  m.def("_lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
+        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1);
+  m.def("_cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1);
+  m.def("_solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),
+        "y"_a.noconvert(), "conj"_a = false);
+}
+
+}  // namespace
+
+void bind_dense(nb::module_& m) {
+  bind_type<float>(m);
+  bind_type<double>(m);
+  bind_type<std::complex<float>>(m);
+  bind_type<std::complex<double>>(m);
+  m.def("_simd_level", &simd_level, "Instruction set level of the kernels in use.");
+  m.def("_simd_best_level", &simd_best_level);
+  m.def("_set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
+}
 
 }  // namespace gs

@@ -1,0 +1,60 @@
+#include <atomic>
+
+#include "simd/select.hpp"
+
+namespace gs {
+
+#if defined(__x86_64__)
+#define GS_DECLARE_KERNELS(level)                          \
+  namespace level {                                        \
+  extern const DenseKernels<float> dense_s;                \
+  extern const DenseKernels<double> dense_d;               \
+  extern const DenseKernels<std::complex<float>> dense_c;  \
+  extern const DenseKernels<std::complex<double>> dense_z; \
+  }
+GS_DECLARE_KERNELS(v2)
+GS_DECLARE_KERNELS(v3)
+GS_DECLARE_KERNELS(v4)
+#define GS_PICK(table, level) ((level) == 4 ? v4::table : (level) == 3 ? v3::table : v2::table)
+#else
+namespace base {
+extern const DenseKernels<float> dense_s;
+extern const DenseKernels<double> dense_d;
+extern const DenseKernels<std::complex<float>> dense_c;
+extern const DenseKernels<std::complex<double>> dense_z;
+}  // namespace base
+#define GS_PICK(table, level) base::table
+#endif
+
+namespace {
+std::atomic<int> forced{0};
+}
+
+int simd_best_level() {
+#if defined(__x86_64__)
+  static const int best = __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
+  return best;
+#else
+  return 0;
+#endif
+}
+
+int simd_level() {
+  const int level = forced.load(std::memory_order_relaxed);
+  return level ? level : simd_best_level();
+}
+
+void set_simd_level(int level) {
+  forced.store(level >= 2 && level <= simd_best_level() ? level : 0, std::memory_order_relaxed);
+}
+
+template <> const DenseKernels<float>& kernels<float>() { return GS_PICK(dense_s, simd_level()); }
+template <> const DenseKernels<double>& kernels<double>() { return GS_PICK(dense_d, simd_level()); }
+template <> const DenseKernels<std::complex<float>>& kernels<std::complex<float>>() {
+  return GS_PICK(dense_c, simd_level());
+}
+template <> const DenseKernels<std::complex<double>>& kernels<std::complex<double>>() {
+  return GS_PICK(dense_z, simd_level());
+}
+
+}  // namespace gs

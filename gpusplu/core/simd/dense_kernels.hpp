@@ -1,0 +1,54 @@
+// The table of dense kernels that is compiled once per instruction set (simd/*.cpp) and chosen at run time
+// (simd/select.hpp). Plain data only: no function here, so nothing the linker could merge across instruction sets.
+//
+// A front has W fully summed columns and H further rows, in column-major blocks (R = W + H):
+//   L   R x W (ldl >= R)  [A11; A21], becomes L11 (unit lower for LU) over U11, and L21
+//   Ut  H x W (ldu >= H)  A12^T, becomes U12^T (LU only)
+//   C   H x H (ldc >= H)  the contribution block: receives C -= L21 U12 (LU) or C -= L21 L21^H (Cholesky, lower)
+// Operands of one call never overlap.
+#pragma once
+#include "base/types.hpp"
+
+namespace gs {
+
+// What to do with small pivots. The matrix is scaled to about 1, so the bounds are absolute. A complex pivot is
+// measured by |re| + |im|.
+struct PivotRule {
+  double perturb_below = 0;  // smaller pivots are replaced by a value of this size and the same sign or phase
+  double tiny_below = 0;     // smaller pivots (before the replacement) are counted as tiny: possibly singular
+};
+
+// Accumulated over fronts; one for each thread, merged by merge(). Complex entries count as two real ones.
+struct PivotStats {
+  idx n_perturbed = 0, n_tiny = 0;
+  double min_pivot = 1e300;   // smallest |pivot| before the replacement
+  double max_multiplier = 0;  // largest |L| below the diagonal
+  double max_upper = 0;       // largest |U|
+  bool finite = true;         // false after an Inf, a NaN or a zero pivot
+};
+
+template <class T> struct DenseKernels {
+  // One front on one thread without BLAS. pivots[k] >= k is the row of A11 that row k was exchanged with, in turn.
+  void (*lu_front)(idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots, const PivotRule* rule,
+                   PivotStats* stats);
+  // Returns -1, or the first column whose pivot is not positive (or is NaN). Reads and writes lower triangles only.
+  idx (*cholesky_front)(idx W, idx H, T* L, off ldl, T* C, off ldc);
+
+  // Solves with one front: x is W x nrhs (ldx), y is H x nrhs (ldy), both column-major. conj: with the conjugated
+  // factor. Forward A = L U:    x = L11^-1 x,             y -= L21 x    (x after the row interchanges)
+  void (*lu_forward)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, T* y, off ldy);
+  // Backward A = L U:   x = U11^-1 (x - Ut^T y)
+  void (*lu_backward)(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x, off ldx, const T* y,
+                      off ldy);
+  // Forward A^T:        x = U11^-T x,             y -= Ut x
+  void (*lu_forward_t)(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x, off ldx, T* y, off ldy,
+                       bool conj);
+  // Backward A^T:       x = L11^-T (x - L21^T y)   (the row interchanges follow, last first)
+  void (*lu_backward_t)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, const T* y, off ldy, bool conj);
+  // Forward A = L L^H:  x = L11^-1 x,             y -= L21 x
+  void (*cholesky_forward)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, T* y, off ldy, bool conj);
+  // Backward A = L L^H: x = L11^-H (x - L21^H y)
+  void (*cholesky_backward)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, const T* y, off ldy, bool conj);
+};
+
+}  // namespace gs

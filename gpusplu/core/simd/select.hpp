@@ -1,0 +1,13 @@
+// Which instruction set the arithmetic kernels use: the best that the processor has, found once.
+#pragma once
+#include "simd/dense_kernels.hpp"
+
+namespace gs {
+
+int simd_level();                // 2, 3, 4: x86-64-v2, v3 (AVX2, FMA), v4 (AVX-512); 0: not an x86-64
+int simd_best_level();           // what the processor has
+void set_simd_level(int level);  // for tests: use a lower level than the processor has; 0 restores the best
+
+template <class T> const DenseKernels<T>& kernels();
+
+}  // namespace gs

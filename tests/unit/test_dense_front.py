@@ -1,0 +1,251 @@
+"""Dense kernels of one front against NumPy: factorization, statistics, solves, teams, instruction sets."""
+
+import numpy as np
+import pytest
+import scipy.linalg as sla
+
+from gpusplu import _core
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+SIZES = [
+    *[(w, h) for w in (1, 2, 3, 4, 5, 7, 8, 9) for h in (0, 1, 3, 8, 17, 30)],
+    *[(13, 29), (16, 60), (17, 5), (32, 100), (33, 47), (64, 65), (65, 0), (100, 131), (200, 90)],
+]
+LARGE = [(300, 210), (257, 0), (520, 300), (130, 700)]
+LEVELS = [level for level in (2, 3, 4) if level <= _core._simd_best_level()] or [0]
+
+
+@pytest.fixture(params=LEVELS, ids=lambda level: f"v{level}")
+def level(request):
+    _core._set_simd_level(request.param)
+    assert _core._simd_level() == request.param
+    yield request.param
+    _core._set_simd_level(0)
+
+
+@pytest.fixture
+def three_threads():
+    before = _core.num_threads()
+    _core.set_num_threads(3)
+    yield
+    _core.set_num_threads(before)
+
+
+def random(rng, dtype, *shape):
+    a = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        a = a + 1j * rng.standard_normal(shape)
+    return a.astype(dtype)
+
+
+def padded(a, extra):
+    """A column-major copy of `a` whose leading dimension exceeds its rows; the padding is NaN."""
+    buffer = np.full((a.shape[0] + extra, a.shape[1]), np.nan, a.dtype, order="F")
+    buffer[: a.shape[0]] = a
+    return buffer[: a.shape[0]]
+
+
+def eps(dtype):
+    return np.finfo(dtype).eps
+
+
+def lu_front(a, w, extra=3, team_size=1, **rule):
+    """Factor the front [[A11, A12], [A21, A22]]; returns P, L (R x W), U (W x R), C and the statistics."""
+    r = a.shape[0]
+    panel, upper, c = padded(a[:, :w], extra), padded(a[:w, w:].T, extra), padded(a[w:, w:], extra)
+    pivots = np.full(w, -1, np.int32)
+    stats = _core._lu_front(panel, upper, c, pivots, team_size=team_size, **rule)
+    perm = np.arange(r)
+    for k, p in enumerate(pivots):
+        assert k <= p < w
+        perm[[k, p]] = perm[[p, k]]
+    lower = np.tril(panel, -1) + np.eye(r, w, dtype=a.dtype)
+    full_upper = np.hstack([np.triu(panel[:w]), upper.T])
+    return perm, lower, full_upper, c, stats, (panel, upper, pivots)
+
+
+def check_lu(a, w, **kwargs):
+    perm, lower, upper, c, stats, raw = lu_front(a, w, **kwargs)
+    rest = np.zeros_like(a)
+    rest[w:, w:] = c
+    growth = np.abs(lower) @ np.abs(upper)
+    growth[w:, w:] += np.abs(a[w:, w:])
+    error = np.abs(lower @ upper + rest - a[perm])
+    assert np.all(error <= 4 * (w + 2) * eps(a.dtype) * growth)
+    return stats, perm, lower, upper, raw
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lu(level, dtype):
+    rng = np.random.default_rng(1)
+    for w, h in SIZES:
+        a = random(rng, dtype, w + h, w + h)
+        stats, perm, lower, upper, _ = check_lu(a, w)
+        assert stats["n_perturbed"] == 0 and stats["n_tiny"] == 0 and stats["finite"]
+        _, expected, _ = sla.lu(a[:w, :w])
+        if np.isrealobj(a):
+            np.testing.assert_allclose(lower[:w], expected, rtol=0, atol=1e4 * w * eps(dtype))
+
+        def size(v):  # complex entries count as two real ones
+            return max(np.abs(v.real).max(initial=0), np.abs(v.imag).max(initial=0))
+
+        multipliers = np.tril(lower, -1)
+        assert stats["max_multiplier"] == pytest.approx(size(multipliers), rel=4 * eps(dtype))
+        assert stats["max_upper"] == pytest.approx(size(upper), rel=4 * eps(dtype))
+        pivots = np.diag(upper[:, :w])
+        assert stats["min_pivot"] == pytest.approx(np.min(np.abs(pivots.real) + np.abs(pivots.imag)), rel=4 * eps(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cholesky(level, dtype):
+    rng = np.random.default_rng(2)
+    for w, h in SIZES:
+        r = w + h
+        b = random(rng, dtype, r, r)
+        a = (b @ b.conj().T / r + np.eye(r)).astype(dtype)
+        lower = a.copy()
+        lower[np.triu_indices(r, 1)] = np.nan  # neither read nor written
+        panel, c = padded(lower[:, :w], 5), padded(lower[w:, w:], 1)
+        assert _core._cholesky_front(panel, c) == -1
+        assert np.all(np.isnan(panel[np.triu_indices(w, 1)])) and np.all(np.isnan(c[np.triu_indices(h, 1)]))
+        factor = np.tril(panel)
+        rest = a - factor @ factor.conj().T
+        expected = np.zeros_like(a)
+        expected[w:, w:] = np.tril(c) + np.tril(c, -1).conj().T
+        assert np.abs(rest - expected).max() <= 4 * (w + 2) * eps(dtype) * np.abs(a).max()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cholesky_reports_the_first_bad_column(level, dtype):
+    rng = np.random.default_rng(3)
+    for w, h, bad in [(1, 3, 0), (5, 4, 3), (8, 9, 7), (40, 20, 33), (64, 0, 0), (300, 40, 271)]:
+        for value in (-1.0, 0.0, np.nan):
+            b = random(rng, dtype, w + h, w + h)
+            a = (b @ b.conj().T / (w + h) + np.eye(w + h)).astype(dtype)
+            a[bad, bad] = value * 1e3 if value else np.vdot(x := np.linalg.solve(
+                np.linalg.cholesky(a[:bad, :bad]), a[:bad, bad]), x).real - 1 if bad else 0
+            panel, c = padded(a[:, :w], 2), padded(a[w:, w:], 0)
+            assert _core._cholesky_front(panel, c) == bad
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_perturbation(level, dtype):
+    for w, h in [(1, 4), (2, 0), (3, 5), (8, 20), (12, 9), (40, 30)]:
+        for pivot in (1e-9, -1e-9, 0.0, 1e-9j if np.issubdtype(dtype, np.complexfloating) else 2e-9):
+            a = np.eye(w + h, dtype=dtype)
+            last = w - 1
+            a[last, last] = pivot
+            a[w:, last] = 1
+            a[last, w:] = 3
+            _, lower, upper, c, stats, _ = lu_front(a, w, perturb_below=1e-3, tiny_below=1e-6)
+            size = abs(np.asarray(pivot).real) + abs(np.asarray(pivot).imag)
+            expected = 1e-3 if pivot == 0 else pivot / size * 1e-3
+            assert upper[last, last] == pytest.approx(expected, rel=1e-6)
+            assert stats["n_perturbed"] == 1 and stats["n_tiny"] == 1 and stats["finite"]
+            assert stats["min_pivot"] == pytest.approx(size, rel=1e-6)
+            if h:
+                assert stats["max_multiplier"] == pytest.approx(1e3, rel=1e-6)
+                np.testing.assert_allclose(c, np.eye(h) - 3 / expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_not_finite_is_reported(level, dtype):
+    rng = np.random.default_rng(4)
+    for w, h in [(1, 0), (1, 9), (2, 3), (4, 12), (9, 9), (33, 20)]:
+        r = w + h
+        places = {(0, 0), (w - 1, 0), (0, w - 1), (r - 1, w - 1), (w - 1, r - 1), (0, r - 1), (w // 2, r // 2)}
+        for i, j in places:
+            if i >= w and j >= w:
+                continue
+            for value in (np.nan, np.inf):
+                a = random(rng, dtype, r, r)
+                a[i, j] = value
+                with np.errstate(all="ignore"):
+                    assert not lu_front(a, w)[4]["finite"], (w, h, i, j, value)
+    assert not lu_front(np.zeros((3, 3), dtype), 1)[4]["finite"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nrhs", [1, 2, 5, 16, 19])
+def test_solve(level, dtype, nrhs):
+    rng = np.random.default_rng(5)
+    for w, h in [(1, 0), (1, 7), (2, 9), (3, 1), (4, 20), (5, 0), (8, 30), (11, 13), (24, 50), (70, 33)]:
+        r = w + h
+        a = random(rng, dtype, r, r) + 2 * np.eye(r, dtype=dtype)
+        _, lower, upper, _, _, (panel, ut, _) = lu_front(a, w)
+        l11, l21, u11 = lower[:w], lower[w:], upper[:, :w]
+        x, y = random(rng, dtype, w, nrhs), random(rng, dtype, h, nrhs)
+
+        def run(kind, conj=False, panel=panel, ut=ut, x=x, y=y):
+            px, py = padded(x, 3), padded(y, 1)
+            _core._solve_front(kind, panel, ut, px, py, conj=conj)
+            return px, py
+
+        def close(value, expected):
+            atol = 200 * r * eps(dtype) * max(1, np.abs(expected).max(initial=0))
+            np.testing.assert_allclose(value, expected, rtol=0, atol=atol)
+
+        def solve(t, b):
+            wide = t.astype(np.promote_types(t.dtype, np.float64))
+            return np.linalg.solve(wide, b).astype(dtype)
+
+        px, py = run("lu_forward")
+        z = solve(l11, x)
+        close(px, z), close(py, y - l21 @ z)
+        px, py = run("lu_backward")
+        tolerance = np.abs(np.linalg.inv(u11)).max()
+        if tolerance < 50:
+            close(px, solve(u11, x - ut.T @ y))
+        close(py, y)
+        for conj in (False, True):
+            op = np.conj if conj else np.asarray
+            px, py = run("lu_forward_t", conj)
+            if tolerance < 50:
+                z = solve(op(u11).T, x)
+                close(px, z), close(py, y - op(ut) @ z)
+            px, py = run("lu_backward_t", conj)
+            close(px, solve(op(l11).T, x - op(l21).T @ y))
+
+        spd = (a @ a.conj().T / r + np.eye(r)).astype(dtype)
+        factor = padded(spd[:, :w], 2)
+        assert _core._cholesky_front(factor, padded(spd[w:, w:], 0)) == -1
+        c11, c21 = np.tril(factor[:w]), factor[w:]
+        for conj in (False, True):
+            op = np.conj if conj else np.asarray
+            px, py = run("cholesky_forward", conj, panel=factor)
+            z = solve(op(c11), x)
+            close(px, z), close(py, y - op(c21) @ z)
+            px, py = run("cholesky_backward", conj, panel=factor)
+            close(px, solve(op(c11).conj().T, x - op(c21).conj().T @ y))
+            close(py, y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_fronts_do_not_depend_on_the_team(three_threads, dtype):
+    rng = np.random.default_rng(6)
+    for w, h in LARGE:
+        r = w + h
+        a = random(rng, dtype, r, r)
+        check_lu(a, w, team_size=2)
+        runs = [lu_front(a, w, team_size=size) for size in (1, 2, 3)]
+        for other in runs[1:]:
+            for x, y in zip(runs[0][:4], other[:4], strict=True):
+                assert x.tobytes() == y.tobytes()
+            assert runs[0][4] == other[4]
+        spd = (a @ a.conj().T / r + np.eye(r)).astype(dtype)
+        factors = []
+        for size in (1, 2, 3):
+            panel, c = padded(spd[:, :w], 5), padded(spd[w:, w:], 1)
+            assert _core._cholesky_front(panel, c, team_size=size) == -1
+            factors.append((np.tril(panel), np.tril(c)))
+        lower, c = factors[0]
+        rest = spd - lower @ lower.conj().T
+        rest[w:, w:] -= np.tril(c) + np.tril(c, -1).conj().T
+        assert np.abs(rest).max() <= 4 * w * eps(dtype) * np.abs(spd).max()
+        for other in factors[1:]:
+            assert all(x.tobytes() == y.tobytes() for x, y in zip(factors[0], other, strict=True))
+            spd_bad = spd.copy()
+        spd_bad[w - 5, w - 5] = -1
+        for size in (1, 2, 3):
+            panel, c = padded(spd_bad[:, :w], 5), padded(spd_bad[w:, w:], 1)
+            assert _core._cholesky_front(panel, c, team_size=size) == w - 5

@@ -1,7 +1,75 @@
+// AMD, matchings and the block triangular form, one function each.
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+#include <stdexcept>
+
+#include "analysis/amd.hpp"
+#include "analysis/block_triangular.hpp"
+#include "analysis/matching.hpp"
+#include "analysis/transversal.hpp"
 #include "bind/bind.hpp"
 
 namespace gs {
+namespace {
 
-void bind_matching(nb::module_&) {}
+template <class F> auto without_gil(F&& f) {
+  nb::gil_scoped_release release;
+  return f();
+}
+
+template <class T> nb::tuple matching(In<off> ptr, In<idx> ind, In<T> values) {
+  if (values.shape(0) != ind.shape(0))
+    throw std::invalid_argument("max_product_matching: ind and values differ in length");
+  Matching m = without_gil([&] { return max_product_matching(pattern_view(ptr, ind), values.data()); });
+  return nb::make_tuple(m.structural_rank, to_numpy(std::move(m.row_of_col)), to_numpy(std::move(m.row_scale)),
+                        to_numpy(std::move(m.col_scale)));
+}
+
+void check_permutation(const In<idx>& perm, idx n) {
+  std::vector<char> seen(n, 0);
+  bool valid = (idx)perm.shape(0) == n;
+  for (idx j = 0; valid && j < n; ++j) {
+    const idx i = perm.data()[j];
+    valid = i >= 0 && i < n && !seen[i];
+    if (valid) seen[i] = 1;
+  }
+  if (!valid) throw std::invalid_argument("block_triangular: row_of_col is not a permutation of the rows");
+}
+
+nb::tuple blocks(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
+  const PatternView A = pattern_view(ptr, ind);
+  if (row_of_col) check_permutation(*row_of_col, A.n);
+  const idx* rows = row_of_col ? row_of_col->data() : nullptr;
+  BlockTriangular form = without_gil([&] { return block_triangular(A, rows); });
+  return nb::make_tuple(to_numpy(std::move(form.perm)), to_numpy(std::move(form.block_ptr)));
+}
+
+}  // namespace
+
+void bind_matching(nb::module_& m) {
+  m.def(
+      "amd",
+      [](In<off> ptr, In<idx> ind) { return to_numpy(without_gil([&] { return amd(pattern_view(ptr, ind)); })); },
+      "ptr"_a, "ind"_a, "Approximate minimum degree ordering of a symmetric pattern: gather permutation.");
+  m.def(
+      "maximum_transversal",
+      [](In<off> ptr, In<idx> ind) {
+        return to_numpy(without_gil([&] { return maximum_transversal(pattern_view(ptr, ind)); }));
+      },
+      "ptr"_a, "ind"_a, "Row matched to each column by a matching of maximum cardinality, -1 where none.");
+  m.def(
+      "structural_rank",
+      [](In<off> ptr, In<idx> ind) { return without_gil([&] { return structural_rank(pattern_view(ptr, ind)); }); },
+      "ptr"_a, "ind"_a);
+  const char* doc = "Maximum product matching: (structural rank, row of each column, row scale, column scale).";
+  m.def("max_product_matching", &matching<float>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
+  m.def("max_product_matching", &matching<double>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
+  m.def("max_product_matching", &matching<std::complex<float>>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
+  m.def("max_product_matching", &matching<std::complex<double>>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
+  m.def("block_triangular", &blocks, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
+        "Block upper triangular form of A[row_of_col]: (gather permutation, block boundaries).");
+}
 
 }  // namespace gs

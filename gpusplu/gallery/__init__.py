@@ -1,0 +1,65 @@
+"""Matrices to test, measure and show with, at any size: circuits, power grids, finite elements and differences.
+
+Every generator is vectorized, takes a seed where it draws random numbers, and returns a canonical `csc_array` of
+float64 with int32 indices. :func:`named` makes one from the short names that tables and benchmarks use.
+"""
+
+from collections.abc import Callable
+
+from scipy.sparse import csc_array
+
+from .circuits import power_mesh, rlc_mesh
+from .fields import convection_diffusion, elasticity, poisson
+from .transient import Circuit, circuit
+
+__all__ = [
+    "Circuit",
+    "circuit",
+    "convection_diffusion",
+    "elasticity",
+    "named",
+    "poisson",
+    "power_mesh",
+    "rlc_mesh",
+]
+
+FAMILIES: dict[str, Callable[..., csc_array]] = {
+    "circuit": lambda *shape: circuit(*shape).matrix(),
+    "convdiff": lambda *shape: convection_diffusion(*(shape * 3 if len(shape) == 1 else shape)),
+    "elast": elasticity,
+    "poisson": poisson,
+    "power": power_mesh,
+    "rlc": rlc_mesh,
+}
+
+
+def named(name: str) -> csc_array:
+    """Make a matrix from its short name, a family and a size.
+
+    Parameters
+    ----------
+    name : str
+        ``family:AxB`` or ``family:AxBxC`` with a family of ``circuit`` (the Jacobian of :func:`circuit` at rest),
+        ``convdiff`` (one number means a cube), ``elast``, ``poisson``, ``power`` or ``rlc``.
+
+    Returns
+    -------
+    csc_array
+
+    Raises
+    ------
+    ValueError
+        If the family is unknown or the size is not positive integers joined by ``x``.
+
+    Examples
+    --------
+    >>> from gpusplu import gallery
+    >>> gallery.named("poisson:20x20").shape
+    (400, 400)
+    """
+    family, _, size = name.partition(":")
+    parts = size.split("x")
+    if family not in FAMILIES or not all(part.isdecimal() and int(part) > 0 for part in parts):
+        known = ", ".join(FAMILIES)
+        raise ValueError(f"name={name!r} is not family:AxB or family:AxBxC with a family of {known}")
+    return FAMILIES[family](*map(int, parts))

@@ -1,0 +1,148 @@
+"""Linear circuits: modified nodal analysis (MNA) of meshes, one step of an implicit time integration each.
+
+Unknowns are node voltages, then branch currents. A branch of resistance R and inductance L between nodes a and b has
+the row ``v_a - v_b - (R + L / step) i = history``; a capacitor to ground adds ``C / step`` to its node's diagonal.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csc_array
+
+Index = NDArray[np.int64]
+Stamp = tuple[Index, Index, NDArray[np.float64]]  # rows, columns, values: one part of a matrix in coordinate form
+
+
+def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-10, seed: int = 0) -> csc_array:
+    """MNA matrix of a mesh of resistors and RL branches with a capacitor at every node.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Nodes along each side.
+    inductive : float
+        Share of the branches that have an inductor, and so a current among the unknowns.
+    step : float
+        Time step [s].
+    seed : int
+        Of component values and places.
+
+    Returns
+    -------
+    csc_array
+        Unsymmetric in pattern and values (one node in twenty drives a controlled current source), about
+        ``rows * cols * (1 + 2 * inductive)`` rows and four entries a row.
+    """
+    check_mesh(rows, cols)
+    rng = np.random.default_rng(seed)
+    nodes = rows * cols
+    a, b = mesh_branches(rows, cols)
+    has_inductor = rng.random(a.size) < inductive
+    current = nodes + np.arange(has_inductor.sum())
+    impedance = rng.uniform(1, 10, current.size) + rng.uniform(0.5e-9, 2e-9, current.size) / step
+    stamps = [
+        grounded(np.arange(nodes), rng.uniform(0.5e-12, 2e-12, nodes) / step),
+        conductance(a[~has_inductor], b[~has_inductor], 1 / rng.uniform(1, 10, a.size - current.size)),
+        series_branch(a[has_inductor], b[has_inductor], current, -impedance),
+        controlled_source(rng.integers(0, nodes, (nodes // 20, 3)), rng.uniform(0.01, 0.1, nodes // 20)),
+    ]
+    return assemble(stamps, nodes + current.size)
+
+
+def power_mesh(
+    rows: int, cols: int, layers: int = 2, *, mna: bool = True, step: float = 1e-11, seed: int = 0
+) -> csc_array:
+    """On-chip power grid: metal layers of stripes joined by vias, decoupling capacitors, package at the pads.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Nodes along each side of a layer; stripes run along alternating directions.
+    layers : int
+        Metal layers.
+    mna : bool
+        Keep voltage sources and package inductors as branches with a current each: symmetric indefinite with zeros
+        on the diagonal. False eliminates them: symmetric positive definite.
+    step : float
+        Time step [s].
+    seed : int
+        Of component values and places.
+
+    Returns
+    -------
+    csc_array
+        ``rows * cols * layers`` nodes, and with `mna` three more unknowns for each of its about
+        ``rows * cols / 100`` pads.
+    """
+    check_mesh(rows, cols, layers)
+    rng = np.random.default_rng(seed)
+    sheet = rows * cols
+    number = np.arange(sheet).reshape(rows, cols)
+    stamps = []
+    for layer in range(layers):
+        stripe = number if layer % 2 == 0 else number.T
+        a, b = layer * sheet + stripe[:, :-1].ravel(), layer * sheet + stripe[:, 1:].ravel()
+        stamps.append(conductance(a, b, rng.uniform(5, 20, a.size) * 2**layer))
+        if layer > 0:
+            via = layer * sheet + np.flatnonzero((rng.random(sheet) < 0.5) | (np.arange(sheet) == 0))
+            stamps.append(conductance(via, via - sheet, rng.uniform(50, 200, via.size)))
+    nodes = sheet * layers
+    stamps.append(grounded(np.arange(nodes), rng.uniform(0.5e-15, 2e-15, nodes) / step))
+    pad = nodes - sheet + rng.permutation(sheet)[: max(1, sheet // 100)]
+    impedance = rng.uniform(0.5, 2, pad.size) * 1e-10 / step
+    if not mna:
+        return assemble([*stamps, grounded(pad, 1 / impedance)], nodes)
+    supply, through, source = (nodes + k * pad.size + np.arange(pad.size) for k in range(3))
+    stamps += [series_branch(pad, supply, through, -impedance), grounded_source(supply, source)]
+    return assemble(stamps, nodes + 3 * pad.size)
+
+
+def mesh_branches(rows: int, cols: int) -> tuple[Index, Index]:
+    """Ends of the branches between neighbours of a mesh, horizontal ones first."""
+    number = np.arange(rows * cols).reshape(rows, cols)
+    ends = ((number[:, :-1], number[:, 1:]), (number[:-1], number[1:]))
+    first, second = (np.concatenate([pair[k].ravel() for pair in ends]) for k in range(2))
+    return first, second
+
+
+def conductance(a: Index, b: Index, value: NDArray[np.float64]) -> Stamp:
+    """Resistors of the given conductance between nodes a and b."""
+    rows, cols = np.concatenate([a, b, a, b]), np.concatenate([a, b, b, a])
+    return rows, cols, np.concatenate([value, value, -value, -value])
+
+
+def grounded(node: Index, value: NDArray[np.float64]) -> Stamp:
+    """Conductances between nodes and ground."""
+    return node, node, value
+
+
+def series_branch(a: Index, b: Index, current: Index, diagonal: NDArray[np.float64]) -> Stamp:
+    """Branches from a to b with a current among the unknowns."""
+    one = np.ones(current.size)
+    rows, cols = np.concatenate([a, b, current, current, current]), np.concatenate([current, current, a, b, current])
+    return rows, cols, np.concatenate([one, -one, one, -one, diagonal])
+
+
+def grounded_source(node: Index, current: Index) -> Stamp:
+    """Voltage sources between nodes and ground: nothing on the diagonal."""
+    one = np.ones(current.size)
+    return np.concatenate([node, current]), np.concatenate([current, node]), np.concatenate([one, one])
+
+
+def controlled_source(nodes: Index, value: NDArray[np.float64]) -> Stamp:
+    """Currents into node ``nodes[:, 0]`` controlled by the voltage from ``nodes[:, 1]`` to ``nodes[:, 2]``."""
+    return np.tile(nodes[:, 0], 2), np.concatenate([nodes[:, 1], nodes[:, 2]]), np.concatenate([value, -value])
+
+
+def assemble(stamps: Sequence[Stamp], n: int) -> csc_array:
+    """Sum stamps into a canonical n x n matrix."""
+    rows, cols, values = (np.concatenate(part) for part in zip(*stamps, strict=True))
+    index = np.int32 if n < 2**31 else np.int64
+    return coo_array((values, (rows.astype(index), cols.astype(index))), shape=(n, n)).tocsc()
+
+
+def check_mesh(*sides: int) -> None:
+    """Raise ValueError unless every side is a positive integer."""
+    if any(side < 1 for side in sides):
+        raise ValueError(f"shape={sides} must be positive integers")

@@ -1,7 +1,147 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+#include "analysis/column_counts.hpp"
+#include "analysis/elimination_tree.hpp"
+#include "analysis/graph.hpp"
+#include "analysis/structure.hpp"
+#include "analysis/symbolic.hpp"
 #include "bind/bind.hpp"
 
 namespace gs {
+namespace {
 
-void bind_symbolic(nb::module_&) {}
+using PatternArrays = std::pair<NumPy<off>, NumPy<idx>>;
+
+PatternArrays to_arrays(Pattern&& pattern) {
+  return {to_numpy(std::move(pattern.ptr)), to_numpy(std::move(pattern.ind))};
+}
+
+template <class T> std::vector<T> to_vector(const In<T>& array) { return {array.data(), array.data() + array.shape(0)}; }
+
+const char* method_name(Method method) { return method == Method::column ? "column" : "front"; }
+
+template <auto member> auto view_of(nb::handle self) {
+  return view_numpy(nb::cast<const Symbolic&>(self).*member, self);
+}
+
+PatternArrays symmetrize_arrays(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
+  Pattern graph;
+  {
+    nb::gil_scoped_release release;
+    graph = symmetrize(pattern_view(ptr, ind), row_of_col ? row_of_col->data() : nullptr);
+  }
+  return to_arrays(std::move(graph));
+}
+
+PatternArrays symmetrize_block_arrays(In<off> ptr, In<idx> ind, In<idx> inverse_row_perm, In<idx> col_perm, idx begin,
+                                      idx end) {
+  return to_arrays(symmetrize_block(pattern_view(ptr, ind), inverse_row_perm.data(), col_perm.data(), begin, end));
+}
+
+NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> parent) {
+  const std::vector<idx> inverse = inverse_permutation(perm.data(), (idx)perm.shape(0));
+  return to_numpy(column_counts(pattern_view(ptr, ind), perm.data(), inverse.data(), to_vector(parent)));
+}
+
+std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<idx> perm) {
+  const OrderingCost cost = ordering_cost(pattern_view(ptr, ind), perm.data());
+  return {cost.lnz, cost.flops, cost.levels};
+}
+
+std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, bool cholesky, bool relax) {
+  Symbolic symbolic;
+  symbolic.n = (idx)perm.shape(0);
+  symbolic.cholesky = cholesky;
+  Relaxation relaxation;
+  if (!relax) relaxation.zero_fraction[0] = relaxation.zero_fraction[1] = relaxation.zero_fraction[2] =
+                  relaxation.zero_fraction[3] = -1;
+  std::vector<idx> order = to_vector(perm);
+  {
+    nb::gil_scoped_release release;
+    order = supernodal_structure(pattern_view(ptr, ind), std::move(order), relaxation, symbolic);
+  }
+  return {to_numpy(std::move(order)), std::move(symbolic)};
+}
+
+// All fields of Symbolic, in the order of its declaration.
+template <class S> auto fields(S& s) {
+  return std::tie(s.n, s.nnz, s.cholesky, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.block_ptr, s.parent,
+                  s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind, s.ordering, s.lnz, s.flops,
+                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path);
+}
+
+template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
+template <class T> void append(nb::list& state, const T& v) { state.append(v); }
+template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item)); }
+template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item); }
+
+nb::tuple get_state(const Symbolic& symbolic) {
+  nb::list state;
+  state.append(method_name(symbolic.method));
+  std::apply([&](const auto&... field) { (append(state, field), ...); }, fields(symbolic));
+  return nb::tuple(state);
+}
+
+void set_state(Symbolic& symbolic, nb::tuple state) {
+  new (&symbolic) Symbolic;
+  symbolic.method = nb::cast<std::string>(state[0]) == "column" ? Method::column : Method::front;
+  std::size_t k = 1;
+  std::apply([&](auto&... field) { (restore(state[k++], field), ...); }, fields(symbolic));
+}
+
+}  // namespace
+
+void bind_symbolic(nb::module_& m) {
+  nb::class_<Symbolic>(m, "Symbolic", "The result of analysis; all arrays are read-only views.")
+      .def_ro("n", &Symbolic::n)
+      .def_ro("nnz", &Symbolic::nnz)
+      .def_ro("cholesky", &Symbolic::cholesky)
+      .def_prop_ro("method", [](const Symbolic& s) { return method_name(s.method); })
+      .def_prop_ro("nsuper", &Symbolic::nsuper)
+      .def_prop_ro("row_perm", &view_of<&Symbolic::row_perm>)
+      .def_prop_ro("col_perm", &view_of<&Symbolic::col_perm>)
+      .def_prop_ro("row_scale", &view_of<&Symbolic::row_scale>)
+      .def_prop_ro("col_scale", &view_of<&Symbolic::col_scale>)
+      .def_prop_ro("block_ptr", &view_of<&Symbolic::block_ptr>)
+      .def_prop_ro("parent", &view_of<&Symbolic::parent>)
+      .def_prop_ro("col_count", &view_of<&Symbolic::col_count>)
+      .def_prop_ro("super_ptr", &view_of<&Symbolic::super_ptr>)
+      .def_prop_ro("super_parent", &view_of<&Symbolic::super_parent>)
+      .def_prop_ro("row_ptr", &view_of<&Symbolic::row_ptr>)
+      .def_prop_ro("row_ind", &view_of<&Symbolic::row_ind>)
+      .def_prop_ro("rel_ind", &view_of<&Symbolic::rel_ind>)
+      .def_ro("ordering", &Symbolic::ordering)
+      .def_ro("lnz", &Symbolic::lnz)
+      .def_ro("flops", &Symbolic::flops)
+      .def_ro("structural_rank", &Symbolic::structural_rank)
+      .def_ro("column_levels", &Symbolic::column_levels)
+      .def_ro("super_levels", &Symbolic::super_levels)
+      .def_ro("critical_path", &Symbolic::critical_path)
+      .def("__getstate__", &get_state)
+      .def("__setstate__", &set_state);
+
+  m.def("symmetrize", &symmetrize_arrays, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
+        "Graph (ptr, ind) of C + C^T without diagonal, C = A[row_of_col].");
+  m.def("symmetrize_block", &symmetrize_block_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "begin"_a,
+        "end"_a, "Graph of one diagonal block of A[row_perm][:, col_perm], in local numbers.");
+  m.def(
+      "elimination_tree",
+      [](In<off> ptr, In<idx> ind, In<idx> perm) {
+        return to_numpy(elimination_tree(pattern_view(ptr, ind), perm.data()));
+      },
+      "ptr"_a, "ind"_a, "perm"_a, "Elimination tree of graph[perm][:, perm].");
+  m.def(
+      "postorder", [](In<idx> parent) { return to_numpy(postorder(to_vector(parent))); }, "parent"_a,
+      "Postorder (gather) of a forest with parent[j] > j.");
+  m.def("column_counts", &column_counts_array, "ptr"_a, "ind"_a, "perm"_a, "parent"_a,
+        "Entries of the columns of L of graph[perm][:, perm]; perm is a postorder of parent.");
+  m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");
+  m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "cholesky"_a = false, "relax"_a = true,
+        "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
+}
 
 }  // namespace gs

@@ -1,0 +1,23 @@
+// Column counts of the Cholesky factor without forming it, and what an ordering costs.
+#pragma once
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// Entries of each column of the factor of graph[perm][:, perm], diagonal included. `perm` is a postorder of `parent`,
+// its elimination tree.
+// Source: Gilbert, Ng, Peyton, SIAM J. Matrix Anal. Appl. 15 (1994), figure 3. Cost: nearly linear in the edges.
+std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* inverse_perm,
+                               const std::vector<idx>& parent);
+
+struct OrderingCost {
+  off lnz = 0;       // entries of L, diagonal included
+  double flops = 0;  // of a Cholesky factorization: the sum of squared column counts [flop]
+  idx levels = 0;    // height of the elimination tree
+};
+// `perm` need not be a postorder.
+OrderingCost ordering_cost(PatternView graph, const idx* perm);
+
+}  // namespace gs

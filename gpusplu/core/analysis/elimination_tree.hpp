@@ -1,0 +1,23 @@
+// Elimination trees and their postorders.
+#pragma once
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// The elimination tree of graph[perm][:, perm]: parent[j] is the first row below the diagonal of column j of the
+// Cholesky factor, -1 at roots; always parent[j] > j.
+// Source: Liu, ACM TOMS 12 (1986), algorithm 4.2, with path compression. Cost: nearly linear in the edges.
+std::vector<idx> elimination_tree(PatternView graph, const idx* perm);
+// The same with the inverse of perm at hand.
+std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm);
+
+// A postorder (gather) of a forest with parent[j] > j; children keep their order, so that a forest that is postordered
+// already gives the identity. Cost: O(n), no stack.
+std::vector<idx> postorder(const std::vector<idx>& parent);
+
+// Height of a forest with parent[j] > j: 0 when empty, 1 for isolated vertices.
+idx tree_height(const std::vector<idx>& parent);
+
+}  // namespace gs

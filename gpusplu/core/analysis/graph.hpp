@@ -1,0 +1,29 @@
+// Graphs of symmetrized patterns: what orderings and the symbolic analysis of fronts work on.
+//
+// A graph is the pattern of C + C^T without its diagonal, both directions of every edge stored, neighbours ascending.
+// Cost: O(n + nnz) time and memory, on the threads of the pool where the pattern is large. A pattern that is
+// structurally symmetric already is recognized in half a pass and only copied.
+#pragma once
+#include "base/types.hpp"
+
+namespace gs {
+
+// Whether a canonical pattern equals its transpose.
+bool is_structurally_symmetric(PatternView A);
+
+// The graph of C + C^T with C = A[row_of_col]: row_of_col[j] is the row of A matched to column j (null: identity).
+// A is canonical.
+Pattern symmetrize(PatternView A, const idx* row_of_col = nullptr);
+
+// The graph of the diagonal block [begin, end) of B = A[row_perm][:, col_perm], in local numbers 0 .. end-begin-1.
+// inverse_row_perm[row of A] = row of B. Costs no more than the block's columns, so that thousands of small blocks are
+// affordable.
+Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* col_perm, idx begin, idx end);
+
+// graph[perm][:, perm] with neighbours ascending.
+Pattern permute_graph(PatternView graph, const idx* perm);
+
+// inverse[perm[k]] = k
+std::vector<idx> inverse_permutation(const idx* perm, idx n);
+
+}  // namespace gs

@@ -1,0 +1,136 @@
+#include "analysis/structure.hpp"
+
+#include <algorithm>
+
+#include "analysis/column_counts.hpp"
+#include "analysis/elimination_tree.hpp"
+#include "analysis/graph.hpp"
+#include "base/threads.hpp"
+
+namespace gs {
+namespace {
+
+std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
+  std::vector<idx> out(order.size());
+  for (std::size_t k = 0; k < order.size(); k++) out[k] = values[order[k]];
+  return out;
+}
+
+// The tree of the vertices renumbered by `order`.
+std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order) {
+  const std::vector<idx> place = inverse_permutation(order.data(), (idx)order.size());
+  std::vector<idx> out(order.size());
+  for (std::size_t k = 0; k < order.size(); k++) {
+    const idx above = parent[order[k]];
+    out[k] = above >= 0 ? place[above] : -1;
+  }
+  return out;
+}
+
+void find_rows(PatternView graph, const std::vector<idx>& perm, const std::vector<idx>& inverse, Symbolic& out) {
+  const idx nsuper = out.nsuper();
+  out.row_ptr.assign((std::size_t)nsuper + 1, 0);
+  std::vector<idx> super_of(graph.n);
+  for (idx s = 0; s < nsuper; s++) {
+    std::fill(super_of.begin() + out.super_ptr[s], super_of.begin() + out.super_ptr[s + 1], s);
+    out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
+  }
+  out.row_ind.resize(out.row_ptr[nsuper]);
+  struct Cursor {
+    off next;
+    idx last_row;
+  };
+  std::vector<Cursor> cursor(nsuper);
+  for (idx s = 0; s < nsuper; s++) cursor[s] = {out.row_ptr[s], -1};
+  for (idx i = 0; i < graph.n; i++) {
+    const idx vertex = perm[i], own = super_of[i];
+    for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) {
+      const idx j = inverse[graph.ind[p]];
+      if (j >= i) continue;
+      for (idx s = super_of[j]; s != own && cursor[s].last_row != i; s = out.super_parent[s]) {
+        cursor[s].last_row = i;
+        out.row_ind[cursor[s].next++] = i;
+      }
+    }
+  }
+}
+
+// Where the rows [first, last) of a supernode are in the front of its parent.
+void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx* rel_ind) {
+  const idx begin = sym.super_ptr[parent], end = sym.super_ptr[parent + 1], width = end - begin;
+  const idx *rows = sym.row_ind.data() + sym.row_ptr[parent], *rows_end = sym.row_ind.data() + sym.row_ptr[parent + 1];
+  const idx* found = rows;
+  const bool sparse = (rows_end - rows) > 16 * (last - first);
+  for (off k = first; k < last; k++) {
+    const idx row = sym.row_ind[k];
+    if (row < end) {
+      rel_ind[k] = row - begin;
+      continue;
+    }
+    if (sparse) found = std::lower_bound(found, rows_end, row);
+    else
+      while (*found != row) found++;
+    rel_ind[k] = width + (idx)(found - rows);
+  }
+}
+
+void find_relative_indices(Symbolic& out) {
+  const idx nsuper = out.nsuper();
+  out.rel_ind.resize(out.row_ind.size());
+  const int want = (int)std::min<off>(1 + (off)out.row_ind.size() / 200000, 64);
+  run_team(want, [&](const Team& team) {
+    const idx begin = (idx)((off)nsuper * team.rank / team.size);
+    const idx end = (idx)((off)nsuper * (team.rank + 1) / team.size);
+    for (idx s = begin; s < end; s++)
+      if (out.super_parent[s] >= 0)
+        locate_in_parent(out, out.super_parent[s], out.row_ptr[s], out.row_ptr[s + 1], out.rel_ind.data());
+  });
+}
+
+void measure(Symbolic& out) {
+  out.lnz = 0;
+  out.flops = 0;
+  for (const idx count : out.col_count) {
+    out.lnz += count;
+    const double below = count - 1;
+    out.flops += out.cholesky ? (double)count * count : below + 2 * below * below;
+  }
+  out.column_levels = tree_height(out.parent);
+  out.super_levels = tree_height(out.super_parent);
+  out.critical_path = 0;
+  std::vector<double> path(out.nsuper());  // flops from s up to its root
+  for (idx s = out.nsuper() - 1; s >= 0; s--) {
+    const double width = out.super_ptr[s + 1] - out.super_ptr[s], height = (double)(out.row_ptr[s + 1] - out.row_ptr[s]);
+    const idx above = out.super_parent[s];
+    path[s] = front_flops(width, height, out.cholesky) + (above >= 0 ? path[above] : 0);
+    out.critical_path = std::max(out.critical_path, path[s]);
+  }
+}
+
+}  // namespace
+
+std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
+                                      Symbolic& out) {
+  const idx n = graph.n;
+  const auto reorder = [&](const std::vector<idx>& order) {
+    perm = gather(perm, order);
+    out.parent = renumber_tree(out.parent, order);
+  };
+  out.parent = elimination_tree(graph, perm.data());
+  reorder(postorder(out.parent));
+  std::vector<idx> inverse = inverse_permutation(perm.data(), n);
+  out.col_count = column_counts(graph, perm.data(), inverse.data(), out.parent);
+
+  SupernodePartition partition = relaxed_supernodes(out.parent, out.col_count, out.cholesky, relaxation);
+  reorder(partition.column_order);
+  inverse = inverse_permutation(perm.data(), n);
+  out.col_count = gather(out.col_count, partition.column_order);
+  out.super_ptr = std::move(partition.super_ptr);
+  out.super_parent = std::move(partition.super_parent);
+  find_rows(graph, perm, inverse, out);
+  find_relative_indices(out);
+  measure(out);
+  return perm;
+}
+
+}  // namespace gs

@@ -1,0 +1,188 @@
+#include "analysis/supernodes.hpp"
+
+#include <algorithm>
+
+namespace gs {
+namespace {
+
+// Children of every node of a forest, ascending: children of p are list[ptr[p]] .. list[ptr[p+1]-1].
+struct Children {
+  std::vector<idx> ptr, list;
+  explicit Children(const std::vector<idx>& parent) : ptr(parent.size() + 1), list(parent.size()) {
+    const idx n = (idx)parent.size();
+    for (const idx p : parent)
+      if (p >= 0) ptr[p]++;
+    for (idx s = 0, end = 0; s <= n; s++) ptr[s] = end += ptr[s];
+    for (idx s = n - 1; s >= 0; s--)
+      if (parent[s] >= 0) list[--ptr[parent[s]]] = s;
+  }
+  idx* begin(idx s) { return list.data() + ptr[s]; }
+  idx* end(idx s) { return list.data() + ptr[s + 1]; }
+};
+
+double sum_of_squares(double m) { return m * (m + 1) * (2 * m + 1) / 6; }  // 1 + 4 + .. + m^2
+
+// A supernode while merging: its front has `width` columns and `height` rows below; `zeros` entries of its part of L
+// are explicit zeros.
+struct Front {
+  double width, height, zeros;
+  double entries() const { return width * (width + 1) / 2 + width * height; }
+};
+
+double modelled_seconds(const Front& f, bool cholesky, const Relaxation& r) {
+  const double order = f.width + f.height;
+  const double bytes = 8 * (order * order + f.height * f.height);
+  return r.front_seconds + r.column_seconds * f.width + front_flops(f.width, f.height, cholesky) / r.flop_rate +
+         bytes / r.bandwidth;
+}
+
+double zero_limit(double width, const Relaxation& r) {
+  for (int k = 0; k < 3; k++)
+    if (width <= r.columns[k]) return r.zero_fraction[k];
+  return r.zero_fraction[3];
+}
+
+Front merged(const Front& child, const Front& parent) {
+  Front f{child.width + parent.width, parent.height, 0};
+  f.zeros = f.entries() - (child.entries() - child.zeros) - (parent.entries() - parent.zeros);
+  return f;
+}
+
+// merged_into[s]: the supernode that s became part of, -1 when it stays. Children with more rows go first: they share
+// most with the parent.
+std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<idx>& super_parent, bool cholesky,
+                                 const Relaxation& r) {
+  const idx nsuper = (idx)fronts.size();
+  std::vector<idx> merged_into(nsuper, -1);
+  std::vector<double> seconds(nsuper);
+  Children children(super_parent);
+  for (idx s = 0; s < nsuper; s++) {
+    seconds[s] = modelled_seconds(fronts[s], cholesky, r);
+    idx *first = children.begin(s), *last = children.end(s);
+    if (last - first > 1)
+      std::sort(first, last, [&](idx a, idx b) {
+        return fronts[a].height != fronts[b].height ? fronts[a].height > fronts[b].height : a > b;
+      });
+    for (const idx* c = first; c < last; c++) {
+      const Front both = merged(fronts[*c], fronts[s]);
+      if (both.zeros > zero_limit(both.width, r) * both.entries()) continue;
+      const double seconds_both = modelled_seconds(both, cholesky, r);
+      if (seconds_both > seconds[*c] + seconds[s]) continue;
+      fronts[s] = both;
+      seconds[s] = seconds_both;
+      merged_into[*c] = s;
+    }
+  }
+  return merged_into;
+}
+
+// Orders siblings by decreasing (peak of the subtree's storage - contribution block it leaves behind).
+void order_siblings(const std::vector<Front>& fronts, Children& children) {
+  const idx nsuper = (idx)fronts.size();
+  std::vector<double> peak(nsuper);
+  for (idx s = 0; s < nsuper; s++) {
+    const auto block = [&](idx c) { return fronts[c].height * fronts[c].height; };
+    idx *first = children.begin(s), *last = children.end(s);
+    if (last - first > 1)
+      std::stable_sort(first, last, [&](idx a, idx b) { return peak[a] - block(a) > peak[b] - block(b); });
+    double stack = 0;
+    for (const idx* c = first; c < last; c++) {
+      peak[s] = std::max(peak[s], stack + peak[*c]);
+      stack += block(*c);
+    }
+    const double order = fronts[s].width + fronts[s].height;
+    peak[s] = std::max(peak[s], stack + order * order);
+  }
+}
+
+}  // namespace
+
+double front_flops(double width, double height, bool cholesky) {
+  const double order = width + height;
+  if (cholesky) return sum_of_squares(order) - sum_of_squares(height);
+  const double below = width * (order - 1) - width * (width - 1) / 2;  // divisions
+  return below + 2 * (sum_of_squares(order - 1) - (height > 0 ? sum_of_squares(height - 1) : 0));
+}
+
+std::vector<idx> fundamental_supernodes(const std::vector<idx>& parent, const std::vector<idx>& col_count) {
+  const idx n = (idx)parent.size();
+  std::vector<idx> nchildren(n), super_ptr;
+  super_ptr.reserve((std::size_t)n + 1);
+  for (const idx p : parent)
+    if (p >= 0) nchildren[p]++;
+  for (idx j = 0; j < n; j++)
+    if (j == 0 || parent[j - 1] != j || nchildren[j] != 1 || col_count[j - 1] != col_count[j] + 1)
+      super_ptr.push_back(j);
+  super_ptr.push_back(n);
+  return super_ptr;
+}
+
+SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std::vector<idx>& col_count, bool cholesky,
+                                      const Relaxation& relaxation) {
+  const idx n = (idx)parent.size();
+  const std::vector<idx> first_column = fundamental_supernodes(parent, col_count);
+  const idx nfundamental = (idx)first_column.size() - 1;
+  std::vector<idx> super_of(n), super_parent(nfundamental);
+  std::vector<Front> fronts(nfundamental);
+  for (idx s = 0; s < nfundamental; s++) {
+    const idx begin = first_column[s], end = first_column[s + 1];
+    std::fill(super_of.begin() + begin, super_of.begin() + end, s);
+    fronts[s] = {(double)(end - begin), (double)(col_count[end - 1] - 1), 0};
+  }
+  for (idx s = 0; s < nfundamental; s++) {
+    const idx above = parent[first_column[s + 1] - 1];
+    super_parent[s] = above >= 0 ? super_of[above] : -1;
+  }
+  const std::vector<idx> merged_into = merge_bottom_up(fronts, super_parent, cholesky, relaxation);
+
+  // Number what is left: kept[s] is the merged supernode that s belongs to.
+  std::vector<idx> kept(nfundamental);
+  idx nsuper = 0;
+  for (idx s = 0; s < nfundamental; s++)
+    if (merged_into[s] < 0) {
+      fronts[nsuper] = fronts[s];
+      kept[s] = nsuper++;
+    }
+  for (idx s = nfundamental - 1; s >= 0; s--)
+    if (merged_into[s] >= 0) kept[s] = kept[merged_into[s]];
+  fronts.resize(nsuper);
+  std::vector<idx> tree(nsuper);
+  for (idx s = 0; s < nfundamental; s++)
+    if (merged_into[s] < 0) tree[kept[s]] = super_parent[s] >= 0 ? kept[super_parent[s]] : -1;
+  Children children(tree);
+  order_siblings(fronts, children);
+
+  // Place supernodes and their columns from the top down, each after the subtrees of its children.
+  std::vector<idx> subtree_supers(nsuper, 1), subtree_columns(nsuper), super_end(nsuper), column_end(nsuper);
+  for (idx s = 0; s < nsuper; s++) {
+    subtree_columns[s] += (idx)fronts[s].width;
+    if (tree[s] < 0) continue;
+    subtree_supers[tree[s]] += subtree_supers[s];
+    subtree_columns[tree[s]] += subtree_columns[s];
+  }
+  SupernodePartition out{std::vector<idx>(n), std::vector<idx>((std::size_t)nsuper + 1), std::vector<idx>(nsuper)};
+  std::vector<idx> place(nsuper);
+  idx roots_super_end = nsuper, roots_column_end = n;
+  for (idx s = nsuper - 1; s >= 0; s--) {
+    if (tree[s] < 0) {
+      super_end[s] = roots_super_end, column_end[s] = roots_column_end;
+      roots_super_end -= subtree_supers[s], roots_column_end -= subtree_columns[s];
+    }
+    place[s] = super_end[s] - 1;
+    out.super_ptr[place[s] + 1] = column_end[s];
+    out.super_parent[place[s]] = tree[s] >= 0 ? place[tree[s]] : -1;
+    idx next_super = place[s], next_column = column_end[s] - (idx)fronts[s].width;
+    for (const idx* c = children.end(s); c-- > children.begin(s);) {
+      super_end[*c] = next_super, column_end[*c] = next_column;
+      next_super -= subtree_supers[*c], next_column -= subtree_columns[*c];
+    }
+  }
+  // Columns of one merged supernode keep their order, which is topological.
+  std::vector<idx> next(nsuper);
+  for (idx s = 0; s < nsuper; s++) next[s] = out.super_ptr[place[s]];
+  for (idx s = 0; s < nfundamental; s++)
+    for (idx j = first_column[s]; j < first_column[s + 1]; j++) out.column_order[next[kept[s]]++] = j;
+  return out;
+}
+
+}  // namespace gs

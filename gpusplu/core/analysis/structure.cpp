@@ -100,7 +100,8 @@ void measure(Symbolic& out) {
   out.critical_path = 0;
   std::vector<double> path(out.nsuper());  // flops from s up to its root
   for (idx s = out.nsuper() - 1; s >= 0; s--) {
-    const double width = out.super_ptr[s + 1] - out.super_ptr[s], height = (double)(out.row_ptr[s + 1] - out.row_ptr[s]);
+    const double width = out.super_ptr[s + 1] - out.super_ptr[s],
+                 height = (double)(out.row_ptr[s + 1] - out.row_ptr[s]);
     const idx above = out.super_parent[s];
     path[s] = front_flops(width, height, out.cholesky) + (above >= 0 ? path[above] : 0);
     out.critical_path = std::max(out.critical_path, path[s]);

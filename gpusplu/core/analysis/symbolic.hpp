@@ -20,7 +20,8 @@ struct Symbolic {
   std::vector<double> row_scale, col_scale;  // powers of two by A's rows and columns; empty: all ones
   std::vector<idx> block_ptr;                // block upper triangular form of B (column method): nblocks + 1 boundaries
                                              // (fronts: always {0, n})
-  // Symmetrized structure B + B^T; col_perm is a postorder of this elimination tree, so every subtree is contiguous.
+  // Symmetrized structure B + B^T. Columns follow the postordered supernode tree: a column's parent comes after it, and
+  // every subtree of supernodes is contiguous (a subtree of columns need not be, where siblings merged into a parent).
   std::vector<idx> parent;     // n, -1 at roots
   std::vector<idx> col_count;  // n, entries of L's column, diagonal included
 
@@ -30,12 +31,12 @@ struct Symbolic {
   std::vector<idx> super_parent;  // nsuper, -1 at roots
   std::vector<off> row_ptr;       // nsuper + 1
   std::vector<idx> row_ind;
-  std::vector<idx> rel_ind;       // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
+  std::vector<idx> rel_ind;  // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
 
   // What was chosen, and its size
-  std::string ordering;      // "amd", "nd", "natural", "user"
-  off lnz = 0;               // entries of L, diagonal included, relaxed supernodes not counted
-  double flops = 0;          // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
+  std::string ordering;  // "amd", "nd", "natural", "user"
+  off lnz = 0;           // entries of L, diagonal included, relaxed supernodes not counted
+  double flops = 0;      // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
   idx structural_rank = 0;
   idx column_levels = 0;     // height of the elimination tree
   idx super_levels = 0;      // height of the supernode tree

@@ -20,7 +20,9 @@ PatternArrays to_arrays(Pattern&& pattern) {
   return {to_numpy(std::move(pattern.ptr)), to_numpy(std::move(pattern.ind))};
 }
 
-template <class T> std::vector<T> to_vector(const In<T>& array) { return {array.data(), array.data() + array.shape(0)}; }
+template <class T> std::vector<T> to_vector(const In<T>& array) {
+  return {array.data(), array.data() + array.shape(0)};
+}
 
 const char* method_name(Method method) { return method == Method::column ? "column" : "front"; }
 
@@ -57,8 +59,9 @@ std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> p
   symbolic.n = (idx)perm.shape(0);
   symbolic.cholesky = cholesky;
   Relaxation relaxation;
-  if (!relax) relaxation.zero_fraction[0] = relaxation.zero_fraction[1] = relaxation.zero_fraction[2] =
-                  relaxation.zero_fraction[3] = -1;
+  if (!relax)
+    relaxation.zero_fraction[0] = relaxation.zero_fraction[1] = relaxation.zero_fraction[2] =
+        relaxation.zero_fraction[3] = -1;
   std::vector<idx> order = to_vector(perm);
   {
     nb::gil_scoped_release release;
@@ -71,7 +74,7 @@ std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> p
 template <class S> auto fields(S& s) {
   return std::tie(s.n, s.nnz, s.cholesky, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.block_ptr, s.parent,
                   s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind, s.ordering, s.lnz, s.flops,
-                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path);
+                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
@@ -121,6 +124,7 @@ void bind_symbolic(nb::module_& m) {
       .def_ro("column_levels", &Symbolic::column_levels)
       .def_ro("super_levels", &Symbolic::super_levels)
       .def_ro("critical_path", &Symbolic::critical_path)
+      .def_ro("seconds", &Symbolic::seconds)
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
 

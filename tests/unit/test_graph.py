@@ -1,5 +1,7 @@
 """Symmetrized graphs against dense boolean arithmetic."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from symbolic_reference import dense_of, graph_of, pattern_arrays, random_pattern
@@ -8,7 +10,7 @@ from gpusplu import _core
 
 
 def is_sorted(ptr, ind):
-    return all((np.diff(ind[a:b]) > 0).all() for a, b in zip(ptr[:-1], ptr[1:], strict=True))
+    return all((np.diff(ind[a:b]) > 0).all() for a, b in pairwise(ptr))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 30])

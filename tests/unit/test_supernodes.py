@@ -72,7 +72,7 @@ def test_structure(case, cholesky, relax):
     check_structure(graph, order, sym)
     if relax:
         return
-    # Fundamental: a supernode ends exactly where its last column is not the only child of the next with equal structure.
+    # Fundamental: columns j-1 and j are together exactly when j-1 is the only child of j, with the same structure.
     factor = eliminate(graph[order][:, order])
     for j in range(1, len(graph)):
         together = j not in sym.super_ptr

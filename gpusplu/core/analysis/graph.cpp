@@ -61,7 +61,10 @@ template <class Source> Pattern transpose(const Source& source, off nnz) {
   run_team(team_size_for(nnz), [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     const auto mine = [begin = begin, end = end](idx row) { return row >= begin && row < end; };
-    for (idx j = 0; j < n; j++) source.for_column(j, [&](idx row) { out.ptr[row] += mine(row); });
+    for (idx j = 0; j < n; j++)
+      source.for_column(j, [&](idx row) {
+        if (mine(row)) out.ptr[row]++;
+      });
     team.sync();
     if (team.rank == 0) {
       prefix_sum(out.ptr);

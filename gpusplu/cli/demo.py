@@ -1,0 +1,149 @@
+"""``demo``: a nonlinear circuit and a finite element problem, solved here and with SciPy's own routines."""
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse.linalg
+
+import gpusplu
+from gpusplu import gallery
+
+from .report import Progress, backward_error, seconds, table
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+STEP = 1e-11  # time step of the transient [s]
+LARGEST_UPDATE = 0.5  # of a node voltage in one Newton step [V]
+CONVERGED = 1e-6  # largest update of a node voltage in the last Newton step [V]
+
+
+@dataclass
+class Side:
+    """What one solver took and how right it was."""
+
+    first: float = 0.0  # factorization with its analysis [s]
+    steps: list[float] = field(default_factory=list)  # each later system [s]
+    error: float = 0.0  # worst backward error
+
+    def step(self) -> float:
+        """Mean of the later systems [s]."""
+        return float(np.mean(self.steps))
+
+
+def add_parser(commands: Any) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("demo", help="solve a circuit and a finite element problem, beside SciPy")
+    parser.add_argument("--quick", action="store_true", help="small problems, a second or two")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Solve both problems and print one table."""
+    start = time.perf_counter()
+    mesh, newton_steps, every, elements, loads = (20, 40, 4, 5, 2) if arguments.quick else (150, 300, 12, 20, 8)
+    circuit = gallery.circuit(mesh, mesh)
+    ours, scipys, time_steps = transient(circuit, newton_steps, every)
+    rows = compare(f"circuit, {circuit.n} unknowns", "Newton step", ours, scipys, newton_steps)
+    K = gallery.elasticity(elements, elements, elements)
+    rows += compare(f"elasticity, {K.shape[0]} unknowns", "right-hand side", *structure(K, loads), loads)
+    print(table(("", "gpusplu", "SciPy", "ratio"), rows))
+    print(f"""
+The circuit took {time_steps} time steps, refactor and solve in each Newton step. SciPy has no refactor: splu and solve,
+timed on every {every}th of the same systems ({len(scipys.steps)} of {newton_steps}); its total is scaled up from their mean.
+Elasticity is cholesky against splu. Backward errors are the largest of all systems solved.
+The demo took {time.perf_counter() - start:.0f} s.""")
+    return 0
+
+
+def compare(title: str, unit: str, ours: Side, scipys: Side, count: int) -> list[list[str]]:
+    """Rows of the table: one problem."""
+    durations = [
+        ("factorization", ours.first, scipys.first),
+        (unit, ours.step(), scipys.step()),
+        (f"total with {count} {unit}s", ours.first + count * ours.step(), scipys.first + count * scipys.step()),
+    ]
+    rows = [[title, "", "", ""]]
+    rows += [[f"  {name}", seconds(own), seconds(other), f"{other / own:.1f}x"] for name, own, other in durations]
+    return [*rows, ["  backward error", f"{ours.error:.1e}", f"{scipys.error:.1e}", ""]]
+
+
+def transient(circuit: gallery.Circuit, newton_steps: int, every: int) -> tuple[Side, Side, int]:
+    """Integrate the circuit until `newton_steps` Newton steps are done, solving every so many of them with SciPy too.
+
+    Returns
+    -------
+    ours, scipys : Side
+    time_steps : int
+        Finished ones.
+    """
+    ours, scipys = Side(), Side()
+    A = circuit.matrix()
+    lu = timed_first(ours, gpusplu.splu, A)
+    timed_first(scipys, scipy.sparse.linalg.splu, A)
+    x = previous = circuit.rest()
+    time_steps = 0
+    with Progress("circuit   ", newton_steps) as progress:
+        for newton in range(newton_steps):
+            values, residual = circuit.stamp(x, previous, STEP * (time_steps + 1), STEP)
+            update = timed(ours.steps, refactor_and_solve, lu, values, residual)
+            A.data = values
+            ours.error = max(ours.error, backward_error(A, update, residual))
+            if newton % every == 0:
+                theirs = timed(scipys.steps, splu_and_solve, A, residual)
+                scipys.error = max(scipys.error, backward_error(A, theirs, residual))
+            update[: circuit.nodes] = np.clip(update[: circuit.nodes], -LARGEST_UPDATE, LARGEST_UPDATE)
+            x = x - update
+            if abs(update[: circuit.nodes]).max() < CONVERGED:
+                previous, time_steps = x, time_steps + 1
+            progress.advance(f"{STEP * time_steps * 1e9:.2f} ns")
+    return ours, scipys, time_steps
+
+
+def structure(K: Any, loads: int) -> tuple[Side, Side]:
+    """Factor a stiffness matrix once and solve for several loads, with cholesky and with SciPy's splu."""
+    forces = np.random.default_rng(0).normal(size=(loads, K.shape[0]))
+    sides = []
+    with Progress("elasticity", 2 * (loads + 1)) as progress:
+        for factorize in (gpusplu.cholesky, scipy.sparse.linalg.splu):
+            side = Side()
+            factor = timed_first(side, factorize, K)
+            progress.advance()
+            for force in forces:
+                u = timed(side.steps, factor.solve, force)
+                side.error = max(side.error, backward_error(K, u, force))
+                progress.advance()
+            sides.append(side)
+    return sides[0], sides[1]
+
+
+def refactor_and_solve(lu: Any, values: Vector, b: Vector) -> Vector:
+    """One Newton step here."""
+    lu.refactor(values)
+    x: Vector = lu.solve(b)
+    return x
+
+
+def splu_and_solve(A: Any, b: Vector) -> Vector:
+    """One Newton step with SciPy."""
+    x: Vector = scipy.sparse.linalg.splu(A).solve(b)
+    return x
+
+
+def timed_first(side: Side, factorize: Callable[[Any], Any], A: Any) -> Any:
+    """Factor A and note the seconds."""
+    start = time.perf_counter()
+    factor = factorize(A)
+    side.first = time.perf_counter() - start
+    return factor
+
+
+def timed(record: list[float], solve: Callable[..., Vector], *arguments: Any) -> Vector:
+    """Call `solve` and append its seconds."""
+    start = time.perf_counter()
+    x = solve(*arguments)
+    record.append(time.perf_counter() - start)
+    return x

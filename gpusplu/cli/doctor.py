@@ -1,0 +1,151 @@
+"""``doctor``: what is installed, what can run, and whether it works."""
+
+import argparse
+import importlib
+import os
+import platform
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy
+import scipy.sparse as sp
+
+import gpusplu
+from gpusplu import gallery
+
+from .report import backward_error, describe
+
+INSTRUCTIONS = {
+    0: "the compiler's baseline",
+    2: "x86-64-v2 (SSE4.2)",
+    3: "x86-64-v3 (AVX2, FMA)",
+    4: "x86-64-v4 (AVX-512)",
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser("doctor", help="say what is installed and which engines can run, and test them")
+    parser.set_defaults(run=run)
+
+
+def run(_: argparse.Namespace) -> int:
+    """Print the findings; 1 if a self-test failed."""
+    for title, facts in (("installed", installed()), ("machine", machine()), ("engines", engines())):
+        print(title)
+        for name, value in facts:
+            print(f"  {name:<12} {value}")
+    print("self-test")
+    healthy = True
+    for name, test in self_tests():
+        try:
+            error, limit = test()
+            passed, found = error <= limit, f"backward error {error:.1e}"
+        except Exception as failure:  # whatever it is, the other tests are still worth running
+            passed, found = False, f"{type(failure).__name__}: {describe(failure)}"
+        healthy &= passed
+        print(f"  {name:<22} {'ok    ' if passed else 'FAILED'} {found}")
+    return 0 if healthy else 1
+
+
+def installed() -> list[tuple[str, str]]:
+    """Names and versions."""
+    blas = scipy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return [
+        ("gpusplu", gpusplu.__version__),
+        ("Python", platform.python_version()),
+        ("NumPy", np.__version__),
+        ("SciPy", scipy.__version__),
+        ("BLAS", f"{blas['name']} {blas['version']}, SciPy's"),
+        ("CuPy", cupy_version()),
+    ]
+
+
+def cupy_version() -> str:
+    """CuPy's version, or why there is none."""
+    try:
+        return str(importlib.import_module("cupy").__version__)
+    except ImportError:
+        return "not installed (pip install 'gpusplu[cuda12]' or 'gpusplu[cuda13]')"
+
+
+def machine() -> list[tuple[str, str]]:
+    """Processor, threads, device."""
+    from gpusplu import _core
+
+    limit = os.environ.get("GPUSPLU_NUM_THREADS")
+    return [
+        ("platform", f"{platform.system()} {platform.machine()}"),
+        ("processors", str(len(os.sched_getaffinity(0)))),
+        ("threads", f"{_core.num_threads()}" + (f" (GPUSPLU_NUM_THREADS={limit})" if limit else "")),
+        ("instructions", INSTRUCTIONS[_core._simd_level()]),
+        ("GPU", devices()),
+    ]
+
+
+def devices() -> str:
+    """The CUDA devices, or why there is none."""
+    try:
+        runtime = importlib.import_module("cupy").cuda.runtime
+        names = [runtime.getDeviceProperties(k)["name"].decode() for k in range(runtime.getDeviceCount())]
+    except ImportError:
+        return "none: CuPy is not installed"
+    except Exception as error:  # CUDA's own exceptions exist only where CuPy does
+        return f"none: {describe(error)}"
+    return ", ".join(names) or "none"
+
+
+def engines() -> list[tuple[str, str]]:
+    """Each engine, and why it cannot run where it cannot."""
+    from gpusplu.dispatch import ENGINES, choose_engine
+
+    found = []
+    for name in ENGINES:
+        try:
+            choice = choose_engine(name)
+            found.append((name, f"runs {choice.engine}: {choice.reason}" if name == "auto" else "available"))
+        except gpusplu.GpuspluError as error:
+            found.append((name, f"not available: {describe(error)}"))
+    return found
+
+
+def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
+    """Name and test of each factorization and number type; a test returns its backward error and the limit."""
+    return [
+        (f"{name} {dtype}", partial(check, np.dtype(dtype)))
+        for dtype in ("float32", "float64", "complex64", "complex128")
+        for name, check in (("splu", check_splu), ("cholesky", check_cholesky))
+    ]
+
+
+def check_splu(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Factor, refactor and solve an unsymmetric circuit: plain, transposed, conjugate transposed."""
+    A = gallery.rlc_mesh(15, 15).astype(dtype)
+    if A.dtype.kind == "c":
+        A.data *= np.exp(1j * np.arange(A.nnz)).astype(dtype)
+    b = np.ones(A.shape[0], dtype)
+    lu = gpusplu.splu(A)
+    A.data *= np.linspace(1, 2, A.nnz).astype(dtype)
+    lu.refactor(A.data)
+    solutions = ((A, lu.solve(b)), (A.T, lu.solve(b, "T")), (A.conj().T, lu.solve(b, "H")))
+    return max(backward_error(M, x, b) for M, x in solutions), limit(dtype)
+
+
+def check_cholesky(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Factor, refactor and solve a finite element matrix, made Hermitian for complex numbers."""
+    K = gallery.elasticity(4, 4, 4).astype(dtype)
+    if K.dtype.kind == "c":
+        turn = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
+        K = sp.csc_array(sp.diags_array(turn) @ K @ sp.diags_array(turn.conj()))
+    b = np.ones(K.shape[0], dtype)
+    factor = gpusplu.cholesky(K)
+    K.data *= 2
+    factor.refactor(K.data)
+    return backward_error(K, factor.solve(b), b), limit(dtype)
+
+
+def limit(dtype: np.dtype[Any]) -> float:
+    """The backward error that counts as right."""
+    return 100 * float(np.finfo(dtype).eps)

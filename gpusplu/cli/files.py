@@ -1,0 +1,82 @@
+"""Matrices and vectors in files: Matrix Market (``.mtx``, ``.mtx.gz``), SciPy's ``.npz``, NumPy's ``.npy``."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from .report import CommandError, describe
+
+SOLUTIONS = (".npy", ".mtx")
+
+
+def kind(path: Path) -> str:
+    """The extension, with ``.gz`` and what comes before it taken together."""
+    suffixes = path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]
+    return "".join(suffixes).lower()
+
+
+def read(path: Path, kinds: tuple[str, ...]) -> Any:
+    """Read a file by its extension."""
+    if kind(path) not in kinds:
+        raise CommandError(f"{path}: the extension is not one of {', '.join(kinds)}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if kind(path) == ".npy":
+                return np.load(path, allow_pickle=False)
+            return sp.load_npz(path) if kind(path) == ".npz" else scipy.io.mmread(path)
+    except FileNotFoundError:
+        raise CommandError(f"{path}: no such file") from None
+    except Exception as error:  # readers raise whatever their parsing of a damaged file runs into
+        raise CommandError(f"{path}: not a readable {kind(path)} file: {describe(error)}") from None
+
+
+def read_matrix(path: Path) -> sp.csc_array:
+    """Read a square matrix of finite numbers."""
+    A = sp.csc_array(read(path, (".mtx", ".mtx.gz", ".npz")))
+    if A.dtype.kind not in "biufc":
+        raise CommandError(f"{path}: the entries are not numbers but {A.dtype}")
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise CommandError(f"{path}: the matrix is not square: {' x '.join(map(str, A.shape))}")
+    if not np.all(np.isfinite(A.data)):
+        A.sum_duplicates()
+        bad = np.flatnonzero(~np.isfinite(A.data))[0]
+        place = f"row {A.indices[bad] + 1}, column {np.searchsorted(A.indptr, bad, side='right')}"
+        raise CommandError(f"{path}: entry {A.data[bad]} at {place} (counted from 1)")
+    return A
+
+
+def read_rhs(path: Path, n: int) -> np.ndarray:
+    """Read one or more right-hand sides of n rows as a dense array."""
+    b = read(path, (".mtx", ".mtx.gz", ".npz", ".npy"))
+    b = b.toarray() if sp.issparse(b) else np.asarray(b)
+    if b.dtype.kind not in "biufc":
+        raise CommandError(f"{path}: the entries are not numbers but {b.dtype}")
+    if b.ndim not in (1, 2) or b.shape[0] != n:
+        raise CommandError(f"{path}: the right-hand side is {' x '.join(map(str, b.shape))}, the matrix has {n} rows")
+    if not np.all(np.isfinite(b)):
+        raise CommandError(f"{path}: the right-hand side has entries that are not finite")
+    return b[:, 0] if b.ndim == 2 and b.shape[1] == 1 else b
+
+
+def check_solution_path(path: Path) -> None:
+    """Refuse what :func:`write_solution` cannot write, before any work is done."""
+    if kind(path) not in SOLUTIONS:
+        raise CommandError(f"{path}: the extension is not one of {', '.join(SOLUTIONS)}")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path}: no such folder")
+
+
+def write_solution(path: Path, x: np.ndarray) -> None:
+    """Write x by the extension of the file."""
+    try:
+        if kind(path) == ".npy":
+            np.save(path, x)
+        else:
+            scipy.io.mmwrite(path, x if x.ndim == 2 else x[:, None], precision=17)
+    except OSError as error:
+        raise CommandError(f"{path}: cannot be written: {describe(error)}") from None

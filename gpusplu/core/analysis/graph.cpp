@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/threads.hpp"
+#include "base/slices.hpp"
 
 namespace gs {
 namespace {
-
-constexpr off kEntriesPerThread = 200000;  // below this a second thread costs more than it brings
-
-int team_size_for(off nnz) { return (int)std::min<off>(1 + nnz / kEntriesPerThread, 64); }
-
-struct Slice {
-  idx begin, end;
-};
-Slice slice(idx n, const Team& team) {
-  return {(idx)((off)n * team.rank / team.size), (idx)((off)n * (team.rank + 1) / team.size)};
-}
 
 void prefix_sum(std::vector<off>& ptr) {
   off sum = 0;
@@ -57,26 +46,20 @@ struct Block {
 template <class Source> Pattern transpose(const Source& source, off nnz) {
   const idx n = source.size();
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-  std::vector<off> next((std::size_t)n);
-  run_team(team_size_for(nnz), [&](const Team& team) {
+  std::vector<off> next(n);
+  const auto for_own_rows = [&](const Team& team, auto&& visit) {
     const auto [begin, end] = slice(n, team);
-    const auto mine = [begin = begin, end = end](idx row) { return row >= begin && row < end; };
     for (idx j = 0; j < n; j++)
-      source.for_column(j, [&](idx row) {
-        if (mine(row)) out.ptr[row]++;
+      source.for_column(j, [&, begin = begin, end = end](idx row) {
+        if (row >= begin && row < end) visit(row, j);
       });
-    team.sync();
-    if (team.rank == 0) {
-      prefix_sum(out.ptr);
-      out.ind.resize(out.ptr[n]);
-    }
-    team.sync();
-    std::copy(out.ptr.begin() + begin, out.ptr.begin() + end, next.begin() + begin);
-    for (idx j = 0; j < n; j++)
-      source.for_column(j, [&](idx row) {
-        if (mine(row)) out.ind[next[row]++] = j;
-      });
-  });
+  };
+  run_team(team_size_for(nnz), [&](const Team& team) { for_own_rows(team, [&](idx row, idx) { out.ptr[row]++; }); });
+  prefix_sum(out.ptr);
+  out.ind.resize(out.ptr[n]);
+  std::copy(out.ptr.begin(), out.ptr.end() - 1, next.begin());
+  run_team(team_size_for(nnz),
+           [&](const Team& team) { for_own_rows(team, [&](idx row, idx j) { out.ind[next[row]++] = j; }); });
   return out;
 }
 
@@ -111,12 +94,11 @@ template <class F> Pattern build(idx n, off work, F&& columns) {
       columns(j, [&](idx) { count++; });
       out.ptr[j] = count;
     }
-    team.sync();
-    if (team.rank == 0) {
-      prefix_sum(out.ptr);
-      out.ind.resize(out.ptr[n]);
-    }
-    team.sync();
+  });
+  prefix_sum(out.ptr);
+  out.ind.resize(out.ptr[n]);
+  run_team(team_size_for(work), [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
     for (idx j = begin; j < end; j++) {
       idx* next = out.ind.data() + out.ptr[j];
       columns(j, [&](idx row) { *next++ = row; });

@@ -5,7 +5,7 @@
 #include "analysis/column_counts.hpp"
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
-#include "base/threads.hpp"
+#include "base/slices.hpp"
 
 namespace gs {
 namespace {
@@ -77,10 +77,8 @@ void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx*
 void find_relative_indices(Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.rel_ind.resize(out.row_ind.size());
-  const int want = (int)std::min<off>(1 + (off)out.row_ind.size() / 200000, 64);
-  run_team(want, [&](const Team& team) {
-    const idx begin = (idx)((off)nsuper * team.rank / team.size);
-    const idx end = (idx)((off)nsuper * (team.rank + 1) / team.size);
+  run_team(team_size_for((off)out.row_ind.size()), [&](const Team& team) {
+    const auto [begin, end] = slice(nsuper, team);
     for (idx s = begin; s < end; s++)
       if (out.super_parent[s] >= 0)
         locate_in_parent(out, out.super_parent[s], out.row_ptr[s], out.row_ptr[s + 1], out.rel_ind.data());

@@ -1,0 +1,84 @@
+"""What the comparisons share: where matrices and peers are, timing, means, tables."""
+
+import csv
+import gc
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpusplu import gallery
+from gpusplu.cli.report import backward_error, describe, seconds, table
+
+__all__ = [
+    "backward_error",
+    "describe",
+    "geomean",
+    "interleaved",
+    "load",
+    "peers_module",
+    "seconds",
+    "select",
+    "sequences",
+    "table",
+    "timed",
+]
+
+MATRICES = Path(os.environ.get("GPUSPLU_MATRICES", Path(__file__).resolve().parents[3] / "shared" / "matrices"))
+
+
+def load(case):
+    """A real matrix by its name, or a generated one by that of `gpusplu.gallery.named`; canonical CSC."""
+    if ":" in case:
+        return gallery.named(case)
+    A = sp.csc_array(sp.load_npz(MATRICES / f"{case}.npz"))
+    A.sum_duplicates()
+    return A
+
+
+def select(definite):
+    """Names of the real matrices that are, or are not, symmetric positive definite, by falling size."""
+    with (MATRICES / "INDEX.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows = [row for row in rows if row["spd"].startswith(("yes", "likely")) == definite]
+    return [row["name"] for row in sorted(rows, key=lambda row: -int(row["nnz"]))]
+
+
+def sequences():
+    """Name, pattern (indptr, indices), values (nmat, nnz) and tags of each real Newton sequence."""
+    for path in sorted((MATRICES.parent / "sequences").glob("*_seq.npz")):
+        with np.load(path) as file:
+            yield path.stem.removesuffix("_seq"), file["indptr"], file["indices"], file["data"], file["tags"]
+
+
+def timed(function):
+    """Seconds and result of one call, without a garbage collection inside."""
+    gc.collect()
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def interleaved(functions, repeat):
+    """Least seconds of each function, taking turns so that a noisy moment hits them all."""
+    best = [float("inf")] * len(functions)
+    for _ in range(repeat):
+        for k, function in enumerate(functions):
+            best[k] = min(best[k], timed(function)[0])
+    return best
+
+
+def geomean(ratios):
+    """Geometric mean."""
+    return float(np.exp(np.mean(np.log(ratios))))
+
+
+def peers_module(name):
+    """A module of the folder of peers: GPUSPLU_PEERS, else `peers` next to the folder of the matrices."""
+    folder = os.environ.get("GPUSPLU_PEERS", str(MATRICES.parent / "peers"))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return __import__(name)

@@ -2,8 +2,8 @@
 
     python asv_bench/peers/sequences.py [--repeat 3]
 
-Backward errors of the plain and the transposed system are the worst of a sequence; ! flags one that is at some step above
-the larger of 1e-14 and ten times SciPy's of that step.
+Backward errors of the plain and the transposed system are the worst of a sequence. One that at some step is above the
+larger of 1e-14 and ten times SciPy's is flagged with !.
 """
 
 import argparse

@@ -25,9 +25,8 @@ nb::dict as_dict(const PivotStats& s) {
   return d;
 }
 
-template <class T>
-nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below, double tiny_below,
-                 int team_size) {
+template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below,
+                                    double tiny_below, int team_size) {
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   ensure_blas();

@@ -1,0 +1,58 @@
+// Cholesky of one front by recursion on its columns; only lower triangles are read and written.
+#pragma once
+#include "simd/triangular.hpp"
+
+namespace gs::GS_SIMD {
+
+GS_INLINE double square_root(double v) { return __builtin_sqrt(v); }
+GS_INLINE float square_root(float v) { return __builtin_sqrtf(v); }
+
+// Unblocked, n <= 8. Returns -1 or the first bad column.
+template <class S> static idx cholesky_panel(idx n, S* A, off lda, S* inverse_diagonal) {
+  using R = real<S>;
+  for (idx k = 0; k < n; k++) {
+    S* column = A + k * lda;
+    const R d = real_part(column[k]);
+    if (!(d > 0) || !(d < R(__builtin_huge_val()))) return k;
+    const R root = square_root(d), inverse_root = 1 / root;
+    column[k] = from_real<S>(root);
+    inverse_diagonal[k] = from_real<S>(inverse_root);
+    for (idx i = k + 1; i < n; i++) column[i] = scaled(column[i], inverse_root);
+    for (idx j = k + 1; j < n; j++) {
+      const S l = conjugate<true>(column[j]);
+      for (idx i = j; i < n; i++) A[i + j * lda] = sub_times(A[i + j * lda], column[i], l);
+    }
+  }
+  return -1;
+}
+
+template <class S> static idx cholesky_block(idx n, S* A, off lda, S* inverse_diagonal) {
+  if (n <= block_columns) return cholesky_panel(n, A, lda, inverse_diagonal);
+  const idx n1 = (n / 2 + block_columns - 1) / block_columns * block_columns, n2 = n - n1;
+  S* rest = A + n1 + n1 * lda;
+  Largest<S> unused;
+  idx bad = cholesky_block(n1, A, lda, inverse_diagonal);
+  if (bad >= 0) return bad;
+  solve_right<S, Shape::rows, false>(n2, n1, A + n1, lda, A, lda, inverse_diagonal, true, unused);
+  update<S, Shape::rows, true>(n2, n2, n1, A + n1, lda, A + n1, lda, rest, lda, true);
+  bad = cholesky_block(n2, rest, lda, inverse_diagonal + n1);
+  return bad < 0 ? bad : bad + n1;
+}
+
+template <class T> static idx cholesky_front(idx W, idx H, T* L_, off ldl, T* C_, off ldc) {
+  auto *L = native(L_), *C = native(C_);
+  using S = std::remove_pointer_t<decltype(L)>;
+  constexpr idx on_stack_columns = 256;
+  S on_stack[on_stack_columns];
+  S* inverse_diagonal = W <= on_stack_columns ? on_stack : (S*)__builtin_malloc(sizeof(S) * W);
+  const idx bad = cholesky_block(W, L, ldl, inverse_diagonal);
+  if (bad < 0 && H > 0) {
+    Largest<S> unused;
+    solve_right<S, Shape::rows, false>(H, W, L + W, ldl, L, ldl, inverse_diagonal, true, unused);
+    update<S, Shape::rows, true>(H, H, W, L + W, ldl, L + W, ldl, C, ldc, true);
+  }
+  if (inverse_diagonal != on_stack) __builtin_free(inverse_diagonal);
+  return bad;
+}
+
+}  // namespace gs::GS_SIMD

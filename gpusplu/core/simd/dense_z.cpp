@@ -1,0 +1,3 @@
+#include "simd/dense_table.hpp"
+
+GS_DENSE_TABLE(dense_z, std::complex<double>)

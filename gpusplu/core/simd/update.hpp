@@ -1,0 +1,167 @@
+// C -= A B for column-major blocks, B given as n x K (transposed, `rows`) or K x n (`cols`), optionally conjugated, and
+// optionally the lower triangle of a square C only. Register tiles of up to max_vectors x max_columns, straight from
+// cache; A is copied to aligned strips when the product is large enough. The order of the sum over k depends on K only.
+#pragma once
+#include "simd/vec.hpp"
+
+namespace gs::GS_SIMD {
+
+enum class Shape { rows, cols };  // how B is stored: n x K or K x n
+
+// Registers: 32 (v4), 16 (v3), 16 without FMA (v2). Complex tiles hold two sums for each entry.
+#if defined(GS_MASK_REGISTERS)
+template <class S> constexpr int max_vectors = 3;
+template <class S> constexpr int max_columns = Real<S>::complex ? 4 : 8;
+#elif defined(GS_MASK_VECTORS)
+template <class S> constexpr int max_vectors = 3;
+template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
+#else
+template <class S> constexpr int max_vectors = 2;
+template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
+#endif
+constexpr idx strip_depth = 128;  // columns of A copied at once
+
+// Offsets and leading dimensions below count real numbers.
+template <class S> constexpr int width = Real<S>::complex ? 2 : 1;
+
+// One tile. `last` masks the last vector if `partial`. For `lower`, entry (i, j) of the tile is written if i >= j +
+// shift.
+template <class S, int vectors, int columns, bool partial, Shape shape, bool lower>
+GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb, real<S>* C, off ldc,
+                    Mask<real<S>> last, bool conj, idx shift) {
+  using R = real<S>;
+  using V = Vec<R>;
+  constexpr int L = lanes<R>, w = width<S>;
+  const off step_k = shape == Shape::rows ? ldb : w, step_j = shape == Shape::rows ? w : ldb;
+  V sum[columns][vectors], cross[Real<S>::complex ? columns : 1][vectors];
+#pragma GCC unroll 8
+  for (int j = 0; j < columns; j++)
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; v++) {
+      const R* c = C + j * ldc + v * L;
+      sum[j][v] = partial && v == vectors - 1 ? load(c, last) : load(c);
+      if constexpr (Real<S>::complex) cross[j][v] = V{};
+    }
+  for (idx k = 0; k < K; k++, A += lda, B += step_k) {
+    V a[vectors];
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; v++) a[v] = partial && v == vectors - 1 ? load(A + v * L, last) : load(A + v * L);
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++) {
+      const V b = broadcast(B[j * step_j]);
+#pragma GCC unroll 3
+      for (int v = 0; v < vectors; v++) sum[j][v] = sub_times_vec(sum[j][v], a[v], b);
+      if constexpr (Real<S>::complex) {
+        const V imaginary = broadcast(B[j * step_j + 1]);
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) cross[j][v] = cross[j][v] + a[v] * imaginary;
+      }
+    }
+  }
+  const V sign = alternate<R>(conj ? R(-1) : R(1), conj ? R(1) : R(-1));
+#pragma GCC unroll 8
+  for (int j = 0; j < columns; j++)
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; v++) {
+      V c = sum[j][v];
+      if constexpr (Real<S>::complex) c = c + swap_pairs(cross[j][v]) * sign;
+      R* to = C + j * ldc + v * L;
+      if constexpr (lower) {
+        const idx skip = w * (j + shift) - v * L;
+        if (skip >= L) continue;
+        const Mask<R> all = partial && v == vectors - 1 ? last : first_lanes<R>(L);
+        store(to, c, without_first<R>(all, skip > 0 ? (int)skip : 0));
+      } else if (partial && v == vectors - 1) {
+        store(to, c, last);
+      } else {
+        store(to, c);
+      }
+    }
+}
+
+// All columns of one strip of rows. For `lower`, row 0 of the strip is row `first_row` of C.
+template <class S, int vectors, bool partial, Shape shape, bool lower>
+__attribute__((noinline)) static void strip(idx n, idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
+                                            real<S>* C, off ldc, Mask<real<S>> last, bool conj, idx first_row) {
+  constexpr int N = max_columns<S>;
+  const off step_j = shape == Shape::rows ? width<S> : ldb;
+  idx j = 0;
+  for (; j + N <= n; j += N) {
+    if constexpr (lower) {
+      if (j + N - 1 > first_row) {
+        tile<S, vectors, N, partial, shape, true>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj,
+                                                  j - first_row);
+        continue;
+      }
+    }
+    tile<S, vectors, N, partial, shape, false>(K, A, lda, B + j * step_j, ldb, C + j * ldc, ldc, last, conj, 0);
+  }
+  const idx rest = n - j;
+  B += j * step_j, C += j * ldc;
+  idx shift = j - first_row;
+  if constexpr (N > 4) {
+    if (rest & 4) {
+      tile<S, vectors, 4, partial, shape, lower>(K, A, lda, B, ldb, C, ldc, last, conj, shift);
+      B += 4 * step_j, C += 4 * ldc, shift += 4;
+    }
+  }
+  if constexpr (N > 2) {
+    if (rest & 2) {
+      tile<S, vectors, 2, partial, shape, lower>(K, A, lda, B, ldb, C, ldc, last, conj, shift);
+      B += 2 * step_j, C += 2 * ldc, shift += 2;
+    }
+  }
+  if (rest & 1) tile<S, vectors, 1, partial, shape, lower>(K, A, lda, B, ldb, C, ldc, last, conj, shift);
+}
+
+template <class S, Shape shape, bool lower>
+GS_INLINE void any_strip(int vectors, bool partial, idx n, idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
+                         real<S>* C, off ldc, Mask<real<S>> last, bool conj, idx first_row) {
+#define GS_STRIP(count)                                                                               \
+  (partial ? strip<S, count, true, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row) \
+           : strip<S, count, false, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row))
+  if (vectors == 1) return GS_STRIP(1);
+  if (vectors == 2) return GS_STRIP(2);
+  if constexpr (max_vectors<S> >= 3) return GS_STRIP(3);
+#undef GS_STRIP
+}
+
+template <class S, Shape shape, bool lower>
+static void update(idx m, idx n, idx K, const S* A_, off lda, const S* B_, off ldb, S* C_, off ldc, bool conj) {
+  using R = real<S>;
+  constexpr int L = lanes<R>, w = width<S>, most = max_vectors<S>;
+  if (m <= 0 || n <= 0 || K <= 0) return;
+  const R *A = (const R*)A_, *B = (const R*)B_;
+  R* C = (R*)C_;
+  lda *= w, ldb *= w, ldc *= w;
+  const off step_k = shape == Shape::rows ? ldb : w;
+  const bool copy = K >= 24 && n >= 4 * max_columns<S>;
+  alignas(64) R copied[most * L * strip_depth];
+  for (idx k0 = 0; k0 < K; k0 += strip_depth) {
+    const idx depth = K - k0 < strip_depth ? K - k0 : strip_depth;
+    idx left = (m * w + L - 1) / L;  // vectors
+    for (idx i = 0; left > 0;) {
+      const int take = left == most + 1 && most > 2 ? most - 1 : left < most ? (int)left : most;
+      left -= take;
+      const idx tail = m * w - (i + (take - 1) * L);  // lanes of the last vector
+      const bool partial = tail < L;
+      const Mask<R> last = first_lanes<R>(partial ? (int)tail : L);
+      const idx columns = lower && i / w + take * L / w < n ? i / w + take * L / w : n;
+      const R* a = A + k0 * lda + i;
+      off stride = lda;
+      if (copy) {
+        for (idx k = 0; k < depth; k++)
+          for (int v = 0; v < take; v++) {
+            const R* from = A + (k0 + k) * lda + i + v * L;
+            store(copied + (k * take + v) * L, partial && v == take - 1 ? load(from, last) : load(from));
+          }
+        a = copied, stride = take * L;
+      }
+      any_strip<S, shape, lower>(take, partial, columns, depth, a, stride, B + k0 * step_k, ldb, C + i, ldc, last, conj,
+                                 i / w);
+      i += take * L;
+    }
+  }
+}
+
+}  // namespace gs::GS_SIMD

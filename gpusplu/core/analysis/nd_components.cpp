@@ -1,0 +1,95 @@
+#include "analysis/nd_components.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gs::nd {
+namespace {
+
+// component[v], numbered in the order of their first vertices; returns their sizes.
+std::vector<idx> label(const Graph& g, std::vector<idx>& component) {
+  std::vector<idx> sizes, queue;
+  component.assign(g.n, -1);
+  for (idx root = 0; root < g.n; root++) {
+    if (component[root] >= 0) continue;
+    const idx c = (idx)sizes.size();
+    component[root] = c;
+    queue.assign(1, root);
+    for (std::size_t head = 0; head < queue.size(); head++) {
+      for (off p = g.ptr[queue[head]]; p < g.ptr[queue[head] + 1]; p++) {
+        if (component[g.adj[p]] >= 0) continue;
+        component[g.adj[p]] = c;
+        queue.push_back(g.adj[p]);
+      }
+    }
+    sizes.push_back((idx)queue.size());
+  }
+  return sizes;
+}
+
+// A copy of the vertices' rows, which name vertices of their component only.
+void copy_component(const Graph& whole, const idx* vertex, idx n, std::vector<idx>& local, Piece& piece) {
+  off entries = 0;
+  for (idx i = 0; i < n; i++) {
+    local[vertex[i]] = i;
+    entries += whole.ptr[vertex[i] + 1] - whole.ptr[vertex[i]];
+  }
+  piece.memory = Block(padded_bytes<off>((std::size_t)n + 1) + 2 * padded_bytes<idx>(n) + padded_bytes<idx>(entries));
+  Carver carver(piece.memory.data());
+  off* ptr = carver.get<off>((std::size_t)n + 1);
+  idx *weight = carver.get<idx>(n), *own = carver.get<idx>(n), *adj = carver.get<idx>(entries);
+  off size = 0, total = 0;
+  for (idx i = 0; i < n; i++) {
+    const idx v = own[i] = vertex[i];
+    ptr[i] = size;
+    total += weight[i] = whole.weight[v];
+    for (off p = whole.ptr[v]; p < whole.ptr[v + 1]; p++) adj[size++] = local[whole.adj[p]];
+  }
+  ptr[n] = size;
+  piece.hierarchy.level = {Graph{n, ptr, adj, weight, nullptr, total}};
+  piece.vertex = own;
+}
+
+}  // namespace
+
+std::vector<Piece> connected_pieces(const Graph& whole, const idx* all, idx leaf, std::uint64_t seed) {
+  std::vector<Piece> pieces;
+  std::vector<idx> component;
+  const std::vector<idx> sizes = label(whole, component);
+  if (sizes.size() <= 1) {
+    if (whole.n == 0) return pieces;
+    pieces.resize(1);
+    pieces[0].hierarchy.level = {whole};
+    pieces[0].vertex = all;
+    pieces[0].seed = seed;
+    return pieces;
+  }
+
+  std::vector<off> first(sizes.size() + 1, 0);
+  for (std::size_t c = 0; c < sizes.size(); c++) first[c + 1] = first[c] + sizes[c];
+  std::vector<idx> sorted(whole.n), local(whole.n);
+  std::vector<off> next(first.begin(), first.end() - 1);
+  for (idx v = 0; v < whole.n; v++) sorted[next[component[v]]++] = v;
+
+  for (std::size_t c = 0; c < sizes.size();) {
+    std::size_t end = c + 1;
+    while (end < sizes.size() && first[end + 1] - first[c] <= leaf) end++;
+    const idx n = (idx)(first[end] - first[c]);
+    Piece piece;
+    const idx* vertex = sorted.data() + first[c];
+    if (n > leaf) {
+      copy_component(whole, vertex, n, local, piece);
+    } else {
+      piece.memory = Block(padded_bytes<idx>(n));
+      piece.vertex = std::copy(vertex, vertex + n, Carver(piece.memory.data()).get<idx>(n)) - n;
+      piece.hierarchy.level.push_back(Graph{n});
+    }
+    piece.first = (idx)first[c];
+    piece.seed = mix(seed + c);
+    pieces.push_back(std::move(piece));
+    c = end;
+  }
+  return pieces;
+}
+
+}  // namespace gs::nd

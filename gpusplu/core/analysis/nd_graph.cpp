@@ -1,0 +1,39 @@
+#include "analysis/nd_graph.hpp"
+
+#include <algorithm>
+#include <new>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace gs::nd {
+
+Block::Block(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t(2) << 20;
+  const std::size_t align = bytes >= 2 * huge ? huge : kLine;
+  size_ = (std::max<std::size_t>(bytes, 1) + align - 1) & ~(align - 1);
+  data_.reset(static_cast<std::byte*>(std::aligned_alloc(align, size_)));
+  if (!data_) throw std::bad_alloc();
+#ifdef __linux__
+  if (align == huge) madvise(data_.get(), size_, MADV_HUGEPAGE);  // advice only: failure is harmless
+#endif
+}
+
+std::byte* Arena::raw(std::size_t bytes) {
+  constexpr std::size_t smallest = std::size_t(1) << 20;
+  while (block_ < blocks_.size() && top_ + bytes > blocks_[block_].size()) {
+    // A later block too small for this is dropped, so that blocks keep growing and few are ever needed.
+    if (top_ == 0) blocks_.resize(block_);
+    else block_++, top_ = 0;
+  }
+  if (block_ == blocks_.size()) {
+    const std::size_t last = blocks_.empty() ? smallest / 2 : blocks_.back().size();
+    blocks_.emplace_back(std::max(bytes, 2 * last));
+  }
+  std::byte* p = blocks_[block_].data() + top_;
+  top_ += bytes;
+  return p;
+}
+
+}  // namespace gs::nd

@@ -1,0 +1,199 @@
+// What the stages of nested dissection share: memory, graphs, hierarchies, the heap of gains, random numbers.
+#pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs::nd {
+
+// The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+inline std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15ull); }
+  idx below(off n) { return (idx)((next() >> 32) * (std::uint64_t)n >> 32); }  // 0 .. n-1 for n <= 2^32
+
+ private:
+  std::uint64_t state_;
+};
+
+// Uninitialised memory, aligned to cache lines. Large blocks ask for huge pages: one page fault for every 2 MiB.
+class Block {
+ public:
+  Block() = default;
+  explicit Block(std::size_t bytes);
+  std::byte* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  std::size_t size_ = 0;
+};
+
+inline constexpr std::size_t kLine = 64;
+template <class T> constexpr std::size_t padded_bytes(std::size_t count) {
+  return (count * sizeof(T) + kLine - 1) & ~(kLine - 1);
+}
+
+// Cuts arrays off a piece of memory, each on its own cache lines.
+class Carver {
+ public:
+  explicit Carver(std::byte* at) : at_(at) {}
+  template <class T> T* get(std::size_t count) {
+    T* p = reinterpret_cast<T*>(at_);
+    at_ += padded_bytes<T>(count);
+    return p;
+  }
+
+ private:
+  std::byte* at_;
+};
+
+// Scratch memory with stack discipline in a growing list of blocks, which stay warm between uses.
+class Arena {
+ public:
+  struct Mark {
+    std::size_t block, top;
+  };
+  template <class T> T* get(std::size_t count) { return reinterpret_cast<T*>(raw(padded_bytes<T>(count))); }
+  // Gives back what the last allocation, which begins at p, has beyond `count` elements.
+  template <class T> void shrink(T* p, std::size_t count) {
+    top_ = (std::size_t)(reinterpret_cast<std::byte*>(p) - blocks_[block_].data()) + padded_bytes<T>(count);
+  }
+  Mark mark() const { return {block_, top_}; }
+  void release(Mark m) { block_ = m.block, top_ = m.top; }
+
+ private:
+  std::byte* raw(std::size_t bytes);
+
+  std::vector<Block> blocks_;
+  std::size_t block_ = 0, top_ = 0;
+};
+
+// Releases what was allocated during its life.
+class ArenaScope {
+ public:
+  explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+  ~ArenaScope() { arena_.release(mark_); }
+  ArenaScope(const ArenaScope&) = delete;
+  ArenaScope& operator=(const ArenaScope&) = delete;
+
+ private:
+  Arena& arena_;
+  Arena::Mark mark_;
+};
+
+// Symmetric, without loops. Does not own its arrays.
+struct Graph {
+  idx n = 0;
+  const off* ptr = nullptr;
+  const idx* adj = nullptr;
+  const idx* weight = nullptr;       // of the vertices, >= 1
+  const idx* edge_weight = nullptr;  // null: all ones
+  off total_weight = 0;
+  off entries() const { return ptr[n]; }
+};
+
+// level[0] is the graph itself; vertex v of level[l] is a member of vertex cluster[l][v] of level[l + 1].
+struct Hierarchy {
+  std::vector<Graph> level;
+  std::vector<const idx*> cluster;
+};
+
+// Binary max-heap of (gain, vertex) with positions, at most one entry a vertex; equal gains: the lowest vertex first.
+class GainHeap {
+ public:
+  void reserve(idx n) {
+    if ((idx)place_.size() < n) place_.resize(n, -1);
+  }
+  bool empty() const { return heap_.empty(); }
+  bool contains(idx v) const { return place_[v] >= 0; }
+  idx top_vertex() const { return vertex_of(heap_[0]); }
+  idx top_gain() const { return gain_of(heap_[0]); }
+  idx gain(idx v) const { return gain_of(heap_[place_[v]]); }
+  void insert(idx v, idx gain) {
+    heap_.push_back(0);
+    rise((idx)heap_.size() - 1, key_of(gain, v));
+  }
+  void update(idx v, idx gain) {
+    const idx i = place_[v];
+    const std::int64_t key = key_of(gain, v);
+    if (key > heap_[i]) rise(i, key);
+    else sink(i, key);
+  }
+  void remove(idx v) {
+    const idx i = place_[v];
+    const std::int64_t last = heap_.back(), old = heap_[i];
+    place_[v] = -1;
+    heap_.pop_back();
+    if (i == (idx)heap_.size()) return;
+    if (last > old) rise(i, last);
+    else sink(i, last);
+  }
+  void clear() {
+    for (std::int64_t key : heap_) place_[vertex_of(key)] = -1;
+    heap_.clear();
+  }
+
+ private:
+  static std::int64_t key_of(idx gain, idx v) {
+    return (std::int64_t)(((std::uint64_t)(std::uint32_t)gain << 32) | (std::uint32_t)~v);
+  }
+  static idx vertex_of(std::int64_t key) { return ~(idx)(std::uint32_t)key; }
+  static idx gain_of(std::int64_t key) { return (idx)(key >> 32); }
+  void put(idx i, std::int64_t key) {
+    heap_[i] = key;
+    place_[vertex_of(key)] = i;
+  }
+  void rise(idx i, std::int64_t key) {
+    for (; i > 0 && heap_[(i - 1) >> 1] < key; i = (i - 1) >> 1) put(i, heap_[(i - 1) >> 1]);
+    put(i, key);
+  }
+  void sink(idx i, std::int64_t key) {
+    const idx size = (idx)heap_.size();
+    for (idx child = 2 * i + 1; child < size; i = child, child = 2 * i + 1) {
+      if (child + 1 < size && heap_[child] < heap_[child + 1]) child++;
+      if (heap_[child] < key) put(i, heap_[child]);
+      else break;
+    }
+    put(i, key);
+  }
+
+  std::vector<std::int64_t> heap_;
+  std::vector<idx> place_;  // -1: absent
+};
+
+// Scratch of one thread. reserve(n) before it is used on a graph of n vertices.
+struct Workspace {
+  Arena arena;
+  GainHeap heap[2];
+  std::vector<idx> slot;    // all -1 between uses
+  std::vector<idx> locked;  // locked[v] == stamp: v has been moved in this pass
+  idx stamp = 0;
+  std::vector<idx> boundary;  // of the partition being refined: a superset of the separator or of the cut's ends
+  std::vector<idx> pulled;    // vertices that entered the separator, in order
+  std::vector<idx> moves;     // vertices moved in this pass, in order
+  std::vector<idx> list;      // short-lived
+  std::vector<std::uint64_t> bit_rows;
+  std::vector<idx> degree;
+
+  void reserve(idx n) {
+    heap[0].reserve(n), heap[1].reserve(n);
+    if ((idx)slot.size() < n) slot.resize(n, -1), locked.resize(n, 0);
+  }
+};
+
+}  // namespace gs::nd

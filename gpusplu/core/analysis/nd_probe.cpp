@@ -1,0 +1,108 @@
+#include "analysis/nd_probe.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/nd_recursion.hpp"
+
+namespace gs::nd {
+namespace {
+
+constexpr idx kBall = 8000, kSmallestBall = 1500;  // an eighth of the graph within these limits
+
+// The first `size` vertices of breadth-first searches from random vertices, ascending.
+std::vector<idx> collect_ball(const Graph& g, idx size, std::uint64_t seed) {
+  std::vector<char> met(g.n, 0);
+  std::vector<idx> queue;
+  queue.reserve(size);
+  Random random(seed);
+  for (std::size_t head = 0; (idx)queue.size() < size; head++) {
+    if (head == queue.size()) {
+      idx v = random.below(g.n);
+      while (met[v]) v = v + 1 == g.n ? 0 : v + 1;
+      met[v] = 1;
+      queue.push_back(v);
+    }
+    for (off p = g.ptr[queue[head]]; p < g.ptr[queue[head] + 1] && (idx)queue.size() < size; p++) {
+      if (met[g.adj[p]]) continue;
+      met[g.adj[p]] = 1;
+      queue.push_back(g.adj[p]);
+    }
+  }
+  std::sort(queue.begin(), queue.end());
+  return queue;
+}
+
+// Sum of the squared column counts of the Cholesky factor: row subtrees (Liu, SIAM J. Matrix Anal. 11 (1990)).
+double factor_flops(const Graph& g, const std::vector<idx>& order) {
+  std::vector<idx> place(g.n), parent(g.n, -1), mark(g.n, -1), count(g.n, 1);
+  for (idx k = 0; k < g.n; k++) place[order[k]] = k;
+  for (idx k = 0; k < g.n; k++) {
+    mark[k] = k;
+    for (off p = g.ptr[order[k]]; p < g.ptr[order[k] + 1]; p++) {
+      for (idx i = place[g.adj[p]]; i < k && mark[i] != k; i = parent[i]) {
+        if (parent[i] < 0) parent[i] = k;
+        mark[i] = k;
+        count[i]++;
+      }
+    }
+  }
+  double flops = 0;
+  for (idx c : count) flops += (double)c * c;
+  return flops;
+}
+
+}  // namespace
+
+Probe::Probe(const Graph& whole, std::uint64_t seed) : seed_(seed) {
+  const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
+  const std::vector<idx> ball = collect_ball(whole, size, seed + 77);
+  std::vector<idx> local(whole.n, -1);
+  for (idx i = 0; i < size; i++) local[ball[i]] = i;
+  for (idx v : ball) {
+    ptr_.push_back((off)adj_.size());
+    weight_.push_back(whole.weight[v]);
+    for (off p = whole.ptr[v]; p < whole.ptr[v + 1]; p++)
+      if (local[whole.adj[p]] >= 0) adj_.push_back(local[whole.adj[p]]);
+  }
+  ptr_.push_back((off)adj_.size());
+  ball_ = {size, ptr_.data(), adj_.data(), weight_.data(), nullptr,
+           std::accumulate(weight_.begin(), weight_.end(), off(0))};
+}
+
+double Probe::trial(Coarse coarse) const {
+  std::vector<idx> order(ball_.n), all(ball_.n);
+  std::iota(all.begin(), all.end(), 0);
+  const Context context{ball_, order.data(), [coarse] { return coarse; }, nullptr};
+  Recursion recursion(context);
+  Piece piece;
+  piece.hierarchy.level.push_back(ball_);
+  piece.vertex = all.data();
+  piece.seed = seed_;
+  recursion.dissect(piece);
+  return factor_flops(ball_, order);
+}
+
+bool Probe::help() {
+  struct Done {  // also when the trial throws, so that nobody waits for ever
+    std::atomic<int>& count;
+    ~Done() {
+      count.fetch_add(1);
+      count.notify_all();
+    }
+  };
+  const int which = begun_.fetch_add(1);
+  if (which >= 2) return false;
+  Done done{done_};
+  flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts);
+  return true;
+}
+
+Coarse Probe::answer() {
+  while (help()) {
+  }
+  for (int done = done_.load(); done < 2; done = done_.load()) done_.wait(done);
+  return flops_[1] < flops_[0] ? Coarse::cuts : Coarse::separators;
+}
+
+}  // namespace gs::nd

@@ -1,0 +1,43 @@
+// Vertex separators of one graph: growing them and refining them.
+#pragma once
+#include "analysis/nd_graph.hpp"
+
+namespace gs::nd {
+
+inline constexpr int kTrials = 3;     // initial partitions of the coarsest graph
+inline constexpr int kPasses = 8;     // of refinement at most
+inline constexpr idx kPatience = 40;  // moves without a gain that end a pass
+
+// Vertices on side 0 and 1, and 2: in the separator.
+struct Partition {
+  signed char* side;
+  idx (*beside)[2];          // of a separator vertex: weight of its neighbours on side 0 and on side 1 (scratch)
+  off weight[3] = {0, 0, 0};  // of the sides and the separator
+  off cut = 0;               // while it is an edge bisection: weight of the edges between the sides
+};
+
+// What the moves of a pass may go without a gain before the pass ends, for a boundary of `size` vertices.
+inline idx patience(idx size) { return kPatience + size / 8 < 2 * size + 15 ? kPatience + size / 8 : 2 * size + 15; }
+
+// Fiduccia-Mattheyses refinement of a vertex separator. ws.boundary: a superset of it, on entry and on exit.
+void refine_separator(Workspace& ws, const Graph& g, Partition& part);
+
+// The best of kTrials separators, each grown from a random vertex and refined. For small graphs.
+void grow_separator(Workspace& ws, const Graph& g, Partition& part, Random& random);
+
+// The best partition met so far. Its memory lies in the arena.
+class BestPartition {
+ public:
+  BestPartition(Workspace& ws, idx n) : n_(n), side_(ws.arena.get<signed char>(n)) {}
+  void offer(const Workspace& ws, const Partition& part, double cost);
+  void restore(Workspace& ws, Partition& part) const;
+
+ private:
+  idx n_;
+  signed char* side_;
+  Partition rest_{};
+  std::vector<idx> boundary_;
+  double cost_ = 1e300;
+};
+
+}  // namespace gs::nd

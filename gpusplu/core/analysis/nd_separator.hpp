@@ -1,0 +1,18 @@
+// Multilevel vertex separators.
+#pragma once
+#include "analysis/nd_refine.hpp"
+
+namespace gs::nd {
+
+// How the coarse levels are partitioned. Vertex separators at all levels suit graphs with few triangles (cuts: +30 % fill
+// on grids); edge cuts, turned into a separator at the finest level, suit most others (separators: +25 % on elasticity).
+enum class Coarse { separators, cuts };
+
+// Size at which coarsening of a graph of n vertices ends and V-cycles begin.
+idx coarse_target(idx n);
+
+// Separates hierarchy.level[0], the last of whose levels has about coarse_target(n) vertices. The arrays of `part` are
+// the caller's. Cost: O(entries log n).
+void find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partition& part, Random& random);
+
+}  // namespace gs::nd

@@ -1,5 +1,5 @@
-// Heavy edge matching and contraction: Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998), sections 3.1 and 5.1; the pairing
-// of vertices with a common neighbour is from LaSalle, Karypis et al., IPDPS 2015 (two-hop matching).
+// Heavy edge matching and contraction: Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998), sections 3.1 and 5.1; the
+// pairing of vertices with a common neighbour is from LaSalle, Karypis et al., IPDPS 2015 (two-hop matching).
 #include "analysis/nd_coarsen.hpp"
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 namespace gs::nd {
 namespace {
 
-constexpr idx kWindow = 1024;           // vertices are visited in random order within windows: keeps locality of the numbering
-constexpr double kHeaviest = 1.5;       // a cluster weighs at most this many average vertices of the coarsest graph
-constexpr double kStalled = 0.95;       // a coarse graph larger than this part of the finer one ends coarsening
+constexpr idx kWindow = 1024;  // vertices are visited in random order within windows: keeps locality of the numbering
+constexpr double kHeaviest = 1.5;  // a cluster weighs at most this many average vertices of the coarsest graph
+constexpr double kStalled = 0.95;  // a coarse graph larger than this part of the finer one ends coarsening
 
 // Clusters as lists: leader -> next -> ... -> -1.
 struct Clusters {
@@ -60,8 +60,7 @@ idx any_free(const Graph& g, const Clusters& c, idx v, idx limit, Random& random
 }
 
 // Pairs; the vertices that find no partner go to ws.list.
-template <bool weighted>
-void match_pairs(Workspace& ws, const Graph& g, Clusters& c, idx heaviest, Random& random) {
+template <bool weighted> void match_pairs(Workspace& ws, const Graph& g, Clusters& c, idx heaviest, Random& random) {
   ArenaScope scope(ws.arena);
   idx* order = ws.arena.get<idx>(g.n);
   visiting_order(g.n, order, random);

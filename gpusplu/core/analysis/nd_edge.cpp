@@ -27,8 +27,8 @@ void set_side(const Graph& g, Partition& part, idx v, int to) {
   part.weight[to] += g.weight[v], part.weight[1 - to] -= g.weight[v];
 }
 
-// v changes sides. heap[s] holds the gains of vertices of side s; neighbours that come to the boundary are queued (while
-// side 0 is grown: only those of side 1).
+// v changes sides. heap[s] holds the gains of vertices of side s; neighbours that come to the boundary are queued
+// (while side 0 is grown: only those of side 1).
 void flip(Workspace& ws, const Graph& g, Partition& part, idx v, bool growing) {
   const int from = part.side[v], to = 1 - from;
   set_side(g, part, v, to);
@@ -96,8 +96,7 @@ bool refine_once(Workspace& ws, const Graph& g, Partition& part, off heaviest) {
     flip(ws, g, part, v, false);
     const off difference = std::abs(part.weight[0] - part.weight[1]);
     const bool over = overweight();
-    if (over < best_over ||
-        (over == best_over && (cut < best || (cut == best && difference < best_difference)))) {
+    if (over < best_over || (over == best_over && (cut < best || (cut == best && difference < best_difference)))) {
       best = cut, best_difference = difference, best_over = over, keep = moved;
     } else if (moved - keep > (std::size_t)limit) {
       break;

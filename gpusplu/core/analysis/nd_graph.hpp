@@ -166,7 +166,7 @@ class GainHeap {
     const idx size = (idx)heap_.size();
     for (idx child = 2 * i + 1; child < size; i = child, child = 2 * i + 1) {
       if (child + 1 < size && heap_[child] < heap_[child + 1]) child++;
-      if (heap_[child] < key) put(i, heap_[child]);
+      if (key < heap_[child]) put(i, heap_[child]);
       else break;
     }
     put(i, key);

@@ -1,5 +1,5 @@
-// Elimination graph as bit rows; George, Liu, SIAM Review 31 (1989): external degree, mass elimination. Halo: Pellegrini,
-// Roman, Amestoy, Concurrency 12 (2000).
+// Elimination graph as bit rows; George, Liu, SIAM Review 31 (1989): external degree, mass elimination. Halo:
+// Pellegrini, Roman, Amestoy, Concurrency 12 (2000).
 #include "analysis/nd_leaf.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 constexpr idx kEliminated = INT32_MAX;
 
 struct BitRows {
-  idx n, words;         // rows; words of a row: columns are the n vertices, then the halo
+  idx n, words;  // rows; words of a row: columns are the n vertices, then the halo
   std::uint64_t* bits;
   std::uint64_t* row(idx v) const { return bits + (std::size_t)v * words; }
   idx count(idx v) const {

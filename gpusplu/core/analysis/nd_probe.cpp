@@ -66,8 +66,8 @@ Probe::Probe(const Graph& whole, std::uint64_t seed) : seed_(seed) {
       if (local[whole.adj[p]] >= 0) adj_.push_back(local[whole.adj[p]]);
   }
   ptr_.push_back((off)adj_.size());
-  ball_ = {size, ptr_.data(), adj_.data(), weight_.data(), nullptr,
-           std::accumulate(weight_.begin(), weight_.end(), off(0))};
+  ball_ = {size,           ptr_.data(), adj_.data(),
+           weight_.data(), nullptr,     std::accumulate(weight_.begin(), weight_.end(), off(0))};
 }
 
 double Probe::trial(Coarse coarse) const {

@@ -13,8 +13,8 @@ namespace gs::nd {
 class Probe {
  public:
   Probe(const Graph& whole, std::uint64_t seed);
-  bool help();        // runs a trial that nobody has begun; false: there is none
-  Coarse answer();    // runs what nobody has begun, waits for the rest
+  bool help();      // runs a trial that nobody has begun; false: there is none
+  Coarse answer();  // runs what nobody has begun, waits for the rest
 
  private:
   double trial(Coarse coarse) const;

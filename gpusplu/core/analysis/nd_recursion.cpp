@@ -20,7 +20,8 @@ void order_by_degree(const Piece& piece, idx* order) {
   const Graph& g = piece.hierarchy.level[0];
   std::vector<idx> local(g.n);
   std::iota(local.begin(), local.end(), 0);
-  std::stable_sort(local.begin(), local.end(), [&](idx a, idx b) { return g.ptr[a + 1] - g.ptr[a] < g.ptr[b + 1] - g.ptr[b]; });
+  std::stable_sort(local.begin(), local.end(),
+                   [&](idx a, idx b) { return g.ptr[a + 1] - g.ptr[a] < g.ptr[b + 1] - g.ptr[b]; });
   for (idx i = 0; i < g.n; i++) order[i] = piece.vertex[local[i]];
 }
 

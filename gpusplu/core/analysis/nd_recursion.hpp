@@ -11,9 +11,9 @@ inline constexpr idx kLeaf = 240;  // pieces up to this size are ordered by mini
 
 struct Context {
   Graph whole;
-  idx* order;                                  // places -> vertices of the whole graph
-  std::function<Coarse()> coarse;            // which partitions suit the coarse levels
-  std::function<void(Piece&&)> defer;          // takes large pieces to be ordered elsewhere; none: all are ordered here
+  idx* order;                          // places -> vertices of the whole graph
+  std::function<Coarse()> coarse;      // which partitions suit the coarse levels
+  std::function<void(Piece&&)> defer;  // takes large pieces to be ordered elsewhere; none: all are ordered here
 };
 
 // What a thread needs for the recursion.

@@ -1,6 +1,6 @@
-// The multilevel scheme: Hendrickson, Leland, Supercomputing 1995; Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998). Large
-// graphs take the best of several V-cycles from a coarse graph of a sixth of their size or less, which costs less than
-// repeating the whole and beats many trials at the bottom (by 10-24 % fill).
+// The multilevel scheme: Hendrickson, Leland, Supercomputing 1995; Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998).
+// Large graphs take the best of several V-cycles from a coarse graph of a sixth of their size or less, which costs less
+// than repeating the whole and beats many trials at the bottom (by 10-24 % fill).
 #include "analysis/nd_separator.hpp"
 
 #include <algorithm>

@@ -4,8 +4,9 @@
 
 namespace gs::nd {
 
-// How the coarse levels are partitioned. Vertex separators at all levels suit graphs with few triangles (cuts: +30 % fill
-// on grids); edge cuts, turned into a separator at the finest level, suit most others (separators: +25 % on elasticity).
+// How the coarse levels are partitioned. Vertex separators at all levels suit graphs with few triangles (cuts: +30 %
+// fill on grids); edge cuts, turned into a separator at the finest level, suit most others (separators: +25 % on
+// elasticity).
 enum class Coarse { separators, cuts };
 
 // Size at which coarsening of a graph of n vertices ends and V-cycles begin.

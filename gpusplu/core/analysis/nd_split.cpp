@@ -45,7 +45,8 @@ Selection select_clusters(Workspace& ws, const Graph& fine, const Selection& mem
 
 std::size_t bytes_of(const Selection& s, bool edge_weights, bool labels) {
   const std::size_t n = s.count, m = (std::size_t)s.entries + 1;  // one entry is written behind the last and not kept
-  return padded_bytes<off>(n + 1) + padded_bytes<idx>(n) * (labels ? 2 : 1) + padded_bytes<idx>(m) * (edge_weights ? 2 : 1);
+  return padded_bytes<off>(n + 1) + padded_bytes<idx>(n) * (labels ? 2 : 1) +
+         padded_bytes<idx>(m) * (edge_weights ? 2 : 1);
 }
 
 Graph take(Carver& carver, const Graph& g, const Selection& s) {
@@ -106,7 +107,8 @@ void split(Workspace& ws, const Piece& piece, const Partition& part, bool inheri
       levels.push_back(next);
     }
     std::size_t bytes = padded_bytes<idx>(levels[0].count);
-    for (std::size_t l = 0; l < levels.size(); l++) bytes += bytes_of(levels[l], level[l].edge_weight, l + 1 < levels.size());
+    for (std::size_t l = 0; l < levels.size(); l++)
+      bytes += bytes_of(levels[l], level[l].edge_weight, l + 1 < levels.size());
     if (own) child[side].memory = Block(bytes);
     build(piece, levels, own ? child[side].memory.data() : ws.arena.get<std::byte>(bytes), child[side]);
     child[side].first = first;

@@ -1,5 +1,5 @@
-// Compression, dissection of what is left as tasks on a team, expansion. What each stage does and where it comes from is
-// said in compress.hpp and nd_*.cpp.
+// Compression, dissection of what is left as tasks on a team, expansion. What each stage does and where it comes from
+// is said in compress.hpp and nd_*.cpp.
 #include "analysis/nested_dissection.hpp"
 
 #include <algorithm>
@@ -100,8 +100,12 @@ std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& option
 
 std::vector<idx> nested_dissection(PatternView graph, const DissectionOptions& options) {
   const CompressedGraph reduced = compress(graph);
-  const nd::Graph whole{reduced.n(),           reduced.ptr.data(), reduced.ind.data(),
-                        reduced.weight.data(), nullptr,            std::accumulate(reduced.weight.begin(), reduced.weight.end(), off(0))};
+  const nd::Graph whole{reduced.n(),
+                        reduced.ptr.data(),
+                        reduced.ind.data(),
+                        reduced.weight.data(),
+                        nullptr,
+                        std::accumulate(reduced.weight.begin(), reduced.weight.end(), off(0))};
   return reduced.expand(dissect(whole, options));
 }
 

@@ -19,10 +19,21 @@ import scipy.sparse as sp
 
 from gpusplu import _core, gallery
 
-DEFAULT = """
-    G3_circuit ibmpg1t_mna_tran ibmpg2t_mna_tran ibmpg2t_spd_tran rlc:700x700 poisson:1000x1000 poisson:80x80x80
-    elast:40x40x40 cotlap_armadillo anemometer1_A1 case_ACTIVSg10k_nrjac memplus bcsstk18
-""".split()
+DEFAULT = [
+    "G3_circuit",
+    "ibmpg1t_mna_tran",
+    "ibmpg2t_mna_tran",
+    "ibmpg2t_spd_tran",
+    "rlc:700x700",
+    "poisson:1000x1000",
+    "poisson:80x80x80",
+    "elast:40x40x40",
+    "cotlap_armadillo",
+    "anemometer1_A1",
+    "case_ACTIVSg10k_nrjac",
+    "memplus",
+    "bcsstk18",
+]
 LARGE = 50_000  # unknowns from which a case counts in the means
 
 

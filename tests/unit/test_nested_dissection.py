@@ -79,8 +79,8 @@ def test_threads_do_not_matter(name):
 
 
 def test_fill_of_a_square_grid():
-    # In units of the leading term of George's nested dissection, 7.75 k^2 log2 k (George, Liu, 1981, section 8.3): METIS
-    # 0.37, minimum degree 0.43.
+    # In units of the leading term of George's nested dissection, 7.75 k^2 log2 k (George, Liu, 1981, section 8.3):
+    # METIS 0.37, minimum degree 0.43.
     k = 150
     ptr, ind = graph(gallery.poisson(k, k))
     assert fill(ptr, ind, order(ptr, ind)) < 0.42 * 7.75 * k**2 * np.log2(k)

@@ -30,9 +30,11 @@ template <class Offset> class MinimumDegree {
   void eliminate_independent(PatternView graph);
   void eliminate(idx pivot);
   void form_element(idx pivot);
+  Offset gather(Offset from, idx count, Offset to);
   void count_outside(idx pivot);
   void update_degrees(idx pivot);
   void merge_indistinguishable(idx pivot);
+  void merge_chain(idx i);
   void finish_element(idx pivot);
   void compress_lists();
   void raise_stamp(idx by);
@@ -40,33 +42,39 @@ template <class Offset> class MinimumDegree {
 
   void push(idx i, idx degree) {
     const idx first = degree_head_[degree];
-    if (first >= 0) prev_[first] = i;
-    next_[i] = first;
-    prev_[i] = -1;
+    if (first >= 0) node_[first].prev = i;
+    node_[i].next = first;
+    node_[i].prev = -1;
     degree_head_[degree] = i;
   }
   void unlink(idx i) {
-    const idx before = prev_[i], after = next_[i];
-    if (after >= 0) prev_[after] = before;
-    if (before >= 0) next_[before] = after;
-    else degree_head_[degree_[i]] = after;
+    const idx before = node_[i].prev, after = node_[i].next;
+    if (after >= 0) node_[after].prev = before;
+    if (before >= 0) node_[before].next = after;
+    else degree_head_[node_[i].degree] = after;
   }
 
+  // What is read together lies together: one cache line a node.
+  struct Node {
+    Offset start = 0;        // where its list starts
+    idx length = 0;          // of the list
+    idx n_elements = 0;      // variable: elements at the front of the list; -1: a pivot of eliminate_independent
+    idx degree = 0;          // variable: approximate external degree; element: columns in its list
+    idx stamp = 0;           // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
+    idx next = 0, prev = 0;  // variable: list of equal degree; in the current element, hash chain and hash
+    idx parent = 0;          // what absorbed it
+  };
+
   const idx n_;
+  std::unique_ptr<Node[]> node_;
   std::unique_ptr<idx[]> arena_;
-  std::unique_ptr<Offset[]> start_;  // where the list of a node starts
-  idx* list_;                        // the lists
+  idx* list_;  // the lists
   Offset list_size_, list_end_ = 0;
-  idx *length_, *n_elements_;  // of a node's list; n_elements_ are the elements at the front of a variable's list
-  idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
-  idx* degree_;  // variable: approximate external degree; element: columns in its list
-  idx* stamp_;   // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
-  idx *degree_head_, *next_, *prev_;  // lists of variables by degree; at a pivot, next_ and prev_: hash chain and hash
-  idx* bucket_;                       // hash -> chain of variables
-  idx* parent_;                       // what absorbed this node
-  idx *pivots_, n_pivots_ = 0;        // in elimination order; the first n_stripped_ cause no fill
-  idx* dense_;
-  idx n_dense_ = 0, n_stripped_ = 0;
+  idx* size_;         // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
+  idx* degree_head_;  // degree -> list of variables
+  idx* bucket_;       // hash -> chain of variables
+  idx *pivots_, n_pivots_ = 0;  // in elimination order; the first n_stripped_ cause no fill
+  idx *dense_, n_dense_ = 0, n_stripped_ = 0;
   idx n_eliminated_ = 0, min_degree_ = 0, stamp_now_ = 1, longest_element_ = 0;
   idx pivot_size_ = 0, element_degree_ = 0;  // of the current pivot
 };
@@ -74,14 +82,13 @@ template <class Offset> class MinimumDegree {
 template <class Offset> MinimumDegree<Offset>::MinimumDegree(PatternView graph)
     : n_(graph.n), list_size_((Offset)(graph.nnz() + graph.n)) {
   const std::size_t n = n_;
-  arena_ = std::make_unique_for_overwrite<idx[]>(12 * n + list_size_);
-  start_ = std::make_unique_for_overwrite<Offset[]>(n);
+  node_ = std::make_unique_for_overwrite<Node[]>(n);
+  arena_ = std::make_unique_for_overwrite<idx[]>(5 * n + list_size_);
   idx* next_free = arena_.get();
-  auto take = [&](std::size_t count) { return std::exchange(next_free, next_free + count); };
-  for (idx** array : {&length_, &n_elements_, &size_, &degree_, &stamp_, &degree_head_, &next_, &prev_, &bucket_,
-                      &parent_, &pivots_, &dense_})
-    *array = take(n);
-  list_ = take(list_size_);
+  for (idx** array : {&size_, &degree_head_, &bucket_, &pivots_, &dense_, &list_}) {
+    *array = next_free;
+    next_free += n;
+  }
   load(graph);
 }
 
@@ -92,15 +99,16 @@ template <class Offset> void MinimumDegree<Offset>::remove_dense(PatternView gra
   for (idx i = 0; i < n_; ++i) {
     const idx* const begin = graph.ind + graph.ptr[i];
     const idx* const end = graph.ind + graph.ptr[i + 1];
-    degree_[i] = (idx)(end - begin) - (idx)std::count(begin, end, i);
-    if (degree_[i] > limit) dense_[n_dense_++] = i;
+    const idx degree = (idx)(end - begin) - (idx)std::count(begin, end, i);
+    node_[i] = {.degree = degree, .stamp = 1, .parent = -1};
     size_[i] = 1;
+    if (degree > limit) dense_[n_dense_++] = i;
   }
-  if (n_dense_ > n_ / 8) n_dense_ = 0;
+  if (n_dense_ > n_ / 4) n_dense_ = 0;
   for (idx k = 0; k < n_dense_; ++k) {
     const idx i = dense_[k];
     size_[i] = 0;
-    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) --degree_[graph.ind[p]];
+    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) --node_[graph.ind[p]].degree;
   }
   n_eliminated_ = n_dense_;
 }
@@ -108,77 +116,70 @@ template <class Offset> void MinimumDegree<Offset>::remove_dense(PatternView gra
 // Eliminates vertices of degree 0 and 1, again and again: they cause no fill, and minimum degree would take them first.
 template <class Offset> void MinimumDegree<Offset>::strip_leaves(PatternView graph) {
   for (idx i = 0; i < n_; ++i)
-    if (size_[i] && degree_[i] <= 1) pivots_[n_pivots_++] = i;
+    if (size_[i] && node_[i].degree <= 1) pivots_[n_pivots_++] = i;
   for (idx k = 0; k < n_pivots_; ++k) {
     const idx i = pivots_[k];
     size_[i] = 0;
     for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
       const idx j = graph.ind[p];
-      if (size_[j] && --degree_[j] == 1) pivots_[n_pivots_++] = j;
+      if (size_[j] && --node_[j].degree == 1) pivots_[n_pivots_++] = j;
     }
   }
   n_stripped_ = n_pivots_;
   n_eliminated_ += n_stripped_;
 }
 
-// Eliminates an independent set of vertices of low degree at once (multiple elimination: Liu, "Modification of the
-// minimum-degree algorithm by multiple elimination", ACM TOMS 11(2), 1985). In a circuit that is most of the graph, and
-// their neighbours of high degree are spared an update for each.
+// Eliminates an independent set of vertices of degree 2 at once, the next that minimum degree would take (multiple
+// elimination: Liu, "Modification of the minimum-degree algorithm by multiple elimination", ACM TOMS 11(2), 1985):
+// their neighbours are spared an update for each. Circuits and power grids have many.
 template <class Offset> void MinimumDegree<Offset>::eliminate_independent(PatternView graph) {
-  char* const blocked = reinterpret_cast<char*>(next_);
+  char* const blocked = reinterpret_cast<char*>(bucket_);
   std::fill_n(blocked, n_, 0);
-  static const int cap = getenv("CAP") ? atoi(getenv("CAP")) : 3;
-  for (idx degree = 2; degree <= cap; ++degree)
-    for (idx i = n_; i-- > 0;) {
-      if (degree_[i] != degree || blocked[i] || !size_[i]) continue;
-      for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) blocked[graph.ind[p]] = 1;
-      blocked[i] = 1;
-      n_elements_[i] = -1;
-      pivots_[n_pivots_++] = i;
-      ++n_eliminated_;
-    }
+  for (idx i = n_; i-- > 0;) {
+    if (node_[i].degree != 2 || blocked[i] || !size_[i]) continue;
+    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) blocked[graph.ind[p]] = 1;
+    node_[i].n_elements = -1;
+    pivots_[n_pivots_++] = i;
+    ++n_eliminated_;
+  }
 }
 
 // Copies the lists of what is left.
 template <class Offset> void MinimumDegree<Offset>::load(PatternView graph) {
-  std::fill_n(n_elements_, n_, 0);
-  std::fill_n(degree_head_, n_, -1);
-  std::fill_n(bucket_, n_, -1);
-  std::fill_n(stamp_, n_, 1);
-  std::fill_n(parent_, n_, -1);
-  stamp_now_ = 2;
-  longest_element_ = 8;
   remove_dense(graph);
   strip_leaves(graph);
   eliminate_independent(graph);
+  std::fill_n(degree_head_, n_, -1);
+  std::fill_n(bucket_, n_, -1);
+  stamp_now_ = 2;
+  longest_element_ = 2;
   for (idx i = 0; i < n_; ++i) {
-    start_[i] = list_end_;
-    length_[i] = 0;
     if (!size_[i]) continue;
+    Node& node = node_[i];
+    node.start = list_end_;
     idx* const list = list_ + list_end_;
     idx length = 0, elements = 0;
     off degree = 0;
     for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
       const idx j = graph.ind[p];
       if (j == i || !size_[j]) continue;
-      if (n_elements_[j] < 0) {
+      if (node_[j].n_elements < 0) {
         list[length++] = list[elements];
         list[elements++] = j;
-        degree += degree_[j] - 1;
+        degree += node_[j].degree - 1;
       } else {
         list[length++] = j;
         ++degree;
       }
     }
     list_end_ += length;
-    length_[i] = length;
-    if (n_elements_[i] >= 0) {
-      n_elements_[i] = elements;
-      degree_[i] = (idx)std::min<off>(degree, n_ - n_eliminated_ - 1);
-      push(i, degree_[i]);
-    }
+    node.length = length;
+    if (node.n_elements < 0) continue;
+    node.n_elements = elements;
+    node.degree = (idx)std::min<off>(degree, n_ - n_eliminated_ - 1);
+    push(i, node.degree);
   }
-  for (idx k = n_stripped_; k < n_pivots_; ++k) n_elements_[pivots_[k]] = 0;
+  for (idx k = n_stripped_; k < n_pivots_; ++k) node_[pivots_[k]].n_elements = 0;
 }
 
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::order() {
@@ -190,8 +191,8 @@ template <class Offset> std::vector<idx> MinimumDegree<Offset>::order() {
 }
 
 template <class Offset> void MinimumDegree<Offset>::eliminate(idx pivot) {
-  degree_head_[min_degree_] = next_[pivot];
-  if (next_[pivot] >= 0) prev_[next_[pivot]] = -1;
+  degree_head_[min_degree_] = node_[pivot].next;
+  if (node_[pivot].next >= 0) node_[node_[pivot].next].prev = -1;
   pivots_[n_pivots_++] = pivot;
   form_element(pivot);
   count_outside(pivot);
@@ -200,57 +201,61 @@ template <class Offset> void MinimumDegree<Offset>::eliminate(idx pivot) {
   finish_element(pivot);
 }
 
-// Lp = (variables of the pivot) + (variables of its elements), which the new element absorbs. Marks members by a
-// negative size and takes them out of the degree lists.
+// Appends the variables of a list to Lp: marks them by a negative size and takes them out of the degree lists.
+template <class Offset> Offset MinimumDegree<Offset>::gather(Offset from, idx count, Offset to) {
+  idx columns = 0;
+  for (Offset p = from; p < from + count; ++p) {
+    const idx i = list_[p], size = size_[i];
+    if (size <= 0) continue;
+    columns += size;
+    size_[i] = -size;
+    list_[to++] = i;
+    unlink(i);
+  }
+  element_degree_ += columns;
+  return to;
+}
+
+// Lp = (variables of the pivot) + (variables of its elements), which the new element absorbs.
 template <class Offset> void MinimumDegree<Offset>::form_element(idx pivot) {
+  Node& element = node_[pivot];
   pivot_size_ = size_[pivot];
   n_eliminated_ += pivot_size_;
   size_[pivot] = -pivot_size_;
   element_degree_ = 0;
-  Offset end;
-  auto gather = [&](Offset from, idx count) {
-    for (Offset p = from; p < from + count; ++p) {
-      const idx i = list_[p];
-      if (size_[i] <= 0) continue;
-      element_degree_ += size_[i];
-      size_[i] = -size_[i];
-      list_[end++] = i;
-      unlink(i);
-    }
-  };
-  if (n_elements_[pivot] == 0) {
-    end = start_[pivot];
-    gather(start_[pivot], length_[pivot]);
-  } else {
-    off room = length_[pivot] - n_elements_[pivot];
-    for (Offset p = start_[pivot]; p < start_[pivot] + n_elements_[pivot]; ++p) room += length_[list_[p]];
-    if (std::min<off>(room, n_ - n_eliminated_) > (off)(list_size_ - list_end_)) compress_lists();
-    const Offset begin = end = list_end_, own = start_[pivot];
-    for (idx k = 0; k < n_elements_[pivot]; ++k) {
-      const idx e = list_[own + k];
-      gather(start_[e], length_[e]);
-      parent_[e] = pivot;
-      stamp_[e] = 0;
-    }
-    gather(own + n_elements_[pivot], length_[pivot] - n_elements_[pivot]);
-    start_[pivot] = begin;
-    list_end_ = end;
+  if (element.n_elements == 0) {
+    element.length = (idx)(gather(element.start, element.length, element.start) - element.start);
+    return;
   }
-  length_[pivot] = (idx)(end - start_[pivot]);
-  degree_[pivot] = element_degree_;
+  off room = element.length - element.n_elements;
+  for (idx k = 0; k < element.n_elements; ++k) room += node_[list_[element.start + k]].length;
+  if (std::min<off>(room, n_ - n_eliminated_) > (off)(list_size_ - list_end_)) compress_lists();
+  const Offset own = element.start;
+  Offset end = list_end_;
+  for (idx k = 0; k < element.n_elements; ++k) {
+    Node& absorbed = node_[list_[own + k]];
+    end = gather(absorbed.start, absorbed.length, end);
+    absorbed.parent = pivot;
+    absorbed.stamp = 0;
+  }
+  end = gather(own + element.n_elements, element.length - element.n_elements, end);
+  element.start = list_end_;
+  element.length = (idx)(end - list_end_);
 }
 
-// Leaves stamp_[e] - stamp_now_ = |Le \ Lp| for every element e next to the new one (the paper's algorithm 2).
+// Leaves stamp - stamp_now_ = |Le \ Lp| for every element e next to the new one (the paper's algorithm 2).
 template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
   raise_stamp(0);
-  const idx* const member = list_ + start_[pivot];
-  for (idx k = 0; k < length_[pivot]; ++k) {
-    const idx i = member[k], size = -size_[i];
-    const idx* const elements = list_ + start_[i];
-    for (idx p = 0; p < n_elements_[i]; ++p) {
-      const idx e = elements[p], seen = stamp_[e];
-      if (seen >= stamp_now_) stamp_[e] = seen - size;
-      else if (seen) stamp_[e] = degree_[e] + stamp_now_ - size;
+  const idx now = stamp_now_;
+  const idx* const member = list_ + node_[pivot].start;
+  for (idx k = 0, length = node_[pivot].length; k < length; ++k) {
+    const Node& variable = node_[member[k]];
+    const idx* const elements = list_ + variable.start;
+    const idx size = -size_[member[k]];
+    for (idx p = 0; p < variable.n_elements; ++p) {
+      Node& e = node_[elements[p]];
+      if (e.stamp >= now) e.stamp -= size;
+      else if (e.stamp) e.stamp = e.degree + now - size;
     }
   }
 }
@@ -259,35 +264,35 @@ template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
 // it by a hash of its list. Elements inside the new one are absorbed, variables with nothing outside are eliminated
 // too.
 template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
-  const idx* const member = list_ + start_[pivot];
-  for (idx k = 0; k < length_[pivot]; ++k) {
+  const idx now = stamp_now_;
+  const idx* const member = list_ + node_[pivot].start;
+  for (idx k = 0, length = node_[pivot].length; k < length; ++k) {
     const idx i = member[k];
-    idx* const list = list_ + start_[i];
+    Node& variable = node_[i];
+    idx* const list = list_ + variable.start;
     idx kept = 0, degree = 0;
     std::uint32_t hash = 0;
-    for (idx p = 0; p < n_elements_[i]; ++p) {
-      const idx e = list[p];
-      if (!stamp_[e]) continue;
-      const idx outside = stamp_[e] - stamp_now_;
-      if (outside > 0) {
-        degree += outside;
-        hash += (std::uint32_t)e;
-        list[kept++] = e;
-      } else {
-        parent_[e] = pivot;
-        stamp_[e] = 0;
+    for (idx p = 0; p < variable.n_elements; ++p) {
+      Node& e = node_[list[p]];
+      if (e.stamp > now) {
+        degree += e.stamp - now;
+        hash += (std::uint32_t)list[p];
+        list[kept++] = list[p];
+      } else if (e.stamp) {
+        e.parent = pivot;
+        e.stamp = 0;
       }
     }
     const idx elements = kept;
-    for (idx p = n_elements_[i]; p < length_[i]; ++p) {
-      const idx j = list[p];
-      if (size_[j] <= 0) continue;
-      degree += size_[j];
+    for (idx p = variable.n_elements; p < variable.length; ++p) {
+      const idx j = list[p], size = size_[j];
+      if (size <= 0) continue;
+      degree += size;
       hash += (std::uint32_t)j;
       list[kept++] = j;
     }
     if (kept == 0) {
-      parent_[i] = pivot;
+      variable.parent = pivot;
       pivot_size_ -= size_[i];
       element_degree_ += size_[i];
       n_eliminated_ -= size_[i];
@@ -298,78 +303,79 @@ template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
     list[kept] = list[elements];
     list[elements] = list[0];
     list[0] = pivot;
-    n_elements_[i] = elements + 1;
-    length_[i] = kept + 1;
-    degree_[i] = std::min(degree_[i], degree);
+    variable.n_elements = elements + 1;
+    variable.length = kept + 1;
+    variable.degree = std::min(variable.degree, degree);
     const idx h = (idx)(hash % (std::uint32_t)n_);
-    next_[i] = bucket_[h];
-    prev_[i] = h;
+    variable.next = bucket_[h];
+    variable.prev = h;
     bucket_[h] = i;
   }
-  degree_[pivot] = element_degree_;
+  node_[pivot].degree = element_degree_;
 }
 
 // Variables with equal lists stay together for good: one supervariable. Only those of equal hash are compared.
 template <class Offset> void MinimumDegree<Offset>::merge_indistinguishable(idx pivot) {
-  longest_element_ = std::max(longest_element_, degree_[pivot]);
+  longest_element_ = std::max(longest_element_, element_degree_);
   raise_stamp(longest_element_);
-  const idx* const member = list_ + start_[pivot];
-  for (idx k = 0; k < length_[pivot]; ++k) {
+  const idx* const member = list_ + node_[pivot].start;
+  for (idx k = 0; k < node_[pivot].length; ++k) {
     if (size_[member[k]] >= 0) continue;
-    const idx hash = prev_[member[k]];
-    idx i = bucket_[hash];
-    bucket_[hash] = -1;
-    for (; i >= 0 && next_[i] >= 0; i = next_[i]) {
-      const idx *const list = list_ + start_[i], length = length_[i];
-      for (idx p = 1; p < length; ++p) stamp_[list[p]] = stamp_now_;
-      idx last = i;
-      for (idx j = next_[i]; j >= 0; j = next_[j]) {
-        const idx* const other = list_ + start_[j];
-        bool equal = length_[j] == length && n_elements_[j] == n_elements_[i];
-        for (idx p = 1; equal && p < length; ++p) equal = stamp_[other[p]] == stamp_now_;
-        if (equal) {
-          parent_[j] = i;
-          size_[i] += size_[j];
-          size_[j] = 0;
-          next_[last] = next_[j];
-        } else {
-          last = j;
-        }
-      }
-      ++stamp_now_;
+    idx i = std::exchange(bucket_[node_[member[k]].prev], -1);
+    for (; i >= 0 && node_[i].next >= 0; i = node_[i].next) merge_chain(i);
+  }
+}
+
+// Merges into i those variables of its hash chain that come after it and have the same list.
+template <class Offset> void MinimumDegree<Offset>::merge_chain(idx i) {
+  const Node& first = node_[i];
+  const idx *const list = list_ + first.start, now = stamp_now_++;
+  for (idx p = 1; p < first.length; ++p) node_[list[p]].stamp = now;
+  idx last = i;
+  for (idx j = first.next; j >= 0; j = node_[j].next) {
+    const idx* const other = list_ + node_[j].start;
+    bool equal = node_[j].length == first.length && node_[j].n_elements == first.n_elements;
+    for (idx p = 1; equal && p < first.length; ++p) equal = node_[other[p]].stamp == now;
+    if (equal) {
+      node_[j].parent = i;
+      size_[i] += size_[j];
+      size_[j] = 0;
+      node_[last].next = node_[j].next;
+    } else {
+      last = j;
     }
   }
 }
 
 // Gives the variables that are left their new degrees and drops the others from the element.
 template <class Offset> void MinimumDegree<Offset>::finish_element(idx pivot) {
+  Node& element = node_[pivot];
   const idx left = n_ - n_eliminated_;
-  idx* const member = list_ + start_[pivot];
+  idx* const member = list_ + element.start;
   idx kept = 0;
-  for (idx k = 0; k < length_[pivot]; ++k) {
+  for (idx k = 0; k < element.length; ++k) {
     const idx i = member[k], size = -size_[i];
     if (size <= 0) continue;
     size_[i] = size;
-    degree_[i] = std::min(degree_[i] + element_degree_ - size, left - size);
-    push(i, degree_[i]);
-    min_degree_ = std::min(min_degree_, degree_[i]);
+    const idx degree = std::min(node_[i].degree + element_degree_ - size, left - size);
+    node_[i].degree = degree;
+    push(i, degree);
+    min_degree_ = std::min(min_degree_, degree);
     member[kept++] = i;
   }
   size_[pivot] = pivot_size_;
-  length_[pivot] = kept;
-  if (kept == 0) stamp_[pivot] = 0;
-  if (n_elements_[pivot]) list_end_ = start_[pivot] + kept;
+  element.length = kept;
+  if (kept == 0) element.stamp = 0;
+  if (element.n_elements) list_end_ = element.start + kept;
 }
 
 // Slides the live lists together. The head of each is replaced by its owner for the length of the sweep.
 template <class Offset> void MinimumDegree<Offset>::compress_lists() {
-  auto live = [&](idx i) { return size_[i] != 0 && length_[i] > 0 && (stamp_[i] != 0); };
-  for (idx i = 0; i < n_; ++i)
-    if (live(i)) {
-      const Offset head = start_[i];
-      start_[i] = (Offset)list_[head];
-      list_[head] = -i - 1;
-    }
+  for (idx i = 0; i < n_; ++i) {
+    if (!size_[i] || !node_[i].length || !node_[i].stamp) continue;
+    const Offset head = std::exchange(node_[i].start, (Offset)list_[node_[i].start]);
+    list_[head] = -i - 1;
+  }
   Offset to = 0;
   for (Offset from = 0; from < list_end_;) {
     const idx i = -list_[from] - 1;
@@ -377,11 +383,11 @@ template <class Offset> void MinimumDegree<Offset>::compress_lists() {
       ++from;
       continue;
     }
-    list_[to] = (idx)start_[i];
-    start_[i] = to;
-    std::memmove(list_ + to + 1, list_ + from + 1, sizeof(idx) * (length_[i] - 1));
-    to += length_[i];
-    from += length_[i];
+    const idx length = node_[i].length;
+    list_[to] = (idx)std::exchange(node_[i].start, to);
+    std::memmove(list_ + to + 1, list_ + from + 1, sizeof(idx) * (length - 1));
+    to += length;
+    from += length;
   }
   list_end_ = to;
 }
@@ -392,26 +398,27 @@ template <class Offset> void MinimumDegree<Offset>::raise_stamp(idx by) {
     stamp_now_ += by;
     return;
   }
-  for (idx i = 0; i < n_; ++i) stamp_[i] = stamp_[i] != 0;
+  for (idx i = 0; i < n_; ++i) node_[i].stamp = node_[i].stamp != 0;
   stamp_now_ = 2;
 }
 
-// Pivots in elimination order, each followed by the variables that went with it; dense rows last, by degree.
+// Pivots in elimination order, each followed by the variables that went with it; dense rows last.
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() const {
   std::vector<idx> perm(n_);
-  idx* const place = next_;
   std::copy_n(pivots_, n_stripped_, perm.begin());
+  idx* const place = bucket_;
   idx end = n_stripped_;
   for (idx k = n_stripped_; k < n_pivots_; ++k) {
-    place[pivots_[k]] = end;
-    end += size_[pivots_[k]];
+    const idx i = pivots_[k];
+    perm[end] = i;
+    place[i] = end + 1;
+    end += size_[i];
   }
-  for (idx k = n_stripped_; k < n_pivots_; ++k) perm[place[pivots_[k]]++] = pivots_[k];
   for (idx i = 0; i < n_; ++i) {
-    if (size_[i] || parent_[i] < 0) continue;
-    idx root = parent_[i];
-    while (!size_[root]) root = parent_[root];
-    for (idx j = i; j != root;) j = std::exchange(parent_[j], root);
+    if (size_[i] || node_[i].parent < 0) continue;
+    idx root = node_[i].parent;
+    while (!size_[root]) root = node_[root].parent;
+    for (idx j = i; j != root;) j = std::exchange(node_[j].parent, root);
     perm[place[root]++] = i;
   }
   std::copy_n(dense_, n_dense_, perm.begin() + end);

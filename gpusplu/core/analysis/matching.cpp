@@ -71,7 +71,7 @@ class ProductMatching {
   bool match_beside(idx j);
   bool augment(idx root);
   void update_duals(idx root, std::int64_t shortest);
-  void scale(Matching& result) const;
+  void scale(Matching& result);
   void match(idx i, idx j) {
     row_of_col_[j] = i;
     col_of_row_[i] = j;
@@ -249,20 +249,24 @@ Matching ProductMatching::run() {
   return result;
 }
 
-// |a_ij| 2^(u_i + v_j - log2 max_k |a_kj|) <= 1 before rounding. A shift between rows and columns is free: it centers
-// the exponents, so that neither side overflows.
-void ProductMatching::scale(Matching& result) const {
+// |a_ij| 2^(u_i + v_j - log2 max_k |a_kj|) <= 1 before rounding. A shift between rows and columns is free: it gives both
+// sides the same middle, so that neither overflows.
+void ProductMatching::scale(Matching& result) {
   result.row_scale.assign(n_, 1);
   result.col_scale.assign(n_, 1);
   if (result.structural_rank < n_ || n_ == 0) return;
-  const auto [least, largest] = std::minmax_element(u_.begin(), u_.end());
-  const std::int64_t center = (*least + *largest) / 2;
+  for (idx j = 0; j < n_; ++j) v_[j] -= col_max_[j];
+  auto twice_middle = [](const std::vector<std::int64_t>& dual) {
+    const auto [least, largest] = std::minmax_element(dual.begin(), dual.end());
+    return *least + *largest;
+  };
+  const std::int64_t shift = (twice_middle(u_) - twice_middle(v_)) / 4;
   auto power_of_two = [](std::int64_t log) {
     const std::int64_t exponent = (log + (1 << (fraction_bits - 1))) >> fraction_bits;
-    return std::ldexp(1.0, (int)std::clamp<std::int64_t>(exponent, -1000, 1000));
+    return std::bit_cast<double>((1023 + std::clamp<std::int64_t>(exponent, -1022, 1023)) << 52);
   };
-  for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(u_[i] - center);
-  for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(v_[j] - col_max_[j] + center);
+  for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(u_[i] - shift);
+  for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(v_[j] + shift);
 }
 
 }  // namespace

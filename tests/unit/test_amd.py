@@ -1,0 +1,154 @@
+"""AMD: a permutation, deterministic, and as good as minimum degree by brute force."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpusplu import _core
+
+
+def graph_of(A, diagonal=False):
+    """Pattern of A + A^T as (ptr, ind)."""
+    dense_pattern = sp.csc_array(A, dtype=bool)
+    G = sp.lil_array(dense_pattern + dense_pattern.T)
+    G.setdiag(diagonal)
+    G = sp.csc_array(G)
+    G.eliminate_zeros()
+    G.sort_indices()
+    return G.indptr.astype(np.int64), G.indices.astype(np.int32)
+
+
+def amd(A, **kwargs):
+    perm = _core.amd(*graph_of(A, **kwargs))
+    assert perm.dtype == np.int32
+    assert np.array_equal(np.sort(perm), np.arange(A.shape[0]))
+    return perm
+
+
+def adjacency(A):
+    ptr, ind = graph_of(A)
+    return [set(ind[ptr[i] : ptr[i + 1]].tolist()) for i in range(A.shape[0])]
+
+
+def fill_of(A, perm):
+    """Entries of L below the diagonal, by playing elimination on sets."""
+    neighbours, fill = adjacency(A), 0
+    for i in perm.tolist():
+        front = neighbours[i]
+        fill += len(front)
+        for j in front:
+            neighbours[j] |= front
+            neighbours[j] -= {i, j}
+    return fill
+
+
+def minimum_degree_fill(A):
+    """The same with exact external degrees: smallest first, ties by number."""
+    neighbours, fill = adjacency(A), 0
+    left = set(range(A.shape[0]))
+    while left:
+        i = min(left, key=lambda k: (len(neighbours[k]), k))
+        left.remove(i)
+        front = neighbours[i]
+        fill += len(front)
+        for j in front:
+            neighbours[j] |= front
+            neighbours[j] -= {i, j}
+    return fill
+
+
+def grid(rows, cols):
+    path = [sp.diags_array([np.ones(k - 1), np.ones(k - 1)], offsets=[-1, 1]) for k in (rows, cols)]
+    return sp.csc_array(sp.kronsum(path[1], path[0]))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_no_edges(n):
+    amd(sp.csc_array((n, n)))
+
+
+@pytest.mark.parametrize("n", [2, 3, 17])
+def test_full(n):
+    amd(sp.csc_array(np.ones((n, n))))
+
+
+def test_tree_has_no_fill():
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 10, 200):
+        parent = [int(rng.integers(k)) for k in range(1, n)]
+        A = sp.coo_array((np.ones(n - 1), (parent, range(1, n))), shape=(n, n))
+        assert fill_of(A, amd(A)) == n - 1
+
+
+def test_cycle_and_wheel():
+    for n in (3, 4, 5, 50):
+        ring = sp.coo_array((np.ones(n), (range(n), np.roll(range(n), 1))), shape=(n, n))
+        assert fill_of(ring, amd(ring)) == 2 * n - 3
+        hub = np.full(n, n)
+        wheel = sp.coo_array(
+            (np.ones(2 * n), (np.r_[0:n, hub], np.r_[np.roll(range(n), 1), 0:n])), shape=(n + 1, n + 1)
+        )
+        assert fill_of(wheel, amd(wheel)) == 3 * n - 3
+
+
+def test_arrow_is_ordered_from_the_tip():
+    n = 40
+    A = np.eye(n)
+    A[0] = A[:, 0] = 1
+    assert fill_of(sp.csc_array(A), amd(sp.csc_array(A))) == n - 1
+
+
+@pytest.mark.parametrize("shape", [(1, 30), (7, 7), (12, 13), (20, 20)])
+def test_grid_close_to_minimum_degree(shape):
+    A = grid(*shape)
+    assert fill_of(A, amd(A)) <= 1.15 * minimum_degree_fill(A)
+
+
+def test_random_graphs_close_to_minimum_degree():
+    ours = theirs = 0
+    for seed in range(40):
+        A = sp.random_array((60, 60), density=0.03, random_state=np.random.default_rng(seed))
+        ours += fill_of(A, amd(A))
+        theirs += minimum_degree_fill(A)
+    assert ours <= 1.03 * theirs
+
+
+def test_dense_rows_come_last():
+    n = 1000
+    A = sp.lil_array(sp.csc_array((n, n)))
+    A.setdiag(1, 1)
+    A[3, :] = 1
+    A[700, :] = 1
+    assert set(amd(A)[-2:].tolist()) == {3, 700}
+
+
+def test_diagonal_is_ignored():
+    A = grid(9, 8)
+    assert np.array_equal(amd(A), amd(A, diagonal=True))
+
+
+def test_deterministic_and_unsorted_lists_are_fine():
+    A = grid(15, 15)
+    assert np.array_equal(amd(A), amd(A))
+    ptr, ind = graph_of(A)
+    shuffled = ind.copy()
+    for i in range(ptr.size - 1):
+        np.random.default_rng(i).shuffle(shuffled[ptr[i] : ptr[i + 1]])
+    assert np.array_equal(np.sort(_core.amd(ptr, shuffled)), np.arange(ptr.size - 1))
+
+
+@given(st.integers(1, 25), st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24)), max_size=120))
+@settings(max_examples=150, deadline=None)
+def test_any_graph(n, edges):
+    rows, cols = np.array([(i % n, j % n) for i, j in edges], dtype=int).reshape(-1, 2).T
+    A = sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n, n))
+    assert fill_of(A, amd(A)) <= 1.25 * minimum_degree_fill(A) + 4
+
+
+@pytest.mark.parametrize("name", ["arc130", "add20", "memplus", "bcsstk16", "mbeacxc"])
+def test_real(real_matrix, name):
+    A = real_matrix(name)
+    perm = amd(A)
+    assert np.array_equal(perm, amd(A))

@@ -1,0 +1,93 @@
+"""Block triangular form against scipy.sparse.csgraph's strongly connected components."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csgraph
+
+from gpusplu import _core
+
+
+def block_triangular(A, row_of_col=None):
+    """Runs it and checks everything that must hold for every matrix."""
+    A = sp.csc_array(A)
+    n = A.shape[0]
+    args = () if row_of_col is None else (row_of_col,)
+    perm, block_ptr = _core.block_triangular(A.indptr.astype(np.int64), A.indices.astype(np.int32), *args)
+    assert perm.dtype == block_ptr.dtype == np.int32
+    assert np.array_equal(np.sort(perm), np.arange(n))
+    assert block_ptr[0] == 0 and block_ptr[-1] == n and np.all(np.diff(block_ptr) > 0)
+    B = sp.csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape).T.tocsr()
+    B = B if row_of_col is None else B[row_of_col]
+    block_of = np.repeat(np.arange(block_ptr.size - 1), np.diff(block_ptr))
+    permuted = B[perm][:, perm].tocoo()
+    assert np.all(block_of[permuted.row] <= block_of[permuted.col])
+    if n:
+        n_blocks, label = csgraph.connected_components(B, connection="strong")
+        assert n_blocks == block_ptr.size - 1
+        assert np.all((np.diff(label[perm]) == 0) == (np.diff(block_of) == 0))
+    assert np.all(np.diff(perm)[np.diff(block_of) == 0] > 0)
+    return perm, block_ptr
+
+
+def test_empty():
+    perm, block_ptr = block_triangular(sp.csc_array((0, 0)))
+    assert perm.size == 0 and block_ptr.tolist() == [0]
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_diagonal(n):
+    _, block_ptr = block_triangular(sp.eye_array(n))
+    assert block_ptr.tolist() == list(range(n + 1))
+
+
+def test_no_entries():
+    assert block_triangular(sp.csc_array((3, 3)))[1].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("half", [np.triu, np.tril])
+def test_triangular_gives_singletons(half):
+    A = half(np.random.default_rng(0).random((30, 30)) < 0.3) + np.eye(30)
+    assert block_triangular(sp.csc_array(A))[1].size == 31
+
+
+def test_irreducible_stays_in_place():
+    n = 2000
+    ring = sp.coo_array((np.ones(2 * n), (np.r_[0:n, 0:n], np.r_[0:n, np.roll(np.arange(n), 1)])), shape=(n, n))
+    perm, block_ptr = block_triangular(ring)
+    assert block_ptr.tolist() == [0, n] and np.array_equal(perm, np.arange(n))
+
+
+def test_deep_chain_needs_no_recursion():
+    n = 200_000
+    block_triangular(sp.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1]))
+    block_triangular(sp.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, -1]))
+
+
+def test_row_of_col_is_checked():
+    for bad in ([0, 0], [0, 2], [-1, 0], [0]):
+        with pytest.raises(ValueError, match="not a permutation"):
+            _core.block_triangular(np.array([0, 1, 2]), np.array([0, 1], np.int32), np.array(bad, np.int32))
+
+
+@given(st.integers(1, 20), st.lists(st.tuples(st.integers(0, 19), st.integers(0, 19)), max_size=60), st.randoms())
+@settings(max_examples=150, deadline=None)
+def test_any_pattern(n, entries, random):
+    rows, cols = np.array(sorted({(i % n, j % n) for i, j in entries}), dtype=int).reshape(-1, 2).T
+    A = sp.csc_array(sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n, n)))
+    block_triangular(A)
+    row_of_col = list(range(n))
+    random.shuffle(row_of_col)
+    block_triangular(A, np.array(row_of_col, np.int32))
+
+
+@pytest.mark.parametrize("name", ["rajat19", "bayer10", "sherman5", "bp_1000", "memplus"])
+def test_real(real_matrix, name):
+    A = real_matrix(name)
+    ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+    row_of_col = _core.max_product_matching(ptr, ind, A.data)[1]
+    perm, block_ptr = block_triangular(A, row_of_col)
+    again = _core.block_triangular(ptr, ind, row_of_col)
+    assert np.array_equal(perm, again[0]) and np.array_equal(block_ptr, again[1])

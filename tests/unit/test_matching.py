@@ -1,0 +1,242 @@
+"""Maximum product matching, its scaling, and maximum transversals, against SciPy's dense and sparse oracles."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csgraph
+
+from gpusplu import _core
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+
+
+def arrays(A):
+    A = sp.csc_array(A)
+    return A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
+
+
+def without_zeros(A):
+    A = sp.csc_array(A, copy=True)
+    A.eliminate_zeros()
+    return A
+
+
+def check_matching(A, row_of_col):
+    """row_of_col names entries of A, each row at most once."""
+    matched = np.flatnonzero(row_of_col >= 0)
+    assert np.unique(row_of_col[matched]).size == matched.size
+    pattern = sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    assert all(pattern[row_of_col[j], j] for j in matched)
+    return matched.size
+
+
+def match(A):
+    """Runs the matching and checks everything that must hold for every matrix."""
+    A = sp.csc_array(A)
+    n = A.shape[0]
+    rank, row_of_col, row_scale, col_scale = _core.max_product_matching(*arrays(A))
+    assert row_of_col.dtype == np.int32 and row_scale.dtype == col_scale.dtype == np.float64
+    entries = without_zeros(A)
+    assert check_matching(entries, row_of_col) == rank
+    assert rank == (csgraph.structural_rank(sp.csr_array(entries)) if n else 0)
+    for scale in (row_scale, col_scale):
+        assert scale.shape == (n,) and np.all(np.frexp(scale)[0] == 0.5)
+    if rank < n:
+        assert np.all(row_scale == 1) and np.all(col_scale == 1)
+    elif n:
+        modulus = np.abs(entries.data.astype(np.complex128))
+        cols = np.repeat(np.arange(n), np.diff(entries.indptr))
+        scaled = modulus * row_scale[entries.indices] * col_scale[cols]
+        assert scaled.max() <= 2.001
+        assert scaled[entries.indices == row_of_col[cols]].min() >= 0.499
+    return row_of_col
+
+
+def log_product(A, row_of_col):
+    return np.log2(np.abs(A.toarray()[row_of_col, np.arange(A.shape[0])])).sum()
+
+
+def check_optimal(A):
+    row_of_col = match(A)
+    dense = np.abs(sp.csc_array(A).toarray())
+    cost = np.full(dense.shape, 1e9)
+    cost[dense > 0] = -np.log2(dense[dense > 0])
+    rows, cols = linear_sum_assignment(cost)
+    if cost[rows, cols].max() < 1e9:
+        assert log_product(A, row_of_col) >= -cost[rows, cols].sum() - 3e-5 * A.shape[0]
+
+
+def random_matrix(seed, n, density, spread, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=density, random_state=rng, format="csc") + sp.eye_array(n, format="csc")[
+        rng.permutation(n)
+    ]
+    A.data = np.exp(spread * rng.standard_normal(A.nnz)) * rng.choice([-1, 1], A.nnz)
+    A = A.astype(dtype)
+    if np.issubdtype(dtype, np.complexfloating):
+        A.data *= np.exp(2j * np.pi * rng.random(A.nnz)).astype(dtype)
+    return sp.csc_array(A)
+
+
+def test_empty():
+    rank, *vectors = _core.max_product_matching(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    assert rank == 0 and all(v.size == 0 for v in vectors)
+
+
+@pytest.mark.parametrize("value", [1.0, -3.0, 1e-310, 1e308, 2.0**-1074])
+def test_one_by_one(value):
+    assert match(sp.csc_array([[value]])).tolist() == [0]
+
+
+def test_one_by_one_zero():
+    assert match(sp.csc_array(([0.0], [0], [0, 1]), shape=(1, 1))).tolist() == [-1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("density", [0.03, 0.1, 0.5])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 8.0])
+def test_optimal(dtype, density, spread):
+    for seed in range(4):
+        check_optimal(random_matrix(seed, 40, density, spread, dtype))
+
+
+def test_badly_scaled():
+    rng = np.random.default_rng(0)
+    A = random_matrix(1, 60, 0.08, 1.0)
+    scale = [sp.diags_array(10.0 ** rng.integers(-70, 70, 60)) for _ in range(2)]
+    check_optimal(sp.csc_array(scale[0] @ A @ scale[1]))
+
+
+def test_full_range_of_doubles():
+    values = np.array([[1e300, 1e-300, 0], [1e-308, 5e-324, 1e-300], [0, 1e308, 1.0]])
+    check_optimal(sp.csc_array(values))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_extremes(dtype):
+    big = np.finfo(dtype).max * 0.6
+    A = np.array([[big + 1j * big, 1e-30j], [1e-38 + 1e-38j, 1e-30]], dtype=dtype)
+    check_optimal(sp.csc_array(A))
+
+
+def test_dominant_diagonal_is_kept():
+    A = random_matrix(3, 50, 0.1, 0.5) + 100 * sp.eye_array(50)
+    assert np.array_equal(match(A), np.arange(50))
+
+
+def test_spd_diagonal_is_kept():
+    B = random_matrix(5, 50, 0.1, 2.0)
+    A = sp.csc_array(B @ B.T + 1e-3 * sp.eye_array(50))
+    assert np.array_equal(match(A), np.arange(50))
+
+
+def test_explicit_zeros_are_no_entries():
+    A = random_matrix(7, 40, 0.2, 1.0)
+    expected = match(A)
+    positions = sp.random_array((40, 40), density=0.3, random_state=np.random.default_rng(8)) + sp.eye_array(40)
+    with_zeros = sp.coo_array(positions * 0)
+    full = sp.coo_array(
+        (
+            np.r_[A.tocoo().data, with_zeros.data],
+            (np.r_[A.tocoo().row, with_zeros.row], np.r_[A.tocoo().col, with_zeros.col]),
+        ),
+        shape=(40, 40),
+    )
+    full.sum_duplicates()
+    assert full.nnz > A.nnz
+    assert np.array_equal(match(full), expected)
+    A.data[::3] = 0
+    check_optimal(A)
+
+
+def test_empty_row_and_column():
+    A = random_matrix(9, 20, 0.3, 1.0).tolil()
+    A[4, :] = 0
+    A[:, 11] = 0
+    assert match(sp.csc_array(A))[11] == -1
+
+
+def test_structurally_singular():
+    A = np.zeros((6, 6))
+    A[:2, :4] = 1.0
+    A[2:, 4:] = 1.0
+    row_of_col = match(sp.csc_array(A))
+    assert (row_of_col >= 0).sum() == 4
+
+
+def test_deterministic():
+    A = random_matrix(11, 200, 0.02, 3.0)
+    assert np.array_equal(match(A), match(A))
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError, match="ind and values differ in length"):
+        _core.max_product_matching(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(2))
+
+
+@st.composite
+def square(draw):
+    n = draw(st.integers(1, 12))
+    entries = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, n - 1),
+                st.integers(0, n - 1),
+                st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 1e-20, 1e20, 1e-320, 7e-5]),
+            ),
+            max_size=4 * n,
+        )
+    )
+    unique = {(i, j): v for i, j, v in entries}
+    rows, cols = np.array(list(unique), dtype=int).reshape(-1, 2).T
+    return sp.csc_array(sp.coo_array((np.array(list(unique.values())), (rows, cols)), shape=(n, n)))
+
+
+@given(square())
+@settings(max_examples=150, deadline=None)
+def test_any_matrix(A):
+    check_optimal(A)
+
+
+@given(square())
+@settings(max_examples=150, deadline=None)
+def test_transversal_of_any_pattern(A):
+    ptr, ind, _ = arrays(A)
+    row_of_col = _core.maximum_transversal(ptr, ind)
+    pattern = sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    rank = csgraph.structural_rank(sp.csr_array(pattern))
+    assert check_matching(pattern, row_of_col) == rank == _core.structural_rank(ptr, ind)
+
+
+def test_transversal_empty():
+    assert _core.maximum_transversal(np.zeros(1, np.int64), np.zeros(0, np.int32)).size == 0
+
+
+def test_transversal_keeps_a_full_diagonal():
+    A = random_matrix(2, 30, 0.2, 1.0) + sp.eye_array(30)
+    assert np.array_equal(_core.maximum_transversal(*arrays(A)[:2]), np.arange(30))
+
+
+def test_transversal_long_paths():
+    """Every column but the last takes its diagonal, and the last one has to shift them all."""
+    n = 3000
+    A = sp.diags_array([np.ones(n), np.ones(n - 1)], offsets=[0, 1]).tolil()
+    A[n - 1, n - 1] = 0
+    A[0, n - 1] = 1
+    A[n - 1, 0] = 1
+    A = without_zeros(A.T.tocsc())
+    row_of_col = _core.maximum_transversal(*arrays(A)[:2])
+    assert check_matching(A, row_of_col) == csgraph.structural_rank(sp.csr_array(A))
+    assert check_matching(A, match(A)) == n
+
+
+@pytest.mark.parametrize("name", ["arc130", "rajat19", "bp_1000", "mbeacxc", "young1c", "bayer10", "memplus"])
+def test_real(real_matrix, name):
+    A = real_matrix(name)
+    row_of_col = match(A)
+    if A.shape[0] < 1500:
+        check_optimal(A)
+    assert np.array_equal(row_of_col, match(A))

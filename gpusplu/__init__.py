@@ -1,3 +1,83 @@
-"""Sparse direct solvers with SciPy's signatures."""
+"""Sparse direct solvers with SciPy's signatures.
+
+>>> import gpusplu as gs
+>>> lu = gs.splu(A)
+>>> x = lu.solve(b)
+>>> lu.refactor(values)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .errors import (
+    DeviceMemoryError,
+    EngineUnavailableError,
+    GpuspluError,
+    NonFiniteError,
+    NotHermitianError,
+    NotPositiveDefiniteError,
+    PatternMismatchError,
+)
+from .install import enabled, install, uninstall
+from .threads import register_with_threadpoolctl
+
+if TYPE_CHECKING:
+    from .factor import CholeskyFactor, LUFactor
+    from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
+    from .symbolic import Symbolic
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "CholeskyFactor",
+    "DeviceMemoryError",
+    "EngineUnavailableError",
+    "GpuspluError",
+    "LUFactor",
+    "NonFiniteError",
+    "NotHermitianError",
+    "NotPositiveDefiniteError",
+    "PatternMismatchError",
+    "Symbolic",
+    "analyze",
+    "cholesky",
+    "enabled",
+    "explain",
+    "factorized",
+    "install",
+    "splu",
+    "spsolve",
+    "uninstall",
+]
+
+# Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
+LAZY = {
+    "CholeskyFactor": "factor",
+    "LUFactor": "factor",
+    "Symbolic": "symbolic",
+    "analyze": "linalg",
+    "cholesky": "linalg",
+    "explain": "linalg",
+    "factorized": "linalg",
+    "gallery": "gallery",
+    "linalg": "linalg",
+    "splu": "linalg",
+    "spsolve": "linalg",
+}
+
+register_with_threadpoolctl()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{LAZY[name]}", __name__)
+    value = module if name == LAZY[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})

@@ -1,0 +1,97 @@
+"""What the stubs of install() call: our solvers with SuperLU's strictness, and SciPy's own where input is not for us.
+
+SciPy's callers rely on more than results: a complex right-hand side of a real factor raises, the permutations hold a
+reference to their factor, and NaN or Inf in A is not an error of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import linalg, matrix
+from ._scipy import umfpack_is_demanded
+from .errors import NonFiniteError
+from .factor import LUFactor
+
+
+class SuperLUFactor(LUFactor):
+    """LUFactor that behaves as scipy.sparse.linalg.SuperLU in every detail that SciPy's tests look at."""
+
+    __slots__ = ()
+
+    def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if isinstance(rhs, np.ndarray) and not np.can_cast(rhs.dtype, self._dtype):
+            rhs.astype(self._dtype, casting="safe")
+        return super()._solve_any(rhs, trans)
+
+    @property
+    def perm_r(self) -> np.ndarray:
+        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
+        return owned(super().perm_r, self)
+
+    @property
+    def perm_c(self) -> np.ndarray:
+        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
+        return owned(super().perm_c, self)
+
+
+class Owner:
+    """Lends the memory of an array and holds a reference to an object besides."""
+
+    __slots__ = ("__array_interface__", "references")
+
+    def __init__(self, array: np.ndarray, owner: object):
+        self.__array_interface__ = array.__array_interface__
+        self.references = (array, owner)
+
+
+def owned(array: np.ndarray, owner: object) -> np.ndarray:
+    """`array` as one that keeps `owner` alive."""
+    return np.asarray(Owner(array, owner))
+
+
+def splu(
+    original: Callable[..., Any],
+    A: Any,
+    permc_spec: Any = None,
+    diag_pivot_thresh: Any = None,
+    relax: Any = None,
+    panel_size: Any = None,
+    options: Any = None,
+) -> Any:
+    """scipy.sparse.linalg.splu, active."""
+    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options)
+    if is_foreign(A):
+        return original(A, *arguments)
+    try:
+        return linalg.factor_lu(A, (*arguments, "auto", "auto", "auto"), kind=SuperLUFactor)
+    except NonFiniteError:
+        return original(A, *arguments)
+
+
+def factorized(original: Callable[..., Any], A: Any) -> Any:
+    """scipy.sparse.linalg.factorized, active."""
+    if is_foreign(A) or umfpack_is_demanded():
+        return original(A)
+    try:
+        return linalg.factor_lu(A, kind=SuperLUFactor).solve
+    except NonFiniteError:
+        return original(A)
+
+
+def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+    """scipy.sparse.linalg.spsolve, active."""
+    if is_foreign(A) or is_foreign(b):
+        return original(A, b, permc_spec, use_umfpack)
+    try:
+        return linalg.spsolve(A, b, permc_spec, use_umfpack)
+    except NonFiniteError:
+        return original(A, b, permc_spec, use_umfpack)
+
+
+def is_foreign(A: Any) -> bool:
+    """Whether SciPy is to answer: its functions have ways of their own with these."""
+    return matrix.is_cupy(A) or matrix.is_pydata(A)

@@ -1,0 +1,81 @@
+"""Exceptions. Each inherits twice: from GpuspluError and from the built-in or NumPy class a caller would catch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "DeviceMemoryError",
+    "EngineUnavailableError",
+    "GpuspluError",
+    "NonFiniteError",
+    "NotHermitianError",
+    "NotPositiveDefiniteError",
+    "PatternMismatchError",
+]
+
+
+class GpuspluError(Exception):
+    """Base of every exception that gpusplu defines."""
+
+
+class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
+    """Cholesky met a pivot that is not positive.
+
+    Attributes
+    ----------
+    column : int
+        Column of A, in the caller's numbering.
+    pivot : float
+        The pivot found there.
+    """
+
+    def __init__(self, column: int, pivot: float) -> None:
+        self.column = int(column)
+        self.pivot = float(pivot)
+        super().__init__(
+            f"cholesky: column {self.column} of A has pivot {self.pivot:.3g}, so A is not positive definite; "
+            "if A is Hermitian indefinite use splu(A)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.column, self.pivot)
+
+
+class NotHermitianError(GpuspluError, ValueError):
+    """cholesky was given both triangles and they differ."""
+
+
+class NonFiniteError(GpuspluError, ValueError):
+    """A matrix value is NaN or Inf."""
+
+
+class PatternMismatchError(GpuspluError, ValueError):
+    """The matrix given to refactor has another sparsity pattern than the one that was factored."""
+
+
+class EngineUnavailableError(GpuspluError, RuntimeError):
+    """The engine asked for by name cannot run here."""
+
+
+class DeviceMemoryError(GpuspluError, MemoryError):
+    """The device has too little free memory.
+
+    Attributes
+    ----------
+    needed, free : int
+        Device memory [bytes].
+    """
+
+    def __init__(self, needed: int, free: int) -> None:
+        self.needed = int(needed)
+        self.free = int(free)
+        super().__init__(
+            f"the factorization needs {self.needed:,} bytes of device memory and {self.free:,} are free; "
+            "free memory, or pass engine='cpu'"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.needed, self.free)

@@ -1,0 +1,340 @@
+"""LUFactor and CholeskyFactor: what users hold."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy import ndarray
+
+from . import _core, matrix
+from .errors import NotPositiveDefiniteError
+from .report import explain_factor
+from .stats import Stats
+from .symbolic import Symbolic
+
+
+class SlogDet(NamedTuple):
+    """Result of slogdet, as numpy.linalg.slogdet names it."""
+
+    sign: Any
+    logabsdet: float
+
+
+TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
+
+
+class Factor:
+    """What LU and Cholesky factors share.
+
+    A factor may be used from several threads at once: solves run side by side, refactor waits for them.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_core",
+        "_dtype",
+        "_lower",
+        "_map",
+        "_seconds",
+        "_size",
+        "_solve",
+        "_symbolic",
+        "_upper",
+        "_vector",
+    )
+
+    def __init__(self, symbolic: Symbolic, canonical: np.ndarray):
+        pattern, options = symbolic._pattern, symbolic._options
+        matrix.check_finite(pattern, canonical)
+        start = perf_counter()
+        try:
+            self._core = _core.factor(
+                symbolic._core,
+                pattern.ptr,
+                pattern.ind,
+                canonical,
+                pivot_threshold=options.pivot_threshold,
+                pivoting=options.pivoting,
+                refine=options.refine,
+            )
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        self._seconds = {**symbolic.seconds, "factor": perf_counter() - start}
+        self._symbolic = symbolic
+        self._dtype = canonical.dtype
+        self._vector = (pattern.n,)
+        self._solve = self._core.solve
+        self._lower = self._upper = None
+        # What the fast path of refactor needs: the length of the values, and the map the core gathers them through.
+        conjugates = pattern.mirrored is not None and canonical.dtype.kind == "c"
+        self._size = (-1,) if pattern.starts is not None or conjugates else (pattern.size,)
+        self._map = pattern.source
+
+    shape = property(lambda self: self._symbolic.shape, doc="Shape of A.")
+    dtype = property(lambda self: self._dtype, doc="Of the factor and of the solutions.")
+    engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
+    symbolic = property(lambda self: self._symbolic, doc="The analysis that this factor was made with.")
+    nnz = property(lambda self: int(self._core.nnz), doc="Stored entries of the factors.")
+
+    @property
+    def backward_error(self) -> float | None:
+        """Normwise backward error of the last solve or certification that measured it, None if none did."""
+        error = self._core.backward_error
+        return None if error < 0 else error
+
+    def solve(self, rhs: ndarray, trans: str = "N") -> ndarray:
+        """Solve ``op(A) x = rhs``.
+
+        Parameters
+        ----------
+        rhs : ndarray, shape (n,) or (n, k)
+            Must cast safely to the dtype of the factor; complex right-hand sides of a real factor are fine as long as
+            their parts do.
+        trans : {"N", "T", "H"}, optional
+            A, its transpose, or its conjugate transpose.
+
+        Returns
+        -------
+        x : ndarray, shape of `rhs`, Fortran-contiguous
+            On the device if `rhs` is there.
+
+        Raises
+        ------
+        TypeError
+            `rhs` is not an array, or casting it would lose precision.
+        ValueError
+            `rhs` has another number of rows than A, or `trans` is unknown.
+        """
+        if (
+            trans == "N"
+            and type(rhs) is ndarray
+            and rhs.dtype is self._dtype
+            and rhs.shape == self._vector
+            and rhs.flags.c_contiguous
+        ):
+            x: ndarray = self._solve(rhs, 0)
+            return x
+        x = self._solve_any(rhs, trans)
+        return x
+
+    def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if matrix.is_cupy(rhs):
+            import cupy
+
+            return cupy.asarray(self._solve_any(rhs.get(), trans), order="F")
+        if not isinstance(rhs, ndarray):
+            raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
+        if not isinstance(trans, str) or len(trans) != 1:
+            raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
+        if trans not in TRANS:
+            raise ValueError("trans must be N, T, or H")
+        if rhs.dtype.kind == "c" and self._dtype.kind == "f":
+            parts = rhs.astype(complex_dtype(self._dtype), casting="safe")
+            check_rhs(parts, self._vector[0])
+            real_imag = np.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
+            solved = self._solve(np.asfortranarray(real_imag), TRANS[trans]).reshape((*parts.shape, 2))
+            x = np.empty(parts.shape, dtype=parts.dtype, order="F")
+            x.real, x.imag = solved[..., 0], solved[..., 1]
+        else:
+            b = np.asarray(rhs).astype(self._dtype, order="F", casting="safe", copy=False)
+            check_rhs(b, self._vector[0])
+            x = self._solve(b, TRANS[trans])
+        return x if type(rhs) is ndarray else like(rhs, x)
+
+    def refactor(self, values: Any) -> None:
+        """Factor new values on the same pattern, reusing the analysis.
+
+        If this raises, the factor still holds the values before.
+
+        Parameters
+        ----------
+        values : array_like, shape (A.data.size,), or sparse matrix
+            In the order of ``A.data`` as it was given (for DIA, LIL, DOK and dense `A`: of ``csc_array(A).data``),
+            or a matrix with the same pattern.
+
+        Raises
+        ------
+        PatternMismatchError
+            A matrix with another pattern.
+        NonFiniteError
+            A value is NaN or Inf; says where.
+        ValueError
+            Another number of values than ``A.data`` had.
+        TypeError
+            Casting the values to the dtype of the factor would lose precision.
+        RuntimeError
+            ``Factor is exactly singular``.
+        NotPositiveDefiniteError
+        """
+        if (
+            type(values) is not ndarray
+            or values.dtype is not self._dtype
+            or values.shape != self._size
+            or not values.flags.c_contiguous
+        ):
+            return self._refactor_any(values)
+        self._lower = self._upper = None
+        try:
+            bad = self._core.refactor(values, self._map)
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        if bad >= 0:
+            pattern = self._symbolic._pattern
+            raise matrix.non_finite(pattern, bad, pattern.gather(values))
+
+    def _refactor_any(self, values: Any) -> None:
+        pattern = self._symbolic._pattern
+        canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
+        canonical = canonical.astype(self._dtype, casting="safe", copy=False)
+        self._lower = self._upper = None
+        try:
+            bad = self._core.refactor(canonical, None)
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        if bad >= 0:
+            raise matrix.non_finite(pattern, bad, canonical)
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Lower triangular factor; the same object until refactor."""
+        if self._lower is None:
+            self._lower = self._triangle(self._core.lower())
+        return self._lower
+
+    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
+        pointers, rows, values = arrays
+        if values.size <= np.iinfo(np.int32).max:
+            pointers = pointers.astype(np.int32)
+        return sp.csc_array((values, rows, pointers), shape=self.shape)
+
+    def slogdet(self) -> SlogDet:
+        """Sign (or phase) and logarithm of the modulus of the determinant of A."""
+        sign, logabsdet = self._core.slogdet()
+        return SlogDet(self._dtype.type(sign), float(logabsdet))
+
+    def rcond(self) -> float:
+        """Reciprocal of an estimate of the 1-norm condition number (Higham and Tisseur, SIMAX 2000)."""
+        return float(self._core.rcond())
+
+    @property
+    def stats(self) -> Stats:
+        """Seconds per phase, sizes, and what pivoting and refinement had to do."""
+        symbolic, core = self._symbolic, self._core
+        entries = dict(core.stats())
+        seconds = dict(self._seconds)
+        for phase in ("refactor", "solve"):
+            seconds[phase] = entries.pop(f"{phase}_seconds", 0.0)
+        entries.pop("factor_seconds", None)
+        return Stats(
+            {
+                "engine": symbolic.engine,
+                "method": core.method,
+                "ordering": symbolic.ordering,
+                "n": symbolic.n,
+                "nnz": symbolic.nnz,
+                "nnz_factor": self.nnz,
+                "fill": self.nnz / max(symbolic.nnz, 1),
+                "bytes": self.nnz * (self._dtype.itemsize + 4),
+                "column_levels": symbolic.column_levels,
+                "super_levels": symbolic.super_levels,
+                "critical_path": symbolic.critical_path,
+                **entries,
+                "backward_error": self.backward_error,
+                "seconds": seconds,
+            }
+        )
+
+    def explain(self) -> str:
+        """What was chosen and why, and what it cost, as a few lines of text."""
+        return explain_factor(self._symbolic._choice.reason, self.stats)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._symbolic, self._core.values)
+
+    def __repr__(self) -> str:
+        n = self._vector[0]
+        return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
+
+
+class LUFactor(Factor):
+    """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
+
+    `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U.
+    """
+
+    __slots__ = ()
+
+    @property
+    def U(self) -> sp.csc_array:
+        """Upper triangular factor; the same object until refactor."""
+        if self._upper is None:
+            self._upper = self._triangle(self._core.upper())
+        return self._upper
+
+    @property
+    def perm_r(self) -> ndarray:
+        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
+        return inverse(self._core.row_perm)
+
+    @property
+    def perm_c(self) -> ndarray:
+        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
+        return inverse(self._core.col_perm)
+
+
+class CholeskyFactor(Factor):
+    """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
+
+    Made by :func:`gpusplu.cholesky`. Calling it solves.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, rhs: ndarray) -> ndarray:
+        """Solve ``A x = rhs``."""
+        return self.solve(rhs)
+
+    @property
+    def perm(self) -> ndarray:
+        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
+        perm: ndarray = self._core.col_perm
+        return perm
+
+    def logdet(self) -> float:
+        """Logarithm of the determinant of A."""
+        return self.slogdet().logabsdet
+
+
+def inverse(gather: ndarray) -> ndarray:
+    scatter = np.empty_like(gather)
+    scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
+    return scatter
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    return np.result_type(dtype, np.complex64)
+
+
+def type_name(value: object) -> str:
+    """As CPython's own argument errors name it."""
+    return "None" if value is None else type(value).__name__
+
+
+def check_rhs(rhs: ndarray, n: int) -> None:
+    """SciPy's errors about the shape of a right-hand side."""
+    if rhs.ndim > 2:
+        raise ValueError("object too deep for desired array")
+    if rhs.ndim == 0:
+        raise ValueError("object of too small depth for desired array")
+    if rhs.shape[0] != n:
+        raise ValueError("b is of incompatible size")
+
+
+def like(rhs: ndarray, x: ndarray) -> ndarray:
+    """`x` as the subclass of ndarray that `rhs` is."""
+    out = np.array(rhs, dtype=x.dtype, order="F", subok=True)
+    out[...] = x
+    return out

@@ -1,0 +1,339 @@
+"""scipy.sparse.linalg with our direct solvers: splu, factorized, spsolve, and cholesky; all other names are SciPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import matrix
+from ._scipy import umfpack_is_demanded, warn
+from .dispatch import Choice, choose_engine
+from .factor import CholeskyFactor, LUFactor, check_rhs
+from .options import REFINEMENTS, Options, lu_options, one_of, read_ordering
+from .report import explain_matrix
+from .symbolic import Symbolic, analyze_pattern
+
+# What lu_options takes after the order of the matrix, where the caller says nothing.
+DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto")
+# Columns of a sparse right-hand side that are solved at a time.
+SPARSE_BLOCK = 32
+
+
+def splu(
+    A: Any,
+    permc_spec: str | None = None,
+    diag_pivot_thresh: float | None = None,
+    relax: int | None = None,
+    panel_size: int | None = None,
+    options: dict[str, Any] | None = None,
+    *,
+    engine: str = "auto",
+    device: Any = None,
+    ordering: Any = "auto",
+    pivoting: str = "auto",
+    refine: str = "auto",
+) -> LUFactor:
+    """Factor a square sparse matrix: ``Pr A Pc = L U``.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+        Any format; never modified.
+    permc_spec : {"NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"}, optional
+        "NATURAL" keeps the columns in order; the others leave the choice to `ordering`.
+    diag_pivot_thresh : float, optional
+        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Given, it
+        turns matching off; above 0.1 it also asks for threshold partial pivoting, as SuperLU does it.
+    relax, panel_size : int, optional
+        SuperLU's; no effect.
+    options : dict, optional
+        SuperLU's; ColPerm, DiagPivotThresh, SymmetricMode and IterRefine count, the others have no effect.
+    engine : {"auto", "cpu", "glu", "sflu", "crisscross", "supernodal"}, optional
+        One asked for by name runs or raises.
+    device : optional
+        CUDA device for a GPU engine.
+    ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
+        A permutation is the column order, gather.
+    pivoting : {"auto", "static", "partial"}, optional
+        "static" keeps the analysed pivot order come what may, "partial" is threshold partial pivoting from the start,
+        "auto" is whatever is certified to be accurate.
+    refine : {"auto", "always", "never"}, optional
+        Iterative refinement in solve.
+
+    Returns
+    -------
+    LUFactor
+
+    Raises
+    ------
+    RuntimeError
+        ``Factor is exactly singular``.
+    ValueError
+        A is not square, not finite (`NonFiniteError`), or an option is unknown.
+    EngineUnavailableError
+        The engine asked for cannot run here.
+
+    Warns
+    -----
+    SparseEfficiencyWarning
+        A is not in CSC format.
+    """
+    return factor_lu(
+        matrix.to_host(A),
+        (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine),
+        choose_engine(engine, device),
+    )
+
+
+def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that solves ``A x = b``, with A factored beforehand.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+
+    Returns
+    -------
+    solve : callable
+        ``splu(A).solve``.
+    """
+    if umfpack_is_demanded():
+        raise RuntimeError("Scikits.umfpack not installed.")
+    return factor_lu(matrix.to_host(A)).solve
+
+
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+    """Solve ``A x = b``.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+    b : array_like or sparse, shape (n,), (n, 1) or (n, k)
+    permc_spec : optional
+        As in :func:`splu`.
+    use_umfpack : bool, optional
+        SciPy's; UMFPACK is never used.
+
+    Returns
+    -------
+    x : ndarray or sparse
+        Shape (n,) where `b` is one column, else the shape of `b`; sparse, in A's class, where `b` is and has not
+        exactly one column.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or A is not finite (`NonFiniteError`).
+
+    Warns
+    -----
+    MatrixRankWarning
+        A is singular; `x` is NaN.
+    SparseEfficiencyWarning
+        A is neither CSC nor CSR, or a sparse `b` is not CSC.
+    """
+    if matrix.is_cupy(A) or matrix.is_cupy(b):
+        return matrix.to_device(spsolve(matrix.to_host(A), matrix.to_host(b), permc_spec, use_umfpack))
+    restore = type(b).from_scipy_sparse if matrix.is_pydata(b) else None
+    A, b = matrix.to_host(A), matrix.to_host(b)
+    if not (sp.issparse(A) and A.format in ("csc", "csr")):
+        A = sp.csc_array(A)
+        warn("spsolve requires A be CSC or CSR matrix format", sp.SparseEfficiencyWarning)
+    if not sp.issparse(b):
+        b = np.asarray(b)
+    one_column = b.ndim == 1 or (b.ndim == 2 and b.shape[1] == 1)
+    A, b = promote(A, b)
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"matrix must be square (has shape {A.shape})")
+    if A.shape[0] != b.shape[0]:
+        raise ValueError(f"matrix - rhs dimension mismatch ({A.shape} - {b.shape[0]})")
+    if one_column and use_umfpack and umfpack_is_demanded():
+        raise RuntimeError("Scikits.umfpack not installed.")
+    if sp.issparse(b) and not one_column:
+        x = solve_sparse(A, b)
+        return restore(x) if restore else x
+    if sp.issparse(b):
+        b = b.toarray()
+    x = solve_dense(A, b, permc_spec)
+    return x.ravel() if one_column else x
+
+
+def cholesky(
+    A: Any, *, engine: str = "auto", device: Any = None, ordering: Any = "auto", refine: str = "auto"
+) -> CholeskyFactor:
+    """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+        Both triangles, or one of them. Any format; never modified.
+    engine, device, ordering, refine : optional
+        As in :func:`splu`.
+
+    Returns
+    -------
+    CholeskyFactor
+
+    Raises
+    ------
+    NotPositiveDefiniteError
+        With the column, in A's numbering, where the factorization stopped.
+    NotHermitianError
+        Both triangles are there and they differ.
+    ValueError
+        A is not square or not finite (`NonFiniteError`), or an option is unknown.
+    EngineUnavailableError
+        The engine asked for cannot run here.
+    """
+    choice = choose_engine(engine, device)
+    symbolic, canonical = prepare(matrix.to_host(A), choice, True, lambda n: cholesky_options(n, ordering, refine))
+    return CholeskyFactor(symbolic, canonical)
+
+
+def analyze(
+    A: Any,
+    *,
+    cholesky: bool = False,
+    engine: str = "auto",
+    device: Any = None,
+    ordering: Any = "auto",
+    pivoting: str = "auto",
+    refine: str = "auto",
+) -> Symbolic:
+    """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+        Its values guide matching and scaling.
+    cholesky : bool, optional
+        A is Hermitian positive definite.
+    engine, device, ordering, pivoting, refine : optional
+        As in :func:`splu`.
+
+    Returns
+    -------
+    Symbolic
+    """
+    choice = choose_engine(engine, device)
+    return prepare(
+        matrix.to_host(A),
+        choice,
+        cholesky,
+        lambda n: (
+            cholesky_options(n, ordering, refine)
+            if cholesky
+            else lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
+        ),
+    )[0]
+
+
+def explain(A: Any, *, cholesky: bool = False, engine: str = "auto", device: Any = None, ordering: Any = "auto") -> str:
+    """What gpusplu finds about `A` and would choose for it, as a few lines of text; `A` is analysed, not factored."""
+    choice = choose_engine(engine, device)
+
+    def options(n: int) -> Options:
+        if cholesky:
+            return cholesky_options(n, ordering, "auto")
+        return lu_options(n, None, None, None, None, None, ordering, "auto", "auto")
+
+    symbolic, canonical = prepare(matrix.to_host(A), choice, cholesky, options)
+    return explain_matrix(symbolic._pattern, canonical, symbolic)
+
+
+def prepare(A: Any, choice: Choice, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
+    """Canonicalize, check and analyse: the part that splu, cholesky, analyze and explain share."""
+    start = perf_counter()
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    matrix.check_finite(pattern, pattern.gather(data))
+    if cholesky:
+        pattern = matrix.hermitian(pattern, data)
+    canonical = pattern.gather(data)
+    chosen = options(pattern.n)
+    seconds = {"canonicalize": perf_counter() - start}
+    return analyze_pattern(pattern, canonical, chosen, choice, cholesky, seconds), canonical
+
+
+def factor_lu(
+    A: Any, arguments: tuple[Any, ...] = DEFAULTS, choice: Choice | None = None, kind: type[LUFactor] = LUFactor
+) -> LUFactor:
+    """What splu does; `arguments` are those of `lu_options` after the first."""
+    if not (sp.issparse(A) and A.format == "csc"):
+        if not sp.issparse(A) or A.ndim != 2:
+            A = sp.csc_array(A)
+        warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
+    symbolic, canonical = prepare(A, choice or choose_engine("auto"), False, lambda n: lu_options(n, *arguments))
+    return kind(symbolic, canonical)
+
+
+def cholesky_options(n: int, ordering: Any, refine: str) -> Options:
+    name, perm = read_ordering(ordering, n)
+    return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), matching=False)
+
+
+def promote(A: Any, b: Any) -> tuple[Any, Any]:
+    """Bring A and b to their common floating-point dtype; the data of A, not its structure, is copied if need be."""
+    dtype = np.promote_types(matrix.float_dtype(A.dtype), b.dtype)
+    if A.dtype != dtype:
+        A = A.astype(dtype)
+    if dtype not in matrix.FLOATS:
+        raise TypeError("nzvals is not of a type supported by SuperLU")
+    return A, b if b.dtype == dtype else b.astype(dtype)
+
+
+def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
+    """One solve; NaN and a MatrixRankWarning if A is singular. CSR is factored as the CSC of its transpose."""
+    transposed = A.format == "csr"
+    try:
+        lu = factor_lu(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]))
+    except RuntimeError as error:
+        if not is_singular(error):
+            raise
+        check_rhs(b, A.shape[0])
+        warn("Matrix is exactly singular", matrix_rank_warning())
+        return np.full(b.shape, np.nan, dtype=b.dtype, order="F")
+    return lu.solve(b, "T" if transposed else "N")
+
+
+def solve_sparse(A: Any, b: Any) -> Any:
+    """Sparse right-hand sides, some columns at a time; the result has A's class."""
+    lu = factor_lu(A)
+    if b.format != "csc":
+        warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
+        b = sp.csc_array(b)
+    blocks = []
+    for first in range(0, b.shape[1], SPARSE_BLOCK):
+        x = lu.solve(b[:, first : first + SPARSE_BLOCK].toarray(order="F"))
+        blocks.append(sp.csc_array(x))
+    x = sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
+    return type(A)(x)
+
+
+def is_singular(error: RuntimeError) -> bool:
+    return str(error) == "Factor is exactly singular"
+
+
+def matrix_rank_warning() -> type[Warning]:
+    from scipy.sparse.linalg import MatrixRankWarning
+
+    category: type[Warning] = MatrixRankWarning
+    return category
+
+
+def __getattr__(name: str) -> Any:
+    import scipy.sparse.linalg
+
+    try:
+        return getattr(scipy.sparse.linalg, name)
+    except AttributeError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}, nor has scipy.sparse.linalg") from None
+
+
+def __dir__() -> list[str]:
+    import scipy.sparse.linalg
+
+    return sorted({*globals(), *dir(scipy.sparse.linalg)})

@@ -1,0 +1,132 @@
+"""Keyword arguments of splu and cholesky, checked once and passed on as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+ORDERINGS = ("auto", "amd", "nd", "natural")
+PIVOTINGS = ("auto", "static", "partial")
+REFINEMENTS = ("auto", "always", "never")
+
+# Diagonal entries this much smaller than the largest of their column are accepted as pivots unless the caller says
+# otherwise (KLU's default is 1e-3, UMFPACK's 0.1).
+PIVOT_THRESHOLD = 0.1
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What analysis and factorization need to know besides the matrix.
+
+    Attributes
+    ----------
+    ordering : {"auto", "amd", "nd", "natural"}
+        Column ordering; unused where `perm` is given.
+    perm : ndarray of int32, shape (n,), or None
+        The caller's own column order, gather.
+    pivoting : {"auto", "static", "partial"}
+    refine : {"auto", "always", "never"}
+    pivot_threshold : float
+        A diagonal entry is a pivot if it is at least this fraction of the largest entry of its column.
+    matching : bool
+        Permute large entries to the diagonal first.
+    """
+
+    ordering: str = "auto"
+    perm: np.ndarray | None = None
+    pivoting: str = "auto"
+    refine: str = "auto"
+    pivot_threshold: float = PIVOT_THRESHOLD
+    matching: bool = True
+
+
+def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
+    """Split ``ordering=`` into a name and a permutation.
+
+    Raises
+    ------
+    ValueError
+        Neither one of `ORDERINGS` nor a permutation of ``range(n)``.
+    """
+    if isinstance(ordering, str):
+        return one_of("ordering", ordering, ORDERINGS), None
+    perm = np.asarray(ordering)
+    if perm.ndim != 1 or perm.dtype.kind not in "iu" or perm.size != n:
+        raise ValueError(
+            f"ordering must be one of {', '.join(map(repr, ORDERINGS))} or a permutation of range({n}), "
+            f"got an array of shape {perm.shape} and dtype {perm.dtype}"
+        )
+    seen = np.zeros(n, dtype=bool)
+    seen[perm[(perm >= 0) & (perm < n)]] = True
+    if not seen.all():
+        raise ValueError(f"ordering is not a permutation of range({n}): {int(np.argmin(seen))} does not occur in it")
+    return "natural", np.ascontiguousarray(perm, dtype=np.int32)
+
+
+def lu_options(
+    n: int,
+    permc_spec: Any,
+    diag_pivot_thresh: Any,
+    relax: Any,
+    panel_size: Any,
+    options: Any,
+    ordering: Any,
+    pivoting: Any,
+    refine: Any,
+) -> Options:
+    """Read SciPy's arguments of splu and ours.
+
+    ``permc_spec="NATURAL"`` keeps the columns where they are; SuperLU's other orderings leave the choice to `ordering`.
+    A threshold makes the column pivoting that SuperLU's: no matching beforehand and, unless it is so small (0.1 at
+    most) that it only says that the diagonal is to be trusted, threshold partial pivoting. ``SymmetricMode`` trusts the
+    diagonal too. `relax`, `panel_size` and the options that tune SuperLU itself are checked and have no effect.
+    """
+    expert: dict[str, Any] = dict(options) if options is not None else {}
+    expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **expert}
+    for size in (relax, panel_size, expert.pop("Relax", None), expert.pop("PanelSize", None)):
+        if size is not None:
+            index(size)
+    if any(value is not None for value in expert.values()):
+        check_expert(expert)
+
+    name, perm = read_ordering(ordering, n)
+    one_of("pivoting", pivoting, PIVOTINGS)
+    one_of("refine", refine, REFINEMENTS)
+    if is_natural(expert["ColPerm"]):
+        if perm is not None or name not in ("auto", "natural"):
+            raise ValueError(f"permc_spec='NATURAL' contradicts ordering={ordering!r}; pass one of the two")
+        name = "natural"
+    threshold, matching = PIVOT_THRESHOLD, True
+    if expert["DiagPivotThresh"] is not None:
+        threshold, matching = min(max(float(expert["DiagPivotThresh"]), 0.0), 1.0), False
+        if threshold > PIVOT_THRESHOLD and pivoting == "auto":
+            pivoting = "partial"
+    if expert.get("SymmetricMode"):
+        matching = False
+    if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
+        refine = "always"
+    return Options(name, perm, pivoting, refine, threshold, matching)
+
+
+def is_natural(col_perm: Any) -> bool:
+    """SuperLU reads names in any case and also its own enumeration, in which NATURAL is 0."""
+    return col_perm is not None and (str(col_perm).upper() == "NATURAL" or str(col_perm) == "0")
+
+
+def check_expert(expert: Mapping[str, Any]) -> None:
+    """Let SciPy itself refuse names and values that SuperLU does not know: a 1 x 1 system costs some microseconds."""
+    import scipy.sparse as sp
+
+    from ._scipy import original
+
+    original("splu")(sp.csc_array(np.ones((1, 1))), options=dict(expert))

@@ -1,0 +1,49 @@
+"""What lu.stats and lu.explain() report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class Stats(Mapping[str, Any]):
+    """Read-only mapping whose entries are attributes too: ``lu.stats["flops"]`` is ``lu.stats.flops``."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, Any]):
+        self._entries = dict(entries)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entries[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise AttributeError(f"stats has no {name!r}; it has {', '.join(self._entries)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __dir__(self) -> list[str]:
+        return list(self._entries)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stats, (self._entries,)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self._entries), default=0)
+        return "\n".join(f"{name:<{width}}  {show(value)}" for name, value in self._entries.items())
+
+
+def show(value: Any) -> str:
+    """Numbers short enough to read."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}"

@@ -1,0 +1,117 @@
+"""Symbolic: what analysis found, as an object that factors any values on its pattern."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core, matrix
+from .dispatch import Choice
+from .options import Options
+
+if TYPE_CHECKING:
+    from .factor import CholeskyFactor, LUFactor
+
+
+class Symbolic:
+    """Ordering, structure and engine for one sparsity pattern; made by :func:`gpusplu.analyze`.
+
+    Immutable, usable from several threads and picklable.
+
+    Attributes
+    ----------
+    n, nnz : int
+        Order and number of entries of A.
+    cholesky : bool
+        For Hermitian positive definite matrices.
+    method : {"column", "front"}
+        Column LU, or fronts.
+    ordering : {"amd", "nd", "natural", "user"}
+    lnz : int
+        Entries of L, the diagonal included.
+    flops : float
+        Of one factorization [flop].
+    structural_rank : int
+        Fewer than `n` means that A is singular whatever its values are.
+    engine : str
+    seconds : dict
+        Of the phases that led here [s].
+    """
+
+    __slots__ = ("_choice", "_core", "_options", "_pattern", "seconds")
+
+    def __init__(
+        self, pattern: matrix.Canonical, core: Any, options: Options, choice: Choice, seconds: dict[str, float]
+    ):
+        self._pattern = pattern
+        self._core = core
+        self._options = options
+        self._choice = choice
+        self.seconds = seconds
+
+    n = property(lambda self: self._pattern.n)
+    nnz = property(lambda self: self._pattern.nnz)
+    shape = property(lambda self: (self._pattern.n, self._pattern.n))
+    engine = property(lambda self: self._choice.engine)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._core, name)
+
+    def factor(self, values: Any) -> LUFactor | CholeskyFactor:
+        """Factor `values` on this pattern.
+
+        Parameters
+        ----------
+        values : array_like, shape (size,), or sparse matrix
+            In the order of ``A.data`` of the matrix that was analysed, or a matrix with the same pattern.
+
+        Returns
+        -------
+        LUFactor or CholeskyFactor
+
+        Raises
+        ------
+        PatternMismatchError, NonFiniteError
+            See :meth:`LUFactor.refactor`.
+        RuntimeError
+            ``Factor is exactly singular``.
+        NotPositiveDefiniteError
+        """
+        from .factor import CholeskyFactor, LUFactor
+
+        kind = CholeskyFactor if self.cholesky else LUFactor
+        return kind(self, matrix.values_for(self._pattern, values, self.cholesky))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Symbolic, (self._pattern, self._core, self._options, self._choice, self.seconds)
+
+    def __repr__(self) -> str:
+        kind = "Cholesky" if self.cholesky else "LU"
+        return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {self.method}s, {self.ordering}>"
+
+
+def analyze_pattern(
+    pattern: matrix.Canonical,
+    canonical: np.ndarray,
+    options: Options,
+    choice: Choice,
+    cholesky: bool,
+    seconds: dict[str, float],
+) -> Symbolic:
+    """Run the core's analysis."""
+    start = perf_counter()
+    core = _core.analyze(
+        pattern.ptr,
+        pattern.ind,
+        canonical,
+        cholesky=cholesky,
+        ordering=options.ordering,
+        perm=options.perm,
+        method="column" if options.pivoting == "partial" else "auto",
+        matching=options.matching,
+    )
+    return Symbolic(pattern, core, options, choice, {**seconds, "analyze": perf_counter() - start})

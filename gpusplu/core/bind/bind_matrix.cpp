@@ -1,7 +1,158 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
 #include "bind/bind.hpp"
+#include "matrix/canonical.hpp"
+#include "matrix/products.hpp"
+#include "matrix/symmetry.hpp"
+#include "matrix/values.hpp"
 
 namespace gs {
+namespace {
 
-void bind_matrix(nb::module_&) {}
+template <class I> Canonical from_columns(idx n, In<I> ptr, In<I> ind) {
+  if ((off)ptr.shape(0) != (off)n + 1) throw std::invalid_argument("indptr must have n + 1 entries");
+  nb::gil_scoped_release release;
+  return canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
+}
+template <class I> Canonical from_rows(idx n, In<I> ptr, In<I> ind) {
+  if ((off)ptr.shape(0) != (off)n + 1) throw std::invalid_argument("indptr must have n + 1 entries");
+  nb::gil_scoped_release release;
+  return canonical_from_rows(n, ptr.data(), ind.data(), (off)ind.shape(0));
+}
+template <class I> Canonical from_coordinates(idx n, In<I> row, In<I> col) {
+  if (row.shape(0) != col.shape(0)) throw std::invalid_argument("row and col must have the same length");
+  nb::gil_scoped_release release;
+  return canonical_from_coordinates(n, row.data(), col.data(), (off)row.shape(0));
+}
+
+template <class T> NumPy<T> gather(const Canonical& canonical, In<T> values) {
+  if ((off)values.shape(0) < canonical.nvalues) throw std::invalid_argument("too few values for this pattern");
+  std::vector<T> out(canonical.pattern.view().nnz());
+  {
+    nb::gil_scoped_release release;
+    gather_values(canonical, values.data(), out.data());
+  }
+  return to_numpy(std::move(out));
+}
+
+const char* triangle_name(Triangle triangle) {
+  return triangle == Triangle::full ? "full" : triangle == Triangle::lower ? "lower" : "upper";
+}
+
+template <class T> std::vector<T> to_vector(const In<T>& array) {
+  return {array.data(), array.data() + array.shape(0)};
+}
+
+nb::tuple canonical_state(const Canonical& c) {
+  return nb::make_tuple(c.pattern.n, c.nvalues, c.identity, to_numpy(std::vector<off>(c.pattern.ptr)),
+                        to_numpy(std::vector<idx>(c.pattern.ind)), to_numpy(std::vector<off>(c.source)),
+                        to_numpy(std::vector<off>(c.source_ptr)));
+}
+void set_canonical_state(Canonical& c, std::tuple<idx, off, bool, In<off>, In<idx>, In<off>, In<off>> state) {
+  const auto& [n, nvalues, identity, ptr, ind, source, source_ptr] = state;
+  new (&c) Canonical{{n, to_vector(ptr), to_vector(ind)}, to_vector(source), to_vector(source_ptr), nvalues, identity};
+}
+
+template <class T> nb::dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
+  const SymmetryTraits traits = symmetry_traits(pattern_view(ptr, ind), values.data());
+  nb::dict out;
+  out["pattern_symmetry"] = traits.pattern_symmetry;
+  out["symmetric_error"] = traits.symmetric_error;
+  out["hermitian_error"] = traits.hermitian_error;
+  out["positive_diagonal"] = traits.positive_diagonal;
+  out["diagonally_dominant"] = traits.diagonally_dominant;
+  return out;
+}
+
+Trans trans_of(const std::string& name) {
+  if (name == "N") return Trans::none;
+  if (name == "T") return Trans::transpose;
+  if (name == "H") return Trans::conj_transpose;
+  throw std::invalid_argument("trans must be N, T, or H");
+}
+
+idx columns_of(PatternView A, std::size_t size) { return A.n ? (idx)(size / (std::size_t)A.n) : 0; }
+
+template <class T> NumPy<T> multiply_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x) {
+  const PatternView A = pattern_view(ptr, ind);
+  std::vector<T> y(x.shape(0));
+  multiply(A, values.data(), trans_of(trans), x.data(), y.data(), columns_of(A, x.shape(0)));
+  return to_numpy(std::move(y));
+}
+
+// (r, [backward error of every right-hand side])
+template <class T> std::pair<NumPy<T>, std::vector<double>> residual_array(In<off> ptr, In<idx> ind, In<T> values,
+                                                                           std::string trans, In<T> x, In<T> b) {
+  const PatternView A = pattern_view(ptr, ind);
+  if (x.shape(0) != b.shape(0)) throw std::invalid_argument("x and b must have the same length");
+  const Trans op = trans_of(trans);
+  std::vector<T> r(x.shape(0));
+  std::vector<ResidualNorms> norms(columns_of(A, x.shape(0)));
+  std::vector<double> errors;
+  {
+    nb::gil_scoped_release release;
+    residual(A, values.data(), op, x.data(), b.data(), r.data(), (idx)norms.size(), norms.data());
+    const double norm = norm_inf(A, values.data(), op);
+    for (const ResidualNorms& n : norms) errors.push_back(backward_error(n, norm));
+  }
+  return {to_numpy(std::move(r)), errors};
+}
+
+template <class I> void bind_indices(nb::module_& m) {
+  m.def("canonical_from_columns", &from_columns<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
+  m.def("canonical_from_rows", &from_rows<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
+  m.def("canonical_from_coordinates", &from_coordinates<I>, "n"_a, "row"_a.noconvert(), "col"_a.noconvert());
+}
+
+template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canonical) {
+  canonical.def("gather", &gather<T>, "values"_a.noconvert(), "The canonical values from the caller's.");
+  m.def(
+      "all_finite", [](In<T> values) { return all_finite(values.data(), (off)values.shape(0)); },
+      "values"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>());
+  m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
+  m.def("multiply", &multiply_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert());
+  m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),
+        "b"_a.noconvert());
+  m.def(
+      "norm_inf",
+      [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {
+        return norm_inf(pattern_view(ptr, ind), values.data(), trans_of(trans));
+      },
+      "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a);
+}
+
+}  // namespace
+
+void bind_matrix(nb::module_& m) {
+  nb::class_<Canonical> canonical(m, "Canonical", "Canonical columns and the map of the caller's values to them.");
+  canonical.def_prop_ro("n", [](const Canonical& c) { return c.pattern.n; })
+      .def_prop_ro("nnz", [](const Canonical& c) { return c.pattern.view().nnz(); })
+      .def_prop_ro("ptr",
+                   [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).pattern.ptr, self); })
+      .def_prop_ro("ind",
+                   [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).pattern.ind, self); })
+      .def_prop_ro("source", [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).source, self); })
+      .def_prop_ro("source_ptr",
+                   [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).source_ptr, self); })
+      .def_ro("nvalues", &Canonical::nvalues)
+      .def_ro("identity", &Canonical::identity)
+      .def_prop_ro("fingerprint", [](const Canonical& c) { return pattern_fingerprint(c.pattern.view()); })
+      .def_prop_ro("triangle", [](const Canonical& c) { return triangle_name(stored_triangle(c.pattern.view())); })
+      .def(
+          "mirrored", [](const Canonical& c) { return mirror_triangle(c, stored_triangle(c.pattern.view())); },
+          nb::call_guard<nb::gil_scoped_release>(), "The Hermitian matrix of which this is one triangle.")
+      .def("__getstate__", &canonical_state)
+      .def("__setstate__", &set_canonical_state);
+  bind_indices<std::int32_t>(m);
+  bind_indices<std::int64_t>(m);
+  bind_values<float>(m, canonical);
+  bind_values<double>(m, canonical);
+  bind_values<std::complex<float>>(m, canonical);
+  bind_values<std::complex<double>>(m, canonical);
+}
 
 }  // namespace gs

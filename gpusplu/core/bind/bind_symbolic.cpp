@@ -7,6 +7,7 @@
 #include "analysis/column_counts.hpp"
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
+#include "analysis/lu_pattern.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/symbolic.hpp"
 #include "bind/bind.hpp"
@@ -68,6 +69,18 @@ std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> p
     order = supernodal_structure(pattern_view(ptr, ind), std::move(order), relaxation, symbolic);
   }
   return {to_numpy(std::move(order)), std::move(symbolic)};
+}
+
+// ((L_ptr, L_ind), (U_ptr, U_ind), flops)
+std::tuple<PatternArrays, PatternArrays, double> lu_pattern_arrays(In<off> ptr, In<idx> ind, In<idx> row_perm,
+                                                                   In<idx> col_perm) {
+  LuPattern factors;
+  {
+    nb::gil_scoped_release release;
+    const std::vector<idx> inverse = inverse_permutation(row_perm.data(), (idx)row_perm.shape(0));
+    factors = lu_pattern(pattern_view(ptr, ind), inverse.data(), col_perm.data());
+  }
+  return {to_arrays(std::move(factors.L)), to_arrays(std::move(factors.U)), factors.flops};
 }
 
 // All fields of Symbolic, in the order of its declaration.
@@ -146,6 +159,8 @@ void bind_symbolic(nb::module_& m) {
   m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");
   m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "cholesky"_a = false, "relax"_a = true,
         "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
+  m.def("lu_pattern", &lu_pattern_arrays, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a,
+        "((L_ptr, L_ind), (U_ptr, U_ind), flops) for A[row_perm][:, col_perm] with diagonal pivots.");
 }
 
 }  // namespace gs

@@ -1,0 +1,270 @@
+#include "matrix/canonical.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include "base/slices.hpp"
+
+namespace gs {
+namespace {
+
+constexpr off kNone = std::numeric_limits<off>::max();
+
+// Entries grouped by one index (`major`), holding the other one (`minor`) and where the value comes from.
+struct Grouped {
+  std::vector<off> ptr;
+  std::vector<idx> minor;
+  std::vector<off> source;
+};
+
+// Groups a stream of entries by their major index; entries of a group keep the stream's order. `stream(visit)` calls
+// visit(major, minor, source) for every entry. Every thread reads the stream and keeps its slice of the groups.
+template <class Stream> Grouped group(idx n, off nnz, const Stream& stream) {
+  Grouped out{std::vector<off>((std::size_t)n + 1), std::vector<idx>(nnz), std::vector<off>(nnz)};
+  std::vector<off> next(n);
+  run_team(team_size_for(nnz), [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    stream([&, begin = begin, end = end](idx major, idx, off) {
+      if (major >= begin && major < end) next[major]++;
+    });
+  });
+  for (idx j = 0; j < n; j++) {
+    out.ptr[j + 1] = out.ptr[j] + next[j];
+    next[j] = out.ptr[j];
+  }
+  run_team(team_size_for(nnz), [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    stream([&, begin = begin, end = end](idx major, idx minor, off source) {
+      if (major < begin || major >= end) return;
+      const off k = next[major]++;
+      out.minor[k] = minor;
+      out.source[k] = source;
+    });
+  });
+  return out;
+}
+
+// The same entries grouped by the other index; groups come out sorted.
+Grouped transpose(const Grouped& in) {
+  const idx n = (idx)in.ptr.size() - 1;
+  return group(n, in.ptr[n], [&](auto&& visit) {
+    for (idx major = 0; major < n; major++)
+      for (off k = in.ptr[major]; k < in.ptr[major + 1]; k++) visit(in.minor[k], major, in.source[k]);
+  });
+}
+
+// Columns with ascending rows, equal rows adjacent -> canonical.
+Canonical sum_duplicates(Grouped&& columns) {
+  const idx n = (idx)columns.ptr.size() - 1;
+  off distinct = 0;
+  for (idx j = 0; j < n; j++)
+    for (off k = columns.ptr[j]; k < columns.ptr[j + 1]; k++)
+      distinct += k == columns.ptr[j] || columns.minor[k] != columns.minor[k - 1];
+  Canonical out;
+  out.nvalues = columns.ptr[n];
+  out.source = std::move(columns.source);
+  if (distinct == columns.ptr[n]) {
+    out.pattern = {n, std::move(columns.ptr), std::move(columns.minor)};
+    return out;
+  }
+  out.pattern = {n, std::vector<off>((std::size_t)n + 1), std::vector<idx>(distinct)};
+  out.source_ptr.resize(distinct + 1);
+  off last = -1;
+  for (idx j = 0; j < n; j++) {
+    for (off k = columns.ptr[j]; k < columns.ptr[j + 1]; k++) {
+      if (k == columns.ptr[j] || columns.minor[k] != columns.minor[k - 1]) {
+        out.pattern.ind[++last] = columns.minor[k];
+        out.source_ptr[last] = k;
+      }
+    }
+    out.pattern.ptr[j + 1] = last + 1;
+  }
+  out.source_ptr[distinct] = columns.ptr[n];
+  return out;
+}
+
+template <class I> void check_pointers(idx n, const I* ptr, off available) {
+  if (ptr[0] != 0) throw std::invalid_argument("indptr must start with 0, got " + std::to_string(ptr[0]));
+  for (idx j = 0; j < n; j++)
+    if (ptr[j + 1] < ptr[j])
+      throw std::invalid_argument("indptr must not decrease: indptr[" + std::to_string(j + 1) + "] is " +
+                                  std::to_string(ptr[j + 1]) + " after " + std::to_string(ptr[j]));
+  if ((off)ptr[n] > available)
+    throw std::invalid_argument("indptr ends with " + std::to_string(ptr[n]) + " but there are only " +
+                                std::to_string(available) + " indices");
+}
+
+template <class I> void check_indices(idx n, const I* ind, off nnz, const char* what) {
+  std::atomic<bool> valid{true};
+  run_team(team_size_for(nnz), [&](const Team& team) {
+    const auto [begin, end] = slice(nnz, team);
+    bool inside = true;
+    for (off p = begin; p < end; p++) inside &= (ind[p] >= 0) & (ind[p] < n);
+    if (!inside) valid.store(false);
+  });
+  if (valid.load()) return;
+  off p = 0;
+  while (ind[p] >= 0 && ind[p] < n) p++;
+  throw std::invalid_argument(std::string(what) + " index " + std::to_string(ind[p]) + " at position " +
+                              std::to_string(p) + " is outside of 0 .. " + std::to_string((off)n - 1));
+}
+
+template <class I> bool is_canonical(idx n, const I* ptr, const I* ind) {
+  std::atomic<bool> canonical{true};
+  run_team(team_size_for(ptr[n]), [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    for (idx j = begin; j < end; j++) {
+      I previous = -1;
+      bool ascending = true;
+      for (I p = ptr[j]; p < ptr[j + 1]; p++) {
+        ascending &= ind[p] > previous;
+        previous = ind[p];
+      }
+      if (!ascending || previous >= n) return canonical.store(false, std::memory_order_relaxed);
+    }
+  });
+  return canonical.load();
+}
+
+template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
+  Canonical out;
+  out.nvalues = (off)ptr[n];
+  out.identity = true;
+  out.pattern = {n, std::vector<off>(ptr, ptr + n + 1), std::vector<idx>(ind, ind + ptr[n])};
+  return out;
+}
+
+template <class I> auto compressed_stream(idx n, const I* ptr, const I* ind) {
+  return [=](auto&& visit) {
+    for (idx outer = 0; outer < n; outer++)
+      for (off p = (off)ptr[outer]; p < (off)ptr[outer + 1]; p++) visit((idx)ind[p], outer, p);
+  };
+}
+
+}  // namespace
+
+template <class I> Canonical canonical_from_columns(idx n, const I* ptr, const I* ind, off available) {
+  check_pointers(n, ptr, available);
+  if (is_canonical(n, ptr, ind)) return copy_of(n, ptr, ind);
+  check_indices(n, ind, ptr[n], "row");
+  return sum_duplicates(transpose(group(n, ptr[n], compressed_stream(n, ptr, ind))));
+}
+
+template <class I> Canonical canonical_from_rows(idx n, const I* ptr, const I* ind, off available) {
+  check_pointers(n, ptr, available);
+  check_indices(n, ind, ptr[n], "column");
+  return sum_duplicates(group(n, ptr[n], compressed_stream(n, ptr, ind)));
+}
+
+template <class I> Canonical canonical_from_coordinates(idx n, const I* row, const I* col, off nnz) {
+  check_indices(n, row, nnz, "row");
+  check_indices(n, col, nnz, "column");
+  return sum_duplicates(transpose(group(n, nnz, [&](auto&& visit) {
+    for (off k = 0; k < nnz; k++) visit((idx)row[k], (idx)col[k], k);
+  })));
+}
+
+Triangle stored_triangle(PatternView A) {
+  bool lower = true, upper = true;
+  for (idx j = 0; j < A.n && (lower || upper); j++) {
+    if (A.ptr[j] == A.ptr[j + 1]) continue;
+    lower &= A.ind[A.ptr[j]] >= j;
+    upper &= A.ind[A.ptr[j + 1] - 1] <= j;
+  }
+  if (lower == upper) return Triangle::full;
+  return lower ? Triangle::lower : Triangle::upper;
+}
+
+// Column j of the full matrix is column j of the upper triangle followed by column j of the lower one, the diagonal
+// once; one of them is given and the other is its transpose.
+Canonical mirror_triangle(const Canonical& given, Triangle triangle) {
+  if (triangle == Triangle::full) return given;
+  const PatternView half = given.pattern.view();
+  const Grouped mirrored = group(half.n, half.nnz(), [&](auto&& visit) {
+    for (idx j = 0; j < half.n; j++)
+      for (off k = half.ptr[j]; k < half.ptr[j + 1]; k++) visit(half.ind[k], j, k);
+  });
+  Canonical out;
+  out.nvalues = given.nvalues;
+  out.pattern.n = half.n;
+  out.pattern.ptr.assign((std::size_t)half.n + 1, 0);
+  out.pattern.ind.reserve(2 * half.nnz());
+  out.source.reserve(2 * half.nnz());
+  if (!given.source_ptr.empty()) out.source_ptr.push_back(0);
+  const auto append = [&](idx row, off k, bool conjugate) {
+    out.pattern.ind.push_back(row);
+    const off begin = given.source_ptr.empty() ? k : given.source_ptr[k];
+    const off end = given.source_ptr.empty() ? k + 1 : given.source_ptr[k + 1];
+    for (off p = begin; p < end; p++) {
+      const off source = given.identity ? p : given.source[p];
+      out.source.push_back(conjugate ? ~source : source);
+    }
+    if (!given.source_ptr.empty()) out.source_ptr.push_back((off)out.source.size());
+  };
+  const auto append_given = [&](idx j) {
+    for (off k = half.ptr[j]; k < half.ptr[j + 1]; k++) append(half.ind[k], k, false);
+  };
+  const auto append_mirrored = [&](idx j) {
+    for (off k = mirrored.ptr[j]; k < mirrored.ptr[j + 1]; k++)
+      if (mirrored.minor[k] != j) append(mirrored.minor[k], mirrored.source[k], true);
+  };
+  for (idx j = 0; j < half.n; j++) {
+    if (triangle == Triangle::upper) append_given(j);
+    append_mirrored(j);
+    if (triangle == Triangle::lower) append_given(j);
+    out.pattern.ptr[j + 1] = (off)out.pattern.ind.size();
+  }
+  return out;
+}
+
+namespace {
+
+// Four independent lanes of multiply and rotate, 8 bytes a step.
+struct Hash {
+  std::uint64_t lane[4] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0x2545f4914f6cdd1d};
+
+  static std::uint64_t mix(std::uint64_t h, std::uint64_t word) {
+    h = (h ^ word) * 0x9fb21c651e98df25;
+    return (h << 29) | (h >> 35);
+  }
+  void add(const void* data, std::size_t bytes) {
+    const char* p = static_cast<const char*>(data);
+    std::uint64_t word[4];
+    for (; bytes >= sizeof word; p += sizeof word, bytes -= sizeof word) {
+      std::memcpy(word, p, sizeof word);
+      for (int k = 0; k < 4; k++) lane[k] = mix(lane[k], word[k]);
+    }
+    std::memset(word, 0, sizeof word);
+    if (bytes) std::memcpy(word, p, bytes);
+    for (int k = 0; k < 4; k++) lane[k] = mix(lane[k], word[k] + bytes);
+  }
+  std::uint64_t value() const {
+    std::uint64_t h = 0;
+    for (const std::uint64_t l : lane) {
+      h = mix(h, l);
+      h ^= h >> 32;
+    }
+    return h * 0x9fb21c651e98df25 ^ (h >> 29);
+  }
+};
+
+}  // namespace
+
+std::uint64_t pattern_fingerprint(PatternView A) {
+  Hash hash;
+  if (A.n > 0) hash.add(A.ptr, ((std::size_t)A.n + 1) * sizeof(off));
+  hash.add(A.ind, (std::size_t)A.nnz() * sizeof(idx));
+  return hash.value();
+}
+
+template Canonical canonical_from_columns(idx, const std::int32_t*, const std::int32_t*, off);
+template Canonical canonical_from_columns(idx, const std::int64_t*, const std::int64_t*, off);
+template Canonical canonical_from_rows(idx, const std::int32_t*, const std::int32_t*, off);
+template Canonical canonical_from_rows(idx, const std::int64_t*, const std::int64_t*, off);
+template Canonical canonical_from_coordinates(idx, const std::int32_t*, const std::int32_t*, off);
+template Canonical canonical_from_coordinates(idx, const std::int64_t*, const std::int64_t*, off);
+
+}  // namespace gs

@@ -1,0 +1,43 @@
+// Whatever arrays a caller has -> canonical compressed columns, and the map from the caller's values to canonical ones.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// values_canonical[k] = sum over p in source_ptr[k] .. source_ptr[k+1]-1 of the caller's values[source[p]].
+// source_ptr is empty when every entry has one source (then p = k), source as well when the caller's arrays were
+// canonical compressed columns already (identity). A negative source ~position means the conjugate of that value:
+// an entry mirrored from the other triangle.
+struct Canonical {
+  Pattern pattern;
+  std::vector<off> source, source_ptr;
+  off nvalues = 0;  // how many values the caller has
+  bool identity = false;
+};
+
+// Compressed columns or rows of an n x n matrix, indices in any order, duplicates allowed; `available` is the length of
+// `ind`. I is a 32- or 64-bit integer. Throws std::invalid_argument, naming the culprit, for pointers that do not
+// ascend from 0 or indices outside 0 .. n-1.
+// Cost: one pass that checks and copies when the input is canonical columns; otherwise one bucket sort for rows, two
+// for unsorted columns. Duplicates are summed in the caller's order.
+template <class I> Canonical canonical_from_columns(idx n, const I* ptr, const I* ind, off available);
+template <class I> Canonical canonical_from_rows(idx n, const I* ptr, const I* ind, off available);
+
+// Coordinates; two bucket sorts.
+template <class I> Canonical canonical_from_coordinates(idx n, const I* row, const I* col, off nnz);
+
+enum class Triangle { full, lower, upper };
+
+// Which triangle holds all entries; `full` when neither does, or when both do (a diagonal matrix).
+Triangle stored_triangle(PatternView A);
+
+// The Hermitian matrix of which `given` holds one triangle.
+Canonical mirror_triangle(const Canonical& given, Triangle triangle);
+
+// A 64-bit hash of n, ptr and ind.
+std::uint64_t pattern_fingerprint(PatternView A);
+
+}  // namespace gs

@@ -1,0 +1,129 @@
+#include "matrix/products.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "base/slices.hpp"
+#include "matrix/modulus.hpp"
+
+namespace gs {
+namespace {
+
+// Visits the entries of rows [begin, end) column by column. A thread that owns a slice of the rows skips the columns
+// that do not meet it by looking at their first and last row.
+template <class F> void for_rows(PatternView A, idx begin, idx end, F&& visit) {
+  const bool all = begin == 0 && end == A.n;
+  for (idx j = 0; j < A.n; j++) {
+    off p = A.ptr[j], p_end = A.ptr[j + 1];
+    if (!all) {
+      if (p == p_end || A.ind[p] >= end || A.ind[p_end - 1] < begin) continue;
+      if (A.ind[p] < begin) p = std::lower_bound(A.ind + p, A.ind + p_end, begin) - A.ind;
+      if (A.ind[p_end - 1] >= end) p_end = std::lower_bound(A.ind + p, A.ind + p_end, end) - A.ind;
+    }
+    visit(j, p, p_end);
+  }
+}
+
+// y[begin:end] += or -= (op(A) x)[begin:end]
+template <bool subtract, class T>
+void add_product(PatternView A, const T* values, Trans op, const T* x, T* y, idx begin, idx end) {
+  if (op == Trans::none) {
+    for_rows(A, begin, end, [&](idx j, off p, off p_end) {
+      const T xj = subtract ? -x[j] : x[j];
+      for (; p < p_end; p++) y[A.ind[p]] += values[p] * xj;
+    });
+    return;
+  }
+  const bool conj = op == Trans::conj_transpose;
+  for (idx j = begin; j < end; j++) {
+    T sum = 0;
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) sum += conj_if(values[p], conj) * x[A.ind[p]];
+    y[j] += subtract ? -sum : sum;
+  }
+}
+
+template <class T> double largest_modulus(const T* v, idx begin, idx end) {
+  double largest = 0;
+  for (idx i = begin; i < end; i++) largest = max_or_nan(largest, modulus(v[i]));
+  return largest;
+}
+
+}  // namespace
+
+template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs) {
+  run_team(team_size_for(A.nnz()), [&](const Team& team) {
+    const auto [begin, end] = slice(A.n, team);
+    for (idx k = 0; k < nrhs; k++) {
+      const off shift = (off)k * A.n;
+      std::fill(y + shift + begin, y + shift + end, T(0));
+      add_product<false>(A, values, op, x + shift, y + shift, begin, end);
+    }
+  });
+}
+
+template <class T>
+void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms) {
+  const int want = std::min(team_size_for(A.nnz()), num_threads());
+  std::vector<ResidualNorms> partial((std::size_t)want * nrhs);
+  run_team(want, [&](const Team& team) {
+    const auto [begin, end] = slice(A.n, team);
+    for (idx k = 0; k < nrhs; k++) {
+      const off shift = (off)k * A.n;
+      std::copy(b + shift + begin, b + shift + end, r + shift + begin);
+      add_product<true>(A, values, op, x + shift, r + shift, begin, end);
+      partial[(std::size_t)team.rank * nrhs + k] = {largest_modulus(r + shift, begin, end),
+                                                    largest_modulus(x + shift, begin, end),
+                                                    largest_modulus(b + shift, begin, end)};
+    }
+  });
+  for (idx k = 0; k < nrhs; k++) {
+    norms[k] = {};
+    for (int rank = 0; rank < want; rank++) {
+      const ResidualNorms& part = partial[(std::size_t)rank * nrhs + k];
+      norms[k].residual = max_or_nan(norms[k].residual, part.residual);
+      norms[k].x = max_or_nan(norms[k].x, part.x);
+      norms[k].b = max_or_nan(norms[k].b, part.b);
+    }
+  }
+}
+
+template <class T> double norm_inf(PatternView A, const T* values, Trans op) {
+  double largest = 0;
+  if (op != Trans::none) {
+    for (idx j = 0; j < A.n; j++) {
+      double sum = 0;
+      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) sum += modulus(values[p]);
+      largest = max_or_nan(largest, sum);
+    }
+    return largest;
+  }
+  std::vector<double> sum(A.n);
+  run_team(team_size_for(A.nnz()), [&](const Team& team) {
+    const auto [begin, end] = slice(A.n, team);
+    for_rows(A, begin, end, [&](idx, off p, off p_end) {
+      for (; p < p_end; p++) sum[A.ind[p]] += modulus(values[p]);
+    });
+  });
+  for (const double s : sum) largest = max_or_nan(largest, s);
+  return largest;
+}
+
+double backward_error(const ResidualNorms& norms, double norm_op_A) {
+  if (norms.residual == 0) return norms.x + norms.b == norms.x + norms.b ? 0 : std::nan("");
+  const double error = norms.residual / (norm_op_A * norms.x + norms.b);
+  const double infinity = std::numeric_limits<double>::infinity();
+  return norms.residual == infinity || norms.x == infinity ? infinity : error;
+}
+
+#define GS_INSTANTIATE(T)                                                                            \
+  template void multiply(PatternView, const T*, Trans, const T*, T*, idx);                           \
+  template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*); \
+  template double norm_inf(PatternView, const T*, Trans);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+#undef GS_INSTANTIATE
+
+}  // namespace gs

@@ -1,0 +1,29 @@
+// Products with a sparse matrix and its transposes, residuals, and the norms a backward error needs.
+//
+// Right-hand sides are columns of n consecutive entries. All sums run in a fixed order whatever the number of threads,
+// in the working precision. Threaded above some 200 thousand entries.
+#pragma once
+#include "base/types.hpp"
+
+namespace gs {
+
+// y = op(A) x, for nrhs columns.
+template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs);
+
+// Largest entries by modulus of one right-hand side; NaN where there is a NaN.
+struct ResidualNorms {
+  double residual = 0, x = 0, b = 0;
+};
+
+// r = b - op(A) x, for nrhs columns; norms has nrhs entries. r must not overlap x or b.
+template <class T>
+void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms);
+
+// The largest row sum of |op(A)|: the infinity norm of op(A), the one-norm of op(A)^T.
+template <class T> double norm_inf(PatternView A, const T* values, Trans op);
+
+// ||r|| / (||op(A)|| ||x|| + ||b||) in the infinity norm (Rigal and Gaches, J. ACM 14 (1967)); 0 when r is 0, NaN when
+// anything is NaN, infinity when x or b overflowed.
+double backward_error(const ResidualNorms& norms, double norm_op_A);
+
+}  // namespace gs

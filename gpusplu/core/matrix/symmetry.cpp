@@ -1,0 +1,104 @@
+#include "matrix/symmetry.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/slices.hpp"
+#include "matrix/modulus.hpp"
+
+namespace gs {
+namespace {
+
+struct Partial {
+  off matched_pairs = 0, off_diagonal = 0;
+  double largest = 0, symmetric = 0, hermitian = 0;
+  bool positive_diagonal = true, diagonally_dominant = true;
+
+  void merge(const Partial& other) {
+    matched_pairs += other.matched_pairs;
+    off_diagonal += other.off_diagonal;
+    largest = std::max(largest, other.largest);
+    symmetric = std::max(symmetric, other.symmetric);
+    hermitian = std::max(hermitian, other.hermitian);
+    positive_diagonal &= other.positive_diagonal;
+    diagonally_dominant &= other.diagonally_dominant;
+  }
+};
+
+template <class T> void visit_column(PatternView A, const T* values, idx j, Partial& out) {
+  T diagonal = 0;
+  double others = 0;
+  for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
+    const double size = modulus(values[p]);
+    out.largest = std::max(out.largest, size);
+    if (A.ind[p] == j) {
+      diagonal = values[p];
+      out.hermitian = std::max(out.hermitian, modulus(diagonal - conj_if(diagonal, true)));
+    } else {
+      others += size;
+      out.off_diagonal++;
+    }
+  }
+  out.diagonally_dominant &= modulus(diagonal) >= others;
+  if constexpr (is_complex<T>) out.positive_diagonal &= diagonal.real() > 0 && diagonal.imag() == 0;
+  else out.positive_diagonal &= diagonal > 0;
+}
+
+// Meets the entries (i, j) below the diagonal, i in [begin, end), with the entries (j, i) above it: columns j come in
+// order, so a cursor in each column i suffices.
+template <class T> void match_pairs(PatternView A, const T* values, idx begin, idx end, off* next, Partial& out) {
+  const auto differ = [&](T a, T b) {
+    out.symmetric = std::max(out.symmetric, modulus(a - b));
+    out.hermitian = std::max(out.hermitian, modulus(a - conj_if(b, true)));
+  };
+  for (idx i = begin; i < end; i++) next[i] = A.ptr[i];
+  for (idx j = 0; j < end; j++) {
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
+      const idx i = A.ind[p];
+      if (i <= j || i < begin || i >= end) continue;
+      off& q = next[i];
+      for (; q < A.ptr[i + 1] && A.ind[q] < j; q++) differ(values[q], T(0));
+      if (q < A.ptr[i + 1] && A.ind[q] == j) {
+        out.matched_pairs++;
+        differ(values[p], values[q++]);
+      } else {
+        differ(values[p], T(0));
+      }
+    }
+  }
+  for (idx i = begin; i < end; i++)
+    for (off q = next[i]; q < A.ptr[i + 1] && A.ind[q] < i; q++) differ(values[q], T(0));
+}
+
+}  // namespace
+
+template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values) {
+  const int want = team_size_for(A.nnz());
+  std::vector<off> next(A.n);
+  std::vector<Partial> partial(want);
+  run_team(want, [&](const Team& team) {
+    const auto [begin, end] = slice(A.n, team);
+    Partial mine;
+    for (idx j = begin; j < end; j++) visit_column(A, values, j, mine);
+    match_pairs(A, values, begin, end, next.data(), mine);
+    partial[team.rank] = mine;
+  });
+  Partial all;
+  for (const Partial& p : partial) all.merge(p);
+  SymmetryTraits traits;
+  if (all.off_diagonal > 0) traits.pattern_symmetry = 2.0 * (double)all.matched_pairs / (double)all.off_diagonal;
+  if (all.largest > 0) {
+    traits.symmetric_error = all.symmetric / all.largest;
+    traits.hermitian_error = all.hermitian / all.largest;
+  }
+  traits.positive_diagonal = all.positive_diagonal;
+  traits.diagonally_dominant = all.diagonally_dominant;
+  return traits;
+}
+
+template SymmetryTraits symmetry_traits(PatternView, const float*);
+template SymmetryTraits symmetry_traits(PatternView, const double*);
+template SymmetryTraits symmetry_traits(PatternView, const std::complex<float>*);
+template SymmetryTraits symmetry_traits(PatternView, const std::complex<double>*);
+
+}  // namespace gs

@@ -1,0 +1,77 @@
+#include "matrix/values.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/slices.hpp"
+
+namespace gs {
+namespace {
+
+template <class T> T value_of(const T* values, off source) {
+  const T v = values[source ^ (source >> 63)];  // ~source when negative
+  return conj_if(v, source < 0);
+}
+
+// A value is finite when its exponent bits are not all ones. Integer tests vectorize, and unlike arithmetic on the
+// values they mean the same under every compiler flag.
+template <class R> bool all_finite_real(const R* values, off n) {
+  using Bits = std::conditional_t<sizeof(R) == 4, std::uint32_t, std::uint64_t>;
+  constexpr Bits exponent = sizeof(R) == 4 ? (Bits)0x7f800000 : (Bits)0x7ff0000000000000;
+  constexpr off kBlock = 4096;
+  for (off start = 0; start < n; start += kBlock) {
+    const off end = std::min(n, start + kBlock);
+    Bits bad = 0;
+    for (off k = start; k < end; k++) {
+      Bits bits;
+      std::memcpy(&bits, values + k, sizeof bits);
+      bad |= (bits & exponent) == exponent;
+    }
+    if (bad) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+template <class T> void gather_values(const Canonical& canonical, const T* values, T* out) {
+  const off nnz = canonical.pattern.view().nnz();
+  run_team(team_size_for(nnz), [&](const Team& team) {
+    const auto [begin, end] = slice(nnz, team);
+    if (canonical.identity) {
+      std::copy(values + begin, values + end, out + begin);
+    } else if (canonical.source_ptr.empty()) {
+      for (off k = begin; k < end; k++) out[k] = value_of(values, canonical.source[k]);
+    } else {
+      for (off k = begin; k < end; k++) {
+        T sum = 0;
+        for (off p = canonical.source_ptr[k]; p < canonical.source_ptr[k + 1]; p++)
+          sum += value_of(values, canonical.source[p]);
+        out[k] = sum;
+      }
+    }
+  });
+}
+
+template <class T> bool all_finite(const T* values, off n) {
+  const off reals = is_complex<T> ? 2 * n : n;
+  const auto* first = reinterpret_cast<const real_t<T>*>(values);
+  std::atomic<bool> finite{true};
+  run_team(team_size_for(reals / 4), [&](const Team& team) {
+    const auto [begin, end] = slice(reals, team);
+    if (!all_finite_real(first + begin, end - begin)) finite.store(false);
+  });
+  return finite.load();
+}
+
+#define GS_INSTANTIATE(T)                                      \
+  template void gather_values(const Canonical&, const T*, T*); \
+  template bool all_finite(const T*, off);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+#undef GS_INSTANTIATE
+
+}  // namespace gs

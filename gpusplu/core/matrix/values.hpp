@@ -1,0 +1,15 @@
+// Passes over a matrix's values: through the map of a Canonical, and the check for NaN and infinity.
+#pragma once
+#include "base/types.hpp"
+#include "matrix/canonical.hpp"
+
+namespace gs {
+
+// out[k] = the canonical value k from the caller's `values`; out has canonical.pattern.nnz() entries. Threaded when
+// large; the order of summation is fixed.
+template <class T> void gather_values(const Canonical& canonical, const T* values, T* out);
+
+// Whether no value is NaN or infinite. Runs at the speed of memory.
+template <class T> bool all_finite(const T* values, off n);
+
+}  // namespace gs

@@ -1,0 +1,238 @@
+"""Any arrays -> canonical columns and the value map, against SciPy's own conversions."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpusplu import _core
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+
+
+def random_values(rng, size, dtype):
+    """Small integers, so that sums are exact in every dtype and order."""
+    values = rng.integers(-8, 9, size).astype(dtype)
+    return values + 1j * rng.integers(-8, 9, size).astype(dtype) if np.iscomplexobj(values) else values
+
+
+def canonical_of(layout, n, rows, cols, index_dtype):
+    """Canonical of coordinates given in `layout`, and the order in which that layout stores them."""
+    rows, cols = rows.astype(index_dtype), cols.astype(index_dtype)
+    if layout == "coo":
+        return _core.canonical_from_coordinates(n, rows, cols), np.arange(len(rows))
+    outer, inner = (cols, rows) if layout == "csc" else (rows, cols)
+    order = np.argsort(outer, kind="stable")  # inner indices stay in random order, duplicates included
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(outer, minlength=n))]).astype(index_dtype)
+    make = _core.canonical_from_columns if layout == "csc" else _core.canonical_from_rows
+    return make(n, ptr, inner[order]), order
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(["csc", "csr", "coo"]),
+    st.sampled_from([np.int32, np.int64]),
+    st.sampled_from(DTYPES),
+    st.integers(0, 12),
+    st.integers(0, 60),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_every_layout(layout, index_dtype, dtype, n, nnz, distinct, seed):
+    rng = np.random.default_rng(seed)
+    rows, cols = rng.integers(0, max(n, 1), (2, nnz if n else 0))
+    if distinct:
+        cells = rng.permutation(np.unique(rows * n + cols))
+        rows, cols = cells // max(n, 1), cells % max(n, 1)
+    values = random_values(rng, len(rows), dtype)
+    canonical, order = canonical_of(layout, n, rows, cols, index_dtype)
+    expected = sp.csc_array(sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=(n, n)))
+    expected.sort_indices()
+    assert canonical.n == n and canonical.nvalues == len(rows)
+    assert np.array_equal(canonical.ptr, expected.indptr) and canonical.ptr.dtype == np.int64
+    assert np.array_equal(canonical.ind, expected.indices) and canonical.ind.dtype == np.int32
+    assert (len(canonical.source_ptr) == 0) == (canonical.nnz == len(rows))
+
+    dense = np.zeros((n, n), dtype)
+    np.add.at(dense, (rows, cols), values)
+    gathered = canonical.gather(values[order])
+    assert gathered.dtype == dtype
+    columns = np.repeat(np.arange(n), np.diff(canonical.ptr))
+    assert np.array_equal(gathered, dense[canonical.ind, columns])
+
+    again = _core.canonical_from_columns(n, canonical.ptr, canonical.ind.astype(np.int64))
+    assert again.identity and len(again.source) == 0 and again.fingerprint == canonical.fingerprint
+    assert np.array_equal(again.gather(gathered), gathered)
+    copy = pickle.loads(pickle.dumps(canonical))
+    assert np.array_equal(copy.gather(values[order]), gathered) and copy.fingerprint == canonical.fingerprint
+
+
+def test_identity_is_only_for_canonical_columns():
+    ptr = np.array([0, 2, 3], np.int32)
+    assert _core.canonical_from_columns(2, ptr, np.array([0, 1, 1], np.int32)).identity
+    assert not _core.canonical_from_columns(2, ptr, np.array([1, 0, 1], np.int32)).identity
+    assert not _core.canonical_from_columns(2, ptr, np.array([0, 0, 1], np.int32)).identity
+    assert not _core.canonical_from_rows(2, ptr, np.array([0, 1, 1], np.int32)).identity
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("bad", [-1, 3, 2**31 - 1])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_index_out_of_range(index_dtype, bad, place):
+    ptr, ind = np.array([0, 2, 4, 5], index_dtype), np.array([0, 1, 1, 2, 2], index_dtype)
+    ind[place] = bad
+    other = np.zeros(5, index_dtype)
+    with pytest.raises(ValueError, match=rf"^row index {bad} at position {place} is outside of 0 \.\. 2$"):
+        _core.canonical_from_columns(3, ptr, ind)
+    with pytest.raises(ValueError, match=rf"^column index {bad} at position {place}"):
+        _core.canonical_from_rows(3, ptr, ind)
+    with pytest.raises(ValueError, match=rf"^row index {bad} at position {place}"):
+        _core.canonical_from_coordinates(3, ind, other)
+    with pytest.raises(ValueError, match=rf"^column index {bad} at position {place}"):
+        _core.canonical_from_coordinates(3, other, ind)
+
+
+def test_large_int64_index_is_not_truncated():
+    ind = np.array([2**32], np.int64)
+    with pytest.raises(ValueError, match="4294967296"):
+        _core.canonical_from_columns(1, np.array([0, 1], np.int64), ind)
+
+
+@pytest.mark.parametrize(
+    ("ptr", "message"),
+    [([1, 2, 2], "start with 0"), ([0, 2, 1], "must not decrease"), ([0, 1, 9], "only 2 indices"), ([0, 1], "n \\+ 1")],
+)
+def test_bad_pointers(ptr, message):
+    for make in (_core.canonical_from_columns, _core.canonical_from_rows):
+        with pytest.raises(ValueError, match=message):
+            make(2, np.array(ptr, np.int32), np.array([0, 1], np.int32))
+
+
+def test_longer_index_array_than_used():
+    canonical = _core.canonical_from_columns(2, np.array([0, 1, 2], np.int32), np.array([0, 1, 77], np.int32))
+    assert canonical.nnz == 2
+    with pytest.raises(ValueError, match="too few values"):
+        canonical.gather(np.ones(1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", ["csc", "csr", "coo"])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_mirrored_triangle(dtype, layout, lower, duplicates):
+    rng = np.random.default_rng(0)
+    n = 9
+    rows, cols = np.nonzero(np.tri(n) * (rng.random((n, n)) < 0.5) + np.eye(n))
+    if duplicates:
+        rows, cols = np.tile(rows, 2), np.tile(cols, 2)
+    if not lower:
+        rows, cols = cols, rows
+    values = random_values(rng, len(rows), dtype)
+    values[rows == cols] = values[rows == cols].real
+    canonical, order = canonical_of(layout, n, rows, cols, np.int32)
+    assert canonical.triangle == ("lower" if lower else "upper")
+    full = canonical.mirrored()
+    half = np.zeros((n, n), dtype)
+    np.add.at(half, (rows, cols), values)
+    expected = half + half.conj().T - np.diag(np.diag(half))
+    matrix = sp.csc_array((full.gather(values[order]), full.ind, full.ptr), shape=(n, n))
+    assert matrix.has_canonical_format and full.triangle == "full"
+    assert full.nnz == 2 * canonical.nnz - n
+    assert np.array_equal(matrix.toarray(), expected)
+
+
+def test_diagonal_and_empty_are_full():
+    eye = _core.canonical_from_columns(3, np.arange(4, dtype=np.int32), np.arange(3, dtype=np.int32))
+    assert eye.triangle == "full" and eye.mirrored().identity
+    assert _core.canonical_from_columns(0, np.zeros(1, np.int32), np.zeros(0, np.int32)).triangle == "full"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [0, 1, 5, 5000, 900_000])
+def test_all_finite(dtype, size):
+    values = np.full(size, np.finfo(dtype).max, dtype)
+    assert _core.all_finite(values)
+    for place in {0, size // 2, size - 1} if size else ():
+        for bad in (np.nan, np.inf, -np.inf, *([complex(0, np.nan)] if np.iscomplexobj(values) else [])):
+            spoiled = values.copy()
+            spoiled[place] = bad
+            assert not _core.all_finite(spoiled)
+
+
+def test_fingerprint_sees_every_change():
+    rng = np.random.default_rng(1)
+    base = sp.random_array((40, 40), density=0.1, rng=rng, format="csc")
+    base.sort_indices()
+
+    def fingerprint(matrix):
+        return _core.canonical_from_columns(matrix.shape[0], matrix.indptr, matrix.indices).fingerprint
+
+    seen = {fingerprint(base)}
+    dense = base.toarray() != 0
+    for i in range(40):
+        for j in range(40):
+            changed = dense.copy()
+            changed[i, j] ^= True
+            seen.add(fingerprint(sp.csc_array(changed)))
+    seen |= {fingerprint(sp.csc_array((n, n))) for n in range(5)}
+    assert len(seen) == 1 + 1600 + 5
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_symmetry_traits(dtype):
+    rng = np.random.default_rng(2)
+    n = 30
+    dense = random_values(rng, n * n, dtype).reshape(n, n) * (rng.random((n, n)) < 0.15)
+
+    def traits(matrix):
+        matrix = sp.csc_array(matrix)
+        matrix.sort_indices()
+        return _core.symmetry_traits(matrix.indptr.astype(np.int64), matrix.indices, matrix.data.astype(dtype))
+
+    def expected(matrix):
+        off = matrix.copy()
+        np.fill_diagonal(off, 0)
+        pairs, count = ((off != 0) & (off.T != 0)).sum(), (off != 0).sum()
+        diagonal = np.diag(matrix)
+        scale = np.abs(matrix).max(initial=0) or 1
+        return {
+            "pattern_symmetry": pairs / count if count else 1,
+            "symmetric_error": np.abs(matrix - matrix.T).max(initial=0) / scale,
+            "hermitian_error": np.abs(matrix - matrix.conj().T).max(initial=0) / scale,
+            "positive_diagonal": bool(((diagonal.real > 0) & (diagonal.imag == 0)).all()),
+            "diagonally_dominant": bool((np.abs(diagonal) >= np.abs(off).sum(axis=0)).all()),
+        }
+
+    hermitian = dense + dense.conj().T
+    np.fill_diagonal(hermitian, 0)
+    dominant = hermitian + np.diag(np.abs(hermitian).sum(axis=0) + 1)
+    cases = [dense, dense + dense.T, hermitian, dominant, dominant - 2 * np.eye(n), 1j * dominant, np.eye(n), 0 * dense]
+    for matrix in cases:
+        if np.iscomplexobj(matrix) and not np.issubdtype(dtype, np.complexfloating):
+            continue
+        assert traits(matrix) == pytest.approx(expected(matrix), rel=1e-6)
+    assert traits(dominant)["positive_diagonal"] and traits(dominant)["diagonally_dominant"]
+
+
+def test_threads_do_not_change_anything():
+    rng = np.random.default_rng(3)
+    n, nnz = 50_000, 900_000
+    rows, cols = rng.integers(0, n, (2, nnz)).astype(np.int32)
+    values = rng.standard_normal(nnz)
+    before = _core.num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 5):
+            _core.set_num_threads(threads)
+            canonical = _core.canonical_from_coordinates(n, rows, cols)
+            gathered = canonical.gather(values)
+            traits = _core.symmetry_traits(canonical.ptr, canonical.ind, gathered)
+            results.append((canonical.ptr, canonical.ind, canonical.source, canonical.source_ptr, gathered, traits))
+    finally:
+        _core.set_num_threads(before)
+    for result in results[1:]:
+        assert result[-1] == results[0][-1]
+        assert all(np.array_equal(a, b) for a, b in zip(result[:-1], results[0][:-1], strict=True))

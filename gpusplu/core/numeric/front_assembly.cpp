@@ -1,0 +1,106 @@
+#include "numeric/front_assembly.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gs {
+namespace {
+
+template <class T> void zero(T* p, off count) { std::memset(static_cast<void*>(p), 0, count * sizeof(T)); }
+
+// to[rel[i] - shift] += from[i] for i in [begin, end). `run`: rel is consecutive there.
+template <bool assign, class T>
+inline void scatter(T* to, const idx* rel, idx begin, idx end, const T* from, bool run) {
+  if (run && end > begin) {
+    T* out = to + rel[begin];
+    const T* in = from + begin;
+    for (idx i = 0; i < end - begin; i++) out[i] = assign ? in[i] : out[i] + in[i];
+  } else {
+    for (idx i = begin; i < end; i++) to[rel[i]] = assign ? from[i] : to[rel[i]] + from[i];
+  }
+}
+
+}  // namespace
+
+template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange columns, bool keep_c) {
+  const auto [W, H, R] = front.shape;
+  const idx panel_end = std::min(columns.end, W), c_begin = std::max(columns.begin, W) - W, c_end = columns.end - W;
+  if (columns.begin == 0 && columns.end == R) {
+    zero(front.L, off(W) * (R + (front.cholesky ? 0 : H)));
+  } else {
+    if (columns.begin < panel_end) zero(front.L + off(columns.begin) * R, off(panel_end - columns.begin) * R);
+    if (!front.cholesky && c_begin < c_end)
+      for (idx k = 0; k < W; k++) zero(front.Ut + c_begin + off(k) * H, c_end - c_begin);
+  }
+  if (keep_c || c_begin >= c_end) return;
+  if (!front.cholesky || H < 64) return zero(front.C + off(c_begin) * H, off(c_end - c_begin) * H);
+  for (idx j = c_begin; j < c_end; j++) zero(front.C + j + off(j) * H, H - j);
+}
+
+template <class T>
+real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, const off* source, T* panel) {
+  const std::uint32_t* from = plan.entry_source.data();
+  const std::uint32_t* to = plan.entry_target.data();
+  real_t<T> largest = 0;
+  auto place = [&](auto value_of) {
+    for (off k = begin; k < end; k++) {
+      const T v = value_of(k);
+      panel[to[k]] = v;
+      largest = std::max(largest, abs1(v));
+    }
+  };
+  if (plan.entry_scale.empty()) {
+    if (source) place([&](off k) { return values[source[from[k]]]; });
+    else place([&](off k) { return values[from[k]]; });
+  } else {
+    // Powers of two are exact in double; the product of row and column scale may leave float's range, the entry not.
+    const std::uint16_t* scale = plan.entry_scale.data();
+    const double* table = plan.scale_table.data();
+    auto scaled = [&](T v, off k) {
+      if constexpr (is_complex<T>)
+        return T(real_t<T>(v.real() * table[scale[k]]), real_t<T>(v.imag() * table[scale[k]]));
+      else return T(v * table[scale[k]]);
+    };
+    if (source) place([&](off k) { return scaled(values[source[from[k]]], k); });
+    else place([&](off k) { return scaled(values[from[k]], k); });
+  }
+  return largest;
+}
+
+template <class T>
+void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel, const T* from,
+               bool assign_c) {
+  const auto [W, H, R] = front.shape;
+  const idx* rel_end = rel + n_rows;
+  const idx j_begin = columns.begin == 0 ? 0 : idx(std::lower_bound(rel, rel_end, columns.begin) - rel);
+  const idx j_end = columns.end == R ? n_rows : idx(std::lower_bound(rel, rel_end, columns.end) - rel);
+  const idx n_pivot = idx(std::lower_bound(rel, rel_end, W) - rel);  // rows and columns that the front eliminates
+  const bool run = n_rows > 0 && rel[n_rows - 1] - rel[0] == n_rows - 1;
+  const bool c_run = n_rows > n_pivot && rel[n_rows - 1] - rel[n_pivot] == n_rows - 1 - n_pivot;
+
+  for (idx j = j_begin; j < std::min(j_end, n_pivot); j++)
+    scatter<false>(front.L + off(rel[j]) * R, rel, front.cholesky ? j : 0, n_rows, from + off(j) * n_rows, run);
+  const idx c_begin = std::max(j_begin, n_pivot);
+  if (!front.cholesky)
+    for (idx i = 0; i < n_pivot; i++) {
+      T* to = front.Ut + off(rel[i]) * H - W;
+      for (idx j = c_begin; j < j_end; j++) to[rel[j]] += from[i + off(j) * n_rows];
+    }
+  for (idx j = c_begin; j < j_end; j++) {
+    T* to = front.C + off(rel[j] - W) * H - W;
+    const idx i_begin = front.cholesky ? j : n_pivot;
+    if (assign_c) scatter<true>(to, rel, i_begin, n_rows, from + off(j) * n_rows, c_run);
+    else scatter<false>(to, rel, i_begin, n_rows, from + off(j) * n_rows, c_run);
+  }
+}
+
+#define GS_INSTANTIATE(T)                                                                            \
+  template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);                               \
+  template real_t<T> place_values(const FrontPlan&, off, off, const T*, const off*, T*);             \
+  template void add_child(const FrontBlocks<T>&, ColumnRange, idx, const idx*, const T*, bool);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+
+}  // namespace gs

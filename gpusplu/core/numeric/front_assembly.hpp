@@ -1,0 +1,34 @@
+// Sums a front from the entries of A and the contribution blocks of its children.
+#pragma once
+#include "base/types.hpp"
+#include "numeric/front_plan.hpp"
+
+namespace gs {
+
+// Where a front is assembled: L (R x W), Ut (H x W, LU only) right behind it, C (H x H, lower triangle for Cholesky).
+template <class T> struct FrontBlocks {
+  FrontShape shape;
+  T *L, *Ut, *C;
+  bool cholesky;
+};
+
+// Columns of the front, counted 0 .. R-1, that one team member assembles: column j < W of the panel, and beyond them
+// column j - W of C with row j - W of Ut.
+struct ColumnRange {
+  idx begin, end;
+};
+
+// Zeroes the front's columns, C left out if `keep_c`.
+template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange columns, bool keep_c);
+
+// Writes entries [begin, end) of the plan into the cleared panels at `panel`. Returns the largest |entry|, scaled.
+template <class T>
+real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, const off* source, T* panel);
+
+// Adds contribution block `from` (n_rows x n_rows) of a child, whose row i is row rel[i] of the front. assign_c: C is
+// not cleared yet and the child covers all of it.
+template <class T>
+void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel, const T* from,
+               bool assign_c);
+
+}  // namespace gs

@@ -1,0 +1,256 @@
+#include "numeric/front_factor.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+
+#include "numeric/front_assembly.hpp"
+#include "numeric/front_tree.hpp"
+
+namespace gs {
+namespace {
+
+constexpr double kWorkPerThread = 40e3;  // less than this does not pay for a further thread [ns]
+
+}  // namespace
+
+template <class T>
+FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A)
+    : symbolic_(std::move(symbolic)),
+      plan_(*symbolic_, A),
+      panels_(plan_.panel_ptr.back()),
+      pivots_(symbolic_->n),
+      contribution_(symbolic_->nsuper(), nullptr) {
+  for (idx s = 0; s < symbolic_->nsuper(); s++) {
+    const auto [W, H, R] = shape(s);
+    nnz_lower_ += off(W) * (W + 1) / 2 + off(W) * H;
+    tallest_ = std::max(tallest_, R);
+  }
+  nnz_upper_ = nnz_lower_;
+}
+
+template <class T> off FrontFactor<T>::bytes() const {
+  off bytes = panels_.bytes() + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
+  for (const BlockPool& pool : pools_) bytes += pool.bytes();
+  return bytes;
+}
+
+// One factorization by a team. What members share is either constant, or owned by the front they work on.
+template <class T> struct FrontFactor<T>::Run {
+  struct Member {
+    PivotStats stats;
+    real_t<T> largest_entry = 0, smallest_pivot = std::numeric_limits<real_t<T>>::max(), largest_pivot = 0;
+    idx n_off_diagonal = 0;
+  };
+
+  FrontFactor& factor;
+  const Symbolic& symbolic;
+  const FrontPlan& plan;
+  const T* values;
+  const off* source;
+  const PivotRule& rule;
+  std::vector<Member> members;
+  // Fronts from this one on need not be factored: the lowest whose pivot failed. Lower ones still are, so the column
+  // that is reported is the first in elimination order whatever the threads do.
+  std::atomic<idx> failed_front;
+  std::atomic<idx> failed_column{-1};
+  std::atomic<bool> out_of_memory{false};
+  std::mutex failing;
+
+  Run(FrontFactor& factor, const T* values, const off* source, const PivotRule& rule, int threads)
+      : factor(factor),
+        symbolic(*factor.symbolic_),
+        plan(factor.plan_),
+        values(values),
+        source(source),
+        rule(rule),
+        members(threads),
+        failed_front(symbolic.nsuper()) {}
+
+  bool skip(idx s) const {
+    return s > failed_front.load(std::memory_order_relaxed) || out_of_memory.load(std::memory_order_relaxed);
+  }
+
+  void fail(idx s, idx column) {
+    std::lock_guard<std::mutex> lock(failing);
+    if (s >= failed_front.load()) return;
+    failed_front = s, failed_column = symbolic.super_ptr[s] + column;
+  }
+
+  std::size_t contribution_bytes(idx s) const {
+    const std::size_t H = factor.shape(s).H;
+    return H * H * sizeof(T);
+  }
+
+  // Rows of child c in its parent.
+  const idx* rel(idx c) const { return symbolic.rel_ind.data() + symbolic.row_ptr[c]; }
+
+  bool take_contribution(int rank, idx s) {
+    try {
+      if (const std::size_t bytes = contribution_bytes(s))
+        factor.contribution_[s] = static_cast<T*>(factor.pools_[rank].take(bytes));
+      return true;
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+      return false;
+    }
+  }
+
+  void give_contribution(int rank, idx s) {
+    if (T* block = std::exchange(factor.contribution_[s], nullptr)) factor.pools_[rank].give(block, contribution_bytes(s));
+  }
+
+  FrontBlocks<T> blocks(idx s) const {
+    const FrontShape shape = factor.shape(s);
+    T* L = factor.panel(s);
+    return {shape, L, L + off(shape.W) * shape.R, factor.contribution_[s], symbolic.cholesky};
+  }
+
+  // The child that is added first may be copied into C if it covers all of it.
+  bool covers(const FrontShape& shape, idx child) const {
+    const idx n_rows = factor.shape(child).H;
+    return n_rows >= shape.H && rel(child)[n_rows - shape.H] == shape.W;
+  }
+
+  // Assembles columns of front s; children from the last to the first: the last is the warmest.
+  void assemble_children(const FrontBlocks<T>& front, idx s, ColumnRange columns, bool assign_c) {
+    for (idx c = plan.child_ptr[s + 1]; c-- > plan.child_ptr[s]; assign_c = false) {
+      const idx child = plan.child[c];
+      if (const T* from = factor.contribution_[child])
+        add_child(front, columns, factor.shape(child).H, rel(child), from, assign_c);
+    }
+  }
+
+  bool assigns_c(const FrontShape& shape, idx s) const {
+    return plan.child_ptr[s] < plan.child_ptr[s + 1] && covers(shape, plan.child[plan.child_ptr[s + 1] - 1]);
+  }
+
+  void front_by_one(int rank, idx s) {
+    if (skip(s) || !take_contribution(rank, s)) return;
+    Member& member = members[rank];
+    const FrontBlocks<T> front = blocks(s);
+    const ColumnRange all{0, front.shape.R};
+    const bool assign_c = assigns_c(front.shape, s);
+    clear_front(front, all, assign_c);
+    note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, source, front.L));
+    assemble_children(front, s, all, assign_c);
+    for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
+    eliminate(Team{}, member, s, front);
+  }
+
+  void front_by_team(const Team& team, idx s) {
+    if (team.size == 1) return front_by_one(0, s);
+    if (team.rank == 0 && !skip(s)) take_contribution(0, s);
+    team.sync();
+    const bool stop = skip(s);
+    team.sync();
+    if (stop) return;
+    Member& member = members[team.rank];
+    const FrontBlocks<T> front = blocks(s);
+    const ColumnRange columns = share(front, team);
+    const bool assign_c = assigns_c(front.shape, s);
+    clear_front(front, columns, assign_c);
+    team.sync();
+    const off begin = plan.entry_ptr[s], count = plan.entry_ptr[s + 1] - begin;
+    note_entries(member, place_values(plan, begin + count * team.rank / team.size,
+                                      begin + count * (team.rank + 1) / team.size, values, source, front.L));
+    team.sync();
+    assemble_children(front, s, columns, assign_c);
+    team.sync();
+    if (team.rank == 0)
+      for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
+    eliminate(team, member, s, front);
+  }
+
+  // Columns of equal area for each member: for Cholesky column j has R - j rows.
+  static ColumnRange share(const FrontBlocks<T>& front, const Team& team) {
+    const idx R = front.shape.R;
+    auto boundary = [&](int rank) {
+      const double part = double(rank) / team.size;
+      return rank == team.size ? R : idx(R * (front.cholesky ? 1 - std::sqrt(1 - part) : part));
+    };
+    return {boundary(team.rank), boundary(team.rank + 1)};
+  }
+
+  static void note_entries(Member& member, real_t<T> largest) {
+    member.largest_entry = std::max(member.largest_entry, largest);
+  }
+
+  void eliminate(const Team& team, Member& member, idx s, const FrontBlocks<T>& front) {
+    const auto [W, H, R] = front.shape;
+    idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
+    if (front.cholesky) {
+      const idx column = cholesky_front(team, W, H, front.L, off(R), front.C, off(H));
+      if (column >= 0) {
+        if (team.rank == 0) fail(s, column);
+        return;
+      }
+    } else {
+      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C, off(H), pivots, rule, member.stats);
+    }
+    if (team.rank) return;
+    for (idx k = 0; k < W; k++) {
+      const real_t<T> pivot = front.cholesky ? abs1(front.L[k + off(k) * R] * front.L[k + off(k) * R])
+                                             : abs1(front.L[k + off(k) * R]);
+      member.smallest_pivot = std::min(member.smallest_pivot, pivot);
+      member.largest_pivot = std::max(member.largest_pivot, pivot);
+      if (!front.cholesky) member.n_off_diagonal += pivots[k] != k;
+    }
+  }
+
+  // Contribution blocks that nobody took, after a failure.
+  void drop_contributions() {
+    for (idx s = 0; s < symbolic.nsuper(); s++) give_contribution(0, s);
+  }
+
+  FactorInfo report() {
+    FactorInfo info;
+    Member all;
+    for (const Member& member : members) {
+      merge(all.stats, member.stats);
+      all.largest_entry = std::max(all.largest_entry, member.largest_entry);
+      all.smallest_pivot = std::min(all.smallest_pivot, member.smallest_pivot);
+      all.largest_pivot = std::max(all.largest_pivot, member.largest_pivot);
+      info.n_off_diagonal += member.n_off_diagonal;
+    }
+    info.n_perturbed = all.stats.n_perturbed;
+    info.min_pivot = symbolic.n ? all.smallest_pivot : 0, info.max_pivot = all.largest_pivot;
+    info.max_multiplier = all.stats.max_multiplier;
+    if (all.largest_entry > 0) info.pivot_growth = all.stats.max_upper / all.largest_entry;
+    info.flops = symbolic.flops;
+    if (const idx column = failed_column; column >= 0) {
+      const idx s = failed_front, k = column - symbolic.super_ptr[s];
+      const real_t<T> pivot = std::real(factor.panel(s)[k + off(k) * factor.shape(s).R]);
+      info.status = std::isfinite(pivot) ? FactorInfo::not_positive_definite : FactorInfo::not_finite;
+      info.column = symbolic.col_perm[column], info.min_pivot = pivot;
+    } else if (!all.stats.finite) {
+      info.status = FactorInfo::not_finite;
+    }
+    return info;
+  }
+};
+
+template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const off* source, const PivotRule& rule) {
+  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
+  if ((int)pools_.size() < want) pools_.resize(want);
+  Run run(*this, values, source, rule, want);
+  UpwardWalk walk(plan_);
+  run_team(want, [&](const Team& team) {
+    walk.run(
+        team,
+        [&](int rank, idx t) {
+          for (idx s = plan_.tasks[t].first; s <= plan_.tasks[t].last; s++) run.front_by_one(rank, s);
+        },
+        [&](const Team& team, idx t) { run.front_by_team(team, plan_.tasks[t].last); });
+  });
+  if (run.out_of_memory || run.failed_column >= 0) run.drop_contributions();
+  if (run.out_of_memory) throw std::bad_alloc();
+  return run.report();
+}
+
+template class FrontFactor<float>;
+template class FrontFactor<double>;
+template class FrontFactor<std::complex<float>>;
+template class FrontFactor<std::complex<double>>;
+
+}  // namespace gs

@@ -1,0 +1,67 @@
+// Multifrontal LU and Cholesky factorization over the supernodal structure of a Symbolic.
+//
+// B = (Dr A Dc)[row_perm][:, col_perm] is eliminated front by front: the entries of A and the contribution blocks of
+// the children are summed straight into the front's place in the factor, the dense kernels eliminate its W columns, and
+// the Schur complement of its H rows is the contribution block for the parent (Duff & Reid, "The multifrontal solution
+// of indefinite sparse symmetric linear equations", ACM TOMS 9 (1983); Liu, "The multifrontal method for sparse matrix
+// solution: theory and practice", SIAM Review 34 (1992)). LU works on the symmetrized structure and pivots inside the
+// diagonal block of a front; pivots that stay too small are perturbed and counted.
+//
+// Sums run over children in a fixed order and the dense kernels do not depend on the team: results are bitwise the same
+// for any number of threads.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+#include "numeric/dense_front.hpp"
+#include "numeric/factor_info.hpp"
+#include "numeric/front_memory.hpp"
+#include "numeric/front_plan.hpp"
+
+namespace gs {
+
+template <class T> class FrontFactor {
+ public:
+  // LU, or Cholesky if symbolic->cholesky: A then holds both triangles.
+  FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A);
+
+  // Factors the matrix whose canonical entry k is values[k], or values[source[k]] if source is given. A first
+  // factorization and a refactorization are the same. `rule` is for LU: bounds are absolute, for the scaled matrix.
+  // If the status is not ok, the factor holds nothing usable. Call ensure_blas() before.
+  FactorInfo factor(const T* values, const off* source, const PivotRule& rule);
+
+  // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
+  void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
+
+  // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H; no scaling in L and U.
+  // Compressed columns with sorted rows, entries that are exactly zero left out.
+  void lower(Pattern& pattern, std::vector<T>& values) const;
+  void upper(Pattern& pattern, std::vector<T>& values) const;
+  std::vector<idx> row_perm() const;  // with the interchanges of the last factor()
+  const std::vector<idx>& col_perm() const { return symbolic_->col_perm; }
+  std::vector<T> diagonal() const;  // of U or of the Cholesky L, without scaling
+
+  const Symbolic& symbolic() const { return *symbolic_; }
+  off nnz_lower() const { return nnz_lower_; }  // diagonal and zeros of relaxed supernodes included
+  off nnz_upper() const { return nnz_upper_; }
+  off bytes() const;  // held by the factor, the plan included
+
+ private:
+  struct Run;     // one factorization: front_factor.cpp
+  struct Solver;  // one solve: front_solve.cpp
+
+  FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
+  T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }
+
+  std::shared_ptr<const Symbolic> symbolic_;
+  FrontPlan plan_;
+  RawArray<T> panels_;
+  std::vector<idx> pivots_;            // by column: row of the front's diagonal block it was exchanged with
+  std::vector<T*> contribution_;       // of fronts whose parent has not taken it yet
+  std::vector<BlockPool> pools_;       // one for each thread
+  off nnz_lower_ = 0, nnz_upper_ = 0;
+  idx tallest_ = 0;                    // rows of the tallest front
+};
+
+}  // namespace gs

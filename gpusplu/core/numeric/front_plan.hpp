@@ -1,0 +1,63 @@
+// What a multifrontal factorization knows before it sees values: where each entry of A goes, where the panels lie, and
+// in which tasks the tree is worked off.
+//
+// Panels: front s has W pivot columns and H rows below, R = W + H. Its L panel (R x W, column-major) lies at
+// panel_ptr[s] of one arena, and for LU its transposed U panel (H x W: column k is row k of U) follows.
+//
+// Entries of A are sorted by front, and inside a front by permuted column; a target is an offset from panel_ptr[s]. For
+// Cholesky the entries above the diagonal of the permuted matrix are left out.
+//
+// Tasks: a run of sibling subtrees of at most `grain` modelled work is one leaf task, worked off by one thread in
+// postorder; every front above is a task of its own. The cut depends on the matrix alone, never on the number of
+// threads, so anything summed task by task is summed in the same order everywhere.
+//
+// Cost: O(nnz(A) + structure), two passes over A, in parallel where it is large.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+
+namespace gs {
+
+struct FrontTask {
+  idx first, last;     // fronts, in postorder
+  idx parent;          // task, -1 at roots
+  idx n_dependencies;  // child tasks
+  bool whole_team;     // one front, too large for one thread
+};
+
+struct FrontPlan {
+  FrontPlan(const Symbolic& symbolic, PatternView A);
+
+  std::vector<off> panel_ptr;  // nsuper + 1 [entries]
+
+  std::vector<off> entry_ptr;               // nsuper + 1
+  std::vector<std::uint32_t> entry_source;  // canonical entry of A
+  std::vector<std::uint32_t> entry_target;
+  std::vector<std::uint16_t> entry_scale;  // its power of two in scale_table; empty without scaling
+  std::vector<double> scale_table;
+
+  std::vector<idx> child_ptr, child;  // children of each front, ascending; of front nsuper: the roots
+
+  std::vector<FrontTask> tasks;  // by `last`: children before parents
+  std::vector<idx> start_tasks;  // tasks without dependencies, ascending
+  double total_work = 0;         // modelled time on one thread [ns]
+
+ private:
+  void place_panels(const Symbolic&);
+  void place_entries(const Symbolic&, PatternView);
+  void list_children(const Symbolic&);
+  void cut_tree(const Symbolic&);
+};
+
+// Shape of front s.
+struct FrontShape {
+  idx W, H, R;
+  FrontShape(const Symbolic& symbolic, idx s)
+      : W(symbolic.super_ptr[s + 1] - symbolic.super_ptr[s]),
+        H((idx)(symbolic.row_ptr[s + 1] - symbolic.row_ptr[s])),
+        R(W + H) {}
+};
+
+}  // namespace gs

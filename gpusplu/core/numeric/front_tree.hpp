@@ -1,0 +1,70 @@
+// Works off the tasks of a FrontPlan with a team, from the leaves up or from the roots down.
+//
+// Up: threads take start tasks in postorder; whoever finishes the last child of a task goes on with that task. A front
+// that is worth the whole team waits in a queue until all members have finished what they are at, which happens before
+// any of them takes a new start task. Down: whoever finishes a task goes on with one child and queues the others.
+//
+// Nothing waits but members without work. Which thread runs what depends on timing; results must not.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "numeric/front_plan.hpp"
+
+namespace gs {
+
+class UpwardWalk {
+ public:
+  explicit UpwardWalk(const FrontPlan& plan) : plan_(plan), waiting_(plan.tasks.size()) {
+    for (std::size_t t = 0; t < plan.tasks.size(); t++) {
+      waiting_[t].store(plan.tasks[t].n_dependencies, std::memory_order_relaxed);
+      if (plan.tasks[t].whole_team) team_queue_.push_back(-1);
+    }
+  }
+
+  // task(rank, t): one task by one member. team_task(team, t): one front by all.
+  template <class Task, class TeamTask> void run(const Team& team, Task&& task, TeamTask&& team_task) {
+    for (idx done = 0;;) {
+      while (queued_.load(std::memory_order_relaxed) == done) {
+        const idx ticket = next_.fetch_add(1, std::memory_order_relaxed);
+        if (ticket >= (idx)plan_.start_tasks.size()) break;
+        climb(plan_.start_tasks[ticket], [&](idx t) { task(team.rank, t); });
+      }
+      team.sync();  // nobody works: the queue stands still
+      const idx queued = queued_.load(std::memory_order_relaxed);
+      team.sync();
+      if (queued == done) return;
+      for (; done < queued; done++) {
+        const idx t = team_queue_[done];
+        team_task(team, t);
+        if (team.rank == 0) climb(arrive(t), [](idx) {});
+      }
+      team.sync();
+    }
+  }
+
+ private:
+  // Runs task t and every ancestor whose last child this was.
+  template <class Task> void climb(idx t, Task&& task) {
+    while (t >= 0) {
+      if (plan_.tasks[t].whole_team) {
+        team_queue_[queued_.fetch_add(1, std::memory_order_relaxed)] = t;
+        return;
+      }
+      task(t);
+      t = arrive(t);
+    }
+  }
+  idx arrive(idx t) {
+    const idx parent = plan_.tasks[t].parent;
+    return parent >= 0 && waiting_[parent].fetch_sub(1, std::memory_order_acq_rel) == 1 ? parent : -1;
+  }
+
+  const FrontPlan& plan_;
+  std::vector<std::atomic<idx>> waiting_;
+  std::vector<idx> team_queue_;
+  std::atomic<idx> next_{0}, queued_{0};
+};
+
+}  // namespace gs

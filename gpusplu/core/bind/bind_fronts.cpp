@@ -1,7 +1,98 @@
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "base/blas.hpp"
 #include "bind/bind.hpp"
+#include "numeric/front_factor.hpp"
 
 namespace gs {
+namespace {
 
-void bind_fronts(nb::module_&) {}
+template <class T> std::vector<T> to_vector(const In<T>& array) {
+  return {array.data(), array.data() + array.shape(0)};
+}
+
+// The engine as the tests see it; users get it through Factor.
+template <class T> FrontFactor<T>* make_factor(const Symbolic& structure, In<idx> row_perm, In<idx> col_perm,
+                                               In<double> row_scale, In<double> col_scale, In<off> ptr, In<idx> ind) {
+  auto symbolic = std::make_shared<Symbolic>(structure);
+  symbolic->row_perm = to_vector(row_perm), symbolic->col_perm = to_vector(col_perm);
+  symbolic->row_scale = to_vector(row_scale), symbolic->col_scale = to_vector(col_scale);
+  nb::gil_scoped_release release;
+  return new FrontFactor<T>(std::move(symbolic), pattern_view(ptr, ind));
+}
+
+nb::dict to_dict(const FactorInfo& info) {
+  static constexpr const char* status[] = {"ok", "singular", "bad_growth", "not_finite", "not_positive_definite"};
+  nb::dict d;
+  d["status"] = status[info.status], d["column"] = info.column;
+  d["min_pivot"] = info.min_pivot, d["max_pivot"] = info.max_pivot;
+  d["pivot_growth"] = info.pivot_growth, d["max_multiplier"] = info.max_multiplier;
+  d["n_perturbed"] = info.n_perturbed, d["n_off_diagonal"] = info.n_off_diagonal;
+  return d;
+}
+
+template <class T> nb::dict factor(FrontFactor<T>& self, In<T> values, std::optional<In<off>> source,
+                                   double perturb_below, double tiny_below) {
+  ensure_blas();
+  FactorInfo info;
+  {
+    nb::gil_scoped_release release;
+    info = self.factor(values.data(), source ? source->data() : nullptr, PivotRule{perturb_below, tiny_below});
+  }
+  return to_dict(info);
+}
+
+// b is Fortran-ordered n x nrhs, flat.
+template <class T> NumPy<T> solve(const FrontFactor<T>& self, In<T> b, const std::string& trans) {
+  const idx n = self.symbolic().n, nrhs = n ? idx(b.shape(0) / n) : 0;
+  const Trans op = trans == "N" ? Trans::none : trans == "T" ? Trans::transpose : Trans::conj_transpose;
+  std::vector<T> x(b.shape(0));
+  {
+    nb::gil_scoped_release release;
+    self.solve(op, nrhs, b.data(), n, x.data(), n);
+  }
+  return to_numpy(std::move(x));
+}
+
+template <class T, auto extract> auto csc(const FrontFactor<T>& self) {
+  Pattern pattern;
+  std::vector<T> values;
+  {
+    nb::gil_scoped_release release;
+    (self.*extract)(pattern, values);
+  }
+  return std::tuple<NumPy<off>, NumPy<idx>, NumPy<T>>(to_numpy(std::move(pattern.ptr)),
+                                                      to_numpy(std::move(pattern.ind)), to_numpy(std::move(values)));
+}
+
+template <class T> void bind_front_factor(nb::module_& m, const char* name) {
+  using F = FrontFactor<T>;
+  nb::class_<F>(m, name, "Multifrontal LU or Cholesky (internal).")
+      .def_static("make", &make_factor<T>, "symbolic"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a, "col_scale"_a,
+                  "ptr"_a, "ind"_a, nb::rv_policy::take_ownership)
+      .def("factor", &factor<T>, "values"_a, "source"_a = nb::none(), "perturb_below"_a = 0.0, "tiny_below"_a = 0.0)
+      .def("solve", &solve<T>, "b"_a, "trans"_a = "N")
+      .def("lower", &csc<T, &F::lower>)
+      .def("upper", &csc<T, &F::upper>)
+      .def("row_perm", [](const F& f) { return to_numpy(f.row_perm()); })
+      .def("diagonal", [](const F& f) { return to_numpy(f.diagonal()); })
+      .def("nnz", [](const F& f) { return f.nnz_lower(); })
+      .def("bytes", &F::bytes);
+}
+
+}  // namespace
+
+void bind_fronts(nb::module_& m) {
+  bind_front_factor<float>(m, "FrontFactor_f");
+  bind_front_factor<double>(m, "FrontFactor_d");
+  bind_front_factor<std::complex<float>>(m, "FrontFactor_F");
+  bind_front_factor<std::complex<double>>(m, "FrontFactor_D");
+}
 
 }  // namespace gs

@@ -5,9 +5,9 @@
 namespace gs {
 
 struct FactorInfo {
-  enum Status { ok, singular, bad_growth, not_finite };
+  enum Status { ok, singular, bad_growth, not_finite, not_positive_definite };
   Status status = ok;
-  idx column = -1;           // where it failed, in A's numbering
+  idx column = -1;           // where it failed, in A's numbering (not positive definite: with pivot min_pivot)
   double min_pivot = 0;      // smallest and largest |U_kk| of the scaled matrix
   double max_pivot = 0;
   double pivot_growth = 0;   // max |U| / max |scaled A|

@@ -67,9 +67,8 @@ real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* value
   return largest;
 }
 
-template <class T>
-void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel, const T* from,
-               bool assign_c) {
+template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel,
+                                  const T* from, bool assign_c) {
   const auto [W, H, R] = front.shape;
   const idx* rel_end = rel + n_rows;
   const idx j_begin = columns.begin == 0 ? 0 : idx(std::lower_bound(rel, rel_end, columns.begin) - rel);
@@ -94,9 +93,9 @@ void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, con
   }
 }
 
-#define GS_INSTANTIATE(T)                                                                            \
-  template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);                               \
-  template real_t<T> place_values(const FrontPlan&, off, off, const T*, const off*, T*);             \
+#define GS_INSTANTIATE(T)                                                                \
+  template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);                   \
+  template real_t<T> place_values(const FrontPlan&, off, off, const T*, const off*, T*); \
   template void add_child(const FrontBlocks<T>&, ColumnRange, idx, const idx*, const T*, bool);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)

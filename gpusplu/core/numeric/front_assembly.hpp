@@ -27,8 +27,7 @@ real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* value
 
 // Adds contribution block `from` (n_rows x n_rows) of a child, whose row i is row rel[i] of the front. assign_c: C is
 // not cleared yet and the child covers all of it.
-template <class T>
-void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel, const T* from,
-               bool assign_c);
+template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel,
+                                  const T* from, bool assign_c);
 
 }  // namespace gs

@@ -1,8 +1,10 @@
 #include "numeric/front_factor.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 #include "numeric/front_assembly.hpp"
 #include "numeric/front_tree.hpp"
@@ -14,8 +16,7 @@ constexpr double kWorkPerThread = 40e3;  // less than this does not pay for a fu
 
 }  // namespace
 
-template <class T>
-FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A)
+template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A)
     : symbolic_(std::move(symbolic)),
       plan_(*symbolic_, A),
       panels_(plan_.panel_ptr.back()),
@@ -97,7 +98,8 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   void give_contribution(int rank, idx s) {
-    if (T* block = std::exchange(factor.contribution_[s], nullptr)) factor.pools_[rank].give(block, contribution_bytes(s));
+    if (T* block = std::exchange(factor.contribution_[s], nullptr))
+      factor.pools_[rank].give(block, contribution_bytes(s));
   }
 
   FrontBlocks<T> blocks(idx s) const {
@@ -190,8 +192,8 @@ template <class T> struct FrontFactor<T>::Run {
     }
     if (team.rank) return;
     for (idx k = 0; k < W; k++) {
-      const real_t<T> pivot = front.cholesky ? abs1(front.L[k + off(k) * R] * front.L[k + off(k) * R])
-                                             : abs1(front.L[k + off(k) * R]);
+      const real_t<T> pivot =
+          front.cholesky ? abs1(front.L[k + off(k) * R] * front.L[k + off(k) * R]) : abs1(front.L[k + off(k) * R]);
       member.smallest_pivot = std::min(member.smallest_pivot, pivot);
       member.largest_pivot = std::max(member.largest_pivot, pivot);
       if (!front.cholesky) member.n_off_diagonal += pivots[k] != k;
@@ -248,9 +250,13 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const off*
   return run.report();
 }
 
-template class FrontFactor<float>;
-template class FrontFactor<double>;
-template class FrontFactor<std::complex<float>>;
-template class FrontFactor<std::complex<double>>;
+#define GS_INSTANTIATE(T)                                                             \
+  template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView); \
+  template off FrontFactor<T>::bytes() const;                                         \
+  template FactorInfo FrontFactor<T>::factor(const T*, const off*, const PivotRule&);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
 
 }  // namespace gs

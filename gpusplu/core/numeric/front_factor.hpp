@@ -57,11 +57,11 @@ template <class T> class FrontFactor {
   std::shared_ptr<const Symbolic> symbolic_;
   FrontPlan plan_;
   RawArray<T> panels_;
-  std::vector<idx> pivots_;            // by column: row of the front's diagonal block it was exchanged with
-  std::vector<T*> contribution_;       // of fronts whose parent has not taken it yet
-  std::vector<BlockPool> pools_;       // one for each thread
+  std::vector<idx> pivots_;       // by column: row of the front's diagonal block it was exchanged with
+  std::vector<T*> contribution_;  // of fronts whose parent has not taken it yet
+  std::vector<BlockPool> pools_;  // one for each thread
   off nnz_lower_ = 0, nnz_upper_ = 0;
-  idx tallest_ = 0;                    // rows of the tallest front
+  idx tallest_ = 0;  // rows of the tallest front
 };
 
 }  // namespace gs

@@ -225,8 +225,29 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
       if (const idx t = task_of[child[c]]; t >= 0) tasks[t].parent = task_of[s];
     tasks.push_back({s, s, -1, n_dependencies, whole_team && s < nsuper});
   }
-  for (idx t = 0; t < (idx)tasks.size(); t++)
+  const idx n_tasks = (idx)tasks.size();
+  for (idx t = 0; t < n_tasks; t++)
     if (tasks[t].n_dependencies == 0) start_tasks.push_back(t);
+
+  task_child_ptr.assign(n_tasks + 1, 0);
+  for (idx t = 0; t < n_tasks; t++) task_child_ptr[t + 1] = task_child_ptr[t] + tasks[t].n_dependencies;
+  task_child.resize(task_child_ptr[n_tasks]);
+  std::vector<idx> next(task_child_ptr.begin(), task_child_ptr.end() - 1);
+  for (idx t = 0; t < n_tasks; t++)
+    if (tasks[t].parent >= 0) task_child[next[tasks[t].parent]++] = t;
+
+  carry_ptr.assign(nsuper, -1);
+  for (idx s = 0; s < nsuper; s++)
+    if (const idx parent = symbolic.super_parent[s]; parent >= 0 && task_of[parent] >= 0) {
+      carry_ptr[s] = carry_size;
+      carry_size += symbolic.row_ptr[s + 1] - symbolic.row_ptr[s];
+    }
+}
+
+off FrontPlan::bytes() const {
+  auto size = [](const auto&... v) { return (off(v.size() * sizeof(v[0])) + ...); };
+  return size(panel_ptr, entry_ptr, entry_source, entry_target, entry_scale, scale_table, child_ptr, child, tasks,
+              start_tasks, task_child_ptr, task_child, carry_ptr);
 }
 
 }  // namespace gs

@@ -29,6 +29,7 @@ struct FrontTask {
 
 struct FrontPlan {
   FrontPlan(const Symbolic& symbolic, PatternView A);
+  off bytes() const;
 
   std::vector<off> panel_ptr;  // nsuper + 1 [entries]
 
@@ -40,9 +41,12 @@ struct FrontPlan {
 
   std::vector<idx> child_ptr, child;  // children of each front, ascending; of front nsuper: the roots
 
-  std::vector<FrontTask> tasks;  // by `last`: children before parents
-  std::vector<idx> start_tasks;  // tasks without dependencies, ascending
-  double total_work = 0;         // modelled time on one thread [ns]
+  std::vector<FrontTask> tasks;                 // by `last`: children before parents
+  std::vector<idx> start_tasks;                 // tasks without dependencies, ascending
+  std::vector<idx> task_child_ptr, task_child;  // child tasks
+  std::vector<off> carry_ptr;  // of fronts whose parent is above the cut: sum of H of such fronts before; else -1
+  off carry_size = 0;
+  double total_work = 0;  // modelled time on one thread [ns]
 
  private:
   void place_panels(const Symbolic&);

@@ -2,11 +2,12 @@
 //
 // Up: threads take start tasks in postorder; whoever finishes the last child of a task goes on with that task. A front
 // that is worth the whole team waits in a queue until all members have finished what they are at, which happens before
-// any of them takes a new start task. Down: whoever finishes a task goes on with one child and queues the others.
+// any of them takes a new start task. Down: whoever finishes a task queues its children.
 //
-// Nothing waits but members without work. Which thread runs what depends on timing; results must not.
+// Which thread runs what depends on timing; results must not.
 #pragma once
 #include <atomic>
+#include <thread>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -64,6 +65,35 @@ class UpwardWalk {
   const FrontPlan& plan_;
   std::vector<std::atomic<idx>> waiting_;
   std::vector<idx> team_queue_;
+  std::atomic<idx> next_{0}, queued_{0};
+};
+
+class DownwardWalk {
+ public:
+  explicit DownwardWalk(const FrontPlan& plan) : plan_(plan), queue_(plan.tasks.size()) {
+    for (auto& slot : queue_) slot.store(-1, std::memory_order_relaxed);
+    for (idx t = (idx)plan.tasks.size(); t-- > 0;)
+      if (plan.tasks[t].parent < 0) push(t);
+  }
+
+  // Members take numbers; the task that belongs to a number may still have to be queued by another member.
+  template <class Task> void run(const Team& team, Task&& task) {
+    for (;;) {
+      const idx number = next_.fetch_add(1, std::memory_order_relaxed);
+      if (number >= (idx)queue_.size()) return;
+      idx t;
+      for (int spin = 0; (t = queue_[number].load(std::memory_order_acquire)) < 0;)
+        if (++spin > 1000) std::this_thread::yield();
+      task(team.rank, t);
+      for (idx c = plan_.task_child_ptr[t + 1]; c-- > plan_.task_child_ptr[t];) push(plan_.task_child[c]);
+    }
+  }
+
+ private:
+  void push(idx t) { queue_[queued_.fetch_add(1, std::memory_order_relaxed)].store(t, std::memory_order_release); }
+
+  const FrontPlan& plan_;
+  std::vector<std::atomic<idx>> queue_;
   std::atomic<idx> next_{0}, queued_{0};
 };
 

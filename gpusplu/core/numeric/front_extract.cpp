@@ -1,0 +1,156 @@
+// The factors as compressed columns. Cost: O(panels), twice: entries that are exactly zero are counted, then left out.
+//
+// A front exchanges only its own rows. In L the rows that its descendants hold of it move along: an entry of row i
+// belongs into row new_row[i].
+#include <algorithm>
+#include <utility>
+
+#include "numeric/front_factor.hpp"
+
+namespace gs {
+namespace {
+
+// Collects columns in two rounds of the same calls add(column, row, value).
+template <class T> class Columns {
+ public:
+  Columns(Pattern& pattern, std::vector<T>& values, idx n) : pattern_(pattern), values_(values) {
+    pattern.n = n;
+    pattern.ptr.assign(n + 1, 0);
+  }
+  void add(idx column, idx row, T value) {
+    if (!filling_) {
+      pattern_.ptr[column + 1]++;
+    } else {
+      const off p = next_[column]++;
+      pattern_.ind[p] = row, values_[p] = value;
+    }
+  }
+  void fill() {
+    for (idx j = 0; j < pattern_.n; j++) pattern_.ptr[j + 1] += pattern_.ptr[j];
+    next_.assign(pattern_.ptr.begin(), pattern_.ptr.end() - 1);
+    pattern_.ind.resize(pattern_.ptr.back()), values_.resize(pattern_.ptr.back());
+    filling_ = true;
+  }
+  // Puts rows in order where they are not.
+  void sort() {
+    std::vector<std::pair<idx, off>> order;
+    std::vector<T> sorted;
+    for (idx j = 0; j < pattern_.n; j++) {
+      const off begin = pattern_.ptr[j], end = pattern_.ptr[j + 1];
+      if (std::is_sorted(pattern_.ind.begin() + begin, pattern_.ind.begin() + end)) continue;
+      order.clear(), sorted.clear();
+      for (off p = begin; p < end; p++) order.emplace_back(pattern_.ind[p], p);
+      std::sort(order.begin(), order.end());
+      for (const auto& [row, p] : order) sorted.push_back(values_[p]);
+      for (off p = begin; p < end; p++) pattern_.ind[p] = order[p - begin].first, values_[p] = sorted[p - begin];
+    }
+  }
+
+ private:
+  Pattern& pattern_;
+  std::vector<T>& values_;
+  std::vector<off> next_;
+  bool filling_ = false;
+};
+
+// v * by, a power of two.
+template <class T> T scaled(T v, double by) {
+  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * by), real_t<T>(v.imag() * by));
+  else return T(v * by);
+}
+
+// scale[perm[k]], or ones.
+std::vector<double> gathered(const std::vector<double>& scale, const std::vector<idx>& perm) {
+  std::vector<double> out(perm.size(), 1.0);
+  if (!scale.empty())
+    for (std::size_t k = 0; k < perm.size(); k++) out[k] = scale[perm[k]];
+  return out;
+}
+
+}  // namespace
+
+template <class T> std::vector<idx> FrontFactor<T>::row_perm() const {
+  std::vector<idx> perm = symbolic_->row_perm;
+  if (symbolic_->cholesky) return perm;
+  for (idx s = 0; s < symbolic_->nsuper(); s++) {
+    const idx start = symbolic_->super_ptr[s];
+    for (idx k = 0; k < shape(s).W; k++) std::swap(perm[start + k], perm[start + pivots_[start + k]]);
+  }
+  return perm;
+}
+
+template <class T> void FrontFactor<T>::lower(Pattern& pattern, std::vector<T>& values) const {
+  const std::vector<idx> perm = row_perm();
+  const std::vector<double> scale = gathered(symbolic_->row_scale, perm);
+  const bool unit = !symbolic_->cholesky;
+  std::vector<idx> inverse(perm.size()), new_row(perm.size());
+  for (idx i = 0; i < symbolic_->n; i++) inverse[perm[i]] = i;
+  for (idx i = 0; i < symbolic_->n; i++) new_row[i] = inverse[symbolic_->row_perm[i]];
+  Columns<T> columns(pattern, values, symbolic_->n);
+  for (const bool last : {false, true}) {
+    for (idx s = 0; s < symbolic_->nsuper(); s++) {
+      const auto [W, H, R] = shape(s);
+      const idx start = symbolic_->super_ptr[s];
+      const idx* rows = symbolic_->row_ind.data() + symbolic_->row_ptr[s];
+      for (idx k = 0; k < W; k++) {
+        const T* column = panel(s) + off(k) * R;
+        const idx j = start + k;
+        columns.add(j, j, unit ? T(1) : column[k]);
+        for (idx i = k + 1; i < R; i++) {
+          const idx row = i < W ? start + i : new_row[rows[i - W]];
+          if (column[i] != T(0)) columns.add(j, row, scaled(column[i], scale[j] / scale[row]));
+        }
+      }
+    }
+    if (!last) columns.fill();
+  }
+  columns.sort();
+}
+
+template <class T> void FrontFactor<T>::upper(Pattern& pattern, std::vector<T>& values) const {
+  const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
+  const std::vector<double> col_scale = gathered(symbolic_->col_scale, symbolic_->col_perm);
+  Columns<T> columns(pattern, values, symbolic_->n);
+  for (const bool last : {false, true}) {
+    for (idx s = 0; s < symbolic_->nsuper(); s++) {
+      const auto [W, H, R] = shape(s);
+      const idx start = symbolic_->super_ptr[s];
+      const idx* rows = symbolic_->row_ind.data() + symbolic_->row_ptr[s];
+      const T* Ut = panel(s) + off(R) * W;
+      auto add = [&](idx i, idx j, T v, bool keep) {
+        if (keep || v != T(0)) columns.add(j, i, scaled(v, 1 / (row_scale[i] * col_scale[j])));
+      };
+      for (idx k = 0; k < W; k++) {
+        for (idx j = k; j < W; j++) add(start + k, start + j, panel(s)[k + off(j) * R], j == k);
+        for (idx h = 0; h < H; h++) add(start + k, rows[h], Ut[h + off(k) * H], false);
+      }
+    }
+    if (!last) columns.fill();
+  }
+}
+
+template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
+  const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
+  const std::vector<double> col_scale = gathered(symbolic_->col_scale, symbolic_->col_perm);
+  std::vector<T> diagonal(symbolic_->n);
+  for (idx s = 0; s < symbolic_->nsuper(); s++) {
+    const auto [W, H, R] = shape(s);
+    for (idx k = 0; k < W; k++) {
+      const idx j = symbolic_->super_ptr[s] + k;
+      diagonal[j] = scaled(panel(s)[k + off(k) * R], 1 / (row_scale[j] * col_scale[j]));
+    }
+  }
+  return diagonal;
+}
+
+#define GS_INSTANTIATE(T)                                               \
+  template std::vector<idx> FrontFactor<T>::row_perm() const;           \
+  template void FrontFactor<T>::lower(Pattern&, std::vector<T>&) const; \
+  template void FrontFactor<T>::upper(Pattern&, std::vector<T>&) const; \
+  template std::vector<T> FrontFactor<T>::diagonal() const;
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+
+}  // namespace gs

@@ -1,0 +1,213 @@
+// Solves with the fronts, from the leaves up and back down.
+//
+// Up: below the cut of the plan, what a front subtracts from the rows of its ancestors is collected in a work vector of
+// the thread; at the root of a subtree it leaves that vector as the carry of the root. Above the cut, a front sums the
+// carries of its children. Sums thus have the same order for any number of threads, and nobody writes what another
+// thread reads. Down: a front only reads its ancestors' part of the solution.
+//
+// Right-hand sides go in blocks, stored row by row. Cost: two passes over the factor for each block.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "numeric/front_factor.hpp"
+#include "numeric/front_tree.hpp"
+
+namespace gs {
+namespace {
+
+constexpr double kNanosecondsPerThread = 30e3;             // less than this does not pay for a further thread
+constexpr double kBytesPerNanosecond = 8;                  // of reading the factor
+constexpr double kFrontNanoseconds = 50;                   // of visiting a front
+constexpr idx kLargestBlock = 32;                          // right-hand sides
+constexpr std::size_t kWorkspace = std::size_t(64) << 20;  // [bytes]
+
+struct FreeArray {
+  void operator()(void* p) const { std::free(p); }
+};
+
+// Zeroed without being touched.
+template <class T> std::unique_ptr<T, FreeArray> zeroed(std::size_t size) {
+  T* p = static_cast<T*>(std::calloc(std::max<std::size_t>(size, 1), sizeof(T)));
+  if (!p) throw std::bad_alloc();
+  return std::unique_ptr<T, FreeArray>(p);
+}
+
+template <class T> T scaled(T v, double scale) {
+  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * scale), real_t<T>(v.imag() * scale));
+  else return T(v * scale);
+}
+
+}  // namespace
+
+template <class T> struct FrontFactor<T>::Solver {
+  const FrontFactor& factor;
+  const Symbolic& symbolic;
+  const FrontPlan& plan;
+  const DenseKernels<T>& kernel = kernels<T>();
+  const bool transposed, conj, cholesky;
+  // Right-hand side k of the permuted system is b[from[k]] * from_scale[from[k]], solution k goes to x[to[k]].
+  const idx *from, *to;
+  const double *from_scale = nullptr, *to_scale = nullptr;
+
+  const T* b = nullptr;
+  T* x = nullptr;
+  off ldb = 0, ldx = 0;
+  idx width = 0;  // right-hand sides of the block, at most `block`
+  idx block;
+  std::unique_ptr<T, FreeArray> solution;                    // n x width by rows
+  std::unique_ptr<T, FreeArray> carry;                       // plan.carry_size x width by rows
+  std::vector<std::unique_ptr<T, FreeArray>> sums, scratch;  // of each thread: n x width by rows, all zero between
+                                                             // tasks; tallest front x width by columns
+
+  Solver(const FrontFactor& factor, Trans trans, idx nrhs, int threads)
+      : factor(factor),
+        symbolic(*factor.symbolic_),
+        plan(factor.plan_),
+        transposed(trans != Trans::none && !symbolic.cholesky),
+        conj(symbolic.cholesky ? trans == Trans::transpose : trans == Trans::conj_transpose),
+        cholesky(symbolic.cholesky),
+        from((transposed ? symbolic.col_perm : symbolic.row_perm).data()),
+        to((transposed ? symbolic.row_perm : symbolic.col_perm).data()) {
+    if (!symbolic.row_scale.empty()) {
+      from_scale = (transposed ? symbolic.col_scale : symbolic.row_scale).data();
+      to_scale = (transposed ? symbolic.row_scale : symbolic.col_scale).data();
+    }
+    const std::size_t row_bytes = sizeof(T) * (std::size_t(symbolic.n) * (threads + 1) + plan.carry_size);
+    const std::size_t space = std::max(kWorkspace, factor.panels_.bytes() / 4);
+    block = (idx)std::clamp<std::size_t>(space / std::max<std::size_t>(row_bytes, 1), 1, std::min(nrhs, kLargestBlock));
+    solution = zeroed<T>(std::size_t(symbolic.n) * block);
+    carry = zeroed<T>(std::size_t(plan.carry_size) * block);
+    for (int t = 0; t < threads; t++) {
+      sums.push_back(zeroed<T>(std::size_t(symbolic.n) * block));
+      scratch.push_back(zeroed<T>(std::size_t(factor.tallest_) * block));
+    }
+  }
+
+  // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.
+  void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy) const {
+    const auto [W, H, R] = shape;
+    const T* L = factor.panel(s);
+    const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
+    if (cholesky) return kernel.cholesky_forward(W, H, width, L, R, X, ldx, Y, ldy, conj);
+    if (transposed) return kernel.lu_forward_t(W, H, width, L, R, L + off(R) * W, H, X, ldx, Y, ldy, conj);
+    apply_pivots(W, pivots, width, X, ldx);
+    kernel.lu_forward(W, H, width, L, R, X, ldx, Y, ldy);
+  }
+
+  void backward(idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy) const {
+    const auto [W, H, R] = shape;
+    const T* L = factor.panel(s);
+    const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
+    if (cholesky) return kernel.cholesky_backward(W, H, width, L, R, X, ldx, Y, ldy, conj);
+    if (!transposed) return kernel.lu_backward(W, H, width, L, R, L + off(R) * W, H, X, ldx, Y, ldy);
+    kernel.lu_backward_t(W, H, width, L, R, X, ldx, Y, ldy, conj);
+    apply_pivots(W, pivots, width, X, ldx, true);
+  }
+
+  // Row k of the permuted right-hand side.
+  T right_hand_side(idx k, idx r) const {
+    const idx i = from[k];
+    const T v = b[i + r * ldb];
+    return from_scale ? scaled(v, from_scale[i]) : v;
+  }
+
+  void up(int rank, idx t) const {
+    const FrontTask& task = plan.tasks[t];
+    for (idx s = task.first; s <= task.last; s++) up_front(s, sums[rank].get(), scratch[rank].get());
+  }
+
+  // Z: front rows x width by columns. Above the cut the carries of the children hold all contributions, below it `sum`.
+  void up_front(idx s, T* sum, T* Z) const {
+    const FrontShape shape = factor.shape(s);
+    const auto [W, H, R] = shape;
+    const idx start = symbolic.super_ptr[s];
+    const idx* rows = symbolic.row_ind.data() + symbolic.row_ptr[s];
+    T* own = sum + off(start) * width;
+    for (idx r = 0; r < width; r++) {
+      T* z = Z + off(r) * R;
+      for (idx k = 0; k < W; k++) z[k] = right_hand_side(start + k, r) + own[k * width + r];
+      std::fill(z + W, z + R, T(0));
+    }
+    std::fill(own, own + off(W) * width, T(0));
+    for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) {
+      const idx child = plan.child[c];
+      if (plan.carry_ptr[child] < 0) break;  // below the cut: all children are
+      const idx n_rows = factor.shape(child).H;
+      const idx* rel = symbolic.rel_ind.data() + symbolic.row_ptr[child];
+      const T* in = carry.get() + plan.carry_ptr[child] * width;
+      for (idx i = 0; i < n_rows; i++)
+        for (idx r = 0; r < width; r++) Z[rel[i] + off(r) * R] += in[off(i) * width + r];
+    }
+    forward(s, shape, Z, R, Z + W, R);
+    T* solved = solution.get() + off(start) * width;
+    for (idx k = 0; k < W; k++)
+      for (idx r = 0; r < width; r++) solved[k * width + r] = Z[k + off(r) * R];
+    if (plan.carry_ptr[s] < 0) {
+      for (idx i = 0; i < H; i++)
+        for (idx r = 0; r < width; r++) sum[off(rows[i]) * width + r] += Z[W + i + off(r) * R];
+    } else {
+      T* out = carry.get() + plan.carry_ptr[s] * width;
+      for (idx i = 0; i < H; i++)
+        for (idx r = 0; r < width; r++)
+          out[off(i) * width + r] = std::exchange(sum[off(rows[i]) * width + r], T(0)) + Z[W + i + off(r) * R];
+    }
+  }
+
+  void down(int rank, idx t) const {
+    const FrontTask& task = plan.tasks[t];
+    for (idx s = task.last; s >= task.first; s--) down_front(s, scratch[rank].get());
+  }
+
+  void down_front(idx s, T* Z) const {
+    const FrontShape shape = factor.shape(s);
+    const auto [W, H, R] = shape;
+    const idx start = symbolic.super_ptr[s];
+    const idx* rows = symbolic.row_ind.data() + symbolic.row_ptr[s];
+    T* own = solution.get() + off(start) * width;
+    for (idx r = 0; r < width; r++) {
+      T* z = Z + off(r) * R;
+      for (idx k = 0; k < W; k++) z[k] = own[k * width + r];
+      for (idx i = 0; i < H; i++) z[W + i] = solution.get()[off(rows[i]) * width + r];
+    }
+    backward(s, shape, Z, R, Z + W, R);
+    for (idx k = 0; k < W; k++) {
+      const idx row = to[start + k];
+      for (idx r = 0; r < width; r++) {
+        const T v = Z[k + off(r) * R];
+        own[k * width + r] = v;
+        x[row + r * ldx] = to_scale ? scaled(v, to_scale[row]) : v;
+      }
+    }
+  }
+};
+
+template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
+  if (symbolic_->n == 0 || nrhs == 0) return;
+  const double time = 2 * (panels_.bytes() / kBytesPerNanosecond + kFrontNanoseconds * symbolic_->nsuper());
+  const int want = (int)std::min<double>(num_threads(), 1 + time / kNanosecondsPerThread);
+  Solver solver(*this, trans, nrhs, want);
+  solver.ldb = ldb, solver.ldx = ldx;
+  for (idx first = 0; first < nrhs; first += solver.block) {
+    solver.width = std::min(solver.block, nrhs - first);
+    solver.b = b + first * ldb, solver.x = x + first * ldx;
+    UpwardWalk up(plan_);
+    DownwardWalk down(plan_);
+    run_team(want, [&](const Team& team) {
+      auto one = [&](int rank, idx t) { solver.up(rank, t); };
+      up.run(team, one, [&](const Team& team, idx t) {
+        if (team.rank == 0) solver.up(0, t);
+      });
+      down.run(team, [&](int rank, idx t) { solver.down(rank, t); });
+    });
+  }
+}
+
+#define GS_INSTANTIATE(T) template void FrontFactor<T>::solve(Trans, idx, const T*, off, T*, off) const;
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+
+}  // namespace gs

@@ -21,7 +21,7 @@ UNSYMMETRIC = [
 DEFINITE = ["poisson:150x150", "poisson:18x18x18", "elast:10x10x10"]
 
 
-class Phases:
+class _Phases:
     """One benchmark a phase; subclasses say how a solver analyses and factors."""
 
     param_names = ("matrix", "solver")
@@ -60,7 +60,7 @@ class Phases:
             self.total(solver).solve(self.b)
 
 
-class LU(Phases):
+class LU(_Phases):
     """`auto` is the default; `partial` is the column method with threshold partial pivoting."""
 
     params = (UNSYMMETRIC, ("auto", "partial", "scipy"))
@@ -72,7 +72,7 @@ class LU(Phases):
         return gs.splu(self.A, pivoting=solver)
 
 
-class Cholesky(Phases):
+class Cholesky(_Phases):
     """`lu` is our own splu of the same matrix."""
 
     params = (DEFINITE, ("cholesky", "lu", "scipy"))

@@ -42,7 +42,7 @@ def measure(case):
     """Bytes of peak, factor and input, in this process."""
     A = load(case.removeprefix("spd/"))
     factorize = gs.cholesky if case.startswith("spd/") else gs.splu
-    factorize(gs.gallery.poisson(2)).solve(np.ones(2))  # starts threads and loads libraries
+    factorize(load("poisson:2")).solve(np.ones(2))  # starts threads and loads libraries
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM := VmRSS
     factor = factorize(A)

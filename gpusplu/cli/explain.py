@@ -14,6 +14,7 @@ def add_parser(commands: Any) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("explain", help="say what would be done with a matrix, and why")
     parser.add_argument("file", type=Path, metavar="FILE", help="matrix: .mtx, .mtx.gz or .npz")
+    parser.add_argument("--cholesky", action="store_true", help="A is Hermitian positive definite")
     parser.set_defaults(run=run)
 
 
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print traits, orderings, predicted seconds and the choice."""
     A = read_matrix(arguments.file)
     try:
-        print(gpusplu.explain(A))
+        print(gpusplu.explain(A, cholesky=arguments.cholesky))
     except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
         raise CommandError(f"{arguments.file}: {describe(error)}") from None
     return 0

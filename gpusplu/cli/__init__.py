@@ -10,6 +10,8 @@ from .report import CommandError
 
 __all__ = ["main"]
 
+DESCRIPTION = "Sparse direct solvers with SciPy's signatures."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0, 1 where a check failed, 2 where the input was bad.
     """
-    parser = argparse.ArgumentParser(prog="python -m gpusplu", description="Sparse direct solvers with SciPy's signatures.")
+    parser = argparse.ArgumentParser(prog="python -m gpusplu", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"gpusplu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in (doctor, explain, solve, demo):

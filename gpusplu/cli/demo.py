@@ -51,9 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     K = gallery.elasticity(elements, elements, elements)
     rows += compare(f"elasticity, {K.shape[0]} unknowns", "right-hand side", *structure(K, loads), loads)
     print(table(("", "gpusplu", "SciPy", "ratio"), rows))
+    sample = f"every {every}th of the same systems ({len(scipys.steps)} of {newton_steps})"
     print(f"""
 The circuit took {time_steps} time steps, refactor and solve in each Newton step. SciPy has no refactor: splu and solve,
-timed on every {every}th of the same systems ({len(scipys.steps)} of {newton_steps}); its total is scaled up from their mean.
+timed on {sample}; its total is scaled up from their mean.
 Elasticity is cholesky against splu. Backward errors are the largest of all systems solved.
 The demo took {time.perf_counter() - start:.0f} s.""")
     return 0

@@ -1,7 +1,111 @@
+// The column LU by itself, for tests and benchmarks; users reach it through factor.
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <stdexcept>
+
 #include "bind/bind.hpp"
+#include "numeric/column_lu.hpp"
 
 namespace gs {
+namespace {
 
-void bind_column_lu(nb::module_&) {}
+template <class A> auto to_vector(const A& a) {
+  return std::vector<std::remove_const_t<typename A::Scalar>>(a.data(), a.data() + a.shape(0));
+}
+
+template <class T> ColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, In<idx> block_ptr,
+                                    In<double> row_scale, In<double> col_scale) {
+  Symbolic symbolic;
+  const PatternView A = pattern_view(ptr, ind);
+  symbolic.n = A.n;
+  symbolic.row_perm = to_vector(row_perm);
+  symbolic.col_perm = to_vector(col_perm);
+  symbolic.block_ptr = to_vector(block_ptr);
+  symbolic.row_scale = to_vector(row_scale);
+  symbolic.col_scale = to_vector(col_scale);
+  return ColumnLU<T>(symbolic, A);
+}
+
+nb::dict describe(const FactorInfo& info) {
+  static const char* const status[] = {"ok", "singular", "bad_growth", "not_finite"};
+  nb::dict d;
+  d["status"] = status[info.status];
+  d["column"] = info.column;
+  d["min_pivot"] = info.min_pivot;
+  d["max_pivot"] = info.max_pivot;
+  d["pivot_growth"] = info.pivot_growth;
+  d["max_multiplier"] = info.max_multiplier;
+  d["n_off_diagonal"] = info.n_off_diagonal;
+  d["flops"] = info.flops;
+  return d;
+}
+
+template <class T> auto export_matrix(Matrix<T>&& m) {
+  return std::make_tuple(to_numpy(std::move(m.values)), to_numpy(std::move(m.pattern.ind)),
+                         to_numpy(std::move(m.pattern.ptr)));
+}
+
+template <class T> nb::dict factor(ColumnLU<T>& lu, In<T> values, double pivot_threshold, bool diagonal_preference) {
+  FactorInfo info;
+  {
+    nb::gil_scoped_release release;
+    info = lu.factor(values.data(), {pivot_threshold, diagonal_preference});
+  }
+  return describe(info);
+}
+
+template <class T> nb::dict refactor(ColumnLU<T>& lu, In<T> values, std::optional<In<off>> source) {
+  if (!lu.factored()) throw std::runtime_error("refactor: factor() has not succeeded yet");
+  FactorInfo info;
+  {
+    nb::gil_scoped_release release;
+    info = lu.refactor(values.data(), source ? source->data() : nullptr);
+  }
+  return describe(info);
+}
+
+// b: (nrhs, n), one right-hand side a row.
+template <class T>
+void solve(const ColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
+           nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const char* trans) {
+  if (!lu.factored()) throw std::runtime_error("solve: factor() has not succeeded yet");
+  const Trans op = *trans == 'N' ? Trans::none : *trans == 'T' ? Trans::transpose : Trans::conj_transpose;
+  nb::gil_scoped_release release;
+  lu.solve(op, (idx)b.shape(0), b.data(), lu.n(), x.data(), lu.n());
+}
+
+template <class T> void bind_type(nb::module_& m, const char* name) {
+  using LU = ColumnLU<T>;
+  nb::class_<LU>(m, name)
+      .def("__init__",
+           [](LU* self, In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, In<idx> block_ptr,
+              In<double> row_scale, In<double> col_scale) {
+             new (self) LU(make<T>(ptr, ind, row_perm, col_perm, block_ptr, row_scale, col_scale));
+           },
+           "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "block_ptr"_a, "row_scale"_a, "col_scale"_a)
+      .def("factor", &factor<T>, "values"_a, "pivot_threshold"_a = 0.1, "diagonal_preference"_a = true)
+      .def("refactor", &refactor<T>, "values"_a, "source"_a = nb::none())
+      .def("solve", &solve<T>, "b"_a, "x"_a, "trans"_a = "N")
+      .def("row_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.row_perm())); })
+      .def("col_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.col_perm())); })
+      .def("lower", [](const LU& lu) { return export_matrix(lu.lower()); }, "(values, rows, ptr) of L.")
+      .def("upper", [](const LU& lu) { return export_matrix(lu.upper()); }, "(values, rows, ptr) of U.")
+      .def("upper_diagonal", [](const LU& lu) { return to_numpy(lu.upper_diagonal()); })
+      .def_prop_ro("nnz_lower", &LU::nnz_lower)
+      .def_prop_ro("nnz_upper", &LU::nnz_upper);
+}
+
+}  // namespace
+
+void bind_column_lu(nb::module_& m) {
+  bind_type<float>(m, "ColumnLU_f");
+  bind_type<double>(m, "ColumnLU_d");
+  bind_type<std::complex<float>>(m, "ColumnLU_F");
+  bind_type<std::complex<double>>(m, "ColumnLU_D");
+}
 
 }  // namespace gs

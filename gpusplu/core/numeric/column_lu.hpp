@@ -71,7 +71,6 @@ template <class T> class ColumnLU {
  private:
   double row_scale(idx k) const { return scale_row_.empty() ? 1.0 : scale_row_[k]; }
   double col_scale(idx k) const { return scale_col_.empty() ? 1.0 : scale_col_[k]; }
-  FactorInfo finish(FactorInfo info) const;
 
   idx n_ = 0;
   std::vector<idx> block_ptr_;

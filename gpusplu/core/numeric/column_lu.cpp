@@ -1,0 +1,81 @@
+#include "numeric/column_lu.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "numeric/column_nodes.hpp"
+#include "numeric/column_pivot.hpp"
+
+namespace gs {
+namespace {
+
+// Multipliers may grow by this factor over what factor() saw (or over what its threshold allowed) before refactor()
+// calls the pivot order stale.
+constexpr double growth_allowance = 100;
+
+}  // namespace
+
+template <class T>
+ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
+    : n_(A.n), block_ptr_(symbolic.block_ptr), analysis_row_perm_(symbolic.row_perm),
+      analysis_row_scale_(symbolic.row_scale), col_perm_(symbolic.col_perm) {
+  if (block_ptr_.size() < 2) block_ptr_ = {0, n_};
+  std::vector<idx> place(n_);
+  for (idx i = 0; i < n_; i++) place[analysis_row_perm_[i]] = i;
+  pattern_.ptr.resize(n_ + 1);
+  pattern_.first.resize(n_);
+  pattern_.row.reserve(A.nnz());
+  for (idx k = 0; k < n_; k++) {
+    const idx j = col_perm_[k];
+    pattern_.ptr[k] = (off)pattern_.row.size();
+    pattern_.first[k] = A.ptr[j];
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) pattern_.row.push_back(place[A.ind[p]]);
+  }
+  pattern_.ptr[n_] = (off)pattern_.row.size();
+  if (!symbolic.col_scale.empty()) {
+    scale_col_.resize(n_);
+    for (idx k = 0; k < n_; k++) scale_col_[k] = (real_t<T>)symbolic.col_scale[col_perm_[k]];
+  }
+}
+
+template <class T> ColumnLU<T>::~ColumnLU() = default;
+template <class T> ColumnLU<T>::ColumnLU(ColumnLU&&) noexcept = default;
+template <class T> ColumnLU<T>& ColumnLU<T>::operator=(ColumnLU&&) noexcept = default;
+
+template <class T>
+FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const off* source) {
+  using Real = real_t<T>;
+  nodes_.reset();
+  std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
+  for (std::size_t k = 0; k < row_scale.size(); k++) row_scale[k] = (Real)analysis_row_scale_[analysis_row_perm_[k]];
+  const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
+  PivotedColumns<T> columns;
+  FactorInfo info = factor_with_pivoting<T>(pattern_, block_ptr_, values, source,
+                                            row_scale.empty() ? nullptr : row_scale.data(), scale_col, options, columns);
+  if (info.status != FactorInfo::ok) {
+    info.column = col_perm_[info.column];
+    return info;
+  }
+  row_perm_.resize(n_);
+  scale_row_.resize(row_scale.size());
+  for (idx k = 0; k < n_; k++) {
+    row_perm_[k] = analysis_row_perm_[columns.row_order[k]];
+    if (!row_scale.empty()) scale_row_[k] = row_scale[columns.row_order[k]];
+  }
+  nnz_lower_ = columns.lower_ptr[n_] + n_;
+  nnz_upper_ = columns.upper_ptr[n_] + n_;
+  flops_ = info.flops;
+  n_off_diagonal_ = info.n_off_diagonal;
+  bound_ = growth_allowance *
+           std::max({info.max_multiplier, 1.0, options.pivot_threshold > 0 ? 1 / options.pivot_threshold : 1.0});
+  nodes_ = std::make_unique<ColumnNodes<T>>(build_nodes(pattern_, block_ptr_, columns, values, source,
+                                                        scale_row_.empty() ? nullptr : scale_row_.data(), scale_col));
+  return info;
+}
+
+template class ColumnLU<float>;
+template class ColumnLU<double>;
+template class ColumnLU<std::complex<float>>;
+template class ColumnLU<std::complex<double>>;
+
+}  // namespace gs

@@ -1,0 +1,138 @@
+// L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are left
+// out. Above the diagonal blocks the factor holds entries of A, so there U_ab = L_aa^-1 A_ab is computed here, by sparse
+// forward substitution column by column.
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "numeric/column_lu.hpp"
+#include "numeric/column_nodes.hpp"
+
+namespace gs {
+namespace {
+
+// Calls entry(row, value) for column k of L below the diagonal, rows ascending.
+template <class T, class F> void for_lower(const ColumnNodes<T>& nodes, idx s, idx k, F&& entry) {
+  const ColumnNode& node = nodes.node[s];
+  const idx width = nodes.width(s), c = k - node.first;
+  const T* value = nodes.lower.data() + node.lower_value;
+  if (width > 1) {
+    for (idx i = c + 1; i < width; i++) entry(node.first + i, value[i * width + c]);
+    value += width * width;
+  }
+  for (idx p = 0; p < node.n_lower; p++) entry(nodes.lower_row[node.lower_row + p], value[(off)p * width + c]);
+}
+
+// The same for column k above the diagonal; entries outside the diagonal block come last.
+template <class T, class F> void for_upper(const ColumnNodes<T>& nodes, idx s, idx k, F&& entry) {
+  const ColumnNode& node = nodes.node[s];
+  const idx width = nodes.width(s), c = k - node.first;
+  const T* value = nodes.upper.data() + node.upper_value;
+  for (off p = node.upper_row; p < nodes.node[s + 1].upper_row; p++)
+    entry(nodes.upper_row[p], value[(p - node.upper_row) * width + c]);
+  const T* block = nodes.lower.data() + node.lower_value;
+  for (idx i = 0; i < c; i++) entry(node.first + i, block[i * width + c]);
+}
+
+// Solves L x = x for one sparse column whose rows are `rows`, and appends what becomes nonzero, rows ascending.
+template <class T> class OuterSolve {
+ public:
+  OuterSolve(const ColumnNodes<T>& nodes, const std::vector<idx>& node_of)
+      : nodes_(nodes), node_of_(node_of), x_(node_of.size(), T(0)), queued_(node_of.size(), false) {}
+  void add(idx row, T v) {
+    x_[row] += v;
+    if (queued_[row]) return;
+    queued_[row] = true;
+    queue_.push(row);
+  }
+  template <class F> void run(F&& entry) {
+    while (!queue_.empty()) {
+      const idx row = queue_.top();
+      queue_.pop();
+      queued_[row] = false;
+      const T v = x_[row];
+      x_[row] = T(0);
+      if (v == T(0)) continue;
+      entry(row, v);
+      for_lower(nodes_, node_of_[row], row, [&](idx below, T l) {
+        if (l != T(0)) add(below, -l * v);
+      });
+    }
+  }
+
+ private:
+  const ColumnNodes<T>& nodes_;
+  const std::vector<idx>& node_of_;
+  std::vector<T> x_;
+  std::vector<char> queued_;
+  std::priority_queue<idx, std::vector<idx>, std::greater<idx>> queue_;
+};
+
+}  // namespace
+
+template <class T> Matrix<T> ColumnLU<T>::lower() const {
+  Matrix<T> out;
+  out.pattern.n = n_;
+  out.pattern.ptr.push_back(0);
+  for (idx s = 0; s < nodes_->n_nodes(); s++)
+    for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
+      out.pattern.ind.push_back(k);
+      out.values.push_back(T(1));
+      for_lower(*nodes_, s, k, [&](idx row, T v) {
+        if (v == T(0)) return;
+        out.pattern.ind.push_back(row);
+        out.values.push_back(v * (real_t<T>)(row_scale(k) / row_scale(row)));
+      });
+      out.pattern.ptr.push_back((off)out.pattern.ind.size());
+    }
+  return out;
+}
+
+template <class T> Matrix<T> ColumnLU<T>::upper() const {
+  std::vector<idx> node_of(n_), block_begin(n_);
+  for (idx s = 0; s < nodes_->n_nodes(); s++)
+    for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) node_of[k] = s;
+  for (std::size_t block = 0; block + 1 < block_ptr_.size(); block++)
+    for (idx k = block_ptr_[block]; k < block_ptr_[block + 1]; k++) block_begin[k] = block_ptr_[block];
+  OuterSolve<T> outer(*nodes_, node_of);
+  Matrix<T> out;
+  out.pattern.n = n_;
+  out.pattern.ptr.push_back(0);
+  std::vector<std::pair<idx, T>> inner;
+  for (idx k = 0; k < n_; k++) {
+    const auto emit = [&](idx row, T v) {
+      if (v == T(0)) return;
+      out.pattern.ind.push_back(row);
+      out.values.push_back(v * (real_t<T>)(1 / (row_scale(row) * col_scale(k))));
+    };
+    inner.clear();
+    for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
+      if (row >= block_begin[k]) inner.emplace_back(row, v);
+      else if (v != T(0)) outer.add(row, v);
+    });
+    outer.run(emit);
+    for (const auto& [row, v] : inner) emit(row, v);
+    out.pattern.ind.push_back(k);
+    out.values.push_back(nodes_->pivot[k] * (real_t<T>)(1 / (row_scale(k) * col_scale(k))));
+    out.pattern.ptr.push_back((off)out.pattern.ind.size());
+  }
+  return out;
+}
+
+template <class T> std::vector<T> ColumnLU<T>::upper_diagonal() const {
+  std::vector<T> out(n_);
+  for (idx k = 0; k < n_; k++) out[k] = nodes_->pivot[k] * (real_t<T>)(1 / (row_scale(k) * col_scale(k)));
+  return out;
+}
+
+#define GS_INSTANTIATE(T)                        \
+  template Matrix<T> ColumnLU<T>::lower() const; \
+  template Matrix<T> ColumnLU<T>::upper() const; \
+  template std::vector<T> ColumnLU<T>::upper_diagonal() const;
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+#undef GS_INSTANTIATE
+
+}  // namespace gs

@@ -1,0 +1,69 @@
+// Solves in A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
+#include <cstdlib>
+
+#include "numeric/column_lu.hpp"
+#include "numeric/column_nodes.hpp"
+#include "simd/column_kernels.hpp"
+#include "simd/select.hpp"
+
+namespace gs {
+namespace {
+
+template <class Real>
+void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
+#if defined(__x86_64__)
+  switch (simd_level()) {
+    case 4: return v4::solve_columns(program, task, is_complex);
+    case 3: return v3::solve_columns(program, task, is_complex);
+    default: return v2::solve_columns(program, task, is_complex);
+  }
+#else
+  base::solve_columns(program, task, is_complex);
+#endif
+}
+
+}  // namespace
+
+template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
+  using Real = real_t<T>;
+  const bool transpose = trans != Trans::none, conjugate = trans == Trans::conj_transpose;
+  const Real* row_scale = scale_row_.empty() ? nullptr : scale_row_.data();
+  const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
+  const idx* from = (transpose ? col_perm_ : row_perm_).data();
+  const idx* to = (transpose ? row_perm_ : col_perm_).data();
+  const Real* scale_in = transpose ? col_scale : row_scale;
+  const Real* scale_out = transpose ? row_scale : col_scale;
+  const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
+  thread_local AlignedVector<T> scratch;
+  for (idx done = 0; done < nrhs;) {
+    int width = 8;
+    while (width > nrhs - done) width /= 2;
+    if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
+    T* y = scratch.data();
+    for (int q = 0; q < width; q++) {
+      const T* column = b + (done + q) * ldb;
+      for (idx k = 0; k < n_; k++) {
+        const T v = conj_if(column[from[k]], conjugate);
+        y[(off)k * width + q] = scale_in ? v * scale_in[k] : v;
+      }
+    }
+    solve_columns(program, {reinterpret_cast<Real*>(y), width, transpose}, is_complex<T>);
+    for (int q = 0; q < width; q++) {
+      T* column = x + (done + q) * ldx;
+      for (idx k = 0; k < n_; k++) {
+        const T v = y[(off)k * width + q];
+        column[to[k]] = conj_if(scale_out ? v * scale_out[k] : v, conjugate);
+      }
+    }
+    done += width;
+  }
+}
+
+#define GS_INSTANTIATE(T) template void ColumnLU<T>::solve(Trans, idx, const T*, off, T*, off) const;
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+#undef GS_INSTANTIATE
+
+}  // namespace gs

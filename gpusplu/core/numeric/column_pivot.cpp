@@ -1,0 +1,253 @@
+#include "numeric/column_pivot.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace gs {
+namespace {
+
+// The state of one factorization. Rows are B's throughout; place_of_pivot maps a pivotal row to its column.
+template <class T> class Pivoting {
+ public:
+  using Real = real_t<T>;
+  Pivoting(const PermutedPattern& B, const T* values, const off* source, const Real* row_scale, const Real* col_scale,
+           const typename ColumnLU<T>::Options& options, PivotedColumns<T>& out)
+      : B_(B), values_(values), source_(source), row_scale_(row_scale), col_scale_(col_scale), options_(options),
+        out_(out), n_((idx)B.first.size()) {
+    out_.lower_ptr.assign(n_ + 1, 0);
+    out_.upper_ptr.assign(n_ + 1, 0);
+    out_.pivot.assign(n_, T(0));
+    out_.row_order.resize(n_);
+    std::iota(out_.row_order.begin(), out_.row_order.end(), 0);
+    position_ = out_.row_order;
+    reserve(4 * B.ptr[n_] + 4 * n_);
+  }
+
+  FactorInfo run(const std::vector<idx>& block_ptr) {
+    column_of_.assign(n_, -1);
+    mark_.assign(n_, -1);
+    pruned_end_.resize(n_);
+    stack_.resize(n_), cursor_.resize(n_), order_.resize(n_);
+    work_.assign(n_, T(0));
+    for (std::size_t block = 0; block + 1 < block_ptr.size(); block++)
+      for (idx k = block_ptr[block]; k < block_ptr[block + 1]; k++)
+        if (!column(k, block_ptr[block])) return info_;
+    for (off p = 0; p < lower_end_; p++) out_.lower_row[p] = column_of_[out_.lower_row[p]];
+    info_.pivot_growth = largest_A_ > 0 ? largest_U_ / largest_A_ : 0;
+    return info_;
+  }
+
+ private:
+  const PermutedPattern& B_;
+  const T* values_;
+  const off* source_;
+  const Real *row_scale_, *col_scale_;
+  const typename ColumnLU<T>::Options& options_;
+  PivotedColumns<T>& out_;
+  idx n_;
+  FactorInfo info_;
+  Real largest_A_ = 0, largest_U_ = 0;
+  off lower_end_ = 0, upper_end_ = 0;
+  std::vector<idx> position_;    // inverse of row_order: where each row stands now
+  std::vector<idx> column_of_;   // of a pivotal row, else -1
+  std::vector<idx> mark_;        // last column whose reach met the row
+  std::vector<off> pruned_end_;  // L's column as the search sees it: entries before this suffice to reach the rest
+  std::vector<idx> stack_, order_;
+  std::vector<off> cursor_;
+  std::vector<T> work_;
+
+  void reserve(off size) {
+    out_.lower_row.resize(size), out_.lower_value.resize(size);
+    out_.upper_row.resize(size), out_.upper_value.resize(size);
+  }
+  void make_room(off more) {
+    if (lower_end_ + more > (off)out_.lower_row.size()) {
+      const off size = 2 * (off)out_.lower_row.size() + more;
+      out_.lower_row.resize(size), out_.lower_value.resize(size);
+    }
+    if (upper_end_ + more > (off)out_.upper_row.size()) {
+      const off size = 2 * (off)out_.upper_row.size() + more;
+      out_.upper_row.resize(size), out_.upper_value.resize(size);
+    }
+  }
+
+  T entry(idx k, off p) const {
+    const off from = B_.first[k] + (p - B_.ptr[k]);
+    T v = values_[source_ ? source_[from] : from];
+    if (row_scale_) v *= row_scale_[B_.row[p]];
+    if (col_scale_) v *= col_scale_[k];
+    return v;
+  }
+
+  bool fail(FactorInfo::Status status, idx k) {
+    info_.status = status;
+    info_.column = k;
+    return false;
+  }
+
+  // Depth-first search from a row through the pruned columns of L. Finished pivotal rows go to order_ from the top
+  // down (topological), rows without a pivot to the new column of L.
+  idx search(idx root, idx k, idx top) {
+    idx depth = 0;
+    stack_[0] = root;
+    mark_[root] = k;
+    cursor_[0] = out_.lower_ptr[column_of_[root]];
+    while (depth >= 0) {
+      const idx row = stack_[depth];
+      const off end = pruned_end_[column_of_[row]];
+      off p = cursor_[depth];
+      for (; p < end; p++) {
+        const idx next = out_.lower_row[p];
+        if (mark_[next] == k) continue;
+        mark_[next] = k;
+        if (column_of_[next] < 0) {
+          out_.lower_row[lower_end_++] = next;
+          continue;
+        }
+        cursor_[depth] = p + 1;
+        stack_[++depth] = next;
+        cursor_[depth] = out_.lower_ptr[column_of_[next]];
+        break;
+      }
+      if (p == end) {
+        order_[--top] = row;
+        depth--;
+      }
+    }
+    return top;
+  }
+
+  bool column(idx k, idx block_begin) {
+    make_room(k + 1 - block_begin + (n_ - k));
+    const off lower_begin = lower_end_, upper_begin = upper_end_;
+    out_.lower_ptr[k] = lower_begin;
+    out_.upper_ptr[k] = upper_begin;
+    idx top = n_;
+    for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++) {
+      const idx row = B_.row[p];
+      const T v = entry(k, p);
+      const Real size = abs1(v);
+      if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+      largest_A_ = std::max(largest_A_, size);
+      if (row < block_begin) continue;  // outside the diagonal blocks: nothing is eliminated there
+      work_[row] = v;
+      if (mark_[row] == k) continue;
+      if (column_of_[row] >= 0) {
+        top = search(row, k, top);
+      } else {
+        mark_[row] = k;
+        out_.lower_row[lower_end_++] = row;
+      }
+    }
+    eliminate(top);
+    if (!choose_pivot(k, lower_begin)) return false;
+    out_.lower_ptr[k + 1] = pruned_end_[k] = lower_end_;
+    out_.upper_ptr[k + 1] = upper_end_;
+    for (off p = upper_begin; p < upper_end_; p++) prune(out_.upper_row[p], out_.row_order[k]);
+    return true;
+  }
+
+  void eliminate(idx top) {
+    for (; top < n_; top++) {
+      const idx row = order_[top], j = column_of_[row];
+      const T u = work_[row];
+      work_[row] = T(0);
+      out_.upper_row[upper_end_] = j;
+      out_.upper_value[upper_end_++] = u;
+      largest_U_ = std::max(largest_U_, abs1(u));
+      const off begin = out_.lower_ptr[j], end = out_.lower_ptr[j + 1];
+      const idx* rows = out_.lower_row.data();
+      const T* lower = out_.lower_value.data();
+      for (off p = begin; p < end; p++) work_[rows[p]] -= lower[p] * u;
+      info_.flops += 2.0 * (end - begin);
+    }
+  }
+
+  // Gathers column k's rows without a pivot, takes one of them, and scales the rest.
+  bool choose_pivot(idx k, off begin) {
+    const idx diagonal = out_.row_order[k];
+    Real largest = 0;
+    off best = -1, on_diagonal = -1;
+    for (off p = begin; p < lower_end_; p++) {
+      const idx row = out_.lower_row[p];
+      const Real size = abs1(out_.lower_value[p] = work_[row]);
+      work_[row] = T(0);
+      if (size > largest) largest = size, best = p;
+      if (row == diagonal) on_diagonal = p;
+    }
+    if (best < 0) return fail(FactorInfo::singular, k);
+    if (options_.diagonal_preference && on_diagonal >= 0) {
+      const Real size = abs1(out_.lower_value[on_diagonal]);
+      if (size > 0 && size >= options_.pivot_threshold * largest) best = on_diagonal;
+    }
+    const T pivot = out_.lower_value[best];
+    const Real size = abs1(pivot);
+    const T inverse = T(1) / pivot;
+    if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::singular, k);
+    const idx row = out_.lower_row[best];
+    out_.lower_row[best] = out_.lower_row[--lower_end_];
+    out_.lower_value[best] = out_.lower_value[lower_end_];
+    Real multiplier = 0;
+    for (off p = begin; p < lower_end_; p++)
+      multiplier = std::max(multiplier, abs1(out_.lower_value[p] *= inverse));
+    info_.flops += lower_end_ - begin;
+    info_.max_multiplier = std::max<double>(info_.max_multiplier, multiplier);
+    info_.max_pivot = std::max<double>(info_.max_pivot, size);
+    info_.min_pivot = k == 0 ? size : std::min<double>(info_.min_pivot, size);
+    largest_U_ = std::max(largest_U_, size);
+    if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own
+      info_.n_off_diagonal++;
+      const idx other = position_[row];
+      out_.row_order[other] = diagonal, position_[diagonal] = other;
+      out_.row_order[k] = row, position_[row] = k;
+    }
+    out_.pivot[k] = pivot;
+    column_of_[row] = k;
+    return true;
+  }
+
+  // Column j of L has an entry in the new pivot row and U_jk is there too: whatever the search would reach through j's
+  // rows without a pivot it reaches through column k (symmetric pruning). Its pivotal rows move to the front.
+  void prune(idx j, idx pivot_row) {
+    const off begin = out_.lower_ptr[j], end = out_.lower_ptr[j + 1];
+    if (pruned_end_[j] < end) return;
+    idx* rows = out_.lower_row.data();
+    T* lower = out_.lower_value.data();
+    if (std::find(rows + begin, rows + end, pivot_row) == rows + end) return;
+    off head = begin, tail = end;
+    while (head < tail) {
+      if (column_of_[rows[head]] >= 0) {
+        head++;
+      } else {
+        tail--;
+        std::swap(rows[head], rows[tail]);
+        std::swap(lower[head], lower[tail]);
+      }
+    }
+    // An unpruned column ends at lower_ptr[j + 1]; one whose rows are all pivotal keeps that end and is searched whole.
+    pruned_end_[j] = tail;
+  }
+};
+
+}  // namespace
+
+template <class T>
+FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr, const T* values,
+                                const off* source, const real_t<T>* row_scale, const real_t<T>* col_scale,
+                                const typename ColumnLU<T>::Options& options, PivotedColumns<T>& out) {
+  return Pivoting<T>(B, values, source, row_scale, col_scale, options, out).run(block_ptr);
+}
+
+#define GS_INSTANTIATE(T)                                                                                         \
+  template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*,          \
+                                              const off*, const real_t<T>*, const real_t<T>*,                     \
+                                              const ColumnLU<T>::Options&, PivotedColumns<T>&);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+#undef GS_INSTANTIATE
+
+}  // namespace gs

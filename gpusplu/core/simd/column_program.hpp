@@ -1,0 +1,80 @@
+// The factor of a column LU as flat arrays, and the program that refactors it: what the kernels of
+// column_refactor.cpp see. Plain data, so that the object files of different instruction sets share no code.
+//
+// A node is `width` (1, 2, 4 or 8) consecutive columns of one diagonal block, taken together because their structures
+// (nearly) agree; missing entries are stored zeros. All its values are row-major with `width` numbers a row:
+//   lower values   [the diagonal block, width x width, if width > 1]  then one row for each of lower_row
+//   upper values   one row for each of upper_row: the rows eliminated by earlier nodes, segment by segment, and then
+//                  the rows outside the diagonal block (entries of A that nothing is eliminated from)
+// The diagonal block holds L below its diagonal and U on and above it. A segment is the part of a source node that
+// updates this node: its columns from first_row to the source's last one.
+#pragma once
+#include "base/types.hpp"
+
+namespace gs {
+
+struct ColumnSegment {
+  idx first_row;
+  idx source;  // node
+};
+
+// Where a node's part of each array begins; the entry after the last node closes the last one.
+struct ColumnNode {
+  off lower_row, lower_value, upper_row, upper_value, segment;
+  idx first;  // column
+  idx n_lower;
+};
+
+// Nodes [begin, end) of one diagonal block, or of a run of blocks without any L.
+struct ColumnPhase {
+  idx begin, end;
+  bool has_lower;
+};
+
+// T: float, double or std::complex of them, seen as Real numbers (pairs of them).
+template <class Real> struct ColumnProgram {
+  idx n_nodes;
+  const ColumnNode* node;  // n_nodes + 1
+  const idx* lower_row;
+  const idx* upper_row;
+  const ColumnSegment* segment;
+  Real* lower;
+  Real* upper;
+  Real* pivot;          // n
+  Real* inverse_pivot;  // n
+  const off* a_ptr;     // n + 1: entries of B's column k in a_row
+  const off* a_first;   // n: where A's values of that column begin
+  const idx* a_row;     // pivotal row numbers
+  const Real* row_scale;  // by pivotal rows and columns, or null
+  const Real* col_scale;
+  const ColumnPhase* phase;  // ascending
+  idx n_phases;
+};
+
+// What one worker saw.
+template <class Real> struct ColumnMonitor {
+  Real max_entry = 0, max_upper = 0, max_multiplier = 0, max_pivot = 0, min_pivot = 0;
+  Real not_finite = 0;  // 0, or NaN once an entry of A was not finite
+  int status = 0;       // FactorInfo::Status
+  idx column = -1;      // of B
+};
+
+// Refactors nodes[0 .. n_nodes_here), in that order. work: zeros, as many numbers as rows times the largest width; left
+// zero unless the status is bad. values: A's; entry k is values[source[k]] if source is not null.
+template <class Real> struct ColumnTask {
+  const Real* values;
+  const off* source;
+  Real* work;
+  const idx* nodes;
+  idx n_nodes_here;
+  Real bound;  // multipliers above it are reported as bad growth
+};
+
+// B y = y in place (or its transpose), y interleaved: number q of row k at y[k * n_rhs + q]; n_rhs is 1, 2, 4 or 8.
+template <class Real> struct ColumnSolve {
+  Real* y;
+  int n_rhs;
+  bool transpose;
+};
+
+}  // namespace gs

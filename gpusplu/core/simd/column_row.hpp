@@ -1,0 +1,67 @@
+// Rows of a few numbers side by side, as vectors: the arithmetic of the column LU kernels. Local to one instruction set.
+#pragma once
+
+namespace gs {
+namespace GS_SIMD {
+namespace {
+
+template <class Real, int N> struct Lanes {
+  typedef Real type __attribute__((vector_size(N * sizeof(Real)), aligned(sizeof(Real)), may_alias));
+};
+template <class Real> struct Lanes<Real, 1> { typedef Real type; };
+
+template <class Real> inline Real absolute(Real v) { return v < 0 ? -v : v; }
+
+// `width` numbers side by side: what one row of a node holds.
+template <class Real, bool Complex, int Width> struct Row {
+  static constexpr int size = Width * (Complex ? 2 : 1);  // in Reals
+  using Vector = typename Lanes<Real, size>::type;
+
+  static Vector load(const Real* p) {
+    if constexpr (size == 1) return *p;
+    else return *reinterpret_cast<const Vector*>(p);
+  }
+  static void store(Real* p, Vector v) {
+    if constexpr (size == 1) *p = v;
+    else *reinterpret_cast<Vector*>(p) = v;
+  }
+  static Vector zero() {
+    if constexpr (size == 1) return 0;
+    else return Vector{};
+  }
+  static Vector rotate(Vector v) {  // times i
+    Vector out = v;
+    if constexpr (Complex) {
+#pragma GCC unroll 16
+      for (int k = 0; k < size; k += 2) out[k] = -v[k + 1], out[k + 1] = v[k];
+    }
+    return out;
+  }
+  // acc - l v, with `turned` = i v
+  static Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {
+    acc -= l[0] * v;
+    if constexpr (Complex) acc -= l[1] * turned;
+    return acc;
+  }
+  static Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| apart
+    if constexpr (size == 1) {
+      b = absolute(b);
+      return a > b ? a : b;
+    } else {
+      b = b < 0 ? -b : b;
+      return a > b ? a : b;
+    }
+  }
+  static Real largest(Vector v) {
+    if constexpr (size == 1) return v;
+    else {
+      Real out = v[0];
+      for (int k = 1; k < size; k++) out = v[k] > out ? v[k] : out;
+      return out;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace GS_SIMD
+}  // namespace gs

@@ -194,7 +194,7 @@ template <class Real, bool Complex> class Worker {
 
   // One row of L: its number c divided by the pivot, and that multiple of U's row c subtracted from the rest.
   template <int Width>
-  static auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c, const Real* inverse,
+  GS_INLINE_ROW auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c, const Real* inverse,
                          typename Row<Real, Complex, Width>::Vector u,
                          typename Row<Real, Complex, Width>::Vector turned) {
     using R = Row<Real, Complex, Width>;

@@ -1,6 +1,10 @@
 // Rows of a few numbers side by side, as vectors: the arithmetic of the column LU kernels. Local to one instruction set.
 #pragma once
 
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors never cross a call: everything here is inlined
+
+#define GS_INLINE_ROW static inline __attribute__((always_inline))
+
 namespace gs {
 namespace GS_SIMD {
 namespace {
@@ -17,19 +21,19 @@ template <class Real, bool Complex, int Width> struct Row {
   static constexpr int size = Width * (Complex ? 2 : 1);  // in Reals
   using Vector = typename Lanes<Real, size>::type;
 
-  static Vector load(const Real* p) {
+  GS_INLINE_ROW Vector load(const Real* p) {
     if constexpr (size == 1) return *p;
     else return *reinterpret_cast<const Vector*>(p);
   }
-  static void store(Real* p, Vector v) {
+  GS_INLINE_ROW void store(Real* p, Vector v) {
     if constexpr (size == 1) *p = v;
     else *reinterpret_cast<Vector*>(p) = v;
   }
-  static Vector zero() {
+  GS_INLINE_ROW Vector zero() {
     if constexpr (size == 1) return 0;
     else return Vector{};
   }
-  static Vector rotate(Vector v) {  // times i
+  GS_INLINE_ROW Vector rotate(Vector v) {  // times i
     Vector out = v;
     if constexpr (Complex) {
 #pragma GCC unroll 16
@@ -38,12 +42,12 @@ template <class Real, bool Complex, int Width> struct Row {
     return out;
   }
   // acc - l v, with `turned` = i v
-  static Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {
+  GS_INLINE_ROW Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {
     acc -= l[0] * v;
     if constexpr (Complex) acc -= l[1] * turned;
     return acc;
   }
-  static Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| apart
+  GS_INLINE_ROW Vector larger(Vector a, Vector b) {  // max(|a|, |b|), number by number; |re|, |im| apart
     if constexpr (size == 1) {
       b = absolute(b);
       return a > b ? a : b;
@@ -52,7 +56,7 @@ template <class Real, bool Complex, int Width> struct Row {
       return a > b ? a : b;
     }
   }
-  static Real largest(Vector v) {
+  GS_INLINE_ROW Real largest(Vector v) {
     if constexpr (size == 1) return v;
     else {
       Real out = v[0];

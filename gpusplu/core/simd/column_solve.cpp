@@ -58,7 +58,7 @@ template <class Real, bool Complex, int Rhs> class Solver {
   const Real* block(const ColumnNode* node, int i, int c, int width) const {
     return P.lower + (node->lower_value + i * width + c) * numbers;
   }
-  V times_inverse(idx k, V v) const {
+  inline __attribute__((always_inline)) V times_inverse(idx k, V v) const {
     const Real* inverse = P.inverse_pivot + (off)k * numbers;
     if constexpr (Complex) return inverse[0] * v + inverse[1] * R::rotate(v);
     else return inverse[0] * v;

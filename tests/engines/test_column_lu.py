@@ -44,8 +44,9 @@ def column_lu(A, row_perm=None, col_perm=None, blocks=None, row_scale=(), col_sc
 
 def analysed(A, scaled=False):
     """Block triangular form with reverse Cuthill-McKee inside the blocks: any valid analysis will do here."""
-    matching = csgraph.maximum_bipartite_matching(sp.csr_array(A), perm_type="row")
-    B = sp.csr_array(A)[matching]
+    pattern = sp.csr_array(sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape))
+    matching = csgraph.maximum_bipartite_matching(pattern, perm_type="row")
+    B = pattern[matching]
     n_blocks, label = csgraph.connected_components(B, directed=True, connection="strong")
     # topological order of the components: an edge i -> j (entry in row i, column j) puts i's block first
     coo = sp.coo_array(B)

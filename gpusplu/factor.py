@@ -68,10 +68,9 @@ class Factor:
         self._vector = (pattern.n,)
         self._solve = self._core.solve
         self._lower = self._upper = None
-        # What the fast path of refactor needs: the length of the values, and the map the core gathers them through.
-        conjugates = pattern.mirrored is not None and canonical.dtype.kind == "c"
-        self._size = (-1,) if pattern.starts is not None or conjugates else (pattern.size,)
-        self._map = pattern.source
+        # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
+        direct, self._map = pattern.direct_map(canonical.dtype)
+        self._size = (pattern.size if direct else -1,)
 
     shape = property(lambda self: self._symbolic.shape, doc="Shape of A.")
     dtype = property(lambda self: self._dtype, doc="Of the factor and of the solutions.")

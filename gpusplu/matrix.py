@@ -6,12 +6,12 @@ the core knows. The caller's matrix is never modified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from . import _core
 from .errors import NonFiniteError, NotHermitianError, PatternMismatchError
 
 FLOATS = tuple(np.dtype(char) for char in "fdFD")
@@ -65,54 +65,47 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
     raise TypeError(f"cannot upcast [{dtype.name}] to a floating point format")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Canonical:
-    """A square sparse pattern in canonical CSC and where its values come from.
+class Pattern:
+    """A square sparse pattern in canonical CSC and where its values come from. Immutable.
 
     Attributes
     ----------
-    n : int
+    core : _core.Canonical
+        The pattern and the map, as core/matrix/canonical.hpp describes them.
+    n, nnz, size : int
+        Order, entries, and length of the caller's values.
     ptr : ndarray of int64, shape (n + 1,)
     ind : ndarray of int32, shape (nnz,)
-    size : int
-        Length of the caller's values.
-    source : ndarray of int64 or None
-        Canonical entry k is ``values[source[k]]``; None is the identity. With duplicates (`starts` is not None)
-        canonical entry k is the sum of ``values[source[starts[k]:starts[k + 1]]]``.
-    starts : ndarray of int64, shape (nnz + 1,), or None
-    mirrored : ndarray of bool, shape (nnz,), or None
-        Entries that are the complex conjugate of what `source` says (Cholesky of one triangle).
     """
 
-    n: int
-    ptr: np.ndarray
-    ind: np.ndarray
-    size: int
-    source: np.ndarray | None = None
-    starts: np.ndarray | None = None
-    mirrored: np.ndarray | None = None
+    __slots__ = ("core", "ind", "n", "nnz", "ptr", "size")
 
-    @property
-    def nnz(self) -> int:
-        return self.ind.size
+    def __init__(self, core: Any) -> None:
+        self.core = core
+        self.n, self.nnz, self.size = core.n, core.nnz, core.nvalues
+        self.ptr, self.ind = core.ptr, core.ind
 
-    @property
-    def columns(self) -> np.ndarray:
-        """Column of every entry, int32."""
-        return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.ptr))
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pattern, (self.core,)
 
     def gather(self, values: np.ndarray) -> np.ndarray:
-        """Canonical values from the caller's, a new array unless nothing moves."""
-        if self.source is None:
-            return values
-        moved: np.ndarray = values[self.source]
-        if self.starts is not None:
-            moved = np.add.reduceat(moved, self.starts[:-1]) if self.nnz else moved[:0]
-        if self.mirrored is not None and moved.dtype.kind == "c":
-            np.conjugate(moved, out=moved, where=self.mirrored)
-        return moved
+        """Canonical values from the caller's; `values` itself if nothing moves."""
+        gathered: np.ndarray = values if self.core.identity else self.core.gather(values)
+        return gathered
 
-    def same_pattern(self, other: Canonical) -> bool:
+    def direct_map(self, dtype: np.dtype) -> tuple[bool, np.ndarray | None]:
+        """Whether canonical value k of `dtype` is ``values[source[k]]`` for all k, and that source (None: identity)."""
+        if self.core.identity:
+            return True, None
+        source = self.core.source
+        if self.core.source_ptr.size:
+            return False, None
+        if (source < 0).any():  # conjugates
+            return (False, None) if dtype.kind == "c" else (True, np.where(source < 0, ~source, source))
+        return True, source
+
+    def matches(self, other: Pattern) -> bool:
+        """Whether the two patterns are the same, wherever their values come from."""
         return self.n == other.n and np.array_equal(self.ptr, other.ptr) and np.array_equal(self.ind, other.ind)
 
 
@@ -135,12 +128,7 @@ def read_matrix(A: Any) -> Any:
     return A
 
 
-def index_arrays(A: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The two index arrays of a CSC, CSR or COO matrix: (indptr, indices) or (rows, columns)."""
-    return (A.row, A.col) if A.format == "coo" else (A.indptr, A.indices)
-
-
-def canonicalize(A: Any) -> tuple[Canonical, np.ndarray]:
+def canonicalize(A: Any) -> tuple[Pattern, np.ndarray]:
     """Canonical pattern of `A` (from `read_matrix`) and the caller's values in floating point, in the caller's order.
 
     Raises
@@ -148,118 +136,57 @@ def canonicalize(A: Any) -> tuple[Canonical, np.ndarray]:
     TypeError
         A dtype without a floating-point counterpart; SciPy's message.
     ValueError
-        Indices outside the matrix.
+        Indices outside the matrix, or pointers that fall.
     """
     values = np.ascontiguousarray(A.data, dtype=float_dtype(A.dtype))
     n = A.shape[0]
     if A.format == "coo":
-        check_range(A.row, n)
-        check_range(A.col, n)
-        order = np.lexsort((A.row, A.col))
-        return merge(n, A.row[order], A.col[order], order, values.size), values
-    check_pointers(A.indptr, A.indices, n)
-    indices = A.indices[: A.indptr[-1]]
-    check_range(indices, n)
-    if A.format == "csc" and is_sorted(A.indptr, indices):
-        return Canonical(n, A.indptr.astype(np.int64), np.array(indices, dtype=np.int32), values.size), values
-    # transposing sorts: once for rows, twice for columns
-    tagged = (np.arange(indices.size), indices, A.indptr)
-    by_rows = sp.csc_array(tagged, shape=A.shape).tocsr() if A.format == "csc" else sp.csr_array(tagged, shape=A.shape)
-    by_columns = by_rows.tocsc()
-    columns = np.repeat(np.arange(n), np.diff(by_columns.indptr))
-    return merge(n, by_columns.indices, columns, by_columns.data, values.size), values
+        core = _core.canonical_from_coordinates(n, *same_integers(A.row, A.col))
+    elif A.format == "csr":
+        core = _core.canonical_from_rows(n, *same_integers(A.indptr, A.indices))
+    else:
+        core = _core.canonical_from_columns(n, *same_integers(A.indptr, A.indices))
+    return Pattern(core), values[: core.nvalues]
 
 
-def check_range(indices: np.ndarray, n: int) -> None:
-    if indices.size and (indices.min() < 0 or indices.max() >= n):
-        raise ValueError(f"A is not a valid sparse matrix: it has an index outside 0 .. {n - 1}")
+def same_integers(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two index arrays as int32 both or int64 both."""
+    dtype = np.int32 if first.dtype == second.dtype == np.int32 else np.int64
+    return np.ascontiguousarray(first, dtype=dtype), np.ascontiguousarray(second, dtype=dtype)
 
 
-def check_pointers(indptr: np.ndarray, indices: np.ndarray, n: int) -> None:
-    if indptr.size != n + 1 or indptr[0] != 0 or indptr[-1] > indices.size or (np.diff(indptr) < 0).any():
-        raise ValueError("A is not a valid sparse matrix: indptr must start at 0, never fall, and end inside indices")
-
-
-def is_sorted(indptr: np.ndarray, indices: np.ndarray) -> bool:
-    """Whether the rows of every column ascend without duplicates."""
-    rises = indices[1:] > indices[:-1]
-    starts = indptr[1:-1]
-    rises[starts[(starts > 0) & (starts < indices.size)] - 1] = True
-    return bool(rises.all())
-
-
-def merge(n: int, rows: np.ndarray, columns: np.ndarray, order: np.ndarray, size: int) -> Canonical:
-    """Canonical pattern of entries that are sorted by column and row but may repeat."""
-    first = np.ones(rows.size, dtype=bool)
-    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    starts = None
-    if not first.all():
-        starts = np.append(np.flatnonzero(first), rows.size).astype(np.int64)
-        rows, columns = rows[first], columns[first]
-    return Canonical(n, pointers(columns, n), rows.astype(np.int32), size, order.astype(np.int64), starts)
-
-
-def pointers(columns: np.ndarray, n: int) -> np.ndarray:
-    """Column pointers of ascending `columns`."""
-    return np.concatenate(([0], np.cumsum(np.bincount(columns, minlength=n)))).astype(np.int64)
-
-
-def hermitian(pattern: Canonical, values: np.ndarray) -> Canonical:
-    """Pattern of the full Hermitian matrix that `pattern` and the caller's `values` hold in full or as one triangle.
+def hermitian(pattern: Pattern, data: np.ndarray) -> Pattern:
+    """Pattern of the Hermitian matrix that `pattern` and the caller's values `data` hold in full or as one triangle.
 
     Raises
     ------
     NotHermitianError
         Both triangles are there and differ by more than rounding, or the diagonal is not real.
     """
-    columns = pattern.columns
-    below, above = pattern.ind > columns, pattern.ind < columns
-    canonical = pattern.gather(values)
-    full = below.any() and above.any()
-    check_hermitian(pattern, canonical if full else np.where(below | above, 0, canonical))
-    if full:
-        transposed = sp.csc_array((np.arange(pattern.nnz), pattern.ind, pattern.ptr), shape=(pattern.n,) * 2).tocsr()
-        if np.array_equal(transposed.indptr, pattern.ptr) and np.array_equal(transposed.indices, pattern.ind):
+    if pattern.core.triangle != "full":
+        pattern = Pattern(pattern.core.mirrored())
+        if data.dtype.kind == "f":
             return pattern
-        keep = np.flatnonzero(~above)  # equal values, but zeros are stored on one side only
-    else:
-        keep = np.arange(pattern.nnz)
-    off_diagonal = keep[pattern.ind[keep] != columns[keep]]
-    rows = np.concatenate((pattern.ind[keep], columns[off_diagonal]))
-    cols = np.concatenate((columns[keep], pattern.ind[off_diagonal]))
-    entries = np.concatenate((keep, off_diagonal))
-    order = np.lexsort((rows, cols))
-    source, starts = follow(pattern, entries[order])
-    mirrored = order >= keep.size
-    return Canonical(pattern.n, pointers(cols, pattern.n), rows[order], pattern.size, source, starts, mirrored)
+    canonical = pattern.gather(data)
+    traits = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
+    if traits["hermitian_error"] > HERMITIAN_TOLERANCE * np.finfo(canonical.dtype).eps:
+        raise not_hermitian(pattern, canonical)
+    return pattern
 
 
-def follow(pattern: Canonical, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Where canonical `entries` of `pattern` come from, as `source` and `starts` of a new pattern."""
-    if pattern.source is None:
-        return entries.astype(np.int64), None
-    if pattern.starts is None:
-        return pattern.source[entries], None
-    lengths = np.diff(pattern.starts)[entries]
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
-    return pattern.source[np.repeat(pattern.starts[entries], lengths) + within], starts.astype(np.int64)
-
-
-def check_hermitian(pattern: Canonical, canonical: np.ndarray) -> None:
+def not_hermitian(pattern: Pattern, canonical: np.ndarray) -> NotHermitianError:
+    """The error about the pair of entries that differ most."""
     A = sp.csc_array((canonical, pattern.ind, pattern.ptr), shape=(pattern.n,) * 2)
     difference = abs(A - A.conj().T).tocoo()
-    worst = int(difference.data.argmax()) if difference.nnz else 0
-    tolerance = HERMITIAN_TOLERANCE * np.finfo(canonical.dtype).eps * max(abs(canonical).max(initial=0), 0)
-    if difference.nnz and difference.data[worst] > tolerance:
-        i, j = int(difference.row[worst]), int(difference.col[worst])
-        raise NotHermitianError(
-            f"cholesky: A[{i}, {j}] and the conjugate of A[{j}, {i}] differ by {difference.data[worst]:.3g}, so A is "
-            "not Hermitian; pass one triangle only, or use splu(A)"
-        )
+    worst = int(difference.data.argmax())
+    i, j = int(difference.row[worst]), int(difference.col[worst])
+    return NotHermitianError(
+        f"cholesky: A[{i}, {j}] and the conjugate of A[{j}, {i}] differ by {difference.data[worst]:.3g}, so A is not "
+        "Hermitian; pass one triangle only, or use splu(A)"
+    )
 
 
-def check_finite(pattern: Canonical, canonical: np.ndarray) -> None:
+def check_finite(pattern: Pattern, canonical: np.ndarray) -> None:
     """Refuse NaN and Inf.
 
     Raises
@@ -267,24 +194,23 @@ def check_finite(pattern: Canonical, canonical: np.ndarray) -> None:
     NonFiniteError
         With the row and column of the first one.
     """
-    bad = ~np.isfinite(canonical)
-    if bad.any():
-        raise non_finite(pattern, int(bad.argmax()), canonical)
+    if not _core.all_finite(canonical):
+        raise non_finite(pattern, int(np.isfinite(canonical).argmin()), canonical)
 
 
-def non_finite(pattern: Canonical, entry: int, canonical: np.ndarray) -> NonFiniteError:
+def non_finite(pattern: Pattern, entry: int, canonical: np.ndarray) -> NonFiniteError:
     """The error about canonical `entry`."""
     column = int(np.searchsorted(pattern.ptr, entry, side="right")) - 1
     return NonFiniteError(f"A[{pattern.ind[entry]}, {column}] is {canonical[entry]}; all values of A must be finite")
 
 
-def pattern_mismatch(old: Canonical, new: Canonical) -> PatternMismatchError:
+def pattern_mismatch(old: Pattern, new: Pattern) -> PatternMismatchError:
     """The error about the first place where two patterns differ."""
     if old.n != new.n:
         return PatternMismatchError(
             f"refactor: the matrix is {new.n} x {new.n}, the factored one {old.n} x {old.n}; call splu for a new matrix"
         )
-    old_key, new_key = (p.columns.astype(np.int64) * p.n + p.ind for p in (old, new))
+    old_key, new_key = (np.repeat(np.arange(p.n), np.diff(p.ptr)) * p.n + p.ind for p in (old, new))
     key = int(np.setxor1d(old_key, new_key)[0])
     column, row = divmod(key, old.n)
     where = "is not in the factored pattern" if key in new_key else "of the factored pattern is missing"
@@ -294,8 +220,8 @@ def pattern_mismatch(old: Canonical, new: Canonical) -> PatternMismatchError:
     )
 
 
-def values_for(pattern: Canonical, values: Any, cholesky: bool) -> np.ndarray:
-    """Canonical values from what a caller hands to refactor: values in the order of A.data, or a matrix.
+def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
+    """Pattern values from what a caller hands to refactor: values in the order of A.data, or a matrix.
 
     Raises
     ------
@@ -309,7 +235,7 @@ def values_for(pattern: Canonical, values: Any, cholesky: bool) -> np.ndarray:
         new, data = canonicalize(read_matrix(values))
         if cholesky:
             new = hermitian(new, data)
-        if not pattern.same_pattern(new):
+        if not pattern.matches(new):
             raise pattern_mismatch(pattern, new)
         return new.gather(data)
     data = np.asarray(values)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .matrix import Canonical
+from . import _core
+from .matrix import Pattern
 from .stats import show
 
 
@@ -36,15 +37,16 @@ def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
     )
 
 
-def explain_matrix(pattern: Canonical, canonical: np.ndarray, symbolic: Any) -> str:
+def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> str:
     """Lines about a matrix and what its analysis chose."""
     n, nnz = pattern.n, pattern.nnz
-    columns = pattern.columns
+    columns = np.repeat(np.arange(n), np.diff(pattern.ptr))
     diagonal = int(np.count_nonzero((pattern.ind == columns) & (canonical != 0)))
+    symmetry = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)["pattern_symmetry"]
     return table(
         [
             ("matrix", f"{show(n)} x {show(n)}, {show(nnz)} entries, {canonical.dtype.name}"),
-            ("symmetry", f"{symmetry(pattern):.0%} of the off-diagonal entries have a partner across the diagonal"),
+            ("symmetry", f"{symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"),
             ("diagonal", f"{show(diagonal)} of {show(n)} entries are not zero"),
             ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
             ("engine", f"{symbolic.engine}: {symbolic._choice.reason}"),
@@ -54,19 +56,6 @@ def explain_matrix(pattern: Canonical, canonical: np.ndarray, symbolic: Any) -> 
             ("seconds", durations(symbolic.seconds)),
         ]
     )
-
-
-def symmetry(pattern: Canonical) -> float:
-    """Share of the off-diagonal entries (i, j) for which (j, i) is an entry too."""
-    columns = pattern.columns.astype(np.int64)
-    rows = pattern.ind.astype(np.int64)
-    off_diagonal = rows != columns
-    key = (columns * pattern.n + rows)[off_diagonal]
-    partner = np.sort((rows * pattern.n + columns)[off_diagonal])
-    if key.size == 0:
-        return 1.0
-    place = np.minimum(np.searchsorted(partner, key), key.size - 1)
-    return float((partner[place] == key).mean())
 
 
 def durations(seconds: Mapping[str, float]) -> str:

@@ -42,9 +42,7 @@ class Symbolic:
 
     __slots__ = ("_choice", "_core", "_options", "_pattern", "seconds")
 
-    def __init__(
-        self, pattern: matrix.Canonical, core: Any, options: Options, choice: Choice, seconds: dict[str, float]
-    ):
+    def __init__(self, pattern: matrix.Pattern, core: Any, options: Options, choice: Choice, seconds: dict[str, float]):
         self._pattern = pattern
         self._core = core
         self._options = options
@@ -95,7 +93,7 @@ class Symbolic:
 
 
 def analyze_pattern(
-    pattern: matrix.Canonical,
+    pattern: matrix.Pattern,
     canonical: np.ndarray,
     options: Options,
     choice: Choice,

@@ -41,6 +41,7 @@ void bind_symbolic(nb::module_&);
 void bind_column_lu(nb::module_&);
 void bind_dense(nb::module_&);
 void bind_fronts(nb::module_&);
+void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
 
 }  // namespace gs

@@ -1,7 +1,153 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/blas.hpp"
 #include "bind/bind.hpp"
+#include "numeric/factor.hpp"
 
 namespace gs {
+namespace {
 
-void bind_factor(nb::module_&) {}
+template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::device::cpu>;
+
+// What Python holds: the arrays of the pattern stay alive with the factor that points into them.
+template <class T> struct FactorBinding {
+  In<off> ptr;
+  In<idx> ind;
+  std::unique_ptr<Factor<T>> factor;
+};
+
+template <class T>
+FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, In<off> ptr, In<idx> ind, In<T> values,
+                                 double pivot_threshold, const std::string& pivoting, const std::string& refine) {
+  FactorOptions options;
+  options.pivot_threshold = pivot_threshold;
+  options.pivoting = pivoting == "static"    ? Pivoting::fixed
+                     : pivoting == "partial" ? Pivoting::partial
+                                             : Pivoting::automatic;
+  options.refine = refine == "always" ? Refine::always : refine == "never" ? Refine::never : Refine::automatic;
+  ensure_blas();
+  nb::gil_scoped_release release;
+  auto factor = std::make_unique<Factor<T>>(std::move(symbolic), pattern_view(ptr, ind), values.data(), options);
+  return new FactorBinding<T>{ptr, ind, std::move(factor)};
+}
+
+template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
+  const idx n = self.factor->n();
+  const size_t nrhs = b.ndim() == 1 ? 1 : b.shape(1);
+  const size_t size = (size_t)n * nrhs;
+  auto* x = new T[size + 1];
+  nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  {
+    nb::gil_scoped_release release;
+    if (nrhs) self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
+  }
+  if (b.ndim() == 1) return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(x, {(size_t)n}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(x, {(size_t)n, nrhs}, owner, {1, (int64_t)n}));
+}
+
+template <class T> nb::tuple matrix_tuple(Matrix<T>&& A) {
+  return nb::make_tuple(to_numpy(std::move(A.pattern.ptr)), to_numpy(std::move(A.pattern.ind)),
+                        to_numpy(std::move(A.values)));
+}
+
+int parity(const std::vector<idx>& perm) {
+  std::vector<bool> seen(perm.size());
+  int sign = 1;
+  for (size_t i = 0; i < perm.size(); i++)
+    for (size_t j = perm[i]; !seen[i] && j != i; j = perm[j]) seen[j] = true, sign = -sign;
+  return sign;
+}
+
+// sign and log |det A| from the diagonal of U, or of L twice
+template <class T> nb::tuple slogdet_binding(const FactorBinding<T>& self) {
+  const Factor<T>& f = *self.factor;
+  const bool cholesky = f.symbolic()->cholesky;
+  T sign = cholesky ? T(1) : T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm())));
+  double log_modulus = 0;
+  for (const T& d : f.diagonal()) {
+    log_modulus += std::log((double)std::abs(d));
+    if (!cholesky) sign *= d / T(std::abs(d));
+  }
+  return nb::make_tuple(sign, (cholesky ? 2 : 1) * log_modulus);
+}
+
+template <class T> nb::dict stats_binding(const FactorBinding<T>& self) {
+  const FactorStats s = self.factor->stats();
+  const FactorInfo& i = self.factor->info();
+  nb::dict d;
+  d["n_refactor"] = s.n_refactor;
+  d["n_reanalyzed"] = s.n_reanalyzed;
+  d["n_repivoted"] = s.n_repivoted;
+  d["n_refinement"] = s.n_refinement;
+  d["factor_seconds"] = s.factor_seconds;
+  d["refactor_seconds"] = s.refactor_seconds;
+  d["solve_seconds"] = s.solve_seconds;
+  d["n_perturbed"] = i.n_perturbed;
+  d["n_off_diagonal"] = i.n_off_diagonal;
+  d["min_pivot"] = i.min_pivot;
+  d["max_pivot"] = i.max_pivot;
+  d["max_multiplier"] = i.max_multiplier;
+  d["pivot_growth"] = i.pivot_growth;
+  d["flops"] = i.flops;
+  return d;
+}
+
+template <class T> void bind_factor_of(nb::module_& m, const char* name) {
+  using Self = FactorBinding<T>;
+  nb::class_<Self>(m, name)
+      .def("refactor",
+           [](Self& self, In<T> values, std::optional<In<off>> source) {
+             ensure_blas();
+             nb::gil_scoped_release release;
+             return self.factor->refactor(values.data(), source ? source->data() : nullptr);
+           },
+           "values"_a, "source"_a = nb::none())
+      .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
+      .def("lower", [](const Self& self) { return matrix_tuple(self.factor->lower()); })
+      .def("upper", [](const Self& self) { return matrix_tuple(self.factor->upper()); })
+      .def("slogdet", &slogdet_binding<T>)
+      .def("rcond", [](const Self& self) {
+        nb::gil_scoped_release release;
+        return self.factor->reciprocal_condition();
+      })
+      .def("stats", &stats_binding<T>)
+      .def_prop_ro("row_perm", [](const Self& self) { return to_numpy(self.factor->row_perm()); })
+      .def_prop_ro("col_perm", [](const Self& self) { return to_numpy(self.factor->col_perm()); })
+      .def_prop_ro("symbolic", [](const Self& self) { return self.factor->symbolic(); })
+      .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
+      .def_prop_ro("method", [](const Self& self) { return self.factor->method() == Method::column ? "column" : "front"; })
+      .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); });
+  m.def("factor", &factor_binding<T>, "symbolic"_a, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),
+        "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",
+        "Factor a canonical CSC matrix by what `analyze` found; see core/numeric/factor.hpp.");
+}
+
+}  // namespace
+
+void bind_factor(nb::module_& m) {
+  nb::exception<SingularError>(m, "SingularError", PyExc_RuntimeError);
+  // carries the column and the pivot as its arguments
+  static PyObject* not_positive_definite =
+      PyErr_NewException("gpusplu._core.NotPositiveDefinite", PyExc_ArithmeticError, nullptr);
+  m.attr("NotPositiveDefinite") = nb::handle(not_positive_definite);
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const NotPositiveDefinite& e) {
+      nb::object error = nb::handle(not_positive_definite)(e.what());
+      error.attr("column") = e.column;
+      error.attr("pivot") = e.pivot;
+      PyErr_SetObject(not_positive_definite, error.ptr());
+    }
+  });
+  bind_factor_of<float>(m, "FactorF32");
+  bind_factor_of<double>(m, "FactorF64");
+  bind_factor_of<std::complex<float>>(m, "FactorC64");
+  bind_factor_of<std::complex<double>>(m, "FactorC128");
+}
 
 }  // namespace gs

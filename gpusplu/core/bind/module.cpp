@@ -10,5 +10,6 @@ NB_MODULE(_core, m) {
   gs::bind_column_lu(m);
   gs::bind_dense(m);
   gs::bind_fronts(m);
+  gs::bind_analyze(m);
   gs::bind_factor(m);
 }

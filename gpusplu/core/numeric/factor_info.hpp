@@ -12,7 +12,8 @@ struct FactorInfo {
   double max_pivot = 0;
   double pivot_growth = 0;   // max |U| / max |scaled A|
   double max_multiplier = 0; // max |L|
-  idx n_perturbed = 0;
+  idx n_perturbed = 0;       // pivots replaced by a larger one
+  idx n_tiny = 0;            // of these, small enough to mean a singular matrix
   idx n_off_diagonal = 0;    // pivots taken off the diagonal that the analysis proposed
   double flops = 0;          // multiply-adds counted as 2 [flop]
 };

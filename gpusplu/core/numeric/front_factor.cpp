@@ -216,6 +216,7 @@ template <class T> struct FrontFactor<T>::Run {
       info.n_off_diagonal += member.n_off_diagonal;
     }
     info.n_perturbed = all.stats.n_perturbed;
+    info.n_tiny = all.stats.n_tiny;
     info.min_pivot = symbolic.n ? all.smallest_pivot : 0, info.max_pivot = all.largest_pivot;
     info.max_multiplier = all.stats.max_multiplier;
     if (all.largest_entry > 0) info.pivot_growth = all.stats.max_upper / all.largest_entry;

@@ -1,0 +1,22 @@
+// The analysis pipeline: matching -> block form -> ordering -> choice of method -> structure.
+#pragma once
+#include "analysis/symbolic.hpp"
+
+namespace gs {
+
+enum class Ordering { automatic, amd, nested_dissection, natural, user };
+enum class MethodChoice { automatic, column, front };
+
+struct AnalyzeOptions {
+  bool cholesky = false;  // A is Hermitian and stored in full; the values are not looked at
+  Ordering ordering = Ordering::automatic;
+  const idx* user_perm = nullptr;  // gather column order for Ordering::user
+  MethodChoice method = MethodChoice::automatic;
+  bool matching = true;  // large entries onto the diagonal, with scaling; without it rows keep their order
+};
+
+// A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure.
+// Natural order means SciPy's permc_spec="NATURAL": columns stay where they are, rows are chosen by pivoting.
+template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options);
+
+}  // namespace gs

@@ -1,0 +1,62 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "analysis/analyze.hpp"
+#include "bind/bind.hpp"
+
+namespace gs {
+namespace {
+
+Ordering ordering_of(const std::string& name) {
+  if (name == "auto") return Ordering::automatic;
+  if (name == "amd") return Ordering::amd;
+  if (name == "nd") return Ordering::nested_dissection;
+  if (name == "natural") return Ordering::natural;
+  throw nb::value_error(("ordering must be 'auto', 'amd', 'nd' or 'natural', got '" + name + "'").c_str());
+}
+
+MethodChoice method_of(const std::string& name) {
+  if (name == "auto") return MethodChoice::automatic;
+  if (name == "column") return MethodChoice::column;
+  if (name == "front") return MethodChoice::front;
+  throw nb::value_error(("method must be 'auto', 'column' or 'front', got '" + name + "'").c_str());
+}
+
+template <class T>
+std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
+                                          const std::string& ordering, std::optional<In<idx>> perm,
+                                          const std::string& method, bool matching) {
+  AnalyzeOptions options;
+  options.cholesky = cholesky;
+  options.ordering = perm ? Ordering::user : ordering_of(ordering);
+  options.user_perm = perm ? perm->data() : nullptr;
+  options.method = method_of(method);
+  options.matching = matching;
+  const PatternView A = pattern_view(ptr, ind);
+  nb::gil_scoped_release release;
+  const auto start = std::chrono::steady_clock::now();
+  auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
+  symbolic->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return symbolic;
+}
+
+template <class T> void bind_analyze_of(nb::module_& m) {
+  m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
+        "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "matching"_a = true,
+        "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
+}
+
+}  // namespace
+
+void bind_analyze(nb::module_& m) {
+  bind_analyze_of<float>(m);
+  bind_analyze_of<double>(m);
+  bind_analyze_of<std::complex<float>>(m);
+  bind_analyze_of<std::complex<double>>(m);
+}
+
+}  // namespace gs

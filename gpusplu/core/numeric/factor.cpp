@@ -1,0 +1,267 @@
+#include "numeric/factor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "analysis/analyze.hpp"
+#include "matrix/products.hpp"
+#include "matrix/values.hpp"
+#include "numeric/condition.hpp"
+
+namespace gs {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+template <class T> constexpr double eps = std::numeric_limits<real_t<T>>::epsilon();
+// Solves above `refine_above` are refined; one that stays above `accept_below` is not accepted from fronts.
+template <class T> constexpr double refine_above = 8 * eps<T>;
+template <class T> constexpr double accept_below = 100 * eps<T>;
+// Column refactorizations whose multipliers stay within this factor of what pivoting allows need no second look.
+constexpr double multiplier_slack = 10;
+// Fronts whose multipliers stay below this are left to the checks of solve().
+constexpr double multiplier_bound = 1e6;
+
+}  // namespace
+
+template <class T>
+Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
+                  const FactorOptions& options)
+    : symbolic_(std::move(symbolic)), A_(A), values_(values, values + A.nnz()), options_(options) {
+  if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
+  const Stopwatch watch;
+  compute_norms();
+  factor(true);
+  stats_.factor_seconds = watch.seconds();
+}
+
+template <class T> void Factor<T>::compute_norms() {
+  row_norm_ = norm_inf(A_, values_.data(), Trans::none);
+  col_norm_ = norm_inf(A_, values_.data(), Trans::transpose);
+}
+
+template <class T> void Factor<T>::factor(bool fresh) {
+  if (symbolic_->method == Method::front) {
+    factor_front(fresh);
+    check_ = options_.refine == Refine::always || (options_.refine == Refine::automatic && !symbolic_->cholesky);
+    return;
+  }
+  if (!fresh) {
+    info_ = column_->refactor(values_.data(), nullptr);
+    if (info_.status == FactorInfo::ok) {
+      const bool grown = info_.max_multiplier * options_.pivot_threshold > multiplier_slack;
+      check_ = options_.refine == Refine::always || (options_.refine == Refine::automatic && grown);
+      return;
+    }
+    stats_.n_repivoted++;
+  }
+  factor_column(options_.pivot_threshold);
+  check_ = options_.refine != Refine::never;
+}
+
+template <class T> void Factor<T>::factor_column(double threshold) {
+  if (!column_) column_ = std::make_unique<ColumnLU<T>>(*symbolic_, A_);
+  typename ColumnLU<T>::Options options;
+  options.pivot_threshold = threshold;
+  info_ = column_->factor(values_.data(), options);
+  if (info_.status != FactorInfo::ok) throw SingularError(info_.column);
+}
+
+template <class T> void Factor<T>::factor_front(bool fresh) {
+  if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_);
+  // the scaled matrix has entries of at most about 1; a pivot below n eps may be a zero that rounding filled
+  const PivotRule rule{std::sqrt(eps<T>), A_.n * eps<T>};
+  info_ = front_->factor(values_.data(), nullptr, rule);
+  if (symbolic_->cholesky) {
+    if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
+    return;
+  }
+  if (options_.pivoting == Pivoting::fixed || certified()) return;
+  if (fresh) return use_partial_pivoting();
+  AnalyzeOptions again;  // the matching was made for older values
+  again.method = MethodChoice::front;
+  auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
+  if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+  stats_.n_reanalyzed++;
+  front_.reset();
+  symbolic_ = std::move(renewed);
+  factor_front(true);
+}
+
+// Whether the fronts can be left to the checks of solve(). Perturbed pivots and large multipliers call for a solve
+// with a known answer now; a tiny pivot may mean that A is singular, which only pivoting over whole columns can tell.
+template <class T> bool Factor<T>::certified() {
+  if (info_.status != FactorInfo::ok || info_.n_tiny > 0) return false;
+  if (info_.n_perturbed == 0 && info_.max_multiplier < multiplier_bound) return true;
+  std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
+  multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
+  return checked_solve(Trans::none, 1, b.data(), x.data()) <= accept_below<T>;
+}
+
+template <class T> void Factor<T>::use_partial_pivoting() {
+  AnalyzeOptions by_columns;
+  by_columns.method = MethodChoice::column;
+  auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), by_columns));
+  if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+  stats_.n_repivoted++;
+  front_.reset();
+  column_.reset();
+  symbolic_ = std::move(renewed);
+  factor_column(std::max(options_.pivot_threshold, 0.5));
+}
+
+template <class T> off Factor<T>::refactor(const T* values, const off* source) {
+  std::unique_lock own(mutex_);
+  const Stopwatch watch;
+  const off nnz = (off)values_.size();
+  spare_.resize(nnz);
+  if (source)
+    for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
+  else std::copy(values, values + nnz, spare_.begin());
+  if (!all_finite(spare_.data(), nnz))
+    return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+  values_.swap(spare_);
+  const auto before = symbolic_;
+  try {
+    if (symbolic_->method == Method::front && !symbolic_->cholesky) compute_norms();
+    factor(false);
+    if (symbolic_->method == Method::column && check_) compute_norms();
+  } catch (...) {
+    values_.swap(spare_);
+    restore(before);
+    throw;
+  }
+  stats_.n_refactor++;
+  stats_.refactor_seconds = watch.seconds();
+  return -1;
+}
+
+template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbolic) {
+  if (symbolic_ != symbolic) {
+    column_.reset();
+    front_.reset();
+    symbolic_ = std::move(symbolic);
+  }
+  compute_norms();
+  factor(true);
+}
+
+template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* b, T* x) const {
+  if (front_) front_->solve(trans, nrhs, b, A_.n, x, A_.n);
+  else column_->solve(trans, nrhs, b, A_.n, x, A_.n);
+}
+
+// Solves, measures the normwise backward error ||b - op(A) x|| / (||op(A)|| ||x|| + ||b||), the largest over the
+// columns, and refines while that helps. Returns the backward error of what is left in x.
+template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const T* b, T* x) {
+  const size_t size = (size_t)A_.n * nrhs;
+  const double norm = trans == Trans::none ? row_norm_ : col_norm_;
+  engine_solve(trans, nrhs, b, x);
+  std::vector<T> r(size), step, better;
+  std::vector<ResidualNorms> norms(nrhs);
+  auto measure = [&](const T* y) {
+    residual(A_, values_.data(), trans, y, b, r.data(), nrhs, norms.data());
+    double worst = 0;
+    for (const ResidualNorms& column : norms) {
+      const double e = backward_error(column, norm);
+      if (!(e <= worst)) worst = e;
+    }
+    return worst;
+  };
+  double error = measure(x);
+  off steps = 0;
+  for (bool helps = true; helps && !(error <= refine_above<T>) && steps < 3;) {
+    step.resize(size);
+    engine_solve(trans, nrhs, r.data(), step.data());
+    better.assign(x, x + size);
+    for (size_t i = 0; i < size; i++) better[i] += step[i];
+    const double next = measure(better.data());
+    if (!(next < error)) break;
+    std::copy(better.begin(), better.end(), x);
+    helps = next < 0.5 * error;
+    error = next;
+    steps++;
+  }
+  std::lock_guard lock(stats_mutex_);
+  stats_.n_refinement += steps;
+  stats_.backward_error = error;
+  return error;
+}
+
+template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
+  const Stopwatch watch;
+  std::shared_lock shared(mutex_);
+  if (!check_) {
+    engine_solve(trans, nrhs, b, x);
+  } else {
+    double error = checked_solve(trans, nrhs, b, x);
+    if (!(error <= accept_below<T>) && front_ && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed) {
+      shared.unlock();
+      std::unique_lock own(mutex_);
+      if (front_) use_partial_pivoting();
+      error = checked_solve(trans, nrhs, b, x);
+    }
+    // column LU whose first answer is as good as pivoting promises needs no check until its values change
+    if (column_ && options_.refine == Refine::automatic && error <= refine_above<T>) check_ = false;
+  }
+  std::lock_guard lock(stats_mutex_);
+  stats_.solve_seconds = watch.seconds();
+}
+
+template <class T> double Factor<T>::reciprocal_condition() const {
+  if (A_.n == 0) return std::numeric_limits<double>::infinity();
+  std::shared_lock shared(mutex_);
+  const double inverse_norm =
+      estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
+  const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));
+  return std::isfinite(rcond) ? rcond : 0.0;
+}
+
+template <class T> FactorStats Factor<T>::stats() const {
+  std::lock_guard lock(stats_mutex_);
+  return stats_;
+}
+
+template <class T> off Factor<T>::nnz() const {
+  return front_ ? front_->nnz_lower() + front_->nnz_upper() : column_->nnz_lower() + column_->nnz_upper();
+}
+
+template <class T> std::vector<idx> Factor<T>::row_perm() const {
+  return front_ ? front_->row_perm() : column_->row_perm();
+}
+
+template <class T> std::vector<idx> Factor<T>::col_perm() const {
+  return front_ ? front_->col_perm() : column_->col_perm();
+}
+
+template <class T> std::vector<T> Factor<T>::diagonal() const {
+  return front_ ? front_->diagonal() : column_->upper_diagonal();
+}
+
+template <class T> Matrix<T> Factor<T>::lower() const {
+  if (!front_) return column_->lower();
+  Matrix<T> L;
+  front_->lower(L.pattern, L.values);
+  return L;
+}
+
+template <class T> Matrix<T> Factor<T>::upper() const {
+  if (!front_) return column_->upper();
+  Matrix<T> U;
+  front_->upper(U.pattern, U.values);
+  return U;
+}
+
+template class Factor<float>;
+template class Factor<double>;
+template class Factor<std::complex<float>>;
+template class Factor<std::complex<double>>;
+
+}  // namespace gs

@@ -1,0 +1,101 @@
+// The factor that users hold: an engine, the matrix it came from, and the ladder that keeps answers right.
+//
+// Column LU pivots by threshold partial pivoting. Fronts pivot only inside their diagonal blocks after a maximum
+// product matching, so their answers are certified: the backward error of every solve is measured, at most three steps
+// of iterative refinement mend it, and where that is not enough the matrix is analysed again with the values at hand
+// and, at last, factored by column LU with partial pivoting. What happened is counted in FactorStats.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+
+#include "analysis/symbolic.hpp"
+#include "numeric/column_lu.hpp"
+#include "numeric/factor_info.hpp"
+#include "numeric/front_factor.hpp"
+
+namespace gs {
+
+enum class Pivoting { automatic, fixed, partial };  // fixed: never leave the analysed pivot order
+enum class Refine { automatic, always, never };
+
+struct FactorOptions {
+  double pivot_threshold = 0.1;
+  Pivoting pivoting = Pivoting::automatic;
+  Refine refine = Refine::automatic;
+};
+
+struct SingularError : std::runtime_error {
+  idx column;  // in A's numbering, -1 when unknown
+  explicit SingularError(idx j) : std::runtime_error("Factor is exactly singular"), column(j) {}
+};
+
+struct NotPositiveDefinite : std::runtime_error {
+  idx column;  // in A's numbering
+  double pivot;
+  NotPositiveDefinite(idx j, double p) : std::runtime_error("matrix is not positive definite"), column(j), pivot(p) {}
+};
+
+struct FactorStats {
+  idx n_refactor = 0;     // refactorizations that succeeded
+  idx n_reanalyzed = 0;   // times the ladder matched and ordered again with newer values
+  idx n_repivoted = 0;    // times pivots were chosen anew by threshold partial pivoting
+  off n_refinement = 0;   // refinement steps over all solves
+  double factor_seconds = 0, refactor_seconds = 0, solve_seconds = 0;  // of the last of each [s]
+  double backward_error = -1;  // normwise, infinity norm, of the last solve that measured it; -1: none did
+};
+
+template <class T> class Factor {
+ public:
+  // What `A` points to must outlive the factor; `values` is copied. Throws SingularError or NotPositiveDefinite.
+  Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values, const FactorOptions& options);
+
+  // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
+  // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored.
+  off refactor(const T* values, const off* source);
+
+  // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe.
+  void solve(Trans trans, idx nrhs, const T* b, T* x);
+
+  std::shared_ptr<const Symbolic> symbolic() const { return symbolic_; }
+  const FactorInfo& info() const { return info_; }
+  FactorStats stats() const;
+  Method method() const { return front_ ? Method::front : Method::column; }
+  idx n() const { return A_.n; }
+  off nnz() const;               // entries of L and U that are stored
+  double reciprocal_condition() const;
+  // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.
+  std::vector<idx> row_perm() const;
+  std::vector<idx> col_perm() const;
+  Matrix<T> lower() const;
+  Matrix<T> upper() const;
+  std::vector<T> diagonal() const;  // of U (Cholesky: of L)
+
+ private:
+  void factor(bool fresh);
+  void factor_front(bool fresh);
+  void factor_column(double threshold);
+  void use_partial_pivoting();
+  bool certified();
+  void restore(std::shared_ptr<const Symbolic> symbolic);
+  void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
+  double checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  void compute_norms();
+
+  std::shared_ptr<const Symbolic> symbolic_;
+  PatternView A_;
+  std::vector<T> values_, spare_;
+  FactorOptions options_;
+  std::unique_ptr<ColumnLU<T>> column_;
+  std::unique_ptr<FrontFactor<T>> front_;
+  FactorInfo info_;
+  double row_norm_ = 0, col_norm_ = 0;   // infinity norm and 1-norm of A
+  std::atomic<bool> check_{false};       // solves measure their backward error
+  mutable std::shared_mutex mutex_;      // solves share it; refactor and the ladder own it
+  FactorStats stats_;
+  mutable std::mutex stats_mutex_;       // concurrent solves write stats_
+};
+
+}  // namespace gs

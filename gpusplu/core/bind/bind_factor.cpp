@@ -115,8 +115,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
         return self.factor->reciprocal_condition();
       })
       .def("stats", &stats_binding<T>)
-      .def_prop_ro("row_perm", [](const Self& self) { return to_numpy(self.factor->row_perm()); })
-      .def_prop_ro("col_perm", [](const Self& self) { return to_numpy(self.factor->col_perm()); })
+      .def_prop_ro("row_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->row_perm())); })
+      .def_prop_ro("col_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->col_perm())); })
       .def_prop_ro("symbolic", [](const Self& self) { return self.factor->symbolic(); })
       .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
       .def_prop_ro("method", [](const Self& self) { return self.factor->method() == Method::column ? "column" : "front"; })

@@ -1,0 +1,200 @@
+"""The command line, run in this process: output files, exit codes, one-line errors."""
+
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+import gpusplu
+from gpusplu import gallery
+from gpusplu.cli import main
+from gpusplu.cli.report import Progress, backward_error, seconds, table
+
+
+def failure(capsys, *arguments):
+    """Run a command that must fail, and return its one-line message."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.fixture
+def system(tmp_path):
+    A = gallery.rlc_mesh(6, 5)
+    path = tmp_path / "A.mtx"
+    scipy.io.mmwrite(path, A, precision=17)
+    return A, path
+
+
+def test_doctor(capsys):
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert gpusplu.__version__ in out
+    assert "FAILED" not in out
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        assert f"splu {dtype}" in out
+        assert f"cholesky {dtype}" in out
+
+
+def test_doctor_reports_a_failed_self_test(capsys, monkeypatch):
+    def broken(A, **_):
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(gpusplu, "splu", broken)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("FAILED RuntimeError: broken on purpose") == 4
+    assert out.count("ok     backward error") == 4
+
+
+@pytest.mark.parametrize("flag", [[], ["--cholesky"]])
+def test_explain(tmp_path, capsys, flag):
+    A = gallery.poisson(9, 8)
+    sp.save_npz(tmp_path / "A.npz", A)
+    assert main(["explain", str(tmp_path / "A.npz"), *flag]) == 0
+    assert "72 x 72" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("extension", [".npy", ".mtx"])
+def test_solve_writes_the_solution(system, tmp_path, capsys, extension):
+    _, path = system
+    target = tmp_path / f"x{extension}"
+    assert main(["solve", str(path), "-o", str(target)]) == 0
+    out = capsys.readouterr().out
+    assert "backward error" in out
+    assert "engine" in out
+    x = np.load(target) if extension == ".npy" else scipy.io.mmread(target).ravel()
+    np.testing.assert_allclose(x, 1, rtol=1e-10)
+
+
+@pytest.mark.parametrize("flag", [[], ["--cholesky"]])
+@pytest.mark.parametrize("form", ["npz", "mtx.gz"])
+def test_solve_reads_other_forms(tmp_path, form, flag):
+    A = gallery.poisson(7, 6)
+    path = tmp_path / f"A.{form}"
+    if form == "npz":
+        sp.save_npz(path, A)
+    else:
+        scipy.io.mmwrite(tmp_path / "A.mtx", A)
+        path.write_bytes(gzip.compress((tmp_path / "A.mtx").read_bytes()))
+    b = np.random.default_rng(0).normal(size=(42, 3))
+    scipy.io.mmwrite(tmp_path / "b.mtx", b, precision=17)
+    assert main(["solve", str(path), str(tmp_path / "b.mtx"), "-o", str(tmp_path / "x.npy"), *flag]) == 0
+    np.testing.assert_allclose(A @ np.load(tmp_path / "x.npy"), b, atol=1e-12)
+
+
+def test_sparse_right_hand_side(system, tmp_path):
+    A, path = system
+    b = np.zeros(A.shape[0])
+    b[3] = 1.0
+    sp.save_npz(tmp_path / "b.npz", sp.csc_array(b[:, None]))
+    assert main(["solve", str(path), str(tmp_path / "b.npz"), "-o", str(tmp_path / "x.npy")]) == 0
+    x = np.load(tmp_path / "x.npy")
+    assert x.shape == b.shape
+    assert backward_error(A, x, b) < 1e-14
+
+
+def bad_files(folder):
+    """Name of a bad matrix file, and a word of its message."""
+    with_nan = gallery.poisson(3, 3)
+    with_nan.data[5] = np.nan
+    sp.save_npz(folder / "nan.npz", with_nan)
+    sp.save_npz(folder / "wide.npz", sp.csc_array(np.ones((2, 3))))
+    sp.save_npz(folder / "singular.npz", sp.csc_array(np.diag([1.0, 0.0, 2.0])))
+    np.savez(folder / "other.npz", a=np.ones(3))
+    (folder / "garbage.npz").write_bytes(b"not a zip file")
+    (folder / "garbage.mtx").write_text("hello\n")
+    (folder / "short.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1.0\n")
+    (folder / "outside.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n")
+    (folder / "empty.mtx").write_text("")
+    (folder / "garbage.mtx.gz").write_bytes(b"\x1f\x8b nothing")
+    (folder / "A.txt").write_text("1 2\n")
+    return {
+        "nan.npz": "entry nan at row",
+        "wide.npz": "not square: 2 x 3",
+        "singular.npz": "singular",
+        "other.npz": "not a readable",
+        "garbage.npz": "not a readable",
+        "garbage.mtx": "not a readable",
+        "short.mtx": "not a readable",
+        "outside.mtx": "not a readable",
+        "empty.mtx": "not a readable",
+        "garbage.mtx.gz": "not a readable",
+        "A.txt": "extension",
+        "missing.mtx": "no such file",
+    }
+
+
+def test_bad_matrices(tmp_path, capsys):
+    for name, word in bad_files(tmp_path).items():
+        message = failure(capsys, "solve", str(tmp_path / name))
+        assert name in message
+        assert word in message
+        if name != "singular.npz":
+            assert word in failure(capsys, "explain", str(tmp_path / name))
+
+
+def test_bad_right_hand_sides(system, tmp_path, capsys):
+    path = str(system[1])
+    for b, word in (
+        (np.ones(3), "the right-hand side is 3"),
+        (np.full(system[0].shape[0], np.inf), "not finite"),
+        (np.array(["a"] * system[0].shape[0]), "not numbers"),
+    ):
+        np.save(tmp_path / "b.npy", b)
+        assert word in failure(capsys, "solve", path, str(tmp_path / "b.npy"))
+
+
+def test_bad_targets_and_options(system, tmp_path, capsys):
+    path = str(system[1])
+    assert "extension" in failure(capsys, "solve", path, "-o", str(tmp_path / "x.mtx.gz"))
+    assert "no such folder" in failure(capsys, "solve", path, "-o", str(tmp_path / "none" / "x.npy"))
+    assert "engine" in failure(capsys, "solve", path, "--engine", "steam")
+    assert "ordering" in failure(capsys, "solve", path, "--ordering", "random")
+
+
+def test_cholesky_of_an_indefinite_matrix(tmp_path, capsys):
+    sp.save_npz(tmp_path / "A.npz", sp.csc_array(np.diag([1.0, -2.0, 3.0])))
+    assert "not positive definite" in failure(capsys, "solve", str(tmp_path / "A.npz"), "--cholesky")
+
+
+def test_usage(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 2
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert gpusplu.__version__ in capsys.readouterr().out
+
+
+def test_demo(capsys):
+    assert main(["demo", "--quick"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.count("backward error") == 2
+    assert "Newton step" in captured.out
+
+
+def test_progress_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with Progress("work", 2) as progress:
+        progress.advance("half")
+        progress.advance()
+    err = capsys.readouterr().err
+    assert "1/2 half" in err
+    assert "[" + "#" * Progress.WIDTH + "] 2/2" in err
+
+
+def test_report():
+    assert [seconds(t) for t in (12.34, 0.01234, 1.234e-6)] == ["12.3 s", "12.3 ms", "1.23 us"]
+    assert table(("", "b"), [["row", "10"], ["x", "9"]]).splitlines() == ["      b", "---  --", "row  10", "x     9"]
+    A, x = sp.csc_array(np.diag([1.0, 2.0])), np.array([1.0, 1.0])
+    assert backward_error(A, x, np.array([1.0, 2.0])) == 0
+    assert backward_error(A, x, np.array([1.0, 2.1])) == pytest.approx(0.1 / 4.1)
+    assert np.isnan(backward_error(A, np.array([1.0, np.nan]), np.ones(2)))
+    assert backward_error(sp.csc_array((0, 0)), np.zeros(0), np.zeros(0)) == 0

@@ -1,6 +1,8 @@
 #include "bind/bind.hpp"
 
 NB_MODULE(_core, m) {
+  // Factors that a script keeps in globals are alive when the interpreter ends: no reason for a report on stderr.
+  nb::set_leak_warnings(false);
   m.doc() = "C++ core of gpusplu: analysis and the CPU engine.";
   gs::bind_threads(m);
   gs::bind_matrix(m);

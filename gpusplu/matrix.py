@@ -221,7 +221,7 @@ def pattern_mismatch(old: Pattern, new: Pattern) -> PatternMismatchError:
 
 
 def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
-    """Pattern values from what a caller hands to refactor: values in the order of A.data, or a matrix.
+    """Canonical values from what a caller hands to refactor: values in the order of A.data, or a matrix.
 
     Raises
     ------
@@ -231,6 +231,10 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
         As many values as A.data had are needed.
     """
     values = to_host(values)
+    if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and not cholesky:
+        data = values[pattern.ind, np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))]
+        if np.count_nonzero(data) == np.count_nonzero(values):  # zeros may be entries
+            return data.astype(float_dtype(data.dtype), copy=False)
     if sp.issparse(values) or np.ndim(values) == 2:
         new, data = canonicalize(read_matrix(values))
         if cholesky:

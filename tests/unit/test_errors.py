@@ -1,0 +1,45 @@
+"""Every exception can be caught as ours and as what SciPy or NumPy would raise, says what to do, and pickles."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+
+PARENTS = {
+    gs.NotPositiveDefiniteError: np.linalg.LinAlgError,
+    gs.NotHermitianError: ValueError,
+    gs.NonFiniteError: ValueError,
+    gs.PatternMismatchError: ValueError,
+    gs.EngineUnavailableError: RuntimeError,
+    gs.DeviceMemoryError: MemoryError,
+}
+
+
+@pytest.mark.parametrize("kind", PARENTS)
+def test_each_inherits_twice(kind):
+    assert issubclass(kind, gs.GpuspluError)
+    assert issubclass(kind, PARENTS[kind])
+
+
+def test_none_is_missing_here():
+    defined = {v for v in vars(gs.errors).values() if isinstance(v, type) and issubclass(v, gs.GpuspluError)}
+    assert defined == {gs.GpuspluError, *PARENTS}
+    assert set(gs.errors.__all__) == {kind.__name__ for kind in defined}
+
+
+def test_not_positive_definite_says_where_and_what_to_do():
+    error = pickle.loads(pickle.dumps(gs.NotPositiveDefiniteError(17, -3.2e-5)))
+    assert (error.column, error.pivot) == (17, -3.2e-5)
+    assert str(error) == (
+        "cholesky: column 17 of A has pivot -3.2e-05, so A is not positive definite; "
+        "if A is Hermitian indefinite use splu(A)"
+    )
+
+
+def test_device_memory_says_how_much():
+    error = pickle.loads(pickle.dumps(gs.DeviceMemoryError(2_000_000, 1_000)))
+    assert (error.needed, error.free) == (2_000_000, 1_000)
+    assert "2,000,000" in str(error)
+    assert "1,000" in str(error)

@@ -1,0 +1,230 @@
+"""matrix.py against dense NumPy: canonical CSC of any input, the value map, Hermitian completion, bad input."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import matrix
+
+
+def shuffled(n, nnz, dtype, seed=0):
+    """A COO matrix with duplicates in random order."""
+    rng = np.random.default_rng(seed)
+    row, col = rng.integers(0, n, (2, nnz))
+    data = rng.integers(-9, 9, nnz).astype(dtype)
+    if data.dtype.kind == "c":
+        data += 1j * rng.integers(-9, 9, nnz)
+    return sp.coo_array((data, (row, col)), shape=(n, n))
+
+
+def as_format(A, name):
+    """CSC and CSR that keep duplicates and disorder, unlike SciPy's conversions."""
+    if name == "coo":
+        return A
+    major, minor = (A.col, A.row) if name == "csc" else (A.row, A.col)
+    order = np.argsort(major, kind="stable")
+    indptr = np.append(0, np.cumsum(np.bincount(major, minlength=A.shape[0])))
+    kind = sp.csc_array if name == "csc" else sp.csr_array
+    return kind((A.data[order], minor[order], indptr), shape=A.shape)
+
+
+def dense(pattern, canonical):
+    return sp.csc_array((canonical, pattern.ind, pattern.ptr), shape=(pattern.n, pattern.n)).toarray()
+
+
+def assert_canonical(pattern):
+    assert pattern.ptr.dtype == np.int64
+    assert pattern.ind.dtype == np.int32
+    for first, last in itertools.pairwise(pattern.ptr):
+        assert (np.diff(pattern.ind[first:last]) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["csc", "csr", "coo"])
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize(("n", "nnz"), [(1, 3), (7, 0), (7, 60), (40, 100)])
+def test_canonicalize_sums_and_sorts(name, dtype, index, n, nnz):
+    A = as_format(shuffled(n, nnz, dtype), name)
+    if name != "coo":
+        A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    before = A.copy()
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    assert_canonical(pattern)
+    assert (pattern.n, pattern.size) == (n, nnz)
+    np.testing.assert_array_equal(dense(pattern, pattern.gather(data)), A.toarray())
+    # the map serves other values too
+    A.data = A.data[::-1].copy()
+    np.testing.assert_array_equal(dense(pattern, pattern.gather(A.data)), A.toarray())
+    if name != "coo":
+        np.testing.assert_array_equal(A.indices, before.indices)
+        np.testing.assert_array_equal(A.indptr, before.indptr)
+
+
+def test_mixed_index_dtypes():
+    A = sp.csc_array(shuffled(9, 20, "d"))
+    A.indptr = A.indptr.astype(np.int64)
+    A.indices = A.indices.astype(np.int16)
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    np.testing.assert_array_equal(dense(pattern, pattern.gather(data)), A.toarray())
+
+
+@pytest.mark.parametrize("name", ["csc", "csr", "coo", "bsr", "dia", "dok", "lil", "dense", "csr_matrix"])
+def test_every_format(name):
+    full = shuffled(8, 30, "d").toarray()
+    A = full if name == "dense" else sp.csr_matrix(full) if name == "csr_matrix" else sp.csc_array(full).asformat(name)
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    np.testing.assert_array_equal(dense(pattern, pattern.gather(data)), full)
+
+
+def test_bsr_values_are_in_block_order():
+    A = sp.bsr_array(sp.csc_array(shuffled(8, 30, "d")), blocksize=(2, 2))
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    assert pattern.size == A.data.size
+    A.data *= 3
+    np.testing.assert_array_equal(dense(pattern, pattern.gather(A.data.ravel())), A.toarray())
+
+
+@pytest.mark.parametrize("char", "?bBhHiIlLefdFD")
+def test_float_dtype_is_scipys(char):
+    if char == "e":
+        assert matrix.float_dtype(np.dtype(char)) == np.float32
+    else:
+        assert matrix.float_dtype(np.dtype(char)) == sp.csc_array((1, 1), dtype=char)._asfptype().dtype
+
+
+@pytest.mark.parametrize("char", "gG")
+def test_float_dtype_refuses(char):
+    with pytest.raises(TypeError, match=r"cannot upcast \["):
+        matrix.float_dtype(np.dtype(char))
+
+
+def test_canonical_csc_moves_nothing():
+    A = sp.csc_array(shuffled(9, 20, "d"))
+    A.sum_duplicates()
+    pattern, data = matrix.canonicalize(A)
+    assert pattern.gather(data) is data
+    assert pattern.direct_map(data.dtype) == (True, None)
+    assert not np.shares_memory(pattern.ind, A.indices)
+
+
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("name", ["csc", "csr", "coo"])
+def test_direct_map_is_the_gather_of_the_core(dtype, name):
+    A = as_format(sp.coo_array(sp.csc_array(shuffled(12, 50, dtype))), name)
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    direct, source = pattern.direct_map(data.dtype)
+    assert direct
+    if source is not None:
+        np.testing.assert_array_equal(data[source], pattern.gather(data))
+
+
+def test_duplicates_have_no_direct_map():
+    pattern, data = matrix.canonicalize(shuffled(5, 60, "d"))
+    assert pattern.direct_map(data.dtype) == (False, None)
+
+
+def test_pattern_pickles():
+    pattern, data = matrix.canonicalize(shuffled(5, 60, "d"))
+    copy = pickle.loads(pickle.dumps(pattern))
+    assert copy.matches(pattern)
+    np.testing.assert_array_equal(copy.gather(data), pattern.gather(data))
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("triangle", ["full", "lower", "upper", "diagonal"])
+@pytest.mark.parametrize("name", ["csc", "csr", "coo"])
+def test_hermitian_completes(dtype, triangle, name):
+    A = shuffled(9, 40, dtype).toarray()
+    A = A + A.conj().T
+    part = {"full": A, "lower": np.tril(A), "upper": np.triu(A), "diagonal": np.diag(np.diag(A))}[triangle]
+    M = sp.coo_array(part).asformat(name)
+    pattern, data = matrix.canonicalize(matrix.read_matrix(M))
+    whole = matrix.hermitian(pattern, data)
+    assert_canonical(whole)
+    expected = part if triangle in ("full", "diagonal") else A
+    np.testing.assert_array_equal(dense(whole, whole.gather(data)), expected)
+    direct, source = whole.direct_map(data.dtype)
+    if direct and source is not None:
+        np.testing.assert_array_equal(data[source], whole.gather(data))
+    assert direct or (dtype in "FD" and triangle in ("lower", "upper"))
+
+
+def test_hermitian_tolerates_rounding_and_one_sided_zeros():
+    A = np.array([[4.0, 1, 0], [1 + 1e-15, 4, 0], [0, 0, 4]])
+    M = sp.csc_array(A)
+    pattern, data = matrix.canonicalize(M)
+    matrix.hermitian(pattern, data)
+    zeros = sp.coo_array((np.append(M.data, 0.0), (np.append(M.indices, 2), [0, 0, 1, 1, 2, 0])), shape=(3, 3))
+    pattern, data = matrix.canonicalize(zeros)
+    np.testing.assert_array_equal(dense(matrix.hermitian(pattern, data), pattern.gather(data)), A)
+
+
+@pytest.mark.parametrize(
+    ("A", "where"),
+    [
+        ([[4.0, 1, 0], [1, 4, 2], [0, 3, 4]], r"A\[(1, 2|2, 1)\].*differ by 1[,;].*splu"),
+        ([[4.0, 1], [1, 4 + 2j]], r"A\[1, 1\].*differ by 4"),
+        ([[4.0, 1 + 1j], [1 + 1j, 4]], r"differ by 2"),
+        ([[4.0, 0], [1, 4 + 2j]], r"A\[1, 1\].*differ by 4"),
+    ],
+)
+def test_hermitian_refuses(A, where):
+    pattern, data = matrix.canonicalize(sp.csc_array(np.array(A)))
+    with pytest.raises(gs.NotHermitianError, match=where):
+        matrix.hermitian(pattern, data)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_check_finite_says_where(bad):
+    A = sp.csr_array(shuffled(9, 40, "d"))
+    row, col = np.argwhere(A.toarray())[7]
+    A[row, col] = bad
+    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    with pytest.raises(gs.NonFiniteError, match=rf"A\[{row}, {col}\] is {bad}"):
+        matrix.check_finite(pattern, pattern.gather(data))
+
+
+@pytest.mark.parametrize("spoil", ["index too large", "negative index", "falling pointers", "first pointer", "last pointer"])
+@pytest.mark.parametrize("kind", [sp.csc_array, sp.csr_array])
+def test_broken_index_arrays_raise(kind, spoil):
+    A = kind(shuffled(6, 20, "d"))
+    if spoil == "index too large":
+        A.indices[3] = 6
+    elif spoil == "negative index":
+        A.indices[3] = -1
+    elif spoil == "falling pointers":
+        A.indptr[2], A.indptr[3] = A.indptr[3] + 1, A.indptr[2]
+    elif spoil == "first pointer":
+        A.indptr[0] = 1
+    else:
+        A.indptr[-1] = A.indices.size + 5
+    with pytest.raises(ValueError, match=r"ind|ptr|row|column"):
+        matrix.canonicalize(A)
+
+
+def test_mismatch_names_the_first_entry():
+    A = sp.csc_array(np.array([[1.0, 0, 2], [0, 3, 0], [4, 0, 5]]))
+    B = sp.csc_array(np.array([[1.0, 0, 2], [6, 3, 0], [4, 0, 5]]))
+    old, new = (matrix.canonicalize(M)[0] for M in (A, B))
+    assert "entry (1, 0) is not in the factored pattern (6 entries against 5)" in str(matrix.pattern_mismatch(old, new))
+    assert "entry (1, 0) of the factored pattern is missing (5" in str(matrix.pattern_mismatch(new, old))
+    smaller = matrix.canonicalize(A[:2, :2])[0]
+    assert "2 x 2, the factored one 3 x 3" in str(matrix.pattern_mismatch(old, smaller))
+
+
+def test_values_for():
+    A = sp.csr_array(shuffled(6, 20, "d"))
+    pattern, data = matrix.canonicalize(A)
+    expected = pattern.gather(data)
+    for values in (data, list(data), A, A.tocsc(), A.tocoo(), A.toarray(), sp.csr_matrix(A), A.astype("f")):
+        np.testing.assert_array_equal(matrix.values_for(pattern, values, False), expected)
+    with pytest.raises(ValueError, match=f"values has 3 entries, A.data had {A.nnz}"):
+        matrix.values_for(pattern, data[:3], False)
+    with pytest.raises(gs.PatternMismatchError):
+        matrix.values_for(pattern, sp.eye_array(6), False)
+    with pytest.raises(ValueError, match="can only factor square matrices"):
+        matrix.values_for(pattern, A[:, :4], False)

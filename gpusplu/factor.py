@@ -251,7 +251,7 @@ class Factor:
         return explain_factor(self._symbolic._choice.reason, self.stats)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._symbolic, self._core.values)
+        return type(self), (self._symbolic, self._core.values())
 
     def __repr__(self) -> str:
         n = self._vector[0]

@@ -100,9 +100,11 @@ def _make_stub(name: str) -> Callable[..., Any]:
 def _rebind(replacements: dict[int, Callable[..., Any]]) -> None:
     """Put ``replacements[id(value)]`` in the place of every module-level `value` it has one for."""
     for module in list(sys.modules.values()):
-        if not isinstance(module, ModuleType) or module.__name__.partition(".")[0] == __package__:
+        if not isinstance(module, ModuleType):
             continue
         namespace = object.__getattribute__(module, "__dict__")  # does not wake modules that load lazily
+        if str(namespace.get("__name__")).partition(".")[0] == __package__:
+            continue
         for name, value in list(namespace.items()):
             if id(value) in replacements:
                 namespace[name] = replacements[id(value)]

@@ -26,6 +26,7 @@ def dense(dtype="d"):
     return A
 
 
+FORMATS = ("csc", "csr", "coo", "bsr", "dia", "dok", "lil")
 A = sp.csc_array(dense())
 SINGULAR = sp.csc_array(np.diag([1.0, 2, 0, 3, 4]))
 B = np.arange(5.0)
@@ -96,12 +97,16 @@ CASES = {
         for right in ("f", "d", "D", "F", "i", "h")
         if not (left == "f" and right in "FD")  # ours solves the parts; see test_complex_right_hand_side
     },
-    **{f"solve {t} {trans}": lambda lib, t=t, trans=trans: lib.splu(sp.csc_array(dense(t))).solve(B2.astype(t), trans)
-       for t in "fdFD" for trans in "NTH"},
-    **{f"splu {f}": lambda lib, f=f: lib.splu(A.asformat(f)).solve(B) for f in "csc csr coo bsr dia dok lil".split()},
+    **{
+        f"solve {t} {trans}": lambda lib, t=t, trans=trans: lib.splu(sp.csc_array(dense(t))).solve(B2.astype(t), trans)
+        for t in "fdFD"
+        for trans in "NTH"
+    },
+    **{f"splu {f}": lambda lib, f=f: lib.splu(A.asformat(f)).solve(B) for f in FORMATS},
     **{f"splu of {t}": lambda lib, t=t: lib.splu(A.astype(t)).L.dtype for t in "bBhHiIlLqQ?fdFDgG"},
-    "splu int64 indices": lambda lib: lib.splu(sp.csc_array(
-        (A.data, A.indices.astype("q"), A.indptr.astype("q")), shape=A.shape)).solve(B),
+    "splu int64 indices": lambda lib: lib.splu(
+        sp.csc_array((A.data, A.indices.astype("q"), A.indptr.astype("q")), shape=A.shape)
+    ).solve(B),
     "splu spmatrix": lambda lib: lib.splu(sp.csc_matrix(A)).solve(B),
     "splu dense": lambda lib: lib.splu(dense()).solve(B),
     "splu list": lambda lib: lib.splu([[1.0, 2], [3, 4]]).solve(B[:2]),
@@ -132,10 +137,26 @@ CASES = {
     **{
         f"options {o!r}": splu_with(options=o)
         for o in (
-            {}, {"foo": 1}, {"SymmetricMode": True}, {"SymmetricMode": "x"}, {"Equil": False}, {"Equil": 3},
-            {"ColPerm": "FOO"}, {"ColPerm": None}, {"DiagPivotThresh": "a"}, {"DiagPivotThresh": 0.0},
-            {"IterRefine": "DOUBLE"}, {"IterRefine": "X"}, {"Trans": "T"}, {"Fact": "DOFACT"}, {"PanelSize": "a"},
-            {"Relax": -3}, {"RowPerm": "LargeDiag"}, {1: 2}, 3, [("Equil", False)],
+            {},
+            {"foo": 1},
+            {"SymmetricMode": True},
+            {"SymmetricMode": "x"},
+            {"Equil": False},
+            {"Equil": 3},
+            {"ColPerm": "FOO"},
+            {"ColPerm": None},
+            {"DiagPivotThresh": "a"},
+            {"DiagPivotThresh": 0.0},
+            {"IterRefine": "DOUBLE"},
+            {"IterRefine": "X"},
+            {"Trans": "T"},
+            {"Fact": "DOFACT"},
+            {"PanelSize": "a"},
+            {"Relax": -3},
+            {"RowPerm": "LargeDiag"},
+            {1: 2},
+            3,
+            [("Equil", False)],
         )
     },
     "factorized": lambda lib: lib.factorized(A)(B),
@@ -144,7 +165,7 @@ CASES = {
     "factorized singular": lambda lib: lib.factorized(SINGULAR),
     "factorized rectangular": lambda lib: lib.factorized(A[:, :4]),
     "spsolve": lambda lib: lib.spsolve(A, B),
-    **{f"spsolve {f}": lambda lib, f=f: lib.spsolve(A.asformat(f), B) for f in "csr coo bsr dia dok lil".split()},
+    **{f"spsolve {f}": lambda lib, f=f: lib.spsolve(A.asformat(f), B) for f in FORMATS[1:]},
     "spsolve dense": lambda lib: lib.spsolve(dense(), B),
     "spsolve list": lambda lib: lib.spsolve(A, [1, 2, 3, 4, 5]),
     "spsolve columns": lambda lib: lib.spsolve(A, B2),
@@ -177,9 +198,10 @@ CASES = {
     "spsolve duplicates": lambda lib: lib.spsolve(duplicated(), B),
     **{
         f"spsolve {left} with sparse {right}": lambda lib, left=left, right=right: lib.spsolve(
-            A.asformat(left), sp.csc_array(B2).asformat(right))
+            A.asformat(left), sp.csc_array(B2).asformat(right)
+        )
         for left in ("csc", "csr", "coo")
-        for right in "csc csr coo bsr dia dok lil".split()
+        for right in FORMATS
     },
     "spsolve with sparse column": lambda lib: lib.spsolve(A, sp.csr_array(B[:, None])),
     "spsolve with sparse 1-d": lambda lib: lib.spsolve(A, sp.coo_array(B)),
@@ -216,7 +238,11 @@ def assert_alike(ours, theirs):
             assert_alike(our, their)
     elif sp.issparse(theirs):
         assert (ours.format, ours.dtype, ours.shape, ours.indices.dtype) == (
-            theirs.format, theirs.dtype, theirs.shape, theirs.indices.dtype)
+            theirs.format,
+            theirs.dtype,
+            theirs.shape,
+            theirs.indices.dtype,
+        )
         assert_close(ours.toarray(), theirs.toarray())
     elif isinstance(theirs, np.ndarray):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
@@ -231,7 +257,9 @@ def assert_close(ours, theirs):
     if theirs.dtype.kind == "i":
         np.testing.assert_array_equal(ours, theirs)
     else:
-        np.testing.assert_allclose(ours, theirs, rtol=100 * np.finfo(theirs.dtype).eps, atol=10 * np.finfo(theirs.dtype).eps)
+        np.testing.assert_allclose(
+            ours, theirs, rtol=100 * np.finfo(theirs.dtype).eps, atol=10 * np.finfo(theirs.dtype).eps
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -277,7 +305,7 @@ def test_umfpack_that_is_not_there():
             try:
                 lib.use_solver(useUmfpack=True)
                 for call in (lambda lib: lib.spsolve(A, B), lambda lib: lib.factorized(A)):
-                    with pytest.raises(RuntimeError, match="Scikits.umfpack not installed."):
+                    with pytest.raises(RuntimeError, match=r"Scikits\.umfpack not installed\."):
                         call(lib)
                 assert lib.spsolve(A, B, use_umfpack=False).shape == (5,)
             finally:
@@ -296,7 +324,10 @@ def test_warnings_name_the_callers_line():
 
 def test_input_is_never_modified():
     for matrix in (duplicated(), duplicated().tocsr(), sp.coo_array(A), A.astype("i")):
-        arrays = [matrix.data, *((matrix.row, matrix.col) if matrix.format == "coo" else (matrix.indices, matrix.indptr))]
+        arrays = [
+            matrix.data,
+            *((matrix.row, matrix.col) if matrix.format == "coo" else (matrix.indices, matrix.indptr)),
+        ]
         before = [array.copy() for array in arrays]
         b = B.copy()
         with warnings.catch_warnings():

@@ -188,7 +188,9 @@ def test_check_finite_says_where(bad):
         matrix.check_finite(pattern, pattern.gather(data))
 
 
-@pytest.mark.parametrize("spoil", ["index too large", "negative index", "falling pointers", "first pointer", "last pointer"])
+@pytest.mark.parametrize(
+    "spoil", ["index too large", "negative index", "falling pointers", "first pointer", "last pointer"]
+)
 @pytest.mark.parametrize("kind", [sp.csc_array, sp.csr_array])
 def test_broken_index_arrays_raise(kind, spoil):
     A = kind(shuffled(6, 20, "d"))

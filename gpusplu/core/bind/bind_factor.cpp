@@ -120,6 +120,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def_prop_ro("symbolic", [](const Self& self) { return self.factor->symbolic(); })
       .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
       .def_prop_ro("method", [](const Self& self) { return self.factor->method() == Method::column ? "column" : "front"; })
+      .def("values", [](const Self& self) { return to_numpy(std::vector<T>(self.factor->values())); })
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",

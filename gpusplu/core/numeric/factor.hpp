@@ -64,6 +64,7 @@ template <class T> class Factor {
   FactorStats stats() const;
   Method method() const { return front_ ? Method::front : Method::column; }
   idx n() const { return A_.n; }
+  const std::vector<T>& values() const { return values_; }  // canonical, those factored last
   off nnz() const;               // entries of L and U that are stored
   double reciprocal_condition() const;
   // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.

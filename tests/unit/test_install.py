@@ -1,0 +1,205 @@
+"""install, uninstall, enabled: what is rebound, for whom, and that all of it is undone."""
+
+import asyncio
+import contextvars
+import importlib
+import subprocess
+import sys
+import threading
+from types import ModuleType
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+import gpusplu as gs
+
+SITES = {
+    "scipy.sparse.linalg": ("splu", "spsolve", "factorized"),
+    "scipy.sparse.linalg._dsolve": ("splu", "spsolve", "factorized"),
+    "scipy.sparse.linalg._dsolve.linsolve": ("splu", "spsolve", "factorized"),
+    "scipy.sparse.linalg._eigen.arpack.arpack": ("splu",),
+    "scipy.sparse.linalg._matfuncs": ("spsolve",),
+    "scipy.integrate._bvp": ("splu",),
+    "scipy.integrate._ivp.bdf": ("splu",),
+    "scipy.integrate._ivp.radau": ("splu",),
+}
+A = sp.csc_array(np.array([[4.0, 1, 0], [1, 5, 2], [0, 2, 6]]))
+
+
+@pytest.fixture(autouse=True)
+def originals():
+    """Every test starts and ends with SciPy untouched."""
+    for name in SITES:
+        importlib.import_module(name)
+    before = {(name, f): getattr(sys.modules[name], f) for name, functions in SITES.items() for f in functions}
+    assert not any(hasattr(function, "__wrapped__") for function in before.values())
+    yield before
+    gs.uninstall()
+    for (name, f), function in before.items():
+        assert getattr(sys.modules[name], f) is function
+
+
+def is_ours():
+    return isinstance(spla.splu(A), gs.LUFactor)
+
+
+def test_every_known_site_is_rebound(originals):
+    gs.install()
+    for (name, f), function in originals.items():
+        assert getattr(sys.modules[name], f).__wrapped__ is function
+
+
+def test_install_twice_uninstall_once():
+    gs.install()
+    gs.install()
+    assert is_ours()
+    gs.uninstall()
+    assert not is_ours()
+    gs.uninstall()
+
+
+def test_callers_modules_are_rebound_under_any_name():
+    module = ModuleType("somebodys_module")
+    module.fast_lu = spla.splu
+    sys.modules[module.__name__] = module
+    try:
+        with gs.enabled():
+            assert isinstance(module.fast_lu(A), gs.LUFactor)
+        assert module.fast_lu is spla.splu
+    finally:
+        del sys.modules[module.__name__]
+
+
+def test_modules_imported_while_installed_are_restored():
+    module = ModuleType("late_module")
+    sys.modules[module.__name__] = module
+    try:
+        with gs.enabled():
+            module.splu = spla.splu
+        assert module.splu is spla.splu
+    finally:
+        del sys.modules[module.__name__]
+
+
+def test_a_stub_that_was_kept_is_scipys_function_afterwards():
+    with gs.enabled():
+        kept = spla.splu
+    assert not isinstance(kept(A), gs.LUFactor)
+
+
+def test_enabled_nests_and_survives_errors():
+    with gs.enabled():
+        with pytest.raises(KeyError), gs.enabled():
+            raise KeyError
+        assert is_ours()
+    assert not is_ours()
+
+
+def test_enabled_is_for_this_thread_only():
+    seen = {}
+    with gs.enabled():
+        thread = threading.Thread(target=lambda: seen.setdefault("other", is_ours()))
+        thread.start()
+        thread.join()
+        copied = contextvars.copy_context()
+    assert seen == {"other": bool(getattr(sys.flags, "thread_inherit_context", False))}
+    assert not copied.run(is_ours)  # the stubs are gone once nobody holds them
+
+
+def test_enabled_is_for_this_task_only():
+    async def inside(entered, leave):
+        with gs.enabled():
+            entered.set()
+            await leave.wait()
+            return is_ours()
+
+    async def outside(entered, leave):
+        await entered.wait()
+        found = is_ours()
+        leave.set()
+        return found
+
+    async def both():
+        entered, leave = asyncio.Event(), asyncio.Event()
+        return await asyncio.gather(inside(entered, leave), outside(entered, leave))
+
+    assert asyncio.run(both()) == [True, False]
+
+
+def test_install_is_for_all_threads():
+    seen = []
+    gs.install()
+    thread = threading.Thread(target=lambda: seen.append(is_ours()))
+    thread.start()
+    thread.join()
+    assert seen == [True]
+
+
+def test_use_solver_stays_a_matter_of_the_thread():
+    gs.install()
+    spla.use_solver(useUmfpack=True)
+    try:
+        with pytest.raises(RuntimeError, match="umfpack not installed"):
+            spla.spsolve(A, np.ones(3))
+        results = []
+        thread = threading.Thread(target=lambda: results.append(spla.spsolve(A, np.ones(3))))
+        thread.start()
+        thread.join()
+        np.testing.assert_allclose(A @ results[0], np.ones(3))
+    finally:
+        spla.use_solver(useUmfpack=False)
+
+
+def test_other_names_are_untouched():
+    with gs.enabled():
+        assert isinstance(spla.spilu(A), spla.SuperLU)
+        assert not hasattr(spla.spilu, "__wrapped__")
+
+
+def test_scipy_through_us():
+    """ARPACK's shift-invert, Radau and solve_bvp go through their own bindings."""
+    from scipy.integrate import solve_ivp
+
+    n = 60
+    K = sp.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1], format="csc")
+    expected = 2 - 2 * np.cos(np.pi * np.arange(1, 4) / (n + 1))
+    with gs.enabled():
+        found = np.sort(spla.eigsh(K, k=3, sigma=0, return_eigenvectors=False))
+        solution = solve_ivp(lambda t, y: -(K @ y), (0, 1), np.ones(n), method="Radau", jac=-K, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    reference = spla.expm_multiply(-K, np.ones(n))
+    np.testing.assert_allclose(solution.y[:, -1], reference, atol=1e-5)
+
+
+def test_perm_holds_its_factor_as_scipys_does():
+    with gs.enabled():
+        lu = spla.splu(A)
+    count = sys.getrefcount(lu)
+    perm = lu.perm_r
+    assert sys.getrefcount(lu) == count + 1
+    del perm
+    assert sys.getrefcount(lu) == count
+    ours = gs.splu(A)
+    count = sys.getrefcount(ours)
+    perm = ours.perm_r
+    assert sys.getrefcount(ours) == count
+    del perm
+
+
+def test_lazy_modules_are_not_woken():
+    code = """
+import importlib.util, sys
+spec = importlib.util.find_spec("turtle")
+spec.loader = importlib.util.LazyLoader(spec.loader)
+module = importlib.util.module_from_spec(spec)
+sys.modules["turtle"] = module
+spec.loader.exec_module(module)
+import gpusplu
+gpusplu.install()
+assert type(sys.modules["turtle"]).__name__ == "_LazyModule"
+"""
+    if importlib.util.find_spec("turtle") is None:
+        pytest.skip("no turtle in this Python")
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,9 +6,10 @@
 
 namespace gs {
 
-// Constants of the merging rule; times are of one core of the CPU engine.
+// Constants of the merging rule; times are of one core of the CPU engine. The optimum is flat: half or twice any of them
+// moves the refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
 struct Relaxation {
-  double front_seconds = 0.2e-6;    // what a front costs however small it is
+  double front_seconds = 0.1e-6;    // what a front costs however small it is
   double column_seconds = 0.02e-6;  // what a pivot costs besides its arithmetic
   double flop_rate = 4e9;           // of small fronts [flop/s]
   double bandwidth = 8e9;           // of assembling fronts [byte/s]

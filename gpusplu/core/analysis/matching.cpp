@@ -13,6 +13,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <utility>
+
+#include "analysis/augmenting_paths.hpp"
 
 namespace gs {
 namespace {
@@ -60,43 +64,61 @@ struct Entry {
   std::int32_t cost;
 };
 
+// What the search reads of a row, together: it visits rows in no order.
+struct Row {
+  std::int64_t dual;  // u_i
+  std::int64_t
+      distance;  // infinite: not reached; minus infinity: reached by a search that failed, no use for later ones
+  idx from;      // column it was reached from
+  idx col;       // column matched to it, -1 if none
+};
+
 class ProductMatching {
  public:
   template <class T> ProductMatching(PatternView A, const T* values);
   Matching run();
 
+  // Edges for AugmentingPaths: the tight entries, u_i + v_j = c_ij.
+  off begin(idx j) const { return ptr_[j]; }
+  off end(idx j) const { return ptr_[j + 1]; }
+  idx row(off p) const { return entry_[p].row; }
+  bool admissible(off p, idx j) const { return row_[entry_[p].row].dual + v_[j] == entry_[p].cost; }
+  idx col_of_row(idx i) const { return row_[i].col; }
+  void match(idx i, idx j) {
+    row_of_col_[j] = i;
+    row_[i].col = j;
+  }
+
  private:
   void start_duals();
-  void match_tight();
-  bool match_beside(idx j);
   bool augment(idx root);
   void update_duals(idx root, std::int64_t shortest);
   void scale(Matching& result);
-  void match(idx i, idx j) {
-    row_of_col_[j] = i;
-    col_of_row_[i] = j;
-  }
 
   const idx n_;
-  std::vector<off> ptr_;
-  std::vector<Entry> entry_;  // A's columns without stored zeros
-  std::vector<std::int32_t> col_max_;
-  std::vector<std::int64_t> u_, v_;
-  std::vector<idx> row_of_col_, col_of_row_;
-  std::vector<off> lookahead_;
-  std::vector<off> diagonal_;
-  // Of a search: distance of a row (infinite: not reached; minus infinity: reached by a search that failed, which no
-  // later path can use), the column it was reached from.
-  std::vector<std::int64_t> distance_;
-  std::vector<idx> from_, touched_, settled_, ready_;
-  std::vector<std::pair<std::int64_t, idx>> heap_;
+  std::unique_ptr<off[]> ptr_, diagonal_;
+  std::unique_ptr<Entry[]> entry_;  // A's columns without stored zeros
+  std::unique_ptr<Row[]> row_;
+  std::unique_ptr<std::int64_t[]> v_;
+  std::unique_ptr<std::int32_t[]> col_max_;
+  std::vector<idx> row_of_col_;
+  std::vector<idx> touched_, settled_, ready_;         // rows a search has reached, is done with, has to continue from
+  std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
 };
 
 template <class T> ProductMatching::ProductMatching(PatternView A, const T* values)
-    : n_(A.n), ptr_(A.n + 1), entry_(A.nnz()), col_max_(A.n), diagonal_(A.n, -1) {
+    : n_(A.n),
+      ptr_(std::make_unique_for_overwrite<off[]>(A.n + 1)),
+      diagonal_(std::make_unique_for_overwrite<off[]>(A.n)),
+      entry_(std::make_unique_for_overwrite<Entry[]>(A.nnz())),
+      row_(std::make_unique_for_overwrite<Row[]>(A.n)),
+      v_(std::make_unique_for_overwrite<std::int64_t[]>(A.n)),
+      col_max_(std::make_unique_for_overwrite<std::int32_t[]>(A.n)),
+      row_of_col_(A.n, -1) {
   off end = 0;
   for (idx j = 0; j < n_; ++j) {
     ptr_[j] = end;
+    diagonal_[j] = -1;
     std::int32_t largest = std::numeric_limits<std::int32_t>::min();
     for (off p = A.ptr[j]; p < A.ptr[j + 1]; ++p) {
       if (values[p] == T(0)) continue;
@@ -113,49 +135,16 @@ template <class T> ProductMatching::ProductMatching(PatternView A, const T* valu
 
 // u_i = min_j c_ij, v_j = min_i c_ij - u_i.
 void ProductMatching::start_duals() {
-  u_.assign(n_, infinite);
-  v_.resize(n_);
-  for (off p = 0; p < ptr_[n_]; ++p) u_[entry_[p].row] = std::min<std::int64_t>(u_[entry_[p].row], entry_[p].cost);
+  std::fill_n(row_.get(), n_, Row{infinite, infinite, -1, -1});
+  for (off p = 0; p < ptr_[n_]; ++p) {
+    std::int64_t& dual = row_[entry_[p].row].dual;
+    dual = std::min<std::int64_t>(dual, entry_[p].cost);
+  }
   for (idx j = 0; j < n_; ++j) {
     std::int64_t least = infinite;
-    for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) least = std::min(least, entry_[p].cost - u_[entry_[p].row]);
+    for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) least = std::min(least, entry_[p].cost - row_[entry_[p].row].dual);
     v_[j] = least;
   }
-}
-
-// Matches what tight entries (u_i + v_j = c_ij) allow: the diagonal first, then free rows, then one step further.
-void ProductMatching::match_tight() {
-  row_of_col_.assign(n_, -1);
-  col_of_row_.assign(n_, -1);
-  for (idx j = 0; j < n_; ++j)
-    if (const off p = diagonal_[j]; p >= 0 && u_[j] + v_[j] == entry_[p].cost) match(j, j);
-  lookahead_.assign(ptr_.begin(), ptr_.end() - 1);
-  for (idx j = 0; j < n_; ++j)
-    if (row_of_col_[j] < 0) match_beside(j);
-}
-
-bool ProductMatching::match_beside(idx j) {
-  for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
-    const idx i = entry_[p].row;
-    if (col_of_row_[i] < 0 && u_[i] + v_[j] == entry_[p].cost) {
-      match(i, j);
-      return true;
-    }
-  }
-  for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
-    const idx i = entry_[p].row;
-    if (u_[i] + v_[j] != entry_[p].cost) continue;
-    const idx other = col_of_row_[i];
-    for (off& q = lookahead_[other]; q < ptr_[other + 1]; ++q) {
-      const idx k = entry_[q].row;
-      if (col_of_row_[k] < 0 && u_[k] + v_[other] == entry_[q].cost) {
-        match(k, other);
-        match(i, j);
-        return true;
-      }
-    }
-  }
-  return false;
 }
 
 // Dijkstra's algorithm on reduced costs from column `root` to the nearest free row; rows farther than the nearest free
@@ -164,27 +153,28 @@ bool ProductMatching::augment(idx root) {
   touched_.clear();
   settled_.clear();
   ready_.clear();
-  heap_.clear();
+  waiting_.clear();
   std::int64_t level = 0, shortest = infinite;
   idx free_row = -1, j = root;
   for (;;) {
     const std::int64_t base = level - v_[j];
     for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
       const idx i = entry_[p].row;
-      const std::int64_t d = base + entry_[p].cost - u_[i];
-      if (d >= shortest || d >= distance_[i]) continue;
-      if (distance_[i] == infinite) touched_.push_back(i);
-      distance_[i] = d;
-      from_[i] = j;
-      if (col_of_row_[i] < 0) {
+      Row& row = row_[i];
+      const std::int64_t d = base + entry_[p].cost - row.dual;
+      if (d >= shortest || d >= row.distance) continue;
+      if (row.distance == infinite) touched_.push_back(i);
+      row.distance = d;
+      row.from = j;
+      if (row.col < 0) {
         shortest = d;
         free_row = i;
         if (d == level) break;
       } else if (d == level) {
         ready_.push_back(i);
       } else {
-        heap_.emplace_back(-d, i);
-        std::push_heap(heap_.begin(), heap_.end());
+        waiting_.emplace_back(-d, i);
+        std::push_heap(waiting_.begin(), waiting_.end());
       }
     }
     if (shortest == level) break;
@@ -193,25 +183,25 @@ bool ProductMatching::augment(idx root) {
       next = ready_.back();
       ready_.pop_back();
     }
-    while (next < 0 && !heap_.empty() && -heap_.front().first < shortest) {
-      const auto [minus_d, i] = heap_.front();
-      std::pop_heap(heap_.begin(), heap_.end());
-      heap_.pop_back();
-      if (distance_[i] != -minus_d) continue;
+    while (next < 0 && !waiting_.empty() && -waiting_.front().first < shortest) {
+      const auto [minus_d, i] = waiting_.front();
+      std::pop_heap(waiting_.begin(), waiting_.end());
+      waiting_.pop_back();
+      if (row_[i].distance != -minus_d) continue;
       level = -minus_d;
       next = i;
     }
     if (next < 0) break;
     settled_.push_back(next);
-    j = col_of_row_[next];
+    j = row_[next].col;
   }
   if (free_row < 0) {
-    for (idx i : touched_) distance_[i] = -infinite;
+    for (idx i : touched_) row_[i].distance = -infinite;
     return false;
   }
   update_duals(root, shortest);
   for (idx i = free_row;;) {
-    const idx col = from_[i], next = row_of_col_[col];
+    const idx col = row_[i].from, next = row_of_col_[col];
     match(i, col);
     if (col == root) break;
     i = next;
@@ -222,51 +212,53 @@ bool ProductMatching::augment(idx root) {
 // Keeps the settled columns feasible and makes the path tight.
 void ProductMatching::update_duals(idx root, std::int64_t shortest) {
   for (idx i : settled_) {
-    const std::int64_t change = shortest - distance_[i];
-    u_[i] -= change;
-    v_[col_of_row_[i]] += change;
+    const std::int64_t change = shortest - row_[i].distance;
+    row_[i].dual -= change;
+    v_[row_[i].col] += change;
   }
   v_[root] += shortest;
-  for (idx i : touched_) distance_[i] = infinite;
+  for (idx i : touched_) row_[i].distance = infinite;
 }
 
 Matching ProductMatching::run() {
   start_duals();
-  match_tight();
-  Matching result;
+  std::vector<idx> unmatched;
   for (idx j = 0; j < n_; ++j) {
-    if (row_of_col_[j] < 0) {
-      if (distance_.empty()) {
-        distance_.assign(n_, infinite);
-        from_.resize(n_);
-      }
-      if (!augment(j)) continue;
-    }
-    ++result.structural_rank;
+    if (diagonal_[j] >= 0 && admissible(diagonal_[j], j)) match(j, j);
+    else unmatched.push_back(j);
   }
+  AugmentingPaths(*this, n_).run(unmatched);
+  std::erase_if(unmatched, [&](idx j) { return augment(j); });
+  Matching result;
+  result.structural_rank = n_ - (idx)unmatched.size();
   scale(result);
   result.row_of_col = std::move(row_of_col_);
   return result;
 }
 
-// |a_ij| 2^(u_i + v_j - log2 max_k |a_kj|) <= 1 before rounding. A shift between rows and columns is free: it gives both
-// sides the same middle, so that neither overflows.
+// Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A shift between
+// them is free: it gives both the same middle, so that neither overflows.
 void ProductMatching::scale(Matching& result) {
   result.row_scale.assign(n_, 1);
   result.col_scale.assign(n_, 1);
   if (result.structural_rank < n_ || n_ == 0) return;
-  for (idx j = 0; j < n_; ++j) v_[j] -= col_max_[j];
-  auto twice_middle = [](const std::vector<std::int64_t>& dual) {
-    const auto [least, largest] = std::minmax_element(dual.begin(), dual.end());
-    return *least + *largest;
+  auto twice_middle = [&](auto exponent) {
+    std::int64_t least = infinite, largest = -infinite;
+    for (idx k = 0; k < n_; ++k) {
+      least = std::min<std::int64_t>(least, exponent(k));
+      largest = std::max<std::int64_t>(largest, exponent(k));
+    }
+    return least + largest;
   };
-  const std::int64_t shift = (twice_middle(u_) - twice_middle(v_)) / 4;
+  auto row_exponent = [&](idx i) { return row_[i].dual; };
+  auto col_exponent = [&](idx j) { return v_[j] - col_max_[j]; };
+  const std::int64_t shift = (twice_middle(row_exponent) - twice_middle(col_exponent)) / 4;
   auto power_of_two = [](std::int64_t log) {
     const std::int64_t exponent = (log + (1 << (fraction_bits - 1))) >> fraction_bits;
     return std::bit_cast<double>((1023 + std::clamp<std::int64_t>(exponent, -1022, 1023)) << 52);
   };
-  for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(u_[i] - shift);
-  for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(v_[j] + shift);
+  for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(row_exponent(i) - shift);
+  for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(col_exponent(j) + shift);
 }
 
 }  // namespace

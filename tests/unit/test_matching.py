@@ -71,9 +71,10 @@ def check_optimal(A):
 
 def random_matrix(seed, n, density, spread, dtype=np.float64):
     rng = np.random.default_rng(seed)
-    A = sp.random_array((n, n), density=density, random_state=rng, format="csc") + sp.eye_array(n, format="csc")[
-        rng.permutation(n)
-    ]
+    A = (
+        sp.random_array((n, n), density=density, random_state=rng, format="csc")
+        + sp.eye_array(n, format="csc")[rng.permutation(n)]
+    )
     A.data = np.exp(spread * rng.standard_normal(A.nnz)) * rng.choice([-1, 1], A.nnz)
     A = A.astype(dtype)
     if np.issubdtype(dtype, np.complexfloating):

@@ -65,7 +65,7 @@ Ordered order_automatic(PatternView graph, double seconds_per_flop_unit) {
     by_dissection = order_dissection(graph);
   }
   return front_seconds(n, by_dissection.cost, threads) < front_seconds(n, by_degree.cost, threads) ? by_dissection
-                                                                                                : by_degree;
+                                                                                                   : by_degree;
 }
 
 // Minimum degree inside every diagonal block of the block triangular form.
@@ -94,8 +94,10 @@ Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular
 
 Ordered order_graph(PatternView graph, const AnalyzeOptions& options, double work) {
   switch (options.ordering) {
-    case Ordering::amd: return order_amd(graph);
-    case Ordering::nested_dissection: return order_dissection(graph);
+    case Ordering::amd:
+      return order_amd(graph);
+    case Ordering::nested_dissection:
+      return order_dissection(graph);
     case Ordering::natural:
     case Ordering::user: {
       Ordered o;
@@ -105,7 +107,8 @@ Ordered order_graph(PatternView graph, const AnalyzeOptions& options, double wor
       o.name = options.ordering == Ordering::user ? "user" : "natural";
       return o;
     }
-    default: return order_automatic(graph, work);
+    default:
+      return order_automatic(graph, work);
   }
 }
 

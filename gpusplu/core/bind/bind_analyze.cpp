@@ -26,10 +26,9 @@ MethodChoice method_of(const std::string& name) {
   throw nb::value_error(("method must be 'auto', 'column' or 'front', got '" + name + "'").c_str());
 }
 
-template <class T>
-std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
-                                          const std::string& ordering, std::optional<In<idx>> perm,
-                                          const std::string& method, bool matching) {
+template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
+                                                             const std::string& ordering, std::optional<In<idx>> perm,
+                                                             const std::string& method, bool matching) {
   AnalyzeOptions options;
   options.cholesky = cholesky;
   options.ordering = perm ? Ordering::user : ordering_of(ordering);

@@ -20,9 +20,9 @@ template <class T> struct FactorBinding {
   std::unique_ptr<Factor<T>> factor;
 };
 
-template <class T>
-FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, In<off> ptr, In<idx> ind, In<T> values,
-                                 double pivot_threshold, const std::string& pivoting, const std::string& refine) {
+template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, In<off> ptr, In<idx> ind,
+                                                    In<T> values, double pivot_threshold, const std::string& pivoting,
+                                                    const std::string& refine) {
   FactorOptions options;
   options.pivot_threshold = pivot_threshold;
   options.pivoting = pivoting == "static"    ? Pivoting::fixed
@@ -99,27 +99,30 @@ template <class T> nb::dict stats_binding(const FactorBinding<T>& self) {
 template <class T> void bind_factor_of(nb::module_& m, const char* name) {
   using Self = FactorBinding<T>;
   nb::class_<Self>(m, name)
-      .def("refactor",
-           [](Self& self, In<T> values, std::optional<In<off>> source) {
-             ensure_blas();
-             nb::gil_scoped_release release;
-             return self.factor->refactor(values.data(), source ? source->data() : nullptr);
-           },
-           "values"_a, "source"_a = nb::none())
+      .def(
+          "refactor",
+          [](Self& self, In<T> values, std::optional<In<off>> source) {
+            ensure_blas();
+            nb::gil_scoped_release release;
+            return self.factor->refactor(values.data(), source ? source->data() : nullptr);
+          },
+          "values"_a, "source"_a = nb::none())
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
       .def("lower", [](const Self& self) { return matrix_tuple(self.factor->lower()); })
       .def("upper", [](const Self& self) { return matrix_tuple(self.factor->upper()); })
       .def("slogdet", &slogdet_binding<T>)
-      .def("rcond", [](const Self& self) {
-        nb::gil_scoped_release release;
-        return self.factor->reciprocal_condition();
-      })
+      .def("rcond",
+           [](const Self& self) {
+             nb::gil_scoped_release release;
+             return self.factor->reciprocal_condition();
+           })
       .def("stats", &stats_binding<T>)
       .def_prop_ro("row_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->row_perm())); })
       .def_prop_ro("col_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->col_perm())); })
       .def_prop_ro("symbolic", [](const Self& self) { return self.factor->symbolic(); })
       .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
-      .def_prop_ro("method", [](const Self& self) { return self.factor->method() == Method::column ? "column" : "front"; })
+      .def_prop_ro("method",
+                   [](const Self& self) { return self.factor->method() == Method::column ? "column" : "front"; })
       .def("values", [](const Self& self) { return to_numpy(std::vector<T>(self.factor->values())); })
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #include "base/slices.hpp"
 
@@ -31,6 +34,21 @@ template <class R> bool all_finite_real(const R* values, off n) {
     if (bad) return false;
   }
   return true;
+}
+
+// The bits of non-negative floating-point numbers are ordered as integers, NaN above infinity.
+template <class R> R largest_real(const R* values, off n) {
+  using Bits = std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t>;
+  Bits largest = 0;
+  for (off k = 0; k < n; k++) {
+    Bits bits;
+    std::memcpy(&bits, values + k, sizeof bits);
+    bits &= std::numeric_limits<Bits>::max();
+    largest = bits > largest ? bits : largest;
+  }
+  R value;
+  std::memcpy(&value, &largest, sizeof value);
+  return std::isfinite(value) ? value : std::numeric_limits<R>::infinity();
 }
 
 }  // namespace
@@ -65,9 +83,22 @@ template <class T> bool all_finite(const T* values, off n) {
   return finite.load();
 }
 
+template <class T> double largest_part(const T* values, off n) {
+  const off reals = is_complex<T> ? 2 * n : n;
+  const auto* first = reinterpret_cast<const real_t<T>*>(values);
+  const int want = std::min(team_size_for(reals / 4), num_threads());
+  std::vector<double> parts(want, 0.0);
+  run_team(want, [&](const Team& team) {
+    const auto [begin, end] = slice(reals, team);
+    parts[team.rank] = largest_real(first + begin, end - begin);
+  });
+  return *std::max_element(parts.begin(), parts.end());
+}
+
 #define GS_INSTANTIATE(T)                                      \
   template void gather_values(const Canonical&, const T*, T*); \
-  template bool all_finite(const T*, off);
+  template bool all_finite(const T*, off);                     \
+  template double largest_part(const T*, off);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)
 GS_INSTANTIATE(std::complex<float>)

@@ -46,6 +46,7 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* 
   info.min_pivot = n_ ? monitor.min_pivot : 0;
   info.max_pivot = monitor.max_pivot;
   info.max_multiplier = monitor.max_multiplier;
+  info.max_entry = monitor.max_entry;
   info.pivot_growth = monitor.max_entry > 0 ? std::max(monitor.max_upper, monitor.max_pivot) / monitor.max_entry : 0;
   info.n_off_diagonal = n_off_diagonal_;
   info.flops = flops_;

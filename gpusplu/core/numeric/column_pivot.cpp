@@ -34,6 +34,7 @@ template <class T> class Pivoting {
       for (idx k = block_ptr[block]; k < block_ptr[block + 1]; k++)
         if (!column(k, block_ptr[block])) return info_;
     for (off p = 0; p < lower_end_; p++) out_.lower_row[p] = column_of_[out_.lower_row[p]];
+    info_.max_entry = largest_A_;
     info_.pivot_growth = largest_A_ > 0 ? largest_U_ / largest_A_ : 0;
     return info_;
   }

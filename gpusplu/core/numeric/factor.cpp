@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "analysis/analyze.hpp"
@@ -24,20 +25,24 @@ template <class T> constexpr double eps = std::numeric_limits<real_t<T>>::epsilo
 // Solves above `refine_above` are refined; one that stays above `accept_below` is not accepted from fronts.
 template <class T> constexpr double refine_above = 8 * eps<T>;
 template <class T> constexpr double accept_below = 100 * eps<T>;
-// Column refactorizations whose multipliers stay within this factor of what pivoting allows need no second look.
-constexpr double multiplier_slack = 10;
-// Fronts whose multipliers stay below this are left to the checks of solve().
-constexpr double multiplier_bound = 1e6;
+// Bounds of the backward error, in units of eps, up to which solves are not measured.
+constexpr double trusted_below = 16;
+
+// Scaling moves rounding errors of the scaled matrix back by at most this factor.
+double amplification(const Symbolic& s) {
+  if (s.row_scale.empty() || s.n == 0) return 1;
+  return 1 / (*std::min_element(s.row_scale.begin(), s.row_scale.end()) *
+              *std::min_element(s.col_scale.begin(), s.col_scale.end()));
+}
 
 }  // namespace
 
-template <class T>
-Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
-                  const FactorOptions& options)
+template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
+                                     const FactorOptions& options)
     : symbolic_(std::move(symbolic)), A_(A), values_(values, values + A.nnz()), options_(options) {
   if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
   const Stopwatch watch;
-  compute_norms();
+  largest_ = largest_part(values_.data(), (off)values_.size());
   factor(true);
   stats_.factor_seconds = watch.seconds();
 }
@@ -50,20 +55,31 @@ template <class T> void Factor<T>::compute_norms() {
 template <class T> void Factor<T>::factor(bool fresh) {
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
-    check_ = options_.refine == Refine::always || (options_.refine == Refine::automatic && !symbolic_->cholesky);
-    return;
-  }
-  if (!fresh) {
+  } else if (fresh) {
+    factor_column(options_.pivot_threshold);
+  } else {
     info_ = column_->refactor(values_.data(), nullptr);
-    if (info_.status == FactorInfo::ok) {
-      const bool grown = info_.max_multiplier * options_.pivot_threshold > multiplier_slack;
-      check_ = options_.refine == Refine::always || (options_.refine == Refine::automatic && grown);
-      return;
+    if (info_.status != FactorInfo::ok) {
+      stats_.n_repivoted++;
+      factor_column(options_.pivot_threshold);
     }
-    stats_.n_repivoted++;
   }
-  factor_column(options_.pivot_threshold);
-  check_ = options_.refine != Refine::never;
+  decide_checks(fresh);
+}
+
+// The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
+// Numerical Algorithms, theorem 9.3), so this times eps bounds ||E|| / ||A|| but for a modest c.
+template <class T> double Factor<T>::error_bound() const {
+  const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
+  return largest_ > 0 ? growth * amplification(*symbolic_) / largest_ : 0;
+}
+
+template <class T> void Factor<T>::decide_checks(bool fresh) {
+  trusted_ = symbolic_->cholesky || (info_.n_perturbed == 0 && error_bound() <= trusted_below);
+  const bool first_of_fronts = fresh && front_ && !symbolic_->cholesky;
+  check_ =
+      options_.refine == Refine::always || (options_.refine == Refine::automatic && (!trusted_ || first_of_fronts));
+  if (check_) compute_norms();
 }
 
 template <class T> void Factor<T>::factor_column(double threshold) {
@@ -99,7 +115,8 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
 // with a known answer now; a tiny pivot may mean that A is singular, which only pivoting over whole columns can tell.
 template <class T> bool Factor<T>::certified() {
   if (info_.status != FactorInfo::ok || info_.n_tiny > 0) return false;
-  if (info_.n_perturbed == 0 && info_.max_multiplier < multiplier_bound) return true;
+  if (info_.n_perturbed == 0 && error_bound() * std::sqrt(eps<T>) < 1) return true;
+  compute_norms();
   std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
   multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
   return checked_solve(Trans::none, 1, b.data(), x.data()) <= accept_below<T>;
@@ -125,17 +142,19 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   if (source)
     for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
   else std::copy(values, values + nnz, spare_.begin());
-  if (!all_finite(spare_.data(), nnz))
+  const double largest = largest_part(spare_.data(), nnz);
+  if (!std::isfinite(largest))
     return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
   values_.swap(spare_);
-  const auto before = symbolic_;
+  const auto symbolic_before = symbolic_;
+  const double largest_before = largest_;
+  largest_ = largest;
   try {
-    if (symbolic_->method == Method::front && !symbolic_->cholesky) compute_norms();
     factor(false);
-    if (symbolic_->method == Method::column && check_) compute_norms();
   } catch (...) {
     values_.swap(spare_);
-    restore(before);
+    largest_ = largest_before;
+    restore(symbolic_before);
     throw;
   }
   stats_.n_refactor++;
@@ -149,7 +168,6 @@ template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbo
     front_.reset();
     symbolic_ = std::move(symbolic);
   }
-  compute_norms();
   factor(true);
 }
 
@@ -177,7 +195,7 @@ template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const 
   };
   double error = measure(x);
   off steps = 0;
-  for (bool helps = true; helps && !(error <= refine_above<T>) && steps < 3;) {
+  for (bool helps = true; helps && !(error <= refine_above<T>)&&steps < 3;) {
     step.resize(size);
     engine_solve(trans, nrhs, r.data(), step.data());
     better.assign(x, x + size);
@@ -202,14 +220,16 @@ template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
     engine_solve(trans, nrhs, b, x);
   } else {
     double error = checked_solve(trans, nrhs, b, x);
-    if (!(error <= accept_below<T>) && front_ && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed) {
+    if (!(error <= accept_below<T>)&&front_ && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed) {
       shared.unlock();
       std::unique_lock own(mutex_);
-      if (front_) use_partial_pivoting();
+      if (front_) {
+        use_partial_pivoting();
+        decide_checks(true);
+      }
       error = checked_solve(trans, nrhs, b, x);
     }
-    // column LU whose first answer is as good as pivoting promises needs no check until its values change
-    if (column_ && options_.refine == Refine::automatic && error <= refine_above<T>) check_ = false;
+    if (trusted_ && options_.refine == Refine::automatic && error <= refine_above<T>) check_ = false;
   }
   std::lock_guard lock(stats_mutex_);
   stats_.solve_seconds = watch.seconds();

@@ -1,9 +1,11 @@
 // The factor that users hold: an engine, the matrix it came from, and the ladder that keeps answers right.
 //
-// Column LU pivots by threshold partial pivoting. Fronts pivot only inside their diagonal blocks after a maximum
-// product matching, so their answers are certified: the backward error of every solve is measured, at most three steps
-// of iterative refinement mend it, and where that is not enough the matrix is analysed again with the values at hand
-// and, at last, factored by column LU with partial pivoting. What happened is counted in FactorStats.
+// Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, and both work on a matrix
+// that the matching has scaled. So answers are certified. Where element growth and scaling bound the backward error
+// well, nothing more is done; elsewhere, and for the first solve with fronts, the backward error of the solve is
+// measured, at most three steps of iterative refinement mend it, and where that is not enough the matrix is analysed
+// again with the values at hand and, at last, factored by column LU with partial pivoting. What happened is counted in
+// FactorStats.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -39,10 +41,10 @@ struct NotPositiveDefinite : std::runtime_error {
 };
 
 struct FactorStats {
-  idx n_refactor = 0;     // refactorizations that succeeded
-  idx n_reanalyzed = 0;   // times the ladder matched and ordered again with newer values
-  idx n_repivoted = 0;    // times pivots were chosen anew by threshold partial pivoting
-  off n_refinement = 0;   // refinement steps over all solves
+  idx n_refactor = 0;    // refactorizations that succeeded
+  idx n_reanalyzed = 0;  // times the ladder matched and ordered again with newer values
+  idx n_repivoted = 0;   // times pivots were chosen anew by threshold partial pivoting
+  off n_refinement = 0;  // refinement steps over all solves
   double factor_seconds = 0, refactor_seconds = 0, solve_seconds = 0;  // of the last of each [s]
   double backward_error = -1;  // normwise, infinity norm, of the last solve that measured it; -1: none did
 };
@@ -65,7 +67,7 @@ template <class T> class Factor {
   Method method() const { return front_ ? Method::front : Method::column; }
   idx n() const { return A_.n; }
   const std::vector<T>& values() const { return values_; }  // canonical, those factored last
-  off nnz() const;               // entries of L and U that are stored
+  off nnz() const;                                          // entries of L and U that are stored
   double reciprocal_condition() const;
   // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.
   std::vector<idx> row_perm() const;
@@ -80,6 +82,8 @@ template <class T> class Factor {
   void factor_column(double threshold);
   void use_partial_pivoting();
   bool certified();
+  double error_bound() const;
+  void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   double checked_solve(Trans trans, idx nrhs, const T* b, T* x);
@@ -92,11 +96,13 @@ template <class T> class Factor {
   std::unique_ptr<ColumnLU<T>> column_;
   std::unique_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  double row_norm_ = 0, col_norm_ = 0;   // infinity norm and 1-norm of A
-  std::atomic<bool> check_{false};       // solves measure their backward error
-  mutable std::shared_mutex mutex_;      // solves share it; refactor and the ladder own it
+  double largest_ = 0;                  // largest entry of A
+  double row_norm_ = 0, col_norm_ = 0;  // infinity norm and 1-norm of A, where solves are checked
+  bool trusted_ = false;                // the error bound is good enough without measuring
+  std::atomic<bool> check_{false};      // solves measure their backward error
+  mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it
   FactorStats stats_;
-  mutable std::mutex stats_mutex_;       // concurrent solves write stats_
+  mutable std::mutex stats_mutex_;  // concurrent solves write stats_
 };
 
 }  // namespace gs

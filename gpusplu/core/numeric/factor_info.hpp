@@ -10,6 +10,7 @@ struct FactorInfo {
   idx column = -1;           // where it failed, in A's numbering (not positive definite: with pivot min_pivot)
   double min_pivot = 0;      // smallest and largest |U_kk| of the scaled matrix
   double max_pivot = 0;
+  double max_entry = 0;      // max |scaled A|
   double pivot_growth = 0;   // max |U| / max |scaled A|
   double max_multiplier = 0; // max |L|
   idx n_perturbed = 0;       // pivots replaced by a larger one

@@ -219,6 +219,7 @@ template <class T> struct FrontFactor<T>::Run {
     info.n_tiny = all.stats.n_tiny;
     info.min_pivot = symbolic.n ? all.smallest_pivot : 0, info.max_pivot = all.largest_pivot;
     info.max_multiplier = all.stats.max_multiplier;
+    info.max_entry = all.largest_entry;
     if (all.largest_entry > 0) info.pivot_growth = all.stats.max_upper / all.largest_entry;
     info.flops = symbolic.flops;
     if (const idx column = failed_column; column >= 0) {

@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Solve both problems and print one table."""
     start = time.perf_counter()
-    mesh, newton_steps, every, elements, loads = (20, 40, 4, 5, 2) if arguments.quick else (150, 300, 12, 20, 8)
+    mesh, newton_steps, every, elements, loads = (20, 40, 4, 5, 2) if arguments.quick else (100, 300, 10, 20, 8)
     circuit = gallery.circuit(mesh, mesh)
     ours, scipys, time_steps = transient(circuit, newton_steps, every)
     rows = compare(f"circuit, {circuit.n} unknowns", "Newton step", ours, scipys, newton_steps)

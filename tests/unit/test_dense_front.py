@@ -46,7 +46,7 @@ def padded(a, extra):
 
 
 def eps(dtype):
-    return np.finfo(dtype).eps
+    return float(np.finfo(dtype).eps)
 
 
 def lu_front(a, w, extra=3, team_size=1, **rule):

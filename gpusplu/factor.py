@@ -221,7 +221,8 @@ class Factor:
     @property
     def stats(self) -> Stats:
         """Seconds per phase, sizes, and what pivoting and refinement had to do."""
-        symbolic, core = self._symbolic, self._core
+        core = self._core
+        symbolic = core.symbolic  # not the one this factor began with if it had to be analysed again
         entries = dict(core.stats())
         seconds = dict(self._seconds)
         for phase in ("refactor", "solve"):
@@ -229,7 +230,7 @@ class Factor:
         entries.pop("factor_seconds", None)
         return Stats(
             {
-                "engine": symbolic.engine,
+                "engine": self.engine,
                 "method": core.method,
                 "ordering": symbolic.ordering,
                 "n": symbolic.n,

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <complex>
+#include <future>
 #include <numeric>
-#include <thread>
 
 #include "analysis/amd.hpp"
 #include "analysis/block_triangular.hpp"
@@ -45,27 +45,32 @@ Ordered order_dissection(PatternView graph) {
   return o;
 }
 
-// Which fill-reducing ordering serves the front method best. Minimum degree is cheap and wins on small and very sparse
-// graphs; dissection wins on large ones and costs about 2 us a vertex, so on middling ones it is tried where
-// the factorization it may shorten takes longer than it does itself, and beside minimum degree where both may win.
-Ordered order_automatic(PatternView graph, double seconds_per_flop_unit) {
-  const int threads = num_threads();
+double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
+  return predict_seconds(Method::front, A.n, A.nnz(), cost, cholesky).total();
+}
+
+// Which fill-reducing ordering serves the fronts best. Minimum degree is cheap and wins on small and very sparse
+// graphs, dissection on large ones. Dissection costs microseconds a vertex, so on small and middling graphs it is tried
+// where the factorizations that it may shorten take longer than it does itself, and on large ones beside minimum
+// degree.
+Ordered order_automatic(PatternView graph, PatternView A, bool cholesky) {
   const idx n = graph.n;
-  constexpr idx always_dissect = 400000, both_at_once = 40000;
+  constexpr idx never_dissect = 3000, both_at_once = 100000, always_dissect = 400000;
   if (n >= always_dissect) return order_dissection(graph);
   Ordered by_degree, by_dissection;
   if (n >= both_at_once) {
-    std::thread other([&] { by_degree = order_amd(graph); });
+    auto other = std::async(std::launch::async, order_amd, graph);
     by_dissection = order_dissection(graph);
-    other.join();
+    by_degree = other.get();
   } else {
     by_degree = order_amd(graph);
-    const double seconds = seconds_per_flop_unit * front_seconds(n, by_degree.cost, threads);
-    if (n < 2000 || seconds < 1e-6 * n) return by_degree;
+    const double dissection_seconds = 0.8e-6 * n + 0.06e-6 * (double)graph.nnz();
+    // a quarter of the factorizations is what dissection may be expected to save
+    if (n < never_dissect || 0.25 * front_total(A, by_degree.cost, cholesky) < dissection_seconds) return by_degree;
     by_dissection = order_dissection(graph);
   }
-  return front_seconds(n, by_dissection.cost, threads) < front_seconds(n, by_degree.cost, threads) ? by_dissection
-                                                                                                   : by_degree;
+  const bool dissect = front_total(A, by_dissection.cost, cholesky) < front_total(A, by_degree.cost, cholesky);
+  return dissect ? std::move(by_dissection) : std::move(by_degree);
 }
 
 // Minimum degree inside every diagonal block of the block triangular form.
@@ -92,7 +97,7 @@ Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular
   return o;
 }
 
-Ordered order_graph(PatternView graph, const AnalyzeOptions& options, double work) {
+Ordered order_graph(PatternView graph, PatternView A, const AnalyzeOptions& options) {
   switch (options.ordering) {
     case Ordering::amd:
       return order_amd(graph);
@@ -108,7 +113,7 @@ Ordered order_graph(PatternView graph, const AnalyzeOptions& options, double wor
       return o;
     }
     default:
-      return order_automatic(graph, work);
+      return order_automatic(graph, A, options.cholesky);
   }
 }
 
@@ -139,36 +144,57 @@ void finish_front(Symbolic& s, PatternView graph, Ordered&& order, const idx* ro
 void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s) {
   s.structural_rank = s.n;
   const Pattern graph = symmetrize(A, nullptr);
-  finish_front(s, graph.view(), order_graph(graph.view(), options, 1.0), nullptr);
+  finish_front(s, graph.view(), order_graph(graph.view(), A, options), nullptr);
 }
 
-bool column_is_faster(idx n, const OrderingCost& cost, MethodChoice choice) {
+// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
+bool is_badly_scaled(const Symbolic& s) {
+  if (s.row_scale.empty() || s.n == 0) return false;
+  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
+  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
+  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
+}
+
+bool column_is_faster(const Symbolic& s, const OrderingCost& cost, MethodChoice choice) {
   if (choice != MethodChoice::automatic) return choice == MethodChoice::column;
-  return column_seconds(n, cost, num_threads()) <= front_seconds(n, cost, num_threads());
+  const double doubt = is_badly_scaled(s) ? 4 : 1;
+  return predict_seconds(Method::column, s.n, s.nnz, cost, false).total() <=
+         doubt * predict_seconds(Method::front, s.n, s.nnz, cost, false).total();
 }
 
 // Column LU profits from the block triangular form; fronts take the matrix as one block, because few matrices with
-// enough fill for fronts fall apart. Small matrices are ordered by blocks first, large ones as a whole first, so that
-// the usual case of either pays for one ordering only.
+// enough fill for fronts fall apart. Small matrices and those that may need column LU in the end are ordered by blocks
+// first, and the fronts take that order over where the coupling of the blocks adds little fill; large ones are ordered
+// as a whole first. So the usual case pays for one ordering only.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
   constexpr idx small = 5000;
+  constexpr double acceptable_coupling = 1.2;
   const bool minimum_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
   BlockTriangular blocks;
   if (minimum_degree && options.method != MethodChoice::front) blocks = block_triangular(A, row_of_col);
   const bool reducible = blocks.block_ptr.size() > 2;
-  auto try_blocks = [&] {
-    Ordered order = order_blocks(A, row_of_col, blocks);
-    if (!column_is_faster(s.n, order.cost, options.method)) return false;
-    finish_column(s, std::move(order), std::move(blocks.block_ptr), row_of_col);
-    return true;
-  };
-  const bool blocks_first = reducible && (s.n < small || options.method == MethodChoice::column);
-  if (blocks_first && try_blocks()) return;
+  const bool blocks_first = reducible && (s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column);
+  Ordered by_blocks;
+  if (reducible && blocks_first) {
+    by_blocks = order_blocks(A, row_of_col, blocks);
+    if (column_is_faster(s, by_blocks.cost, options.method))
+      return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
+  }
   const Pattern graph = symmetrize(A, row_of_col);
-  Ordered order = order_graph(graph.view(), options, 2.0);
-  if (!column_is_faster(s.n, order.cost, options.method))
+  Ordered order;
+  if (!by_blocks.perm.empty()) {
+    const double flops = by_blocks.cost.flops;
+    order = std::move(by_blocks);
+    order.cost = ordering_cost(graph.view(), order.perm.data());
+    if (order.cost.flops > acceptable_coupling * flops) order.perm.clear();
+  }
+  if (order.perm.empty()) order = order_graph(graph.view(), A, options);
+  if (!column_is_faster(s, order.cost, options.method))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
-  if (reducible && !blocks_first && try_blocks()) return;
+  if (reducible && !blocks_first) {
+    by_blocks = order_blocks(A, row_of_col, blocks);
+    return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
+  }
   finish_column(s, std::move(order), {0, s.n}, row_of_col);
 }
 

@@ -1,11 +1,21 @@
-// Predicted seconds of a refactorization on this machine's processors, from what an ordering costs.
+// Predicted seconds of the CPU engine's two methods, from what an ordering costs.
 #pragma once
 #include "analysis/column_counts.hpp"
+#include "analysis/symbolic.hpp"
 
 namespace gs {
 
-// Constants fitted on the real matrices (asv_bench/peers/methods.py prints measured against predicted).
-double column_seconds(idx n, const OrderingCost& cost, int threads);
-double front_seconds(idx n, const OrderingCost& cost, int threads);
+// Of one first factorization, refactorization and solve with one right-hand side [s].
+struct MethodSeconds {
+  double factor = 0, refactor = 0, solve = 0;
+  // What a user waits for who refactors and solves a few times.
+  double total() const { return factor + kRefactorizations * (refactor + solve); }
+  static constexpr double kRefactorizations = 5;
+};
+
+// Of LU, or of Cholesky by fronts, for a matrix of order n with nnz entries. Linear in the size, the fill and the
+// flops; the constants are fitted to the real matrices (asv_bench/peers/methods.py) and right within a factor of two on
+// most of them.
+MethodSeconds predict_seconds(Method method, idx n, off nnz, const OrderingCost& cost, bool cholesky);
 
 }  // namespace gs

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "analysis/nd_tasks.hpp"
+
 namespace gs::nd {
 namespace {
 
 constexpr idx kWindow = 1024;  // vertices are visited in random order within windows: keeps locality of the numbering
+constexpr idx kRange = 50000;  // graphs of twice this size and more are coarsened by several threads
+constexpr idx kMostRanges = 16;
 constexpr double kHeaviest = 1.5;  // a cluster weighs at most this many average vertices of the coarsest graph
 constexpr double kStalled = 0.95;  // a coarse graph larger than this part of the finer one ends coarsening
 
@@ -18,27 +22,44 @@ struct Clusters {
   idx* next;
   idx* weight;  // at leaders
   idx* number;  // of each vertex's cluster in the coarse graph
-  idx count = 0;
 };
 
-void visiting_order(idx n, idx* order, Random& random) {
-  for (idx begin = 0; begin < n; begin += kWindow) {
-    const idx size = std::min(kWindow, n - begin);
+// A range of vertices that one thread works on. The ranges depend on the graph's size only.
+struct Range {
+  idx begin, end;
+  std::vector<idx> single;   // vertices that found no partner in the range
+  idx first = 0, count = 0;  // numbers of the clusters with leaders in the range
+  off at = 0, size = 0;      // where their rows are written: place, and space before, entries after contraction
+};
+
+std::vector<Range> ranges(idx n) {
+  const idx count = std::clamp(n / kRange, 1, kMostRanges);
+  std::vector<Range> out(count);
+  for (idx i = 0; i < count; i++)
+    out[i].begin = (idx)((off)n * i / count), out[i].end = (idx)((off)n * (i + 1) / count);
+  return out;
+}
+
+// begin .. end-1, shuffled within windows.
+void visiting_order(idx begin, idx end, idx* order, Random& random) {
+  for (; begin < end; begin += kWindow, order += kWindow) {
+    const idx size = std::min(kWindow, end - begin);
     for (idx i = 0; i < size; i++) {
       const idx k = random.below(i + 1);
-      order[begin + i] = order[begin + k];
-      order[begin + k] = begin + i;
+      order[i] = order[k];
+      order[k] = begin + i;
     }
   }
 }
 
-// The free neighbour over the heaviest edge, of those the lightest; without unpredictable branches.
-idx heaviest_free(const Graph& g, const Clusters& c, idx v, idx limit) {
+// The free neighbour in the range over the heaviest edge, of those the lightest; without unpredictable branches.
+idx heaviest_free(const Graph& g, const Clusters& c, const Range& range, idx v, idx limit) {
   idx best = -1;
   std::int64_t best_key = INT64_MIN;
   for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
     const idx u = g.adj[p], w = g.weight[u];
-    const bool fits = (c.leader[u] < 0) & (w <= limit);
+    const bool inside = (std::uint32_t)(u - range.begin) < (std::uint32_t)(range.end - range.begin);
+    const bool fits = inside && (c.leader[u] < 0) & (w <= limit);
     const std::int64_t key = fits ? ((std::int64_t)g.edge_weight[p] << 32) - w : INT64_MIN;
     best = key > best_key ? u : best;
     best_key = key > best_key ? key : best_key;
@@ -46,12 +67,12 @@ idx heaviest_free(const Graph& g, const Clusters& c, idx v, idx limit) {
   return best;
 }
 
-// The first free neighbour from a random start.
-idx any_free(const Graph& g, const Clusters& c, idx v, idx limit, Random& random) {
+// The first free neighbour in the range from a random start.
+idx any_free(const Graph& g, const Clusters& c, const Range& range, idx v, idx limit, Random& random) {
   const off begin = g.ptr[v], end = g.ptr[v + 1];
   if (begin == end) return -1;
   const off start = begin + random.below(end - begin);
-  auto fits = [&](idx u) { return c.leader[u] < 0 && g.weight[u] <= limit; };
+  auto fits = [&](idx u) { return u >= range.begin && u < range.end && c.leader[u] < 0 && g.weight[u] <= limit; };
   for (off p = start; p < end; p++)
     if (fits(g.adj[p])) return g.adj[p];
   for (off p = begin; p < start; p++)
@@ -59,32 +80,49 @@ idx any_free(const Graph& g, const Clusters& c, idx v, idx limit, Random& random
   return -1;
 }
 
-// Pairs; the vertices that find no partner go to ws.list.
-template <bool weighted> void match_pairs(Workspace& ws, const Graph& g, Clusters& c, idx heaviest, Random& random) {
+// Pairs v with a free neighbour in the range, if there is one.
+template <bool weighted>
+bool match(const Graph& g, Clusters& c, const Range& range, idx v, idx heaviest, Random& random) {
+  const idx limit = heaviest - g.weight[v];
+  const idx partner = weighted ? heaviest_free(g, c, range, v, limit) : any_free(g, c, range, v, limit, random);
+  if (partner < 0) return false;
+  c.leader[v] = c.leader[partner] = v;
+  c.next[v] = partner, c.next[partner] = -1;
+  c.weight[v] = g.weight[v] + g.weight[partner];
+  return true;
+}
+
+template <bool weighted>
+void match_range(Workspace& ws, const Graph& g, Clusters& c, Range& range, idx heaviest, Random random) {
   ArenaScope scope(ws.arena);
-  idx* order = ws.arena.get<idx>(g.n);
-  visiting_order(g.n, order, random);
-  ws.list.clear();
-  for (idx i = 0; i < g.n; i++) {
-    const idx v = order[i];
-    if (c.leader[v] >= 0) continue;
-    const idx limit = heaviest - g.weight[v];
-    const idx partner = weighted ? heaviest_free(g, c, v, limit) : any_free(g, c, v, limit, random);
-    if (partner < 0) {
-      ws.list.push_back(v);
-      continue;
-    }
-    c.leader[v] = c.leader[partner] = v;
-    c.next[v] = partner, c.next[partner] = -1;
-    c.weight[v] = g.weight[v] + g.weight[partner];
-  }
+  const idx size = range.end - range.begin;
+  idx* order = ws.arena.get<idx>(size);
+  visiting_order(range.begin, range.end, order, random);
+  std::fill(c.leader + range.begin, c.leader + range.end, -1);
+  for (idx i = 0; i < size; i++)
+    if (c.leader[order[i]] < 0 && !match<weighted>(g, c, range, order[i], heaviest, random))
+      range.single.push_back(order[i]);
+}
+
+// The vertices that are left when those without a partner in their range have looked beyond it.
+template <bool weighted>
+std::vector<idx> match_across(const Graph& g, Clusters& c, std::vector<Range>& parts, idx heaviest, Random& random) {
+  if (parts.size() == 1) return std::move(parts[0].single);
+  const Range everywhere{0, g.n, {}};
+  std::vector<idx> single;
+  for (const Range& range : parts)
+    for (idx v : range.single)
+      if (c.leader[v] < 0 && !match<weighted>(g, c, everywhere, v, heaviest, random)) single.push_back(v);
+  std::erase_if(single, [&](idx v) { return c.leader[v] >= 0; });
+  return single;
 }
 
 // Vertices without a partner join the neighbouring pair over the heaviest edge, or pair up over their heaviest
 // neighbour (the leaves of a star would otherwise stay single at every level).
-template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clusters& c, idx heaviest) {
-  std::vector<idx>& waiting = ws.slot;  // by hub
-  for (idx v : ws.list) {
+template <bool weighted>
+void match_leftovers(Workspace& ws, const Graph& g, Clusters& c, const std::vector<idx>& single, idx heaviest) {
+  Zeros& waiting = ws.slot;  // by hub, plus one
+  for (idx v : single) {
     idx pair = -1, pair_edge = 0, hub = -1, hub_edge = 0;
     for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
       const idx u = g.adj[p], edge = weighted ? g.edge_weight[p] : 1, leader = c.leader[u];
@@ -95,9 +133,9 @@ template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clu
     }
     idx join = pair;
     if (join < 0 && hub >= 0) {
-      const idx other = waiting[hub];
+      const idx other = waiting[hub] - 1;
       const bool fits = other >= 0 && c.next[other] < 0 && c.weight[other] + g.weight[v] <= heaviest;
-      waiting[hub] = fits ? -1 : v;
+      waiting[hub] = fits ? 0 : v + 1;
       if (fits) join = other;
     }
     if (join >= 0) {
@@ -110,47 +148,67 @@ template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clu
       c.weight[v] = g.weight[v];
     }
   }
-  for (idx v : ws.list)
-    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) waiting[g.adj[p]] = -1;
+  for (idx v : single)
+    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) waiting[g.adj[p]] = 0;
 }
 
-void number_clusters(const Graph& g, Clusters& c) {
-  c.count = 0;
-  for (idx v = 0; v < g.n; v++) {
-    if (c.leader[v] != v) continue;
-    for (idx u = v; u >= 0; u = c.next[u]) c.number[u] = c.count;
-    c.count++;
+// Numbers the clusters by their leaders. Returns their number.
+idx number_clusters(Workspace& ws, const Graph& g, Clusters& c, std::vector<Range>& parts) {
+  const bool parallel = parts.size() > 1;
+  for_each(ws, (int)parts.size(), parallel, [&](int i, Workspace&) {
+    Range& range = parts[i];
+    for (idx v = range.begin; v < range.end; v++) {
+      if (c.leader[v] != v) continue;
+      range.count++;
+      range.size++;  // a place for the cluster itself
+      for (idx u = v; u >= 0; u = c.next[u]) range.size += g.ptr[u + 1] - g.ptr[u];
+    }
+  });
+  idx count = 0;
+  off at = 0;
+  for (Range& range : parts) {
+    range.first = count, range.at = at;
+    count += range.count, at += range.size;
   }
+  for_each(ws, (int)parts.size(), parallel, [&](int i, Workspace&) {
+    idx number = parts[i].first;
+    for (idx v = parts[i].begin; v < parts[i].end; v++) {
+      if (c.leader[v] != v) continue;
+      for (idx u = v; u >= 0; u = c.next[u]) c.number[u] = number;
+      number++;
+    }
+  });
+  return count;
 }
 
-// Parallel edges are merged through a table from coarse vertices to places in the row being built. The first place of
-// each row collects the edges inside the cluster; the row's last entry is moved there in the end.
-template <bool weighted> Graph contract(Workspace& ws, const Graph& g, const Clusters& c) {
-  off* ptr = ws.arena.get<off>((std::size_t)c.count + 1);
-  idx* weight = ws.arena.get<idx>(c.count);
-  const std::size_t bound = padded_bytes<idx>((std::size_t)g.entries() + 1) / sizeof(idx);
-  idx* edge_weight = ws.arena.get<idx>(2 * bound);
-  idx* adj = edge_weight + bound;
-  std::vector<idx>& place = ws.slot;  // minus `base`; of an earlier row if negative or below this row's beginning
+// The rows of a range, from adj[range.at] on; ptr is relative to that. Parallel edges are merged through a table from
+// coarse vertices to places in the row being built. The first place of each row collects the edges inside the cluster;
+// the row's last entry is moved there in the end.
+template <bool weighted> void contract_range(Workspace& ws, const Graph& g, const Clusters& c, Range& range, idx count,
+                                             off* ptr, idx* weight, idx* adj, idx* edge_weight) {
+  ws.reserve(g.n);
+  Zeros& place = ws.slot;  // minus `base`, plus one; of an earlier row if not above this row's beginning
+  adj += range.at, edge_weight += range.at;
   off size = 0, base = 0;
-  idx row = 0;
-  for (idx v = 0; v < g.n; v++) {
+  idx row = range.first;
+  for (idx v = range.begin; v < range.end; v++) {
     if (c.leader[v] != v) continue;
     if (size - base > INT32_MAX - g.n - 1) {  // a row has at most n entries
-      std::fill_n(place.begin(), c.count, -1);
+      std::fill_n(place.data(), count, 0);
       base = size;
     }
     const idx start = (idx)(size - base);
     idx *row_adj = adj + base, *row_weight = edge_weight + base, k = start, total = 0;
     ptr[row] = size;
-    place[row] = k, row_adj[k] = row, row_weight[k++] = 0;
+    row_adj[k] = row, row_weight[k] = 0;
+    place[row] = ++k;
     for (idx u = v; u >= 0; u = c.next[u]) {
       total += g.weight[u];
       for (off p = g.ptr[u]; p < g.ptr[u + 1]; p++) {
-        const idx to = c.number[g.adj[p]], known = place[to], edge = weighted ? g.edge_weight[p] : 1;
+        const idx to = c.number[g.adj[p]], known = place[to] - 1, edge = weighted ? g.edge_weight[p] : 1;
         const bool fresh = known < start;
         const idx at = fresh ? k : known;
-        place[to] = at;
+        place[to] = at + 1;
         row_adj[at] = to;
         row_weight[at] = edge + (fresh ? 0 : row_weight[at]);
         k += fresh;
@@ -158,16 +216,43 @@ template <bool weighted> Graph contract(Workspace& ws, const Graph& g, const Clu
     }
     k--;
     row_adj[start] = row_adj[k], row_weight[start] = row_weight[k];
-    place[row_adj[k]] = start, place[row] = -1;
+    place[row_adj[k]] = start + 1, place[row] = 0;
     weight[row++] = total;
     size = base + k;
   }
-  ptr[row] = size;
-  std::fill_n(place.begin(), c.count, -1);
+  range.size = size;
+  std::fill_n(place.data(), count, 0);
+}
+
+template <bool weighted>
+Graph contract(Workspace& ws, const Graph& g, const Clusters& c, std::vector<Range>& parts, idx count) {
+  off* ptr = ws.arena.get<off>((std::size_t)count + 1);
+  idx* weight = ws.arena.get<idx>(count);
+  const std::size_t bound = padded_bytes<idx>((std::size_t)(parts.back().at + parts.back().size) + 1) / sizeof(idx);
+  idx* edge_weight = ws.arena.get<idx>(2 * bound);
+  idx* adj = edge_weight + bound;
+  for_each(ws, (int)parts.size(), parts.size() > 1, [&](int i, Workspace& own) {
+    contract_range<weighted>(own, g, c, parts[i], count, ptr, weight, adj, edge_weight);
+  });
+  off size = 0;
+  for (const Range& range : parts) size += range.size;
   const std::size_t used = padded_bytes<idx>((std::size_t)size) / sizeof(idx);
-  std::memmove(edge_weight + used, adj, (std::size_t)size * sizeof(idx));
+  auto close_gaps = [&](idx* from, idx* to) {
+    for (const Range& range : parts) {
+      if (from + range.at != to) std::memmove(to, from + range.at, (std::size_t)range.size * sizeof(idx));
+      to += range.size;
+    }
+  };
+  close_gaps(edge_weight, edge_weight);
+  close_gaps(adj, edge_weight + used);
+  off before = 0;
+  for (const Range& range : parts) {
+    for (idx row = range.first; row < range.first + range.count; row++) ptr[row] += before;
+    before += range.size;
+  }
+  ptr[count] = size;
   ws.arena.shrink(edge_weight, used + (std::size_t)size);
-  return Graph{c.count, ptr, edge_weight + used, weight, edge_weight, g.total_weight};
+  return Graph{count, ptr, edge_weight + used, weight, edge_weight, g.total_weight};
 }
 
 template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, Random& random) {
@@ -176,18 +261,21 @@ template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, 
   const Arena::Mark start = ws.arena.mark();
   Clusters c;
   c.number = ws.arena.get<idx>(g.n);
-  c.leader = ws.arena.get<idx>(g.n);
-  c.next = ws.arena.get<idx>(g.n);
-  c.weight = ws.arena.get<idx>(g.n);
-  std::fill_n(c.leader, g.n, -1);
-  match_pairs<weighted>(ws, g, c, heaviest, random);
-  match_leftovers<weighted>(ws, g, c, heaviest);
-  number_clusters(g, c);
-  if (c.count > kStalled * g.n) {
+  const std::size_t bytes = padded_bytes<idx>(g.n);
+  if (ws.clusters.size() < 3 * bytes) ws.clusters = Block(), ws.clusters = Block(3 * bytes);
+  Carver carver(ws.clusters.data());
+  c.leader = carver.get<idx>(g.n), c.next = carver.get<idx>(g.n), c.weight = carver.get<idx>(g.n);
+  std::vector<Range> parts = ranges(g.n);
+  const std::uint64_t seed = random.next();
+  for_each(ws, (int)parts.size(), parts.size() > 1,
+           [&](int i, Workspace& own) { match_range<weighted>(own, g, c, parts[i], heaviest, Random(mix(seed + i))); });
+  match_leftovers<weighted>(ws, g, c, match_across<weighted>(g, c, parts, heaviest, random), heaviest);
+  const idx count = number_clusters(ws, g, c, parts);
+  if (count > kStalled * g.n) {
     ws.arena.release(start);
     return false;
   }
-  hierarchy.level.push_back(contract<weighted>(ws, g, c));
+  hierarchy.level.push_back(contract<weighted>(ws, g, c, parts, count));
   hierarchy.cluster.push_back(c.number);
   return true;
 }

@@ -6,36 +6,44 @@
 namespace gs::nd {
 namespace {
 
-// component[v], numbered in the order of their first vertices; returns their sizes.
+// component[v], numbered by first vertices; returns their sizes. Union-find: one pass in the order of memory, where a
+// breadth-first search would jump about.
 std::vector<idx> label(const Graph& g, std::vector<idx>& component) {
-  std::vector<idx> sizes, queue;
-  component.assign(g.n, -1);
-  for (idx root = 0; root < g.n; root++) {
-    if (component[root] >= 0) continue;
-    const idx c = (idx)sizes.size();
-    component[root] = c;
-    queue.assign(1, root);
-    for (std::size_t head = 0; head < queue.size(); head++) {
-      for (off p = g.ptr[queue[head]]; p < g.ptr[queue[head] + 1]; p++) {
-        if (component[g.adj[p]] >= 0) continue;
-        component[g.adj[p]] = c;
-        queue.push_back(g.adj[p]);
-      }
+  std::vector<idx>& parent = component;
+  parent.resize(g.n);
+  auto root = [&](idx v) {
+    while (parent[v] != v) v = parent[v] = parent[parent[v]];
+    return v;
+  };
+  for (idx v = 0; v < g.n; v++) {
+    idx own = parent[v] = v;
+    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
+      if (g.adj[p] >= v) continue;
+      const idx other = root(g.adj[p]);
+      if (other < own) own = parent[own] = other;
+      else if (own < other) parent[other] = own;
     }
-    sizes.push_back((idx)queue.size());
+  }
+  std::vector<idx> sizes;
+  for (idx v = 0; v < g.n; v++) {  // roots come before their trees: parents are components here already
+    component[v] = parent[v] == v ? (idx)sizes.size() : component[parent[v]];
+    if (component[v] == (idx)sizes.size()) sizes.push_back(0);
+    sizes[component[v]]++;
   }
   return sizes;
 }
 
 // A copy of the vertices' rows, which name vertices of their component only.
-void copy_component(const Graph& whole, const idx* vertex, idx n, std::vector<idx>& local, Piece& piece) {
+void copy_component(const Graph& whole, const idx* vertex, idx n, std::vector<idx>& local, Arena& memory,
+                    Piece& piece) {
   off entries = 0;
   for (idx i = 0; i < n; i++) {
     local[vertex[i]] = i;
     entries += whole.ptr[vertex[i] + 1] - whole.ptr[vertex[i]];
   }
-  piece.memory = Block(padded_bytes<off>((std::size_t)n + 1) + 2 * padded_bytes<idx>(n) + padded_bytes<idx>(entries));
-  Carver carver(piece.memory.data());
+  const std::size_t bytes =
+      padded_bytes<off>((std::size_t)n + 1) + 2 * padded_bytes<idx>(n) + padded_bytes<idx>(entries);
+  Carver carver(memory.get<std::byte>(bytes));
   off* ptr = carver.get<off>((std::size_t)n + 1);
   idx *weight = carver.get<idx>(n), *own = carver.get<idx>(n), *adj = carver.get<idx>(entries);
   off size = 0, total = 0;
@@ -52,7 +60,7 @@ void copy_component(const Graph& whole, const idx* vertex, idx n, std::vector<id
 
 }  // namespace
 
-std::vector<Piece> connected_pieces(const Graph& whole, const idx* all, idx leaf, std::uint64_t seed) {
+std::vector<Piece> connected_pieces(const Graph& whole, const idx* all, idx leaf, std::uint64_t seed, Arena& memory) {
   std::vector<Piece> pieces;
   std::vector<idx> component;
   const std::vector<idx> sizes = label(whole, component);
@@ -78,10 +86,9 @@ std::vector<Piece> connected_pieces(const Graph& whole, const idx* all, idx leaf
     Piece piece;
     const idx* vertex = sorted.data() + first[c];
     if (n > leaf) {
-      copy_component(whole, vertex, n, local, piece);
+      copy_component(whole, vertex, n, local, memory, piece);
     } else {
-      piece.memory = Block(padded_bytes<idx>(n));
-      piece.vertex = std::copy(vertex, vertex + n, Carver(piece.memory.data()).get<idx>(n)) - n;
+      piece.vertex = std::copy(vertex, vertex + n, memory.get<idx>(n)) - n;
       piece.hierarchy.level.push_back(Graph{n});
     }
     piece.first = (idx)first[c];

@@ -23,9 +23,7 @@ Block::Block(std::size_t bytes) {
 std::byte* Arena::raw(std::size_t bytes) {
   constexpr std::size_t smallest = std::size_t(1) << 20;
   while (block_ < blocks_.size() && top_ + bytes > blocks_[block_].size()) {
-    // A later block too small for this is dropped, so that blocks keep growing and few are ever needed.
-    if (top_ == 0) blocks_.resize(block_);
-    else block_++, top_ = 0;
+    block_++, top_ = 0;
   }
   if (block_ == blocks_.size()) {
     const std::size_t last = blocks_.empty() ? smallest / 2 : blocks_.back().size();
@@ -34,6 +32,14 @@ std::byte* Arena::raw(std::size_t bytes) {
   std::byte* p = blocks_[block_].data() + top_;
   top_ += bytes;
   return p;
+}
+
+void Zeros::reserve(idx n) {
+  if (n <= size_) return;
+  size_ = std::max(n, (idx)std::min<off>(2 * (off)size_, INT32_MAX));
+  data_.reset();
+  data_.reset(static_cast<idx*>(std::calloc((std::size_t)size_, sizeof(idx))));
+  if (!data_) throw std::bad_alloc();
 }
 
 }  // namespace gs::nd

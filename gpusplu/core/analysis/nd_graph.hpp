@@ -96,6 +96,22 @@ class ArenaScope {
   Arena::Mark mark_;
 };
 
+// Zeros, of which only those in use take memory. Grows while all are zero.
+class Zeros {
+ public:
+  void reserve(idx n);
+  idx& operator[](idx i) { return data_.get()[i]; }
+  idx operator[](idx i) const { return data_.get()[i]; }
+  idx* data() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(idx* p) const { std::free(p); }
+  };
+  std::unique_ptr<idx, Free> data_;
+  idx size_ = 0;
+};
+
 // Symmetric, without loops. Does not own its arrays.
 struct Graph {
   idx n = 0;
@@ -116,35 +132,33 @@ struct Hierarchy {
 // Binary max-heap of (gain, vertex) with positions, at most one entry a vertex; equal gains: the lowest vertex first.
 class GainHeap {
  public:
-  void reserve(idx n) {
-    if ((idx)place_.size() < n) place_.resize(n, -1);
-  }
+  void reserve(idx n) { place_.reserve(n); }
   bool empty() const { return heap_.empty(); }
-  bool contains(idx v) const { return place_[v] >= 0; }
+  bool contains(idx v) const { return place_[v] > 0; }
   idx top_vertex() const { return vertex_of(heap_[0]); }
   idx top_gain() const { return gain_of(heap_[0]); }
-  idx gain(idx v) const { return gain_of(heap_[place_[v]]); }
+  idx gain(idx v) const { return gain_of(heap_[place_[v] - 1]); }
   void insert(idx v, idx gain) {
     heap_.push_back(0);
     rise((idx)heap_.size() - 1, key_of(gain, v));
   }
   void update(idx v, idx gain) {
-    const idx i = place_[v];
+    const idx i = place_[v] - 1;
     const std::int64_t key = key_of(gain, v);
     if (key > heap_[i]) rise(i, key);
     else sink(i, key);
   }
   void remove(idx v) {
-    const idx i = place_[v];
+    const idx i = place_[v] - 1;
     const std::int64_t last = heap_.back(), old = heap_[i];
-    place_[v] = -1;
+    place_[v] = 0;
     heap_.pop_back();
     if (i == (idx)heap_.size()) return;
     if (last > old) rise(i, last);
     else sink(i, last);
   }
   void clear() {
-    for (std::int64_t key : heap_) place_[vertex_of(key)] = -1;
+    for (std::int64_t key : heap_) place_[vertex_of(key)] = 0;
     heap_.clear();
   }
 
@@ -156,7 +170,7 @@ class GainHeap {
   static idx gain_of(std::int64_t key) { return (idx)(key >> 32); }
   void put(idx i, std::int64_t key) {
     heap_[i] = key;
-    place_[vertex_of(key)] = i;
+    place_[vertex_of(key)] = i + 1;
   }
   void rise(idx i, std::int64_t key) {
     for (; i > 0 && heap_[(i - 1) >> 1] < key; i = (i - 1) >> 1) put(i, heap_[(i - 1) >> 1]);
@@ -173,16 +187,23 @@ class GainHeap {
   }
 
   std::vector<std::int64_t> heap_;
-  std::vector<idx> place_;  // -1: absent
+  Zeros place_;  // by vertex, plus one; 0: absent
 };
 
-// Scratch of one thread. reserve(n) before it is used on a graph of n vertices.
+class Tasks;
+
+// Memory of one thread. reserve(n) before it is used on a graph of n vertices.
 struct Workspace {
-  Arena arena;
+  Tasks* tasks = nullptr;  // with which threads are shared; null: there are none to share with
+  Arena arena;             // scratch
+  Arena kept;              // pieces that wait to be ordered
+  Block clusters;          // of coarsening
   GainHeap heap[2];
-  std::vector<idx> slot;    // all -1 between uses
-  std::vector<idx> locked;  // locked[v] == stamp: v has been moved in this pass
+  Zeros slot;    // all 0 between uses
+  Zeros place;   // the same, for vertices of the whole graph
+  Zeros locked;  // locked[v] == stamp: v has been moved in this pass
   idx stamp = 0;
+  Zeros beside[2];            // of separator vertices: weight of their neighbours on side 0 and on side 1
   std::vector<idx> boundary;  // of the partition being refined: a superset of the separator or of the cut's ends
   std::vector<idx> pulled;    // vertices that entered the separator, in order
   std::vector<idx> moves;     // vertices moved in this pass, in order
@@ -192,7 +213,8 @@ struct Workspace {
 
   void reserve(idx n) {
     heap[0].reserve(n), heap[1].reserve(n);
-    if ((idx)slot.size() < n) slot.resize(n, -1), locked.resize(n, 0);
+    slot.reserve(n), locked.reserve(n);
+    beside[0].reserve(n), beside[1].reserve(n);
   }
 };
 

@@ -31,9 +31,11 @@ struct BitRows {
   }
 };
 
-BitRows load(Workspace& ws, const Graph& whole, const idx* vertex, idx n, idx* place) {
+BitRows load(Workspace& ws, const Graph& whole, const idx* vertex, idx n) {
+  ws.place.reserve(whole.n);
+  idx* place = ws.place.data();  // columns plus one
   const idx halo_limit = std::max<idx>(64, 2 * n);
-  idx columns = n;  // place[u]: column + 1
+  idx columns = n;
   ws.list.clear();
   for (idx i = 0; i < n; i++) place[vertex[i]] = i + 1;
   for (idx i = 0; i < n; i++) {
@@ -84,8 +86,8 @@ void eliminate_twins(Workspace& ws, const BitRows& rows, idx v) {
 
 }  // namespace
 
-void order_leaf(Workspace& ws, const Graph& whole, const idx* vertex, idx n, idx* place, idx* order) {
-  const BitRows rows = load(ws, whole, vertex, n, place);
+void order_leaf(Workspace& ws, const Graph& whole, const idx* vertex, idx n, idx* order) {
+  const BitRows rows = load(ws, whole, vertex, n);
   ws.degree.resize(n);
   for (idx i = 0; i < n; i++) ws.degree[i] = rows.count(i);
   for (idx done = 0; done < n;) {

@@ -5,8 +5,8 @@
 namespace gs::nd {
 
 // Orders n vertices of the graph into order[0 .. n-1] by exact external degree. Their neighbours outside, which come
-// later, count in the degrees (halo: 3-7 % less fill on 2D meshes and circuits). place: all 0, as long as the graph has
-// vertices, and so on return. Cost: O(n d (n + halo) / 64) for fronts of d vertices.
-void order_leaf(Workspace& ws, const Graph& whole, const idx* vertex, idx n, idx* place, idx* order);
+// later, count in the degrees (halo: 3-7 % less fill on 2D meshes and circuits). Cost: O(n d (n + halo) / 64) for
+// fronts of d vertices.
+void order_leaf(Workspace& ws, const Graph& whole, const idx* vertex, idx n, idx* order);
 
 }  // namespace gs::nd

@@ -73,35 +73,37 @@ Probe::Probe(const Graph& whole, std::uint64_t seed) : seed_(seed) {
 double Probe::trial(Coarse coarse) const {
   std::vector<idx> order(ball_.n), all(ball_.n);
   std::iota(all.begin(), all.end(), 0);
-  const Context context{ball_, order.data(), [coarse] { return coarse; }, nullptr};
-  Recursion recursion(context);
+  const Context context{ball_, order.data(), [coarse] { return coarse; }};
+  Workspace ws;
   Piece piece;
   piece.hierarchy.level.push_back(ball_);
   piece.vertex = all.data();
   piece.seed = seed_;
-  recursion.dissect(piece);
+  dissect(context, ws, piece);
   return factor_flops(ball_, order);
 }
 
 bool Probe::help() {
-  struct Done {  // also when the trial throws, so that nobody waits for ever
-    std::atomic<int>& count;
-    ~Done() {
-      count.fetch_add(1);
-      count.notify_all();
-    }
-  };
   const int which = begun_.fetch_add(1);
   if (which >= 2) return false;
-  Done done{done_};
-  flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts);
+  try {
+    flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts);
+  } catch (...) {
+    error_[which] = std::current_exception();
+  }
+  done_.fetch_add(1);
+  done_.notify_all();
   return true;
 }
 
 Coarse Probe::answer() {
-  while (help()) {
+  if (done_.load() < 2) {
+    while (help()) {
+    }
+    for (int done = done_.load(); done < 2; done = done_.load()) done_.wait(done);
   }
-  for (int done = done_.load(); done < 2; done = done_.load()) done_.wait(done);
+  for (const std::exception_ptr& error : error_)
+    if (error) std::rethrow_exception(error);
   return flops_[1] < flops_[0] ? Coarse::cuts : Coarse::separators;
 }
 

@@ -7,11 +7,13 @@
 
 #include "analysis/nd_coarsen.hpp"
 #include "analysis/nd_leaf.hpp"
+#include "analysis/nd_tasks.hpp"
 
 namespace gs::nd {
 namespace {
 
-constexpr idx kDefer = 8000;      // children of pieces of this size may be ordered by another thread
+constexpr idx kFork = 8000;       // one child of a piece of this size may be ordered by another thread
+constexpr idx kParallel = 50000;  // from this size on, one piece is worked on by several threads
 constexpr int kGenerations = 3;   // a hierarchy is coarsened anew at every third depth
 constexpr idx kDenseLeaf = 2048;  // pieces without a separator, up to which minimum degree is affordable
 constexpr int kDeepest = 100;     // unbalanced beyond reason
@@ -25,38 +27,58 @@ void order_by_degree(const Piece& piece, idx* order) {
   for (idx i = 0; i < g.n; i++) order[i] = piece.vertex[local[i]];
 }
 
-}  // namespace
+void order_small(const Context& context, Workspace& ws, const Piece& piece) {
+  order_leaf(ws, context.whole, piece.vertex, piece.hierarchy.level[0].n, context.order + piece.first);
+}
 
-void Recursion::dissect(Piece& piece) {
+// Cuts a piece in two and orders its separator. False: there is none.
+bool divide(const Context& context, Workspace& ws, Piece& piece, Piece child[2]) {
   const Graph g = piece.hierarchy.level[0];
-  idx* order = context.order + piece.first;
-  if (g.n <= kLeaf) return order_leaf(ws, context.whole, piece.vertex, g.n, place.data(), order);
-  if (piece.depth > kDeepest) return order_by_degree(piece, order);
-
   ArenaScope scope(ws.arena);
   ws.reserve(g.n);
   Random random(mix(piece.seed));
-  Partition part;
-  part.side = ws.arena.get<signed char>(g.n);
-  part.beside = reinterpret_cast<idx(*)[2]>(ws.arena.get<idx>(2 * (std::size_t)g.n));
+  Partition part{ws.arena.get<signed char>(g.n)};
   coarsen(ws, piece.hierarchy, coarse_target(g.n), random);
   find_separator(ws, piece.hierarchy, context.coarse(), part, random);
-  signed char* end = part.side + g.n;
-  if (std::find(part.side, end, 0) == end || std::find(part.side, end, 1) == end) {  // nearly complete
-    if (g.n <= kDenseLeaf) return order_leaf(ws, context.whole, piece.vertex, g.n, place.data(), order);
-    return order_by_degree(piece, order);
-  }
-
-  const bool deferred = context.defer && g.n >= kDefer;
-  Piece child[2];
-  split(ws, piece, part, (piece.depth + 1) % kGenerations != 0, deferred, child);
+  if (part.weight[0] == 0 || part.weight[1] == 0) return false;
+  split(ws, piece, part, (piece.depth + 1) % kGenerations != 0, g.n >= kParallel, child);
   idx* separator = context.order + child[1].first + child[1].hierarchy.level[0].n;
   for (idx v = 0; v < g.n; v++)
     if (part.side[v] == 2) *separator++ = piece.vertex[v];
-  for (Piece& c : child) {
-    if (deferred) context.defer(std::move(c));
-    else dissect(c);
+  return true;
+}
+
+// Moves the children down to where the piece was, if that is the top of this thread's memory. Returns the upper one.
+int slide(Workspace& ws, const Piece& piece, Piece child[2]) {
+  const Arena::Mark a = child[0].mark, b = child[1].mark;
+  const int upper = a.block < b.block || (a.block == b.block && a.top < b.top) ? 1 : 0;
+  if (piece.home != &ws.kept) return upper;
+  ws.kept.release(piece.mark);
+  for (int which : {1 - upper, upper}) {
+    child[which].mark = ws.kept.mark();
+    child[which].move_to(ws.kept.get<std::byte>(child[which].bytes));
   }
+  return upper;
+}
+
+}  // namespace
+
+void dissect(const Context& context, Workspace& ws, Piece& piece) {
+  const idx n = piece.hierarchy.level[0].n;
+  if (n <= kLeaf) return order_small(context, ws, piece);
+  ArenaScope kept(ws.kept);
+  Piece child[2];
+  if (piece.depth > kDeepest || !divide(context, ws, piece, child)) {
+    if (n <= kDenseLeaf) return order_small(context, ws, piece);
+    return order_by_degree(piece, context.order + piece.first);
+  }
+  const int upper = slide(ws, piece, child);
+  Piece &here = child[upper], &later = child[1 - upper];
+  Fork fork(n < kFork ? nullptr : ws.tasks, ws, later.hierarchy.level[0].n,
+            [&](Workspace& other) { dissect(context, other, later); });
+  dissect(context, ws, here);
+  ws.kept.release(here.mark);
+  fork.join(true);
 }
 
 }  // namespace gs::nd

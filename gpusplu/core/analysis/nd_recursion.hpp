@@ -1,4 +1,4 @@
-// The recursion of nested dissection on one thread.
+// The recursion of nested dissection.
 #pragma once
 #include <functional>
 
@@ -11,19 +11,10 @@ inline constexpr idx kLeaf = 240;  // pieces up to this size are ordered by mini
 
 struct Context {
   Graph whole;
-  idx* order;                          // places -> vertices of the whole graph
-  std::function<Coarse()> coarse;      // which partitions suit the coarse levels
-  std::function<void(Piece&&)> defer;  // takes large pieces to be ordered elsewhere; none: all are ordered here
+  idx* order;                      // places -> vertices of the whole graph
+  std::function<Coarse()> coarse;  // which partitions suit the coarse levels
 };
 
-// What a thread needs for the recursion.
-struct Recursion {
-  const Context& context;
-  Workspace ws;
-  std::vector<idx> place;  // for the leaves
-
-  explicit Recursion(const Context& c) : context(c), place(c.whole.n, 0) {}
-  void dissect(Piece& piece);
-};
+void dissect(const Context& context, Workspace& ws, Piece& piece);
 
 }  // namespace gs::nd

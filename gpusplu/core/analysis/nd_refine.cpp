@@ -11,15 +11,16 @@ namespace {
 
 constexpr double kBalance = 1.3;  // a side weighs at most this many halves; 1.2 gave 4 % more fill
 
-void count_beside(const Graph& g, Partition& part, idx v) {
+void count_beside(Workspace& ws, const Graph& g, const Partition& part, idx v) {
   idx weight[3] = {0, 0, 0};
   for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) weight[(int)part.side[g.adj[p]]] += g.weight[g.adj[p]];
-  part.beside[v][0] = weight[0], part.beside[v][1] = weight[1];
+  ws.beside[0][v] = weight[0], ws.beside[1][v] = weight[1];
 }
 
-// v, on side `from`, enters the separator; the keys of its separator neighbours in `heap`, where vertices wait to move
-// to the other side, rise.
-void pull(GainHeap& heap, const Graph& g, Partition& part, idx v, int from) {
+// v, on side `from`, enters the separator; the gains of its separator neighbours that may move to the other side
+// rise.
+void pull(Workspace& ws, const Graph& g, Partition& part, idx v, int from) {
+  GainHeap& heap = ws.heap[1 - from];
   idx beside[2] = {0, 0};
   part.side[v] = 2;
   part.weight[from] -= g.weight[v], part.weight[2] += g.weight[v];
@@ -27,13 +28,13 @@ void pull(GainHeap& heap, const Graph& g, Partition& part, idx v, int from) {
     const idx u = g.adj[p];
     const int side = part.side[u];
     if (side == 2) {
-      part.beside[u][from] -= g.weight[v];
-      if (heap.contains(u)) heap.update(u, g.weight[u] - part.beside[u][from]);
+      ws.beside[from][u] -= g.weight[v];
+      if (heap.contains(u)) heap.update(u, g.weight[u] - ws.beside[from][u]);
     } else {
       beside[side] += g.weight[u];
     }
   }
-  part.beside[v][0] = beside[0], part.beside[v][1] = beside[1];
+  ws.beside[0][v] = beside[0], ws.beside[1][v] = beside[1];
 }
 
 // Separator vertex v goes to side `to`; its neighbours on the other side enter the separator. Heap[s] holds the
@@ -46,14 +47,14 @@ void move(Workspace& ws, const Graph& g, Partition& part, idx v, int to, bool bo
     const idx u = g.adj[p];
     const int side = part.side[u];
     if (side == 2) {
-      part.beside[u][to] += g.weight[v];
-      if (ws.heap[other].contains(u)) ws.heap[other].update(u, g.weight[u] - part.beside[u][to]);
+      ws.beside[to][u] += g.weight[v];
+      if (ws.heap[other].contains(u)) ws.heap[other].update(u, g.weight[u] - ws.beside[to][u]);
     } else if (side == other) {
-      pull(ws.heap[to], g, part, u, other);
+      pull(ws, g, part, u, other);
       ws.boundary.push_back(u), ws.pulled.push_back(u);
       if (ws.locked[u] == ws.stamp) continue;
-      ws.heap[to].insert(u, g.weight[u] - part.beside[u][other]);
-      if (both) ws.heap[other].insert(u, g.weight[u] - part.beside[u][to]);
+      ws.heap[to].insert(u, g.weight[u] - ws.beside[other][u]);
+      if (both) ws.heap[other].insert(u, g.weight[u] - ws.beside[to][u]);
     }
   }
 }
@@ -73,7 +74,7 @@ int choose_side(const Workspace& ws, const Graph& g, const Partition& part, off 
   return best;
 }
 
-// Takes the moves after the first `keep` back. part.beside is recomputed by the next pass.
+// Takes the moves after the first `keep` back. ws.beside is recomputed by the next pass.
 void undo(Workspace& ws, const Graph& g, Partition& part, std::size_t keep) {
   while (ws.moves.size() > 2 * keep) {
     const std::size_t pulled_before = (std::size_t)ws.moves.back();
@@ -96,8 +97,8 @@ void queue_separator(Workspace& ws, const Graph& g, Partition& part) {
   std::size_t kept = 0;
   for (idx v : ws.boundary) {
     if (part.side[v] != 2 || ws.heap[0].contains(v)) continue;
-    count_beside(g, part, v);
-    for (int side = 0; side < 2; side++) ws.heap[side].insert(v, g.weight[v] - part.beside[v][1 - side]);
+    count_beside(ws, g, part, v);
+    for (int side = 0; side < 2; side++) ws.heap[side].insert(v, g.weight[v] - ws.beside[1 - side][v]);
     ws.boundary[kept++] = v;
   }
   ws.boundary.resize(kept);
@@ -144,7 +145,7 @@ void grow_once(Workspace& ws, const Graph& g, Partition& part, Random& random) {
     if (ws.heap[0].empty()) {
       for (; left > 0 && part.side[start] != 1; left--) start = start + 1 == g.n ? 0 : start + 1;
       if (left == 0) break;
-      pull(ws.heap[0], g, part, start, 1);
+      pull(ws, g, part, start, 1);
       ws.boundary.push_back(start);
       ws.heap[0].insert(start, 0);
     }

@@ -11,7 +11,6 @@ inline constexpr idx kPatience = 40;  // moves without a gain that end a pass
 // Vertices on side 0 and 1, and 2: in the separator.
 struct Partition {
   signed char* side;
-  idx (*beside)[2];           // of a separator vertex: weight of its neighbours on side 0 and on side 1 (scratch)
   off weight[3] = {0, 0, 0};  // of the sides and the separator
   off cut = 0;                // while it is an edge bisection: weight of the edges between the sides
 };

@@ -17,12 +17,7 @@ constexpr idx kCycleSize = 3000;    // V-cycles begin at this size at most, or a
 
 int cycles(idx n) { return n <= kSingleCycle ? 1 : n / 100 > kCycleSize ? 5 : 2; }
 
-Partition allocate(Workspace& ws, idx n) {
-  Partition part;
-  part.side = ws.arena.get<signed char>(n);
-  part.beside = reinterpret_cast<idx(*)[2]>(ws.arena.get<idx>(2 * (std::size_t)n));
-  return part;
-}
+Partition allocate(Workspace& ws, idx n) { return {ws.arena.get<signed char>(n)}; }
 
 // Carries the coarse partition to the finer graph and its boundary along.
 void project(Workspace& ws, const Graph& fine, const idx* cluster, idx coarse_n, Coarse coarse, const Partition& from,

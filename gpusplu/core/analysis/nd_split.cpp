@@ -1,8 +1,11 @@
 #include "analysis/nd_split.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
 
 #include "analysis/nd_separator.hpp"
+#include "analysis/nd_tasks.hpp"
 
 namespace gs::nd {
 namespace {
@@ -93,29 +96,51 @@ void build(const Piece& piece, const std::vector<Selection>& levels, std::byte* 
   }
 }
 
+template <class T> void shift(const T*& p, std::ptrdiff_t by) {
+  if (p) p = reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(p) + by);
+}
+
 }  // namespace
 
-void split(Workspace& ws, const Piece& piece, const Partition& part, bool inherit, bool own, Piece child[2]) {
+void Piece::move_to(std::byte* to) {
+  if (to == memory) return;
+  const std::ptrdiff_t by = to - memory;
+  std::memmove(to, memory, bytes);
+  memory = to;
+  for (Graph& g : hierarchy.level) shift(g.ptr, by), shift(g.adj, by), shift(g.weight, by), shift(g.edge_weight, by);
+  for (const idx*& cluster : hierarchy.cluster) shift(cluster, by);
+  shift(vertex, by);
+}
+
+void split(Workspace& ws, const Piece& piece, const Partition& part, bool inherit, bool parallel, Piece child[2]) {
   const std::vector<Graph>& level = piece.hierarchy.level;
-  idx first = piece.first;
-  for (int side = 0; side < 2; side++) {
-    std::vector<Selection> levels{select_side(ws, level[0], part, side)};
+  std::mutex allocation;
+  for_each(ws, 2, parallel, [&](int side, Workspace& own) {
+    ArenaScope scope(own.arena);
+    std::vector<Selection> levels{select_side(own, level[0], part, side)};
     const idx target = coarse_target(levels[0].count);
     for (std::size_t l = 1; inherit && l < level.size() && levels.back().count > target; l++) {
-      const Selection next = select_clusters(ws, level[l - 1], levels.back(), piece.hierarchy.cluster[l - 1], level[l]);
+      const idx* cluster = piece.hierarchy.cluster[l - 1];
+      const Selection next = select_clusters(own, level[l - 1], levels.back(), cluster, level[l]);
       if (next.count < target / 2) break;
       levels.push_back(next);
     }
     std::size_t bytes = padded_bytes<idx>(levels[0].count);
     for (std::size_t l = 0; l < levels.size(); l++)
       bytes += bytes_of(levels[l], level[l].edge_weight, l + 1 < levels.size());
-    if (own) child[side].memory = Block(bytes);
-    build(piece, levels, own ? child[side].memory.data() : ws.arena.get<std::byte>(bytes), child[side]);
-    child[side].first = first;
+    {
+      std::lock_guard<std::mutex> lock(allocation);
+      child[side].home = &ws.kept;
+      child[side].mark = ws.kept.mark();
+      child[side].memory = ws.kept.get<std::byte>(bytes);
+      child[side].bytes = bytes;
+    }
+    build(piece, levels, child[side].memory, child[side]);
     child[side].depth = piece.depth + 1;
     child[side].seed = mix(piece.seed * 2 + 1 + side);
-    first += levels[0].count;
-  }
+  });
+  child[0].first = piece.first;
+  child[1].first = piece.first + child[0].hierarchy.level[0].n;
 }
 
 }  // namespace gs::nd

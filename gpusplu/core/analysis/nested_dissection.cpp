@@ -3,9 +3,8 @@
 #include "analysis/nested_dissection.hpp"
 
 #include <algorithm>
-#include <condition_variable>
+#include <deque>
 #include <exception>
-#include <mutex>
 #include <numeric>
 #include <optional>
 
@@ -13,86 +12,54 @@
 #include "analysis/nd_components.hpp"
 #include "analysis/nd_probe.hpp"
 #include "analysis/nd_recursion.hpp"
+#include "analysis/nd_tasks.hpp"
 #include "base/threads.hpp"
 
 namespace gs {
 namespace {
 
-using nd::Piece;
-
-// Pieces to be ordered, the largest first.
-class Tasks {
- public:
-  void push(Piece&& piece) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    waiting_.push_back(std::move(piece));
-    std::push_heap(waiting_.begin(), waiting_.end(), smaller);
-    open_++;
-    changed_.notify_one();
+// All pieces; the calling thread's part of the team.
+void lead(const nd::Context& context, nd::Workspace& ws, std::vector<nd::Piece>& pieces) {
+  std::deque<nd::Fork> forks;
+  for (std::size_t i = 1; i < pieces.size(); i++) {
+    nd::Piece& piece = pieces[i];
+    forks.emplace_back(ws.tasks, ws, piece.hierarchy.level[0].n,
+                       [&context, &piece](nd::Workspace& other) { nd::dissect(context, other, piece); });
   }
-  // Blocks until there is a task; none when all are done or one has failed.
-  std::optional<Piece> pop() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [&] { return !waiting_.empty() || open_ == 0 || error_; });
-    if (waiting_.empty() || error_) return std::nullopt;
-    std::pop_heap(waiting_.begin(), waiting_.end(), smaller);
-    Piece piece = std::move(waiting_.back());
-    waiting_.pop_back();
-    return piece;
-  }
-  void done() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (--open_ == 0) changed_.notify_all();
-  }
-  void fail(std::exception_ptr error) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!error_) error_ = error;
-    changed_.notify_all();
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  static idx size(const Piece& piece) { return piece.hierarchy.level[0].n; }
-  static bool smaller(const Piece& a, const Piece& b) { return size(a) < size(b); }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Piece> waiting_;
-  std::size_t open_ = 0;  // waiting or being worked on
-  std::exception_ptr error_;
-};
+  nd::dissect(context, ws, pieces[0]);
+  for (nd::Fork& fork : forks) fork.join(true);
+}
 
 std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& options) {
   std::vector<idx> order(whole.n), all(whole.n);
+  if (whole.n == 0) return order;
   std::iota(all.begin(), all.end(), 0);
-  Tasks tasks;
-  bool large = false;
-  for (Piece& piece : nd::connected_pieces(whole, all.data(), nd::kLeaf, options.seed)) {
-    large |= piece.hierarchy.level[0].n > nd::kLeaf;
-    tasks.push(std::move(piece));
-  }
+  nd::Arena memory;
+  std::vector<nd::Piece> pieces = nd::connected_pieces(whole, all.data(), nd::kLeaf, options.seed, memory);
+  const bool large = std::any_of(pieces.begin(), pieces.end(),
+                                 [](const nd::Piece& piece) { return piece.hierarchy.level[0].n > nd::kLeaf; });
   std::optional<nd::Probe> probe;
   if (large) probe.emplace(whole, options.seed);
+  const nd::Context context{whole, order.data(), [&] { return probe->answer(); }};
 
-  nd::Context context{whole, order.data(), [&] { return probe->answer(); },
-                      [&](Piece&& piece) { tasks.push(std::move(piece)); }};
+  nd::Tasks tasks;
+  std::exception_ptr error;  // of the calling thread; the others' come to it with their tasks
   run_team(options.threads > 0 ? options.threads : num_threads(), [&](const Team& team) {
-    try {
-      if (team.rank > 0 && probe)
-        while (probe->help()) {
-        }
-      nd::Recursion recursion(context);
-      while (std::optional<Piece> piece = tasks.pop()) {
-        recursion.dissect(*piece);
-        tasks.done();
+    nd::Workspace ws;
+    if (team.size > 1) ws.tasks = &tasks;
+    if (team.rank > 0) {
+      while (probe && probe->help()) {
       }
-    } catch (...) {
-      tasks.fail(std::current_exception());
+      return tasks.serve(ws);
     }
+    try {
+      lead(context, ws, pieces);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    tasks.close();
   });
-  tasks.rethrow();
+  if (error) std::rethrow_exception(error);
   return order;
 }
 

@@ -33,8 +33,8 @@ def check_matching(A, row_of_col):
     return matched.size
 
 
-def match(A):
-    """Runs the matching and checks everything that must hold for every matrix."""
+def match(A, least=0.499):
+    """Runs the matching and checks everything that must hold for every matrix; `least` bounds matched moduli."""
     A = sp.csc_array(A)
     n = A.shape[0]
     rank, row_of_col, row_scale, col_scale = _core.max_product_matching(*arrays(A))
@@ -51,7 +51,7 @@ def match(A):
         cols = np.repeat(np.arange(n), np.diff(entries.indptr))
         scaled = modulus * row_scale[entries.indices] * col_scale[cols]
         assert scaled.max() <= 2.001
-        assert scaled[entries.indices == row_of_col[cols]].min() >= 0.499
+        assert scaled[entries.indices == row_of_col[cols]].min() >= least
     return row_of_col
 
 
@@ -171,6 +171,23 @@ def test_structurally_singular():
 def test_deterministic():
     A = random_matrix(11, 200, 0.02, 3.0)
     assert np.array_equal(match(A), match(A))
+
+
+def test_hard_to_match():
+    """A saddle point matrix in random units: searches get long, and the costs are rounded to whole bits."""
+    k = 50
+    laplace = sp.diags_array([-np.ones(k - 1), 2 * np.ones(k), -np.ones(k - 1)], offsets=[-1, 0, 1])
+    laplace = sp.kronsum(laplace, laplace)
+    step = sp.diags_array([np.ones(k), -np.ones(k - 1)], offsets=[0, -1])
+    gradient = [sp.kron(sp.eye_array(k), step), sp.kron(step, sp.eye_array(k))]
+    A = sp.block_array(
+        [[laplace, None, gradient[0]], [None, laplace, gradient[1]], [gradient[0].T, gradient[1].T, None]]
+    )
+    rng = np.random.default_rng(0)
+    scale = [sp.diags_array(10.0 ** rng.uniform(-3, 3, A.shape[0])) for _ in range(2)]
+    A = sp.csc_array(scale[0] @ A @ scale[1])
+    row_of_col = match(A, least=0.249)
+    assert np.array_equal(row_of_col, match(A, least=0.249))
 
 
 def test_lengths_must_agree():

@@ -4,7 +4,8 @@
 // solved by shortest augmenting paths from a dual feasible start. Invariant: u_i + v_j <= c_ij for all entries, with
 // equality on matched ones; so the duals are the logarithms of a scaling.
 // Logarithms are fixed point numbers of 16 fractional bits: the arithmetic on duals is exact, equality means equality,
-// and the product found is within a factor 1 + 1e-5 an entry of the largest, far below what the scaling is rounded to.
+// and the product found is within a factor 1 + 1e-5 an entry of the largest, far below what the scaling is rounded to
+// (a factor 2 an entry where the searches take too long, see run).
 #include "analysis/matching.hpp"
 
 #include <algorithm>
@@ -91,6 +92,7 @@ class ProductMatching {
 
  private:
   void start_duals();
+  bool solve(off limit);
   bool augment(idx root);
   void update_duals(idx root, std::int64_t shortest);
   void scale(Matching& result);
@@ -101,9 +103,10 @@ class ProductMatching {
   std::unique_ptr<Row[]> row_;
   std::unique_ptr<std::int64_t[]> v_;
   std::unique_ptr<std::int32_t[]> col_max_;
-  std::vector<idx> row_of_col_;
+  std::vector<idx> row_of_col_, unmatched_;
   std::vector<idx> touched_, settled_, ready_;         // rows a search has reached, is done with, has to continue from
   std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
+  off scanned_ = 0;                                    // entries looked at by the searches
 };
 
 template <class T> ProductMatching::ProductMatching(PatternView A, const T* values)
@@ -158,6 +161,7 @@ bool ProductMatching::augment(idx root) {
   idx free_row = -1, j = root;
   for (;;) {
     const std::int64_t base = level - v_[j];
+    scanned_ += ptr_[j + 1] - ptr_[j];
     for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
       const idx i = entry_[p].row;
       Row& row = row_[i];
@@ -220,17 +224,30 @@ void ProductMatching::update_duals(idx root, std::int64_t shortest) {
   for (idx i : touched_) row_[i].distance = infinite;
 }
 
-Matching ProductMatching::run() {
+// False when the searches took more than `limit` entries.
+bool ProductMatching::solve(off limit) {
   start_duals();
-  std::vector<idx> unmatched;
+  unmatched_.clear();
   for (idx j = 0; j < n_; ++j) {
+    row_of_col_[j] = -1;
     if (diagonal_[j] >= 0 && admissible(diagonal_[j], j)) match(j, j);
-    else unmatched.push_back(j);
+    else unmatched_.push_back(j);
   }
-  AugmentingPaths(*this, n_).run(unmatched);
-  std::erase_if(unmatched, [&](idx j) { return augment(j); });
+  AugmentingPaths(*this, n_).run(unmatched_);
+  scanned_ = 0;
+  std::erase_if(unmatched_, [&](idx j) { return scanned_ <= limit && augment(j); });
+  return scanned_ <= limit;
+}
+
+// Searches are short as a rule, but on some matrices almost every one of them goes through a large part of the graph.
+// Costs in whole bits make many paths equally long, and searches end ten times sooner.
+Matching ProductMatching::run() {
+  if (!solve(20 * ptr_[n_] + 1'000'000)) {
+    for (off p = 0; p < ptr_[n_]; ++p) entry_[p].cost &= -(1 << fraction_bits);
+    solve(std::numeric_limits<off>::max());
+  }
   Matching result;
-  result.structural_rank = n_ - (idx)unmatched.size();
+  result.structural_rank = n_ - (idx)unmatched_.size();
   scale(result);
   result.row_of_col = std::move(row_of_col_);
   return result;

@@ -13,8 +13,9 @@ struct Matching {
 };
 
 // Permutation that maximizes the product of the moduli of the matched entries, and the scaling that comes with it:
-// matched entries get a modulus in [0.5, 2], all others at most 2. Stored zeros do not count as entries.
-// Structurally singular: a matching of maximum cardinality, and no scaling (all ones). Deterministic.
+// matched entries get a modulus in [0.5, 2] (on matrices that are hard to match, [0.25, 2]: a product that is merely
+// large), all others at most 2. Stored zeros do not count as entries. Structurally singular: a matching of maximum
+// cardinality, and no scaling (all ones). Deterministic.
 // Cost: O(nnz) where the diagonal is the answer and shows it, else O(n nnz log n) in the worst case.
 template <class T> Matching max_product_matching(PatternView A, const T* values);
 

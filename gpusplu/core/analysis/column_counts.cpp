@@ -30,11 +30,12 @@ std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* in
     const idx vertex = perm[j];
     for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) {
       const idx i = inverse_perm[graph.ind[p]];
-      if (i <= j || first[j] <= previous_leaf[i]) continue;
+      if (first[j] <= previous_leaf[i]) continue;
       count[j]++;
       if (previous_leaf[i] >= 0) count[find_root(previous_leaf[i])]--;
       previous_leaf[i] = j;
     }
+    previous_leaf[j] = n;  // row j is complete: later columns are not in it
     if (parent[j] >= 0) ancestor[j] = parent[j];
   }
   for (idx j = 0; j < n; j++)
@@ -42,24 +43,24 @@ std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* in
   return count;
 }
 
+OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm) {
+  OrderedTree tree;
+  tree.parent = elimination_tree(graph, perm.data());
+  const std::vector<idx> order = postorder(tree.parent);
+  tree.perm = gather(perm, order);
+  tree.parent = renumber_tree(tree.parent, order);
+  const std::vector<idx> inverse = inverse_permutation(tree.perm.data(), graph.n);
+  tree.col_count = column_counts(graph, tree.perm.data(), inverse.data(), tree.parent);
+  for (const idx count : tree.col_count) {
+    tree.cost.lnz += count;
+    tree.cost.flops += (double)count * count;
+  }
+  tree.cost.levels = tree_height(tree.parent);
+  return tree;
+}
+
 OrderingCost ordering_cost(PatternView graph, const idx* perm) {
-  const idx n = graph.n;
-  std::vector<idx> parent = elimination_tree(graph, perm);
-  const std::vector<idx> order = postorder(parent);
-  std::vector<idx> composed(n), post_parent(n);
-  const std::vector<idx> place = inverse_permutation(order.data(), n);
-  for (idx k = 0; k < n; k++) {
-    composed[k] = perm[order[k]];
-    post_parent[k] = parent[order[k]] >= 0 ? place[parent[order[k]]] : -1;
-  }
-  OrderingCost cost;
-  const std::vector<idx> inverse = inverse_permutation(composed.data(), n);
-  for (const idx count : column_counts(graph, composed.data(), inverse.data(), post_parent)) {
-    cost.lnz += count;
-    cost.flops += (double)count * count;
-  }
-  cost.levels = tree_height(post_parent);
-  return cost;
+  return ordered_tree(graph, std::vector<idx>(perm, perm + graph.n)).cost;
 }
 
 }  // namespace gs

@@ -17,7 +17,15 @@ struct OrderingCost {
   double flops = 0;  // of a Cholesky factorization: the sum of squared column counts [flop]
   idx levels = 0;    // height of the elimination tree
 };
+
+// An ordering with its elimination tree and counts: all a choice among orderings and the supernodal structure need.
+struct OrderedTree {
+  std::vector<idx> perm;  // a postorder of the tree: equivalent to the ordering it was made from
+  std::vector<idx> parent, col_count;
+  OrderingCost cost;
+};
 // `perm` need not be a postorder.
+OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm);
 OrderingCost ordering_cost(PatternView graph, const idx* perm);
 
 }  // namespace gs

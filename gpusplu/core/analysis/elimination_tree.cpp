@@ -50,6 +50,16 @@ std::vector<idx> postorder(const std::vector<idx>& parent) {
   return order;
 }
 
+std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order) {
+  const std::vector<idx> place = inverse_permutation(order.data(), (idx)order.size());
+  std::vector<idx> out(order.size());
+  for (std::size_t k = 0; k < order.size(); k++) {
+    const idx above = parent[order[k]];
+    out[k] = above >= 0 ? place[above] : -1;
+  }
+  return out;
+}
+
 idx tree_height(const std::vector<idx>& parent) {
   const idx n = (idx)parent.size();
   std::vector<idx> depth(n);

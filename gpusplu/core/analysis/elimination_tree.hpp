@@ -17,6 +17,9 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx*
 // already gives the identity. Cost: O(n), no stack.
 std::vector<idx> postorder(const std::vector<idx>& parent);
 
+// The tree of the vertices renumbered by `order` (gather).
+std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order);
+
 // Height of a forest with parent[j] > j: 0 when empty, 1 for isolated vertices.
 idx tree_height(const std::vector<idx>& parent);
 

@@ -174,4 +174,10 @@ std::vector<idx> inverse_permutation(const idx* perm, idx n) {
   return inverse;
 }
 
+std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
+  std::vector<idx> out(order.size());
+  for (std::size_t k = 0; k < order.size(); k++) out[k] = values[order[k]];
+  return out;
+}
+
 }  // namespace gs

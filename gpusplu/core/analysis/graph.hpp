@@ -26,4 +26,7 @@ Pattern permute_graph(PatternView graph, const idx* perm);
 // inverse[perm[k]] = k
 std::vector<idx> inverse_permutation(const idx* perm, idx n);
 
+// out[k] = values[order[k]]
+std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order);
+
 }  // namespace gs

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "analysis/column_counts.hpp"
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
 #include "base/slices.hpp"
@@ -10,24 +9,7 @@
 namespace gs {
 namespace {
 
-std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
-  std::vector<idx> out(order.size());
-  for (std::size_t k = 0; k < order.size(); k++) out[k] = values[order[k]];
-  return out;
-}
-
-// The tree of the vertices renumbered by `order`.
-std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order) {
-  const std::vector<idx> place = inverse_permutation(order.data(), (idx)order.size());
-  std::vector<idx> out(order.size());
-  for (std::size_t k = 0; k < order.size(); k++) {
-    const idx above = parent[order[k]];
-    out[k] = above >= 0 ? place[above] : -1;
-  }
-  return out;
-}
-
-void find_rows(PatternView graph, const std::vector<idx>& perm, const std::vector<idx>& inverse, Symbolic& out) {
+void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.row_ptr.assign((std::size_t)nsuper + 1, 0);
   std::vector<idx> super_of(graph.n);
@@ -42,6 +24,7 @@ void find_rows(PatternView graph, const std::vector<idx>& perm, const std::vecto
   };
   std::vector<Cursor> cursor(nsuper);
   for (idx s = 0; s < nsuper; s++) cursor[s] = {out.row_ptr[s], -1};
+  const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
   for (idx i = 0; i < graph.n; i++) {
     const idx vertex = perm[i], own = super_of[i];
     for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) {
@@ -108,28 +91,23 @@ void measure(Symbolic& out) {
 
 }  // namespace
 
-std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
+std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const Relaxation& relaxation,
                                       Symbolic& out) {
-  const idx n = graph.n;
-  const auto reorder = [&](const std::vector<idx>& order) {
-    perm = gather(perm, order);
-    out.parent = renumber_tree(out.parent, order);
-  };
-  out.parent = elimination_tree(graph, perm.data());
-  reorder(postorder(out.parent));
-  std::vector<idx> inverse = inverse_permutation(perm.data(), n);
-  out.col_count = column_counts(graph, perm.data(), inverse.data(), out.parent);
-
-  SupernodePartition partition = relaxed_supernodes(out.parent, out.col_count, out.cholesky, relaxation);
-  reorder(partition.column_order);
-  inverse = inverse_permutation(perm.data(), n);
-  out.col_count = gather(out.col_count, partition.column_order);
+  SupernodePartition partition = relaxed_supernodes(tree.parent, tree.col_count, out.cholesky, relaxation);
+  out.parent = renumber_tree(tree.parent, partition.column_order);
+  out.col_count = gather(tree.col_count, partition.column_order);
   out.super_ptr = std::move(partition.super_ptr);
   out.super_parent = std::move(partition.super_parent);
-  find_rows(graph, perm, inverse, out);
+  std::vector<idx> perm = gather(tree.perm, partition.column_order);
+  find_rows(graph, perm, out);
   find_relative_indices(out);
   measure(out);
   return perm;
+}
+
+std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
+                                      Symbolic& out) {
+  return supernodal_structure(graph, ordered_tree(graph, std::move(perm)), relaxation, out);
 }
 
 }  // namespace gs

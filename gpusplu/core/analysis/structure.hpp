@@ -2,19 +2,21 @@
 #pragma once
 #include <vector>
 
+#include "analysis/column_counts.hpp"
 #include "analysis/supernodes.hpp"
 #include "analysis/symbolic.hpp"
 
 namespace gs {
 
 // Fills the symmetrized structure of `out` (parent .. rel_ind, lnz, flops, levels, critical_path) for the graph in the
-// order `perm`, for a Cholesky factorization when out.cholesky is set. Returns the gather permutation of the graph's
-// vertices that all of it refers to: `perm` reordered, at equal fill, so that supernodes are contiguous and
+// order `perm` (or as `tree`), for a Cholesky factorization when out.cholesky is set. Returns the gather permutation of
+// the graph's vertices that all of it refers to: `perm` reordered, at equal fill, so that supernodes are contiguous and
 // postordered.
 //
 // The rows of a supernode are found row by row (row i of the factor is the subtree below i that its entries reach), so
 // they come out ascending without sorting. Source: Liu, SIAM J. Matrix Anal. Appl. 11 (1990), section 5, on supernodes.
 // Cost: O(edges + row_ind) and small constants; the last two steps on the threads of the pool.
+std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const Relaxation& relaxation, Symbolic& out);
 std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
                                       Symbolic& out);
 

@@ -95,6 +95,37 @@ void order_siblings(const std::vector<Front>& fronts, Children& children) {
   }
 }
 
+// Numbers supernodes in postorder, siblings as they are listed, and gives each its columns, right after those of its
+// children's subtrees: sets super_ptr and super_parent of `out` and returns the new number of every supernode.
+std::vector<idx> place_top_down(const std::vector<Front>& fronts, const std::vector<idx>& tree, Children& children,
+                                idx n, SupernodePartition& out) {
+  const idx nsuper = (idx)fronts.size();
+  std::vector<idx> subtree_supers(nsuper, 1), subtree_columns(nsuper), super_end(nsuper), column_end(nsuper);
+  for (idx s = 0; s < nsuper; s++) {
+    subtree_columns[s] += (idx)fronts[s].width;
+    if (tree[s] < 0) continue;
+    subtree_supers[tree[s]] += subtree_supers[s];
+    subtree_columns[tree[s]] += subtree_columns[s];
+  }
+  std::vector<idx> place(nsuper);
+  idx roots_super_end = nsuper, roots_column_end = n;
+  for (idx s = nsuper - 1; s >= 0; s--) {
+    if (tree[s] < 0) {
+      super_end[s] = roots_super_end, column_end[s] = roots_column_end;
+      roots_super_end -= subtree_supers[s], roots_column_end -= subtree_columns[s];
+    }
+    place[s] = super_end[s] - 1;
+    out.super_ptr[place[s] + 1] = column_end[s];
+    out.super_parent[place[s]] = tree[s] >= 0 ? place[tree[s]] : -1;
+    idx next_super = place[s], next_column = column_end[s] - (idx)fronts[s].width;
+    for (const idx* c = children.end(s); c-- > children.begin(s);) {
+      super_end[*c] = next_super, column_end[*c] = next_column;
+      next_super -= subtree_supers[*c], next_column -= subtree_columns[*c];
+    }
+  }
+  return place;
+}
+
 }  // namespace
 
 double front_flops(double width, double height, bool cholesky) {
@@ -152,31 +183,8 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   Children children(tree);
   order_siblings(fronts, children);
 
-  // Place supernodes and their columns from the top down, each after the subtrees of its children.
-  std::vector<idx> subtree_supers(nsuper, 1), subtree_columns(nsuper), super_end(nsuper), column_end(nsuper);
-  for (idx s = 0; s < nsuper; s++) {
-    subtree_columns[s] += (idx)fronts[s].width;
-    if (tree[s] < 0) continue;
-    subtree_supers[tree[s]] += subtree_supers[s];
-    subtree_columns[tree[s]] += subtree_columns[s];
-  }
   SupernodePartition out{std::vector<idx>(n), std::vector<idx>((std::size_t)nsuper + 1), std::vector<idx>(nsuper)};
-  std::vector<idx> place(nsuper);
-  idx roots_super_end = nsuper, roots_column_end = n;
-  for (idx s = nsuper - 1; s >= 0; s--) {
-    if (tree[s] < 0) {
-      super_end[s] = roots_super_end, column_end[s] = roots_column_end;
-      roots_super_end -= subtree_supers[s], roots_column_end -= subtree_columns[s];
-    }
-    place[s] = super_end[s] - 1;
-    out.super_ptr[place[s] + 1] = column_end[s];
-    out.super_parent[place[s]] = tree[s] >= 0 ? place[tree[s]] : -1;
-    idx next_super = place[s], next_column = column_end[s] - (idx)fronts[s].width;
-    for (const idx* c = children.end(s); c-- > children.begin(s);) {
-      super_end[*c] = next_super, column_end[*c] = next_column;
-      next_super -= subtree_supers[*c], next_column -= subtree_columns[*c];
-    }
-  }
+  const std::vector<idx> place = place_top_down(fronts, tree, children, n, out);
   // Columns of one merged supernode keep their order, which is topological.
   std::vector<idx> next(nsuper);
   for (idx s = 0; s < nsuper; s++) next[s] = out.super_ptr[place[s]];

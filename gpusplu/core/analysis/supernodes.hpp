@@ -6,8 +6,8 @@
 
 namespace gs {
 
-// Constants of the merging rule; times are of one core of the CPU engine. The optimum is flat: half or twice any of them
-// moves the refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
+// Constants of the merging rule; times are of one core of the CPU engine. The optimum is flat: half or twice any of
+// them moves the refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
 struct Relaxation {
   double front_seconds = 0.1e-6;    // what a front costs however small it is
   double column_seconds = 0.02e-6;  // what a pivot costs besides its arithmetic

@@ -29,6 +29,9 @@ template <class T> nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const
   return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, owner);
 }
 
+template <class T> std::vector<T> to_vector(const In<T>& array) {
+  return {array.data(), array.data() + array.shape(0)};
+}
 inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {
   return {(idx)ptr.shape(0) - 1, ptr.data(), ind.data()};
 }

@@ -13,10 +13,6 @@
 namespace gs {
 namespace {
 
-template <class T> std::vector<T> to_vector(const In<T>& array) {
-  return {array.data(), array.data() + array.shape(0)};
-}
-
 // The engine as the tests see it; users get it through Factor.
 template <class T> FrontFactor<T>* make_factor(const Symbolic& structure, In<idx> row_perm, In<idx> col_perm,
                                                In<double> row_scale, In<double> col_scale, In<off> ptr, In<idx> ind) {

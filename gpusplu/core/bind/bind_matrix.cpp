@@ -43,10 +43,6 @@ const char* triangle_name(Triangle triangle) {
   return triangle == Triangle::full ? "full" : triangle == Triangle::lower ? "lower" : "upper";
 }
 
-template <class T> std::vector<T> to_vector(const In<T>& array) {
-  return {array.data(), array.data() + array.shape(0)};
-}
-
 nb::tuple canonical_state(const Canonical& c) {
   return nb::make_tuple(c.pattern.n, c.nvalues, c.identity, to_numpy(std::vector<off>(c.pattern.ptr)),
                         to_numpy(std::vector<idx>(c.pattern.ind)), to_numpy(std::vector<off>(c.source)),

@@ -21,10 +21,6 @@ PatternArrays to_arrays(Pattern&& pattern) {
   return {to_numpy(std::move(pattern.ptr)), to_numpy(std::move(pattern.ind))};
 }
 
-template <class T> std::vector<T> to_vector(const In<T>& array) {
-  return {array.data(), array.data() + array.shape(0)};
-}
-
 const char* method_name(Method method) { return method == Method::column ? "column" : "front"; }
 
 template <auto member> auto view_of(nb::handle self) {

@@ -43,12 +43,6 @@ void add_product(PatternView A, const T* values, Trans op, const T* x, T* y, idx
   }
 }
 
-template <class T> double largest_modulus(const T* v, idx begin, idx end) {
-  double largest = 0;
-  for (idx i = begin; i < end; i++) largest = max_or_nan(largest, modulus(v[i]));
-  return largest;
-}
-
 }  // namespace
 
 template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs) {

@@ -429,7 +429,7 @@ template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() const {
 
 std::vector<idx> amd(PatternView graph) {
   if (graph.n == 0) return {};
-  if (13 * (off)graph.n + graph.nnz() < std::numeric_limits<std::int32_t>::max())
+  if (graph.n + graph.nnz() < std::numeric_limits<std::int32_t>::max())
     return MinimumDegree<std::int32_t>(graph).order();
   return MinimumDegree<off>(graph).order();
 }

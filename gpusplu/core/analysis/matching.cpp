@@ -1,5 +1,5 @@
 // Duff, Koster, "On algorithms for permuting large entries to the diagonal of a sparse matrix", SIAM J. Matrix Anal.
-// Appl. 22(4), 2001, sec. 3-4 (the bottleneck is replaced by the product): an assignment problem with the costs
+// Appl. 22(4), 2001, sec. 4: the largest product of diagonal entries is an assignment problem with the costs
 //   c_ij = log2 max_k |a_kj| - log2 |a_ij| >= 0,
 // solved by shortest augmenting paths from a dual feasible start. Invariant: u_i + v_j <= c_ij for all entries, with
 // equality on matched ones; so the duals are the logarithms of a scaling.

@@ -48,7 +48,6 @@ class Factor:
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray):
         pattern, options = symbolic._pattern, symbolic._options
-        matrix.check_finite(pattern, canonical)
         start = perf_counter()
         try:
             self._core = _core.factor(

@@ -99,7 +99,8 @@ def _make_stub(name: str) -> Callable[..., Any]:
 
 def _rebind(replacements: dict[int, Callable[..., Any]]) -> None:
     """Put ``replacements[id(value)]`` in the place of every module-level `value` it has one for."""
-    for module in list(sys.modules.values()):
+    modules: list[object] = list(sys.modules.values())  # anything may be put there
+    for module in modules:
         if not isinstance(module, ModuleType):
             continue
         namespace = object.__getattribute__(module, "__dict__")  # does not wake modules that load lazily

@@ -59,6 +59,8 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
     TypeError
         None does; SciPy's message.
     """
+    if dtype in FLOATS:
+        return dtype
     for candidate in FLOATS:
         if np.can_cast(dtype, candidate):
             return candidate
@@ -234,7 +236,7 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
     if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and not cholesky:
         data = values[pattern.ind, np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))]
         if np.count_nonzero(data) == np.count_nonzero(values):  # zeros may be entries
-            return data.astype(float_dtype(data.dtype), copy=False)
+            return np.ascontiguousarray(data, dtype=float_dtype(data.dtype))
     if sp.issparse(values) or np.ndim(values) == 2:
         new, data = canonicalize(read_matrix(values))
         if cholesky:

@@ -82,7 +82,9 @@ class Symbolic:
         from .factor import CholeskyFactor, LUFactor
 
         kind = CholeskyFactor if self.cholesky else LUFactor
-        return kind(self, matrix.values_for(self._pattern, values, self.cholesky))
+        canonical = matrix.values_for(self._pattern, values, self.cholesky)
+        matrix.check_finite(self._pattern, canonical)
+        return kind(self, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Symbolic, (self._pattern, self._core, self._options, self._choice, self.seconds)

@@ -1,5 +1,6 @@
 """What users hold: LUFactor, CholeskyFactor, Symbolic, and the arguments that choose how they are made."""
 
+import dataclasses
 import pickle
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 import gpusplu.linalg
+from gpusplu.options import Options
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 
@@ -174,6 +176,14 @@ def test_refactor_upcasts_and_takes_lists():
     assert backward_error(A, lu.solve(b), b) < 50 * EPS["d"]
 
 
+def test_refactor_does_not_lose_precision():
+    A = random_matrix(dtype="f")
+    lu = gs.splu(A)
+    for values in (A.data.astype("d"), A.astype("d"), A.data.astype("F")):
+        with pytest.raises(TypeError, match="Cannot cast array data"):
+            lu.refactor(values)
+
+
 def spoiled(A, how):
     """What to hand to refactor, and the exception and text it must give."""
     if how == "NaN" or how == "Inf":
@@ -203,6 +213,11 @@ def spoiled(A, how):
         return M, gs.PatternMismatchError, "of the factored pattern is missing"
     if how == "smaller":
         return A[:59, :59], gs.PatternMismatchError, "59 x 59, the factored one 60 x 60"
+    if how == "dense, other pattern":
+        full = A.toarray()
+        row, col = np.argwhere(full == 0)[5]
+        full[row, col] = 1
+        return full, gs.PatternMismatchError, rf"entry \({row}, {col}\) is not in the factored pattern"
     assert how == "rectangular"
     return A[:, :59], ValueError, "can only factor square matrices"
 
@@ -215,6 +230,7 @@ HOWS = (
     "too few",
     "complex",
     "other pattern",
+    "dense, other pattern",
     "missing entry",
     "smaller",
     "rectangular",
@@ -488,10 +504,36 @@ def test_options_that_work(ordering, pivoting, refine):
     chosen = np.arange(60)[::-1] if ordering == "reversed" else ordering
     lu = gs.splu(A, ordering=chosen, pivoting=pivoting, refine=refine)
     assert backward_error(A, lu.solve(b), b) < 1e3 * EPS["d"]
+    assert lu.symbolic.ordering in {"auto": ("amd", "nd"), "reversed": ("user",)}.get(ordering, (ordering,))
     if ordering == "natural":
         np.testing.assert_array_equal(lu.perm_c, np.arange(60))
     ch = gs.cholesky(spd_matrix(), ordering=np.arange(50)[::-1] if ordering == "reversed" else ordering, refine=refine)
     assert backward_error(spd_matrix(), ch.solve(rhs(50)), rhs(50)) < 50 * EPS["d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"permc_spec": "COLAMD"}, {}),
+        ({"permc_spec": "natural"}, {"ordering": "natural"}),
+        ({"diag_pivot_thresh": 0.0}, {"pivot_threshold": 0.0, "matching": False}),
+        ({"diag_pivot_thresh": 0.5}, {"pivot_threshold": 0.5, "matching": False, "pivoting": "partial"}),
+        ({"diag_pivot_thresh": 3}, {"pivot_threshold": 1.0, "matching": False, "pivoting": "partial"}),
+        (
+            {"diag_pivot_thresh": 0.5, "pivoting": "static"},
+            {"pivot_threshold": 0.5, "matching": False, "pivoting": "static"},
+        ),
+        ({"options": {"DiagPivotThresh": 0.01}}, {"pivot_threshold": 0.01, "matching": False}),
+        ({"options": {"SymmetricMode": True}}, {"matching": False}),
+        ({"options": {"IterRefine": "double"}}, {"refine": "always"}),
+        ({"options": {"IterRefine": "NOREFINE"}}, {}),
+        ({"options": {"IterRefine": "SINGLE"}, "refine": "never"}, {"refine": "never"}),
+        ({"options": {"ColPerm": "NATURAL"}, "permc_spec": "COLAMD"}, {"ordering": "natural"}),
+    ],
+)
+def test_what_scipys_arguments_mean(given, expected):
+    assert gs.splu(spd_matrix(), **given).symbolic._options == dataclasses.replace(Options(), **expected)
 
 
 @pytest.mark.parametrize(
@@ -550,12 +592,12 @@ def test_eight_threads_get_the_same_bits():
 def test_threads_of_the_core_do_not_change_bits():
     threadpoolctl = pytest.importorskip("threadpoolctl")
     A, b = random_matrix(400, density=0.02), rhs(400)
-    x = gs.splu(A).solve(b)
+    x, threads = gs.splu(A).solve(b), gs._core.num_threads()
     with threadpoolctl.threadpool_limits(1):
         assert gs._core.num_threads() == 1
         np.testing.assert_array_equal(gs.splu(A).solve(b), x)
     info = [i for i in threadpoolctl.threadpool_info() if i["internal_api"] == "gpusplu"]
-    assert [i["num_threads"] for i in info] == [gs._core.num_threads()]
+    assert [i["num_threads"] for i in info] == [gs._core.num_threads()] == [threads]
     with threadpoolctl.threadpool_limits(3, user_api="gpusplu"):
         assert gs._core.num_threads() == 3
 

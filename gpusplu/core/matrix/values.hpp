@@ -12,7 +12,8 @@ template <class T> void gather_values(const Canonical& canonical, const T* value
 // Whether no value is NaN or infinite. Runs at the speed of memory.
 template <class T> bool all_finite(const T* values, off n);
 
-// Largest modulus of a real or imaginary part; infinity when any of them is NaN or infinite. Runs at the speed of memory.
+// Largest modulus of a real or imaginary part; infinity when any of them is NaN or infinite. Runs at the speed of
+// memory.
 template <class T> double largest_part(const T* values, off n);
 
 }  // namespace gs

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import scipy.sparse as sp
 
@@ -23,5 +24,20 @@ def real_matrix():
         if folder is None or not (folder / f"{name}.npz").exists():
             pytest.skip(f"no {name}.npz (set GPUSPLU_MATRICES)")
         return sp.csc_array(sp.load_npz(folder / f"{name}.npz"))
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def real_sequence():
+    """Load a sequence of matrices on one pattern by name: (indptr, indices, shape, data), or skip with the reason."""
+
+    def load(name):
+        folder = matrix_folder()
+        path = folder.parent / "sequences" / f"{name}.npz" if folder else None
+        if path is None or not path.exists():
+            pytest.skip(f"no sequences/{name}.npz beside the matrices (set GPUSPLU_MATRICES)")
+        with np.load(path) as arrays:
+            return arrays["indptr"], arrays["indices"], tuple(arrays["shape"]), arrays["data"]
 
     return load

@@ -49,9 +49,11 @@ FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const of
   std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
   for (std::size_t k = 0; k < row_scale.size(); k++) row_scale[k] = (Real)analysis_row_scale_[analysis_row_perm_[k]];
   const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
-  PivotedColumns<T> columns;
+  ColumnNodes<T> columns;
+  std::vector<idx> row_order;
   FactorInfo info = factor_with_pivoting<T>(pattern_, block_ptr_, values, source,
-                                            row_scale.empty() ? nullptr : row_scale.data(), scale_col, options, columns);
+                                            row_scale.empty() ? nullptr : row_scale.data(), scale_col, options, columns,
+                                            row_order);
   if (info.status != FactorInfo::ok) {
     info.column = col_perm_[info.column];
     return info;
@@ -59,17 +61,16 @@ FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const of
   row_perm_.resize(n_);
   scale_row_.resize(row_scale.size());
   for (idx k = 0; k < n_; k++) {
-    row_perm_[k] = analysis_row_perm_[columns.row_order[k]];
-    if (!row_scale.empty()) scale_row_[k] = row_scale[columns.row_order[k]];
+    row_perm_[k] = analysis_row_perm_[row_order[k]];
+    if (!row_scale.empty()) scale_row_[k] = row_scale[row_order[k]];
   }
-  nnz_lower_ = columns.lower_ptr[n_] + n_;
-  nnz_upper_ = columns.upper_ptr[n_] + n_;
+  nnz_lower_ = (off)columns.lower_row.size() + n_;
+  nnz_upper_ = (off)columns.upper_row.size() + n_;
   flops_ = info.flops;
   n_off_diagonal_ = info.n_off_diagonal;
   bound_ = growth_allowance *
            std::max({info.max_multiplier, 1.0, options.pivot_threshold > 0 ? 1 / options.pivot_threshold : 1.0});
-  nodes_ = std::make_unique<ColumnNodes<T>>(build_nodes(pattern_, block_ptr_, columns, values, source,
-                                                        scale_row_.empty() ? nullptr : scale_row_.data(), scale_col));
+  nodes_ = std::make_unique<ColumnNodes<T>>(std::move(columns));
   return info;
 }
 

@@ -17,8 +17,7 @@
 
 namespace gs {
 
-template <class T> struct ColumnNodes;    // the factor and the refactorization program: column_nodes.hpp
-template <class T> struct PivotedColumns;  // what pivoting hands over: column_pivot.hpp
+template <class T> struct ColumnNodes;  // the factor and the refactorization program: column_nodes.hpp
 
 // The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries
 // ptr[k] .. ptr[k+1]-1 with B's row numbers (before pivoting); the values are those from first[k] on in A's order.
@@ -49,8 +48,8 @@ template <class T> class ColumnLU {
   // On failure no factor is held any more.
   FactorInfo factor(const T* values, const Options& options, const off* source = nullptr);
 
-  // Fixed pivots and pattern of the last successful factor(). On failure the factor must not be used for solves until
-  // a refactor() or factor() succeeds.
+  // Fixed pivots and pattern of the last successful factor(). Numbers that are not finite are refused before anything
+  // changes; after any other failure the factor must not be used for solves until a refactor() or factor() succeeds.
   FactorInfo refactor(const T* values, const off* source = nullptr);
 
   // op(A) x = b for nrhs columns, in A's own numbering. Thread-safe; b and x must not overlap.

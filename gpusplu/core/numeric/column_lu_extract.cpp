@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <utility>
 
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
@@ -11,7 +12,7 @@
 namespace gs {
 namespace {
 
-// Calls entry(row, value) for column k of L below the diagonal, rows ascending.
+// Calls entry(row, value) for column k of L below the diagonal, in no particular order.
 template <class T, class F> void for_lower(const ColumnNodes<T>& nodes, idx s, idx k, F&& entry) {
   const ColumnNode& node = nodes.node[s];
   const idx width = nodes.width(s), c = k - node.first;
@@ -23,7 +24,7 @@ template <class T, class F> void for_lower(const ColumnNodes<T>& nodes, idx s, i
   for (idx p = 0; p < node.n_lower; p++) entry(nodes.lower_row[node.lower_row + p], value[(off)p * width + c]);
 }
 
-// The same for column k above the diagonal; entries outside the diagonal block come last.
+// The same for column k above the diagonal.
 template <class T, class F> void for_upper(const ColumnNodes<T>& nodes, idx s, idx k, F&& entry) {
   const ColumnNode& node = nodes.node[s];
   const idx width = nodes.width(s), c = k - node.first;
@@ -68,21 +69,44 @@ template <class T> class OuterSolve {
   std::priority_queue<idx, std::vector<idx>, std::greater<idx>> queue_;
 };
 
+// Rows and values of one column, to be appended to a matrix by ascending row.
+template <class T> class Column {
+ public:
+  void clear() { place_.clear(), value_.clear(); }
+  void add(idx row, T v) {
+    place_.emplace_back(row, (idx)value_.size());
+    value_.push_back(v);
+  }
+  template <class F> void sorted(F&& entry) {
+    std::sort(place_.begin(), place_.end());
+    for (const auto& [row, p] : place_) entry(row, value_[p]);
+  }
+
+ private:
+  std::vector<std::pair<idx, idx>> place_;
+  std::vector<T> value_;
+};
+
+template <class T> void append(Matrix<T>& out, idx row, T v) {
+  out.pattern.ind.push_back(row);
+  out.values.push_back(v);
+}
+
 }  // namespace
 
 template <class T> Matrix<T> ColumnLU<T>::lower() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
+  Column<T> column;
   for (idx s = 0; s < nodes_->n_nodes(); s++)
     for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
-      out.pattern.ind.push_back(k);
-      out.values.push_back(T(1));
+      column.clear();
       for_lower(*nodes_, s, k, [&](idx row, T v) {
-        if (v == T(0)) return;
-        out.pattern.ind.push_back(row);
-        out.values.push_back(v * (real_t<T>)(row_scale(k) / row_scale(row)));
+        if (v != T(0)) column.add(row, v);
       });
+      append(out, k, T(1));
+      column.sorted([&](idx row, T v) { append(out, row, v * (real_t<T>)(row_scale(k) / row_scale(row))); });
       out.pattern.ptr.push_back((off)out.pattern.ind.size());
     }
   return out;
@@ -98,22 +122,20 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
-  std::vector<std::pair<idx, T>> inner;
+  Column<T> inner;
   for (idx k = 0; k < n_; k++) {
     const auto emit = [&](idx row, T v) {
-      if (v == T(0)) return;
-      out.pattern.ind.push_back(row);
-      out.values.push_back(v * (real_t<T>)(1 / (row_scale(row) * col_scale(k))));
+      append(out, row, v * (real_t<T>)(1 / (row_scale(row) * col_scale(k))));
     };
     inner.clear();
     for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
-      if (row >= block_begin[k]) inner.emplace_back(row, v);
-      else if (v != T(0)) outer.add(row, v);
+      if (v == T(0)) return;
+      if (row >= block_begin[k]) inner.add(row, v);
+      else outer.add(row, v);
     });
     outer.run(emit);
-    for (const auto& [row, v] : inner) emit(row, v);
-    out.pattern.ind.push_back(k);
-    out.values.push_back(nodes_->pivot[k] * (real_t<T>)(1 / (row_scale(k) * col_scale(k))));
+    inner.sorted(emit);
+    emit(k, nodes_->pivot[k]);
     out.pattern.ptr.push_back((off)out.pattern.ind.size());
   }
   return out;

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <atomic>
 #include <limits>
-#include <numeric>
+#include <thread>
 
+#include "base/threads.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
+#include "numeric/column_schedule.hpp"
 #include "simd/column_kernels.hpp"
 #include "simd/select.hpp"
 
@@ -24,39 +27,127 @@ void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>
 #endif
 }
 
+template <class T> void pivot_range(const std::vector<T>& pivot, FactorInfo& info) {
+  real_t<T> smallest = std::numeric_limits<real_t<T>>::max(), largest = 0;
+  for (const T p : pivot) {
+    const real_t<T> size = abs1(p);
+    smallest = std::min(smallest, size), largest = std::max(largest, size);
+  }
+  info.min_pivot = pivot.empty() ? 0 : smallest;
+  info.max_pivot = largest;
+}
+
+// Whether a sum of 0 * v stays 0: no NaN and no infinity among A's values.
+template <class T> bool all_finite(const T* values, off count, const off* source) {
+  using Real = real_t<T>;
+  constexpr int lanes = 16, numbers = sizeof(T) / sizeof(Real);
+  Real sum[lanes] = {};
+  const Real* v = reinterpret_cast<const Real*>(values);
+  off p = 0;
+  if (source) {
+    for (; p < count; p++)
+      for (int part = 0; part < numbers; part++) sum[part] += v[source[p] * numbers + part] * 0;
+  } else {
+    for (; p + lanes <= count * numbers; p += lanes)
+      for (int lane = 0; lane < lanes; lane++) sum[lane] += v[p + lane] * 0;
+    for (; p < count * numbers; p++) sum[0] += v[p] * 0;
+  }
+  for (int lane = 1; lane < lanes; lane++) sum[0] += sum[lane];
+  return sum[0] == 0;
+}
+
+// The thread waited for may have lost its processor: after a moment, offer ours.
+void relax(int spin) {
+  if (spin > 2000) return std::this_thread::yield();
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Runs all tasks of the schedule. Tasks are taken by ticket, so a thread that starts late costs nothing but its help,
+// and whatever a node waits for is finished or in work.
+template <class T, class Real>
+ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program, const ColumnTask<Real>& shared,
+                              int n_threads) {
+  const ColumnSchedule& schedule = f.schedule;
+  while ((int)f.work.size() < n_threads) f.work.emplace_back((off)f.pivot.size() * f.widest);
+  if (n_threads > 1 && f.done.empty()) f.done.assign(f.n_nodes(), 0);
+  f.epoch++;
+  std::vector<ColumnMonitor<Real>> monitors(n_threads);
+  std::atomic<idx> ticket{0};
+  int failed = 0;
+  const auto body = [&](const Team& team) {
+    ColumnTask<Real> task = shared;
+    ColumnMonitor<Real>& monitor = monitors[team.rank];
+    task.work = reinterpret_cast<Real*>(f.work[team.rank].data());
+    if (n_threads > 1) task.done = f.done.data(), task.epoch = f.epoch, task.failed = &failed, task.relax = relax;
+    while (monitor.status == 0) {
+      const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
+      if (t >= schedule.n_tasks()) break;
+      task.nodes = schedule.nodes.data() + schedule.ptr[t];
+      task.count = schedule.ptr[t + 1] - schedule.ptr[t];
+      task.wait = n_threads > 1 && t >= schedule.n_subtrees;
+      refactor_columns(program, task, is_complex<T>, monitor);
+    }
+    if (monitor.status != 0) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+  };
+  if (n_threads > 1) run_team(n_threads, body);
+  else body(Team{});
+
+  ColumnMonitor<Real> all = monitors[0];
+  for (const ColumnMonitor<Real>& m : monitors) {
+    if (m.status != 0) all.status = m.status, all.column = m.column;
+    all.max_entry = std::max(all.max_entry, m.max_entry);
+    all.max_upper = std::max(all.max_upper, m.max_upper);
+    all.max_multiplier = std::max(all.max_multiplier, m.max_multiplier);
+  }
+  if (failed) f.work.clear();  // columns given up halfway are still in it
+  return all;
+}
+
+// Below this many cycles waking a team costs more than it saves.
+constexpr double worth_a_team = 600e3;
+
 }  // namespace
 
 template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* source) {
   using Real = real_t<T>;
+  FactorInfo info;
+  if (!all_finite(values, (off)pattern_.row.size(), source)) {
+    info.status = FactorInfo::not_finite;
+    return info;
+  }
   ColumnNodes<T>& f = *nodes_;
+  if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
+  const int n_threads = num_threads();
+  if (f.schedule.n_threads != n_threads) f.schedule = schedule_nodes(f, pattern_.ptr, n_threads);
   const ColumnProgram<Real> program = f.program(pattern_, scale_row_.empty() ? nullptr : scale_row_.data(),
                                                 scale_col_.empty() ? nullptr : scale_col_.data());
-  if (f.work.empty()) f.work.emplace_back((off)n_ * f.widest);
-  std::vector<idx> all(f.n_nodes());
-  std::iota(all.begin(), all.end(), 0);
-  ColumnMonitor<Real> monitor;
-  monitor.min_pivot = std::numeric_limits<Real>::max();
-  const ColumnTask<Real> task{reinterpret_cast<const Real*>(values), source, reinterpret_cast<Real*>(f.work[0].data()), all.data(),
-                              f.n_nodes(), (Real)std::min<double>(bound_, std::numeric_limits<Real>::max())};
-  refactor_columns(program, task, is_complex<T>, monitor);
+  ColumnTask<Real> task{};
+  task.values = reinterpret_cast<const Real*>(values);
+  task.source = source;
+  task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
+  const int team = f.schedule.work >= worth_a_team ? n_threads : 1;
+  ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
+  // Which of several bad columns a team meets first is a matter of timing; one thread always meets the same.
+  if (monitor.status != FactorInfo::ok && team > 1) monitor = run_tasks(f, program, task, 1);
 
-  FactorInfo info;
   info.status = (FactorInfo::Status)monitor.status;
   info.column = monitor.column < 0 ? -1 : col_perm_[monitor.column];
-  info.min_pivot = n_ ? monitor.min_pivot : 0;
-  info.max_pivot = monitor.max_pivot;
+  pivot_range(f.pivot, info);
   info.max_multiplier = monitor.max_multiplier;
   info.max_entry = monitor.max_entry;
-  info.pivot_growth = monitor.max_entry > 0 ? std::max(monitor.max_upper, monitor.max_pivot) / monitor.max_entry : 0;
+  info.pivot_growth = monitor.max_entry > 0 ? monitor.max_upper / monitor.max_entry : 0;
   info.n_off_diagonal = n_off_diagonal_;
   info.flops = flops_;
-  if (info.status != FactorInfo::ok) f.work.clear();  // the failed node's column is still in it
   return info;
 }
 
-template FactorInfo ColumnLU<float>::refactor(const float*, const off*);
-template FactorInfo ColumnLU<double>::refactor(const double*, const off*);
-template FactorInfo ColumnLU<std::complex<float>>::refactor(const std::complex<float>*, const off*);
-template FactorInfo ColumnLU<std::complex<double>>::refactor(const std::complex<double>*, const off*);
+#define GS_INSTANTIATE(T) template FactorInfo ColumnLU<T>::refactor(const T*, const off*);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
+#undef GS_INSTANTIATE
 
 }  // namespace gs

@@ -1,25 +1,30 @@
-// The factor of a column LU as nodes of up to 8 columns, compiled from the pivoted columns: the storage that refactor,
-// solve and extraction share. The layout is described in simd/column_program.hpp.
+// The factor of a column LU: the storage that factor, refactor, solve and extraction share, laid out as
+// simd/column_program.hpp describes. factor() leaves nodes of one column each, without segments and with unsorted rows;
+// the first refactor() compiles them into nodes of up to 8 columns.
 #pragma once
 #include <cstdlib>
 #include <new>
+#include <utility>
 #include <vector>
 
-#include "numeric/column_pivot.hpp"
+#include "numeric/column_lu.hpp"
 #include "simd/column_program.hpp"
 
 namespace gs {
 
-// Cache-line aligned, so that a row of 8 doubles never straddles two lines.
-template <class T> struct CacheAligned {
+// Cache-line aligned, so that a row of 8 doubles never straddles two lines, and not initialized: these arrays are
+// written once, and first touching them twice would cost as much as filling them.
+template <class T> struct FreshMemory {
   using value_type = T;
-  CacheAligned() = default;
-  template <class U> CacheAligned(const CacheAligned<U>&) {}
+  FreshMemory() = default;
+  template <class U> FreshMemory(const FreshMemory<U>&) {}
   T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
   void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
-  bool operator==(const CacheAligned&) const { return true; }
+  template <class U> void construct(U*) {}
+  template <class U, class V> void construct(U* p, V&& v) { ::new (p) U(std::forward<V>(v)); }
+  bool operator==(const FreshMemory&) const { return true; }
 };
-template <class T> using AlignedVector = std::vector<T, CacheAligned<T>>;
+template <class T> using FreshVector = std::vector<T, FreshMemory<T>>;
 
 // Zeros whose pages are only touched where they are used.
 template <class T> class ZeroedWork {
@@ -37,16 +42,34 @@ template <class T> class ZeroedWork {
   void* memory_;
 };
 
+// Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
+// subtrees of the elimination tree of all dependencies and need nothing from each other; each later one is a single
+// node and may need any task before it. `work` estimates the whole [cycles].
+struct ColumnSchedule {
+  int n_threads = 0;
+  double work = 0;
+  idx n_subtrees = 0;
+  std::vector<off> ptr;
+  std::vector<idx> nodes;
+  idx n_tasks() const { return (idx)ptr.size() - 1; }
+};
+
 template <class T> struct ColumnNodes {
-  std::vector<ColumnNode> node;
-  std::vector<idx> lower_row, upper_row;
-  std::vector<ColumnSegment> segment;
-  AlignedVector<T> lower, upper;
+  FreshVector<ColumnNode> node;
+  FreshVector<idx> lower_row, upper_row;
+  FreshVector<ColumnSegment> segment;
+  FreshVector<T> lower, upper;
   std::vector<T> pivot, inverse_pivot;
   std::vector<idx> a_row;
   std::vector<ColumnPhase> phase;
+  bool compiled = false;
   idx widest = 1;
-  std::vector<ZeroedWork<T>> work;  // of refactor, one a worker
+
+  // Of refactor: a dense column a worker, and how workers share the nodes.
+  std::vector<ZeroedWork<T>> work;
+  ColumnSchedule schedule;
+  std::vector<int> done;
+  int epoch = 0;
 
   idx n_nodes() const { return (idx)node.size() - 1; }
   idx width(idx s) const { return node[s + 1].first - node[s].first; }
@@ -61,9 +84,8 @@ template <class T> struct ColumnNodes {
   }
 };
 
-// values, source, scales as in factor_with_pivoting, but row_scale by pivotal rows: for the part outside the blocks.
+// The structure of the compiled nodes, from what factor() left; all values are still to be computed. Time: O(nnz(L+U)).
 template <class T>
-ColumnNodes<T> build_nodes(const PermutedPattern& B, const std::vector<idx>& block_ptr, const PivotedColumns<T>& columns,
-                           const T* values, const off* source, const real_t<T>* row_scale, const real_t<T>* col_scale);
+ColumnNodes<T> compile_nodes(const PermutedPattern& B, const std::vector<idx>& block_ptr, ColumnNodes<T>&& columns);
 
 }  // namespace gs

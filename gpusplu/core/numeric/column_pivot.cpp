@@ -12,28 +12,38 @@ template <class T> class Pivoting {
  public:
   using Real = real_t<T>;
   Pivoting(const PermutedPattern& B, const T* values, const off* source, const Real* row_scale, const Real* col_scale,
-           const typename ColumnLU<T>::Options& options, PivotedColumns<T>& out)
+           const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
       : B_(B), values_(values), source_(source), row_scale_(row_scale), col_scale_(col_scale), options_(options),
-        out_(out), n_((idx)B.first.size()) {
-    out_.lower_ptr.assign(n_ + 1, 0);
-    out_.upper_ptr.assign(n_ + 1, 0);
-    out_.pivot.assign(n_, T(0));
-    out_.row_order.resize(n_);
-    std::iota(out_.row_order.begin(), out_.row_order.end(), 0);
-    position_ = out_.row_order;
-    reserve(4 * B.ptr[n_] + 4 * n_);
+        out_(out), row_order_(row_order), n_((idx)B.first.size()) {
+    row_order_.resize(n_);
+    std::iota(row_order_.begin(), row_order_.end(), 0);
+    position_ = row_order_;
+    column_of_.assign(n_, -1);
+    mark_.assign(n_, -1);
+    work_.assign(n_, T(0));
+    pruned_end_.resize(n_), stack_.resize(n_), cursor_.resize(n_), order_.resize(n_);
+    out_.node.resize(n_ + 1);
+    out_.pivot.resize(n_), out_.inverse_pivot.resize(n_);
+    const off guess = 2 * B.ptr[n_] + n_;
+    out_.lower_row.resize(guess), out_.lower.resize(guess);
+    out_.upper_row.resize(guess), out_.upper.resize(guess);
   }
 
   FactorInfo run(const std::vector<idx>& block_ptr) {
-    column_of_.assign(n_, -1);
-    mark_.assign(n_, -1);
-    pruned_end_.resize(n_);
-    stack_.resize(n_), cursor_.resize(n_), order_.resize(n_);
-    work_.assign(n_, T(0));
-    for (std::size_t block = 0; block + 1 < block_ptr.size(); block++)
-      for (idx k = block_ptr[block]; k < block_ptr[block + 1]; k++)
-        if (!column(k, block_ptr[block])) return info_;
-    for (off p = 0; p < lower_end_; p++) out_.lower_row[p] = column_of_[out_.lower_row[p]];
+    for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
+      const idx begin = block_ptr[block], end = block_ptr[block + 1];
+      for (idx k = begin; k < end; k++)
+        if (!column(k, begin, end)) return info_;
+      const bool has_lower = end - begin > 1;
+      if (!has_lower && !out_.phase.empty() && !out_.phase.back().has_lower) out_.phase.back().end = end;
+      else out_.phase.push_back({begin, end, has_lower});
+    }
+    out_.node[n_] = {lower_end_, lower_end_, upper_end_, upper_end_, 0, n_, 0, 0};
+    out_.lower_row.resize(lower_end_), out_.lower.resize(lower_end_);
+    out_.upper_row.resize(upper_end_), out_.upper.resize(upper_end_);
+    for (idx& row : out_.lower_row) row = column_of_[row];
+    out_.a_row.resize(B_.row.size());
+    for (std::size_t p = 0; p < B_.row.size(); p++) out_.a_row[p] = column_of_[B_.row[p]];
     info_.max_entry = largest_A_;
     info_.pivot_growth = largest_A_ > 0 ? largest_U_ / largest_A_ : 0;
     return info_;
@@ -45,7 +55,8 @@ template <class T> class Pivoting {
   const off* source_;
   const Real *row_scale_, *col_scale_;
   const typename ColumnLU<T>::Options& options_;
-  PivotedColumns<T>& out_;
+  ColumnNodes<T>& out_;
+  std::vector<idx>& row_order_;
   idx n_;
   FactorInfo info_;
   Real largest_A_ = 0, largest_U_ = 0;
@@ -58,19 +69,9 @@ template <class T> class Pivoting {
   std::vector<off> cursor_;
   std::vector<T> work_;
 
-  void reserve(off size) {
-    out_.lower_row.resize(size), out_.lower_value.resize(size);
-    out_.upper_row.resize(size), out_.upper_value.resize(size);
-  }
-  void make_room(off more) {
-    if (lower_end_ + more > (off)out_.lower_row.size()) {
-      const off size = 2 * (off)out_.lower_row.size() + more;
-      out_.lower_row.resize(size), out_.lower_value.resize(size);
-    }
-    if (upper_end_ + more > (off)out_.upper_row.size()) {
-      const off size = 2 * (off)out_.upper_row.size() + more;
-      out_.upper_row.resize(size), out_.upper_value.resize(size);
-    }
+  template <class V> static void grow(V& rows, auto& values, off needed) {
+    if (needed <= (off)rows.size()) return;
+    rows.resize(2 * needed), values.resize(2 * needed);
   }
 
   T entry(idx k, off p) const {
@@ -93,7 +94,7 @@ template <class T> class Pivoting {
     idx depth = 0;
     stack_[0] = root;
     mark_[root] = k;
-    cursor_[0] = out_.lower_ptr[column_of_[root]];
+    cursor_[0] = out_.node[column_of_[root]].lower_row;
     while (depth >= 0) {
       const idx row = stack_[depth];
       const off end = pruned_end_[column_of_[row]];
@@ -108,7 +109,7 @@ template <class T> class Pivoting {
         }
         cursor_[depth] = p + 1;
         stack_[++depth] = next;
-        cursor_[depth] = out_.lower_ptr[column_of_[next]];
+        cursor_[depth] = out_.node[column_of_[next]].lower_row;
         break;
       }
       if (p == end) {
@@ -119,33 +120,40 @@ template <class T> class Pivoting {
     return top;
   }
 
-  bool column(idx k, idx block_begin) {
-    make_room(k + 1 - block_begin + (n_ - k));
+  bool column(idx k, idx block_begin, idx block_end) {
+    grow(out_.lower_row, out_.lower, lower_end_ + block_end - block_begin);
+    grow(out_.upper_row, out_.upper, upper_end_ + block_end - block_begin + B_.ptr[k + 1] - B_.ptr[k]);
     const off lower_begin = lower_end_, upper_begin = upper_end_;
-    out_.lower_ptr[k] = lower_begin;
-    out_.upper_ptr[k] = upper_begin;
-    idx top = n_;
+    idx top = n_, n_outer = 0;
     for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++) {
       const idx row = B_.row[p];
       const T v = entry(k, p);
       const Real size = abs1(v);
       if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
       largest_A_ = std::max(largest_A_, size);
-      if (row < block_begin) continue;  // outside the diagonal blocks: nothing is eliminated there
       work_[row] = v;
-      if (mark_[row] == k) continue;
-      if (column_of_[row] >= 0) {
-        top = search(row, k, top);
-      } else {
-        mark_[row] = k;
-        out_.lower_row[lower_end_++] = row;
+      if (row < block_begin) {  // outside the diagonal blocks: nothing is eliminated there
+        order_[n_outer++] = row;
+      } else if (mark_[row] != k) {
+        if (column_of_[row] >= 0) {
+          top = search(row, k, top);
+        } else {
+          mark_[row] = k;
+          out_.lower_row[lower_end_++] = row;
+        }
       }
     }
     eliminate(top);
+    const off inner_end = upper_end_;
+    for (idx i = 0; i < n_outer; i++) {
+      out_.upper_row[upper_end_] = column_of_[order_[i]];
+      out_.upper[upper_end_++] = work_[order_[i]];
+      work_[order_[i]] = T(0);
+    }
     if (!choose_pivot(k, lower_begin)) return false;
-    out_.lower_ptr[k + 1] = pruned_end_[k] = lower_end_;
-    out_.upper_ptr[k + 1] = upper_end_;
-    for (off p = upper_begin; p < upper_end_; p++) prune(out_.upper_row[p], out_.row_order[k]);
+    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin), n_outer};
+    pruned_end_[k] = lower_end_;
+    for (off p = upper_begin; p < inner_end; p++) prune(out_.upper_row[p], row_order_[k]);
     return true;
   }
 
@@ -155,44 +163,45 @@ template <class T> class Pivoting {
       const T u = work_[row];
       work_[row] = T(0);
       out_.upper_row[upper_end_] = j;
-      out_.upper_value[upper_end_++] = u;
+      out_.upper[upper_end_++] = u;
       largest_U_ = std::max(largest_U_, abs1(u));
-      const off begin = out_.lower_ptr[j], end = out_.lower_ptr[j + 1];
-      const idx* rows = out_.lower_row.data();
-      const T* lower = out_.lower_value.data();
-      for (off p = begin; p < end; p++) work_[rows[p]] -= lower[p] * u;
-      info_.flops += 2.0 * (end - begin);
+      const idx count = out_.node[j].n_lower;
+      const idx* rows = out_.lower_row.data() + out_.node[j].lower_row;
+      const T* lower = out_.lower.data() + out_.node[j].lower_row;
+      T* work = work_.data();
+      for (idx p = 0; p < count; p++) work[rows[p]] -= lower[p] * u;
+      info_.flops += 2.0 * count;
     }
   }
 
   // Gathers column k's rows without a pivot, takes one of them, and scales the rest.
   bool choose_pivot(idx k, off begin) {
-    const idx diagonal = out_.row_order[k];
+    const idx diagonal = row_order_[k];
     Real largest = 0;
     off best = -1, on_diagonal = -1;
     for (off p = begin; p < lower_end_; p++) {
       const idx row = out_.lower_row[p];
-      const Real size = abs1(out_.lower_value[p] = work_[row]);
+      const Real size = abs1(out_.lower[p] = work_[row]);
       work_[row] = T(0);
       if (size > largest) largest = size, best = p;
       if (row == diagonal) on_diagonal = p;
     }
     if (best < 0) return fail(FactorInfo::singular, k);
     if (options_.diagonal_preference && on_diagonal >= 0) {
-      const Real size = abs1(out_.lower_value[on_diagonal]);
+      const Real size = abs1(out_.lower[on_diagonal]);
       if (size > 0 && size >= options_.pivot_threshold * largest) best = on_diagonal;
     }
-    const T pivot = out_.lower_value[best];
+    const T pivot = out_.lower[best];
     const Real size = abs1(pivot);
     const T inverse = T(1) / pivot;
     if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
     if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::singular, k);
     const idx row = out_.lower_row[best];
     out_.lower_row[best] = out_.lower_row[--lower_end_];
-    out_.lower_value[best] = out_.lower_value[lower_end_];
+    out_.lower[best] = out_.lower[lower_end_];
     Real multiplier = 0;
     for (off p = begin; p < lower_end_; p++)
-      multiplier = std::max(multiplier, abs1(out_.lower_value[p] *= inverse));
+      multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
     info_.flops += lower_end_ - begin;
     info_.max_multiplier = std::max<double>(info_.max_multiplier, multiplier);
     info_.max_pivot = std::max<double>(info_.max_pivot, size);
@@ -201,10 +210,11 @@ template <class T> class Pivoting {
     if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own
       info_.n_off_diagonal++;
       const idx other = position_[row];
-      out_.row_order[other] = diagonal, position_[diagonal] = other;
-      out_.row_order[k] = row, position_[row] = k;
+      row_order_[other] = diagonal, position_[diagonal] = other;
+      row_order_[k] = row, position_[row] = k;
     }
     out_.pivot[k] = pivot;
+    out_.inverse_pivot[k] = inverse;
     column_of_[row] = k;
     return true;
   }
@@ -212,10 +222,10 @@ template <class T> class Pivoting {
   // Column j of L has an entry in the new pivot row and U_jk is there too: whatever the search would reach through j's
   // rows without a pivot it reaches through column k (symmetric pruning). Its pivotal rows move to the front.
   void prune(idx j, idx pivot_row) {
-    const off begin = out_.lower_ptr[j], end = out_.lower_ptr[j + 1];
+    const off begin = out_.node[j].lower_row, end = begin + out_.node[j].n_lower;
     if (pruned_end_[j] < end) return;
     idx* rows = out_.lower_row.data();
-    T* lower = out_.lower_value.data();
+    T* lower = out_.lower.data();
     if (std::find(rows + begin, rows + end, pivot_row) == rows + end) return;
     off head = begin, tail = end;
     while (head < tail) {
@@ -227,7 +237,6 @@ template <class T> class Pivoting {
         std::swap(lower[head], lower[tail]);
       }
     }
-    // An unpruned column ends at lower_ptr[j + 1]; one whose rows are all pivotal keeps that end and is searched whole.
     pruned_end_[j] = tail;
   }
 };
@@ -237,14 +246,15 @@ template <class T> class Pivoting {
 template <class T>
 FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr, const T* values,
                                 const off* source, const real_t<T>* row_scale, const real_t<T>* col_scale,
-                                const typename ColumnLU<T>::Options& options, PivotedColumns<T>& out) {
-  return Pivoting<T>(B, values, source, row_scale, col_scale, options, out).run(block_ptr);
+                                const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
+                                std::vector<idx>& row_order) {
+  return Pivoting<T>(B, values, source, row_scale, col_scale, options, out, row_order).run(block_ptr);
 }
 
 #define GS_INSTANTIATE(T)                                                                                         \
   template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*,          \
                                               const off*, const real_t<T>*, const real_t<T>*,                     \
-                                              const ColumnLU<T>::Options&, PivotedColumns<T>&);
+                                              const ColumnLU<T>::Options&, ColumnNodes<T>&, std::vector<idx>&);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)
 GS_INSTANTIATE(std::complex<float>)

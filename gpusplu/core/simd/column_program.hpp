@@ -23,6 +23,7 @@ struct ColumnNode {
   off lower_row, lower_value, upper_row, upper_value, segment;
   idx first;  // column
   idx n_lower;
+  idx n_outer;  // the last ones of upper_row: outside the diagonal block
 };
 
 // Nodes [begin, end) of one diagonal block, or of a run of blocks without any L.
@@ -53,21 +54,27 @@ template <class Real> struct ColumnProgram {
 
 // What one worker saw.
 template <class Real> struct ColumnMonitor {
-  Real max_entry = 0, max_upper = 0, max_multiplier = 0, max_pivot = 0, min_pivot = 0;
-  Real not_finite = 0;  // 0, or NaN once an entry of A was not finite
+  Real max_entry = 0, max_upper = 0, max_multiplier = 0;
   int status = 0;       // FactorInfo::Status
   idx column = -1;      // of B
 };
 
-// Refactors nodes[0 .. n_nodes_here), in that order. work: zeros, as many numbers as rows times the largest width; left
+// Refactors nodes[0] .. nodes[count-1] in that order. work: zeros, as many numbers as rows times the largest width; left
 // zero unless the status is bad. values: A's; entry k is values[source[k]] if source is not null.
+// Shared between threads: done[s] is set to `epoch` when node s is finished; with `wait` sources are waited for, until
+// *failed is set.
 template <class Real> struct ColumnTask {
   const Real* values;
   const off* source;
   Real* work;
   const idx* nodes;
-  idx n_nodes_here;
+  off count;
   Real bound;  // multipliers above it are reported as bad growth
+  int* done;   // null: one thread does everything in order
+  int epoch;
+  bool wait;
+  const int* failed;
+  void (*relax)(int spin);  // one turn of a waiting loop
 };
 
 // B y = y in place (or its transpose), y interleaved: number q of row k at y[k * n_rhs + q]; n_rhs is 1, 2, 4 or 8.

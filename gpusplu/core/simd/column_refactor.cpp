@@ -18,14 +18,10 @@ template <class Real, bool Complex> class Worker {
       : P(program), task_(task), monitor_(monitor), work_(task.work) {}
 
   void run() {
-    for (idx i = 0; i < task_.n_nodes_here && monitor_.status == 0; i++) {
-      const ColumnNode* node = P.node + task_.nodes[i];
-      switch (node[1].first - node[0].first) {
-        case 1: process<1>(node); break;
-        case 2: process<2>(node); break;
-        case 4: process<4>(node); break;
-        default: process<8>(node);
-      }
+    for (off i = 0; i < task_.count; i++) {
+      const idx s = task_.nodes[i];
+      if (!process(P.node + s)) return;
+      if (task_.done) __atomic_store_n(task_.done + s, task_.epoch, __ATOMIC_RELEASE);
     }
   }
 
@@ -36,32 +32,78 @@ template <class Real, bool Complex> class Worker {
   ColumnMonitor<Real>& monitor_;
   Real* work_;
 
+  bool process(const ColumnNode* node) {
+    switch (node[1].first - node[0].first) {
+      case 1: return process<1>(node);
+      case 2: return process<2>(node);
+      case 4: return process<4>(node);
+      default: return process<8>(node);
+    }
+  }
+
   void fail(int status, idx column) {
-    if (monitor_.status == 0) monitor_.status = status, monitor_.column = column;
+    monitor_.status = status;
+    monitor_.column = column;
   }
 
   // Columns of A, scaled, into the work array.
   template <int Width> void scatter(idx first) {
-    Real largest = monitor_.max_entry, nonfinite = monitor_.not_finite;
+    const Real* row_scale = P.row_scale;
+    const off* source = task_.source;
+    Real largest = 0;
     for (int c = 0; c < Width; c++) {
       const idx k = first + c;
       const off begin = P.a_ptr[k], count = P.a_ptr[k + 1] - begin;
       const idx* row = P.a_row + begin;
-      const Real col_scale = P.col_scale ? P.col_scale[k] : Real(1);
-      for (off p = 0; p < count; p++) {
-        const off from = task_.source ? task_.source[P.a_first[k] + p] : P.a_first[k] + p;
-        const Real scale = P.row_scale ? P.row_scale[row[p]] * col_scale : col_scale;
-        for (int part = 0; part < numbers; part++) {
-          const Real v = task_.values[from * numbers + part] * scale;
-          work_[((off)row[p] * Width + c) * numbers + part] = v;
-          largest = largest > absolute(v) ? largest : absolute(v);
-          nonfinite += v * 0;
+      const Real* value = task_.values + P.a_first[k] * numbers;
+      Real* x = work_ + c * numbers;
+      const Real scale = P.col_scale ? P.col_scale[k] : Real(1);
+      if (source) {
+        source += P.a_first[k];
+        for (off p = 0; p < count; p++) {
+          const Real factor = row_scale ? row_scale[row[p]] * scale : scale;
+          put<Width>(x, row[p], task_.values + source[p] * numbers, factor, largest);
         }
+        source = task_.source;
+      } else if (row_scale) {
+        for (off p = 0; p < count; p++) put<Width>(x, row[p], value + p * numbers, row_scale[row[p]] * scale, largest);
+      } else {
+        for (off p = 0; p < count; p++) put<Width>(x, row[p], value + p * numbers, scale, largest);
       }
     }
-    monitor_.max_entry = largest;
-    monitor_.not_finite = nonfinite;
-    if (nonfinite != 0) fail(3, first);
+    if (largest > monitor_.max_entry) monitor_.max_entry = largest;
+  }
+  template <int Width> GS_INLINE_ROW void put(Real* x, idx row, const Real* value, Real scale, Real& largest) {
+    for (int part = 0; part < numbers; part++) {
+      const Real v = value[part] * scale;
+      x[(off)row * (Width * numbers) + part] = v;
+      largest = largest > absolute(v) ? largest : absolute(v);
+    }
+  }
+
+  // Eliminates one column of a source node of width 1: the common case, kept short.
+  template <int Width> void apply_single(const ColumnNode* source, Real* upper, auto& largest) {
+    using R = Row<Real, Complex, Width>;
+    Real* work = work_;
+    Real* x = work + (off)source->first * R::size;
+    const auto v = R::load(x), turned = R::rotate(v);
+    largest = R::larger(largest, v);
+    R::store(upper, v);
+    R::store(x, R::zero());
+    const Real* panel = P.lower + source->lower_value * numbers;
+    const idx* row = P.lower_row + source->lower_row;
+    const idx* end = row + source->n_lower;
+    for (; row + 1 < end; row += 2, panel += 2 * numbers) {
+      Real *first = work + (off)row[0] * R::size, *second = work + (off)row[1] * R::size;
+      const auto a = R::subtract(R::load(first), panel, v, turned);
+      const auto b = R::subtract(R::load(second), panel + numbers, v, turned);
+      R::store(first, a);
+      R::store(second, b);
+    }
+    if (row < end) {
+      Real* target = work + (off)*row * R::size;
+      R::store(target, R::subtract(R::load(target), panel, v, turned));
+    }
   }
 
   // Eliminates the last Count columns of a source node from the work array and keeps their rows of U.
@@ -83,12 +125,13 @@ template <class Real, bool Complex> class Worker {
       R::store(upper + i * R::size, v[i]);
       R::store(x + i * R::size, R::zero());
     }
-    const Real* panel = block + (ld > 1 ? ld * ld : 0) * numbers;
+    const Real* panel = block + ld * ld * numbers;
+    const off step = ld * numbers;
     const idx* row = P.lower_row + source->lower_row;
-    const idx count = source->n_lower;
-#pragma GCC unroll 2
-    for (idx p = 0; p < count; p++, panel += ld * numbers) {
-      Real* target = work_ + (off)row[p] * R::size;
+    const idx* end = row + source->n_lower;
+    Real* work = work_;
+    for (; row < end; row++, panel += step) {
+      Real* target = work + (off)*row * R::size;
       V acc = R::load(target);
 #pragma GCC unroll 8
       for (int j = 0; j < Count; j++) acc = R::subtract(acc, panel + j * numbers, v[j], turned[j]);
@@ -96,12 +139,28 @@ template <class Real, bool Complex> class Worker {
     }
   }
 
-  template <int Width> void eliminate(const ColumnNode* node, auto& largest) {
+  // Spins until another thread has finished the node; false if that thread failed instead.
+  bool wait_for(idx s) const {
+    for (int spin = 0; __atomic_load_n(task_.done + s, __ATOMIC_ACQUIRE) != task_.epoch; spin++) {
+      if (__atomic_load_n(task_.failed, __ATOMIC_RELAXED)) return false;
+      task_.relax(spin);
+    }
+    return true;
+  }
+
+  template <int Width> bool eliminate(const ColumnNode* node, auto& largest) {
     using R = Row<Real, Complex, Width>;
     Real* upper = P.upper + node->upper_value * numbers;
-    for (off s = node[0].segment; s < node[1].segment; s++) {
-      const ColumnSegment segment = P.segment[s];
+    const ColumnSegment* end = P.segment + node[1].segment;
+    for (const ColumnSegment* s = P.segment + node[0].segment; s < end; s++) {
+      const ColumnSegment segment = *s;
+      if (task_.wait && !wait_for(segment.source)) return false;
       const ColumnNode* source = P.node + segment.source;
+      if (source[1].first - source[0].first == 1) {
+        apply_single<Width>(source, upper, largest);
+        upper += R::size;
+        continue;
+      }
       const idx count = source[1].first - segment.first_row;
       switch (count) {
         case 1: apply<Width, 1>(source, segment.first_row, upper, largest); break;
@@ -116,12 +175,13 @@ template <class Real, bool Complex> class Worker {
       upper += count * R::size;
     }
     // Rows outside the diagonal block: A's entries as they are.
-    const idx* row = P.upper_row + node[0].upper_row + (upper - (P.upper + node->upper_value * numbers)) / R::size;
-    for (const idx* end = P.upper_row + node[1].upper_row; row < end; row++, upper += R::size) {
+    const idx* row = P.upper_row + node[1].upper_row - node->n_outer;
+    for (const idx* last = row + node->n_outer; row < last; row++, upper += R::size) {
       Real* x = work_ + (off)*row * R::size;
       R::store(upper, R::load(x));
       R::store(x, R::zero());
     }
+    return true;
   }
 
   bool take_pivot(idx k, const Real* pivot, Real* inverse) {
@@ -139,22 +199,19 @@ template <class Real, bool Complex> class Worker {
     Real* out = P.inverse_pivot + k * numbers;
     out[0] = inverse[0];
     if constexpr (Complex) out[1] = inverse[1];
-    monitor_.max_pivot = monitor_.max_pivot > size ? monitor_.max_pivot : size;
-    monitor_.min_pivot = monitor_.min_pivot < size ? monitor_.min_pivot : size;
-    Real finite = inverse[0] * 0 + size * 0;
-    if constexpr (Complex) finite += inverse[1] * 0;
-    if (finite == 0) return true;
+    const Real finite = absolute(inverse[0]) * size + (Complex ? absolute(inverse[numbers - 1]) * size : Real(0));
+    if (finite * 0 == 0 && finite > 0) return true;
     fail(size * 0 == 0 ? 1 : 3, k);
     return false;
   }
 
-  template <int Width> void process(const ColumnNode* node) {
+  template <int Width> bool process(const ColumnNode* node) {
     using R = Row<Real, Complex, Width>;
     using V = typename R::Vector;
     const idx first = node->first;
     scatter<Width>(first);
     V largest = R::zero();
-    eliminate<Width>(node, largest);
+    if (!eliminate<Width>(node, largest)) return false;
 
     V u[Width], turned[Width];  // rows of U of the diagonal block, zero up to the diagonal
     Real inverse[Width][numbers];
@@ -167,7 +224,7 @@ template <class Real, bool Complex> class Worker {
       for (int c = 0; c < i; c++) row = divide_out<Width>(row, c, inverse[c], u[c], turned[c]);
       R::store(kept, row);
       if (Width > 1) R::store(lower + i * R::size, row);
-      if (!take_pivot(first + i, kept + i * numbers, inverse[i])) return;
+      if (!take_pivot(first + i, kept + i * numbers, inverse[i])) return false;
       largest = R::larger(largest, row);
       for (int c = 0; c <= i; c++) kept[c * numbers] = kept[c * numbers + numbers - 1] = 0;
       u[i] = R::load(kept);
@@ -189,7 +246,9 @@ template <class Real, bool Complex> class Worker {
     const Real largest_multiplier = R::largest(multiplier), largest_upper = R::largest(largest);
     if (largest_multiplier > monitor_.max_multiplier) monitor_.max_multiplier = largest_multiplier;
     if (largest_upper > monitor_.max_upper) monitor_.max_upper = largest_upper;
-    if (!(largest_multiplier <= task_.bound)) fail(2, first);
+    if (largest_multiplier <= task_.bound) return true;
+    fail(2, first);
+    return false;
   }
 
   // One row of L: its number c divided by the pivot, and that multiple of U's row c subtracted from the rest.

@@ -5,6 +5,10 @@
 
 #define GS_INLINE_ROW static inline __attribute__((always_inline))
 
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
 namespace gs {
 namespace GS_SIMD {
 namespace {
@@ -14,12 +18,16 @@ template <class Real, int N> struct Lanes {
 };
 template <class Real> struct Lanes<Real, 1> { typedef Real type; };
 
-template <class Real> inline Real absolute(Real v) { return v < 0 ? -v : v; }
+GS_INLINE_ROW float absolute(float v) { return __builtin_fabsf(v); }
+GS_INLINE_ROW double absolute(double v) { return __builtin_fabs(v); }
 
 // `width` numbers side by side: what one row of a node holds.
 template <class Real, bool Complex, int Width> struct Row {
   static constexpr int size = Width * (Complex ? 2 : 1);  // in Reals
   using Vector = typename Lanes<Real, size>::type;
+  using Integer = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+  using Bits = typename Lanes<Integer, size>::type;
+  static constexpr Integer all_but_sign = std::numeric_limits<Integer>::max();
 
   GS_INLINE_ROW Vector load(const Real* p) {
     if constexpr (size == 1) return *p;
@@ -52,7 +60,7 @@ template <class Real, bool Complex, int Width> struct Row {
       b = absolute(b);
       return a > b ? a : b;
     } else {
-      b = b < 0 ? -b : b;
+      b = reinterpret_cast<Vector>(reinterpret_cast<Bits>(b) & all_but_sign);
       return a > b ? a : b;
     }
   }

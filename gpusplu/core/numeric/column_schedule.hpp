@@ -1,0 +1,13 @@
+// How a team of threads shares a refactorization: independent subtrees first, then the nodes above them as a pipeline.
+#pragma once
+#include <vector>
+
+#include "numeric/column_nodes.hpp"
+
+namespace gs {
+
+// Time: O(segments, nearly).
+template <class T>
+ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a_ptr, int n_threads);
+
+}  // namespace gs

@@ -250,7 +250,8 @@ template <class T> FactorStats Factor<T>::stats() const {
 }
 
 template <class T> off Factor<T>::nnz() const {
-  return front_ ? front_->nnz_lower() + front_->nnz_upper() : column_->nnz_lower() + column_->nnz_upper();
+  if (!front_) return column_->nnz_lower() + column_->nnz_upper();
+  return front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {

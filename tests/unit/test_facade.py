@@ -372,8 +372,10 @@ def test_factors_pickle(dtype):
         factor.refactor(np.asarray(factor._core.values()) * factor.dtype.type(2)) if A._pattern.core.identity else None
         copy = pickle.loads(pickle.dumps(factor))
         assert type(copy) is type(factor)
-        np.testing.assert_array_equal(copy.solve(b), factor.solve(b))
-        np.testing.assert_array_equal(copy.L.toarray(), factor.L.toarray())
+        # the copy is factored afresh, which may sum in another order than the refactorization did
+        tolerance = {"rtol": 100 * EPS[dtype], "atol": 100 * EPS[dtype]}
+        np.testing.assert_allclose(copy.solve(b), factor.solve(b), **tolerance)
+        np.testing.assert_allclose(copy.L.toarray(), factor.L.toarray(), **tolerance)
 
 
 def test_symbolic():

@@ -20,6 +20,27 @@ inline void scatter(T* to, const idx* rel, idx begin, idx end, const T* from, bo
   }
 }
 
+// Ut[rel[j] - W, rel[i]] += from[i, j] for rows i < n_pivot of columns [c_begin, j_end), four rows at a time: both
+// sides are then read and written along their columns.
+template <class T> void transpose_add(const FrontBlocks<T>& front, const idx* rel, idx n_pivot, idx c_begin, idx j_end,
+                                      idx n_rows, const T* from) {
+  const off H = front.shape.H;
+  T* Ut = front.Ut - front.shape.W;
+  idx i = 0;
+  for (; i + 4 <= n_pivot; i += 4) {
+    T *to0 = Ut + rel[i] * H, *to1 = Ut + rel[i + 1] * H, *to2 = Ut + rel[i + 2] * H, *to3 = Ut + rel[i + 3] * H;
+    for (idx j = c_begin; j < j_end; j++) {
+      const T* in = from + i + off(j) * n_rows;
+      const idx row = rel[j];
+      to0[row] += in[0], to1[row] += in[1], to2[row] += in[2], to3[row] += in[3];
+    }
+  }
+  for (; i < n_pivot; i++) {
+    T* to = Ut + rel[i] * H;
+    for (idx j = c_begin; j < j_end; j++) to[rel[j]] += from[i + off(j) * n_rows];
+  }
+}
+
 }  // namespace
 
 template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange columns, bool keep_c) {
@@ -41,12 +62,20 @@ template <class T>
 real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, const off* source, T* panel) {
   const std::uint32_t* from = plan.entry_source.data();
   const std::uint32_t* to = plan.entry_target.data();
-  real_t<T> largest = 0;
+  T* __restrict out = panel;
+  real_t<T> largest[4] = {};  // four chains of maxima, for their latency
   auto place = [&](auto value_of) {
-    for (off k = begin; k < end; k++) {
+    off k = begin;
+    for (; k + 4 <= end; k += 4)
+      for (int u = 0; u < 4; u++) {
+        const T v = value_of(k + u);
+        out[to[k + u]] = v;
+        largest[u] = std::max(largest[u], abs1(v));
+      }
+    for (; k < end; k++) {
       const T v = value_of(k);
-      panel[to[k]] = v;
-      largest = std::max(largest, abs1(v));
+      out[to[k]] = v;
+      largest[0] = std::max(largest[0], abs1(v));
     }
   };
   if (plan.entry_scale.empty()) {
@@ -64,7 +93,7 @@ real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* value
     if (source) place([&](off k) { return scaled(values[source[from[k]]], k); });
     else place([&](off k) { return scaled(values[from[k]], k); });
   }
-  return largest;
+  return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
 }
 
 template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel,
@@ -80,11 +109,7 @@ template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange colum
   for (idx j = j_begin; j < std::min(j_end, n_pivot); j++)
     scatter<false>(front.L + off(rel[j]) * R, rel, front.cholesky ? j : 0, n_rows, from + off(j) * n_rows, run);
   const idx c_begin = std::max(j_begin, n_pivot);
-  if (!front.cholesky)
-    for (idx i = 0; i < n_pivot; i++) {
-      T* to = front.Ut + off(rel[i]) * H - W;
-      for (idx j = c_begin; j < j_end; j++) to[rel[j]] += from[i + off(j) * n_rows];
-    }
+  if (!front.cholesky) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from);
   for (idx j = c_begin; j < j_end; j++) {
     T* to = front.C + off(rel[j] - W) * H - W;
     const idx i_begin = front.cholesky ? j : n_pivot;

@@ -11,6 +11,7 @@
 // for any number of threads.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "analysis/symbolic.hpp"
@@ -51,6 +52,16 @@ template <class T> class FrontFactor {
   struct Run;     // one factorization: front_factor.cpp
   struct Solver;  // one solve: front_solve.cpp
 
+  // What a solve works in; right-hand sides of a row lie next to each other except in scratch.
+  struct Workspace {
+    using Array = std::unique_ptr<T, FreeRaw>;
+    idx block;                   // right-hand sides
+    Array solution, carry;       // n rows; plan.carry_size rows
+    std::vector<Array> sums;     // of each thread: n rows, all zero between tasks
+    std::vector<Array> scratch;  // of each thread: columns of the tallest front
+    Workspace(const FrontFactor& factor, idx block, int threads);
+  };
+
   FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
   T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }
 
@@ -62,6 +73,9 @@ template <class T> class FrontFactor {
   std::vector<BlockPool> pools_;  // one for each thread
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front
+
+  mutable std::mutex workspace_mutex_;
+  mutable std::unique_ptr<Workspace> workspace_;  // of the last solve with one right-hand side, for the next
 };
 
 }  // namespace gs

@@ -12,46 +12,66 @@
 
 namespace gs {
 
-// Uninitialized array of plain numbers. Nothing is touched: pages come when fronts are assembled into them, near the
-// thread that does it. Large arrays ask for huge pages, which saves most page faults of a first factorization.
+// Uninitialized memory that nobody has touched. Large pieces ask for huge pages, which saves most page faults.
+inline void* raw_bytes(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t(2) << 20;
+  const std::size_t align = bytes >= 4 * huge ? huge : 64;
+  void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (!p) throw std::bad_alloc();
+  if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
+  return p;
+}
+
+struct FreeRaw {
+  void operator()(void* p) const { std::free(p); }
+};
+
+// Array of plain numbers whose pages come when fronts are assembled into them, near the thread that does it.
 template <class T> class RawArray {
  public:
   RawArray() = default;
   explicit RawArray(std::size_t size) : size_(size) {
-    constexpr std::size_t huge = std::size_t(2) << 20;
-    const std::size_t align = bytes() >= 4 * huge ? huge : 64;
-    if (size == 0) return;
-    data_.reset(static_cast<T*>(std::aligned_alloc(align, (bytes() + align - 1) / align * align)));
-    if (!data_) throw std::bad_alloc();
-    if (align == huge) madvise(data_.get(), bytes(), MADV_HUGEPAGE);
+    if (size) data_.reset(static_cast<T*>(raw_bytes(bytes())));
   }
   T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return size_ * sizeof(T); }
 
  private:
-  struct Free {
-    void operator()(T* p) const { std::free(p); }
-  };
   std::size_t size_ = 0;
-  std::unique_ptr<T, Free> data_;
+  std::unique_ptr<T, FreeRaw> data_;
 };
 
-// Contribution blocks of one thread. Small ones come from free lists by size class, last in first out, so that they
-// stay in the cache from one refactorization to the next; large ones from malloc, and go back as soon as the parent has
-// taken them. A block may be given to another thread's pool than it was taken from.
+// Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache
+// and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of large ones at most
+// kKept bytes are kept, the others go back as soon as the parent has taken them. A block may be given to another
+// thread's pool than it was taken from.
 class BlockPool {
  public:
+  BlockPool() = default;
+  BlockPool(BlockPool&& other) noexcept { *this = std::move(other); }
+  BlockPool& operator=(BlockPool&& other) noexcept {
+    std::swap(free_, other.free_), std::swap(slabs_, other.slabs_), std::swap(slab_next_, other.slab_next_);
+    std::swap(slab_left_, other.slab_left_), std::swap(kept_, other.kept_);
+    return *this;
+  }
+  ~BlockPool() {
+    for (int c = kSmallClasses; c < (int)free_.size(); c++)
+      while (Block* block = free_[c]) free_[c] = block->next, std::free(block);
+  }
+
   void* take(std::size_t bytes) {
-    if (bytes > kLargest) return checked(std::malloc(bytes));
     const auto [size_class, rounded] = round_up(bytes);
+    if (size_class >= (int)free_.size()) return raw_bytes(bytes);
     if (Block* block = free_[size_class]) {
       free_[size_class] = block->next;
+      if (size_class >= kSmallClasses) kept_ -= rounded;
       return block;
     }
+    if (size_class >= kSmallClasses) return raw_bytes(rounded);
     if (slab_left_ < rounded) {
       slabs_.emplace_back();  // first, so that a failure below loses nothing
-      slabs_.back().reset(static_cast<std::byte*>(checked(std::aligned_alloc(64, kSlab))));
+      slabs_.back().reset(static_cast<std::byte*>(raw_bytes(kSlab)));
       slab_next_ = slabs_.back().get(), slab_left_ = kSlab;
     }
     void* block = slab_next_;
@@ -60,27 +80,23 @@ class BlockPool {
   }
 
   void give(void* p, std::size_t bytes) noexcept {
-    if (bytes > kLargest) return std::free(p);
-    const int size_class = round_up(bytes).first;
+    const auto [size_class, rounded] = round_up(bytes);
+    if (size_class >= kSmallClasses) {
+      if (size_class >= (int)free_.size() || kept_ + rounded > kKept) return std::free(p);
+      kept_ += rounded;
+    }
     free_[size_class] = new (p) Block{free_[size_class]};
   }
 
-  std::size_t bytes() const { return slabs_.size() * kSlab; }
+  std::size_t bytes() const { return slabs_.size() * kSlab + kept_; }
 
  private:
   struct Block {
     Block* next;
   };
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  static constexpr std::size_t kLargest = std::size_t(64) << 10;
-  static constexpr std::size_t kSlab = std::size_t(256) << 10;
+  static constexpr std::size_t kSlab = std::size_t(256) << 10, kKept = std::size_t(16) << 20;
+  static constexpr int kSmallClasses = 41;  // up to 64 KiB; all: up to 4 MiB
 
-  static void* checked(void* p) {
-    if (!p) throw std::bad_alloc();
-    return p;
-  }
   // Four classes an octave from 64 bytes on.
   static std::pair<int, std::size_t> round_up(std::size_t bytes) {
     if (bytes <= 64) return {0, 64};
@@ -89,10 +105,10 @@ class BlockPool {
     return {(octave - 6) * 4 + (int)steps - 4, steps * step};
   }
 
-  std::array<Block*, 48> free_{};
-  std::vector<std::unique_ptr<std::byte, Free>> slabs_;
+  std::array<Block*, 65> free_{};
+  std::vector<std::unique_ptr<std::byte, FreeRaw>> slabs_;
   std::byte* slab_next_ = nullptr;
-  std::size_t slab_left_ = 0;
+  std::size_t slab_left_ = 0, kept_ = 0;
 };
 
 }  // namespace gs

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "numeric/front_factor.hpp"
@@ -23,15 +24,11 @@ constexpr double kFrontNanoseconds = 50;                   // of visiting a fron
 constexpr idx kLargestBlock = 32;                          // right-hand sides
 constexpr std::size_t kWorkspace = std::size_t(64) << 20;  // [bytes]
 
-struct FreeArray {
-  void operator()(void* p) const { std::free(p); }
-};
-
 // Zeroed without being touched.
-template <class T> std::unique_ptr<T, FreeArray> zeroed(std::size_t size) {
+template <class T> std::unique_ptr<T, FreeRaw> zeroed(std::size_t size) {
   T* p = static_cast<T*>(std::calloc(std::max<std::size_t>(size, 1), sizeof(T)));
   if (!p) throw std::bad_alloc();
-  return std::unique_ptr<T, FreeArray>(p);
+  return std::unique_ptr<T, FreeRaw>(p);
 }
 
 template <class T> T scaled(T v, double scale) {
@@ -40,6 +37,17 @@ template <class T> T scaled(T v, double scale) {
 }
 
 }  // namespace
+
+template <class T> FrontFactor<T>::Workspace::Workspace(const FrontFactor& factor, idx block, int threads)
+    : block(block) {
+  const std::size_t n = factor.symbolic_->n;
+  solution = zeroed<T>(n * block);
+  carry = zeroed<T>(std::size_t(factor.plan_.carry_size) * block);
+  for (int t = 0; t < threads; t++) {
+    sums.push_back(zeroed<T>(n * block));
+    scratch.push_back(zeroed<T>(std::size_t(factor.tallest_) * block));
+  }
+}
 
 template <class T> struct FrontFactor<T>::Solver {
   const FrontFactor& factor;
@@ -55,11 +63,7 @@ template <class T> struct FrontFactor<T>::Solver {
   T* x = nullptr;
   off ldb = 0, ldx = 0;
   idx width = 0;  // right-hand sides of the block, at most `block`
-  idx block;
-  std::unique_ptr<T, FreeArray> solution;                    // n x width by rows
-  std::unique_ptr<T, FreeArray> carry;                       // plan.carry_size x width by rows
-  std::vector<std::unique_ptr<T, FreeArray>> sums, scratch;  // of each thread: n x width by rows, all zero between
-                                                             // tasks; tallest front x width by columns
+  std::unique_ptr<Workspace> space;
 
   Solver(const FrontFactor& factor, Trans trans, idx nrhs, int threads)
       : factor(factor),
@@ -74,15 +78,21 @@ template <class T> struct FrontFactor<T>::Solver {
       from_scale = (transposed ? symbolic.col_scale : symbolic.row_scale).data();
       to_scale = (transposed ? symbolic.row_scale : symbolic.col_scale).data();
     }
-    const std::size_t row_bytes = sizeof(T) * (std::size_t(symbolic.n) * (threads + 1) + plan.carry_size);
-    const std::size_t space = std::max(kWorkspace, factor.panels_.bytes() / 4);
-    block = (idx)std::clamp<std::size_t>(space / std::max<std::size_t>(row_bytes, 1), 1, std::min(nrhs, kLargestBlock));
-    solution = zeroed<T>(std::size_t(symbolic.n) * block);
-    carry = zeroed<T>(std::size_t(plan.carry_size) * block);
-    for (int t = 0; t < threads; t++) {
-      sums.push_back(zeroed<T>(std::size_t(symbolic.n) * block));
-      scratch.push_back(zeroed<T>(std::size_t(factor.tallest_) * block));
+    if (nrhs == 1) {
+      std::lock_guard<std::mutex> lock(factor.workspace_mutex_);
+      space = std::move(factor.workspace_);
     }
+    if (space && (int)space->sums.size() >= threads) return;
+    const std::size_t row_bytes = sizeof(T) * (std::size_t(symbolic.n) * (threads + 1) + plan.carry_size);
+    const std::size_t fitting = std::max(kWorkspace, factor.panels_.bytes() / 4) / std::max<std::size_t>(row_bytes, 1);
+    const idx block = (idx)std::clamp<std::size_t>(fitting, 1, std::min(nrhs, kLargestBlock));
+    space = std::make_unique<Workspace>(factor, block, threads);
+  }
+
+  ~Solver() {
+    if (space->block > 1) return;
+    std::lock_guard<std::mutex> lock(factor.workspace_mutex_);
+    factor.workspace_ = std::move(space);
   }
 
   // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.
@@ -115,11 +125,15 @@ template <class T> struct FrontFactor<T>::Solver {
 
   void up(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
-    for (idx s = task.first; s <= task.last; s++) up_front(s, sums[rank].get(), scratch[rank].get());
+    for (idx s = task.first; s <= task.last; s++) {
+      if (width == 1) up_front<true>(s, space->sums[rank].get(), space->scratch[rank].get());
+      else up_front<false>(s, space->sums[rank].get(), space->scratch[rank].get());
+    }
   }
 
   // Z: front rows x width by columns. Above the cut the carries of the children hold all contributions, below it `sum`.
-  void up_front(idx s, T* sum, T* Z) const {
+  template <bool single> void up_front(idx s, T* sum, T* Z) const {
+    const idx width = single ? 1 : this->width;
     const FrontShape shape = factor.shape(s);
     const auto [W, H, R] = shape;
     const idx start = symbolic.super_ptr[s];
@@ -136,19 +150,19 @@ template <class T> struct FrontFactor<T>::Solver {
       if (plan.carry_ptr[child] < 0) break;  // below the cut: all children are
       const idx n_rows = factor.shape(child).H;
       const idx* rel = symbolic.rel_ind.data() + symbolic.row_ptr[child];
-      const T* in = carry.get() + plan.carry_ptr[child] * width;
+      const T* in = space->carry.get() + plan.carry_ptr[child] * width;
       for (idx i = 0; i < n_rows; i++)
         for (idx r = 0; r < width; r++) Z[rel[i] + off(r) * R] += in[off(i) * width + r];
     }
     forward(s, shape, Z, R, Z + W, R);
-    T* solved = solution.get() + off(start) * width;
+    T* solved = space->solution.get() + off(start) * width;
     for (idx k = 0; k < W; k++)
       for (idx r = 0; r < width; r++) solved[k * width + r] = Z[k + off(r) * R];
     if (plan.carry_ptr[s] < 0) {
       for (idx i = 0; i < H; i++)
         for (idx r = 0; r < width; r++) sum[off(rows[i]) * width + r] += Z[W + i + off(r) * R];
     } else {
-      T* out = carry.get() + plan.carry_ptr[s] * width;
+      T* out = space->carry.get() + plan.carry_ptr[s] * width;
       for (idx i = 0; i < H; i++)
         for (idx r = 0; r < width; r++)
           out[off(i) * width + r] = std::exchange(sum[off(rows[i]) * width + r], T(0)) + Z[W + i + off(r) * R];
@@ -157,19 +171,23 @@ template <class T> struct FrontFactor<T>::Solver {
 
   void down(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
-    for (idx s = task.last; s >= task.first; s--) down_front(s, scratch[rank].get());
+    for (idx s = task.last; s >= task.first; s--) {
+      if (width == 1) down_front<true>(s, space->scratch[rank].get());
+      else down_front<false>(s, space->scratch[rank].get());
+    }
   }
 
-  void down_front(idx s, T* Z) const {
+  template <bool single> void down_front(idx s, T* Z) const {
+    const idx width = single ? 1 : this->width;
     const FrontShape shape = factor.shape(s);
     const auto [W, H, R] = shape;
     const idx start = symbolic.super_ptr[s];
     const idx* rows = symbolic.row_ind.data() + symbolic.row_ptr[s];
-    T* own = solution.get() + off(start) * width;
+    T* own = space->solution.get() + off(start) * width;
     for (idx r = 0; r < width; r++) {
       T* z = Z + off(r) * R;
       for (idx k = 0; k < W; k++) z[k] = own[k * width + r];
-      for (idx i = 0; i < H; i++) z[W + i] = solution.get()[off(rows[i]) * width + r];
+      for (idx i = 0; i < H; i++) z[W + i] = space->solution.get()[off(rows[i]) * width + r];
     }
     backward(s, shape, Z, R, Z + W, R);
     for (idx k = 0; k < W; k++) {
@@ -189,8 +207,8 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
   const int want = (int)std::min<double>(num_threads(), 1 + time / kNanosecondsPerThread);
   Solver solver(*this, trans, nrhs, want);
   solver.ldb = ldb, solver.ldx = ldx;
-  for (idx first = 0; first < nrhs; first += solver.block) {
-    solver.width = std::min(solver.block, nrhs - first);
+  for (idx first = 0; first < nrhs; first += solver.space->block) {
+    solver.width = std::min(solver.space->block, nrhs - first);
     solver.b = b + first * ldb, solver.x = x + first * ldx;
     UpwardWalk up(plan_);
     DownwardWalk down(plan_);

@@ -39,6 +39,8 @@ template <class R> GS_INLINE R times(R a, R b) { return a * b; }
 template <class R> GS_INLINE Pair<R> times(Pair<R> a, Pair<R> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
+template <class R> GS_INLINE R plus(R a, R b) { return a + b; }
+template <class R> GS_INLINE Pair<R> plus(Pair<R> a, Pair<R> b) { return {a.re + b.re, a.im + b.im}; }
 // c - a b
 template <class R> GS_INLINE R sub_times(R c, R a, R b) { return c - a * b; }
 template <class R> GS_INLINE Pair<R> sub_times(Pair<R> c, Pair<R> a, Pair<R> b) {

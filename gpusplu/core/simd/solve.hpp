@@ -1,35 +1,108 @@
-// Triangular solves with one front.
+// Triangular solves with one front, four columns at a time: each pass over a right-hand side serves four columns, and
+// sums run in several independent chains. All columns of the factor are read along their length.
 #pragma once
 #include "simd/vec.hpp"
 
 namespace gs::GS_SIMD {
 
-// x = T^-1 x for a column-oriented lower T (unit or not), then y -= B x.
-template <bool unit, bool conj, bool transposed, class S>
-GS_INLINE void forward(idx W, idx H, idx nrhs, const S* T, off ldt, const S* B, off ldb, S* x, off ldx, S* y, off ldy) {
-  for (idx r = 0; r < nrhs; r++, x += ldx, y += ldy)
-    for (idx k = 0; k < W; k++) {
-      S v = x[k];
-      if constexpr (!unit) x[k] = v = times(v, inverse(conjugate<conj>(T[k + k * ldt])));
-      for (idx i = k + 1; i < W; i++)
-        x[i] = sub_times(x[i], conjugate<conj>(transposed ? T[k + i * ldt] : T[i + k * ldt]), v);
-      for (idx i = 0; i < H; i++) y[i] = sub_times(y[i], conjugate<conj>(B[i + k * ldb]), v);
-    }
+// y -= A v, A n x C.
+template <int C, bool conj, class S> GS_INLINE void subtract_columns(idx n, const S* A, off lda, const S* v, S* y) {
+  S factor[C];
+  for (int c = 0; c < C; c++) factor[c] = v[c];
+#pragma GCC ivdep
+  for (idx i = 0; i < n; i++) {
+    S sum = y[i];
+    for (int c = 0; c < C; c++) sum = sub_times(sum, conjugate<conj>(A[i + c * lda]), factor[c]);
+    y[i] = sum;
+  }
 }
 
-// x = T^-1 (x - B^T y) for an upper T, read from the transpose of a lower one when `transposed`.
+// v -= A^T y, A n x C.
+template <int C, bool conj, class S> GS_INLINE void subtract_dots(idx n, const S* A, off lda, const S* y, S* v) {
+  constexpr int chains = C >= 3 ? 1 : 4 / C;
+  S sum[C * chains] = {};
+  idx i = 0;
+  if constexpr (!Real<S>::complex) {
+    if (n >= 2 * lanes<S>) {
+      Vec<S> parts[C] = {};
+      for (; i + lanes<S> <= n; i += lanes<S>) {
+        const Vec<S> part = load(y + i);
+        for (int c = 0; c < C; c++) parts[c] = sub_times_vec(parts[c], load(A + i + c * lda), part);
+      }
+      for (int c = 0; c < C; c++)
+        for (int k = 0; k < lanes<S>; k++) sum[c * chains] += parts[c][k];
+    }
+  }
+  for (; i + chains <= n; i += chains)
+    for (int c = 0; c < C; c++)
+      for (int k = 0; k < chains; k++)
+        sum[c * chains + k] = sub_times(sum[c * chains + k], conjugate<conj>(A[i + k + c * lda]), y[i + k]);
+  for (; i < n; i++)
+    for (int c = 0; c < C; c++) sum[c * chains] = sub_times(sum[c * chains], conjugate<conj>(A[i + c * lda]), y[i]);
+  for (int c = 0; c < C; c++)
+    for (int k = 0; k < chains; k++) v[c] = plus(v[c], sum[c * chains + k]);
+}
+
+// Columns k .. k+C-1 of the forward solve: T lower, or the transpose of an upper T.
+template <int C, bool unit, bool conj, bool transposed, class S>
+GS_INLINE void forward_block(idx k, idx W, idx H, const S* T, off ldt, const S* B, off ldb, S* x, S* y) {
+  if constexpr (transposed) subtract_dots<C, conj>(k, T + k * ldt, ldt, x, x + k);
+  const S* diagonal = T + k + k * ldt;
+  S* own = x + k;
+  for (int c = 0; c < C; c++) {
+    for (int d = 0; d < c; d++)
+      own[c] = sub_times(own[c], conjugate<conj>(transposed ? diagonal[d + c * ldt] : diagonal[c + d * ldt]), own[d]);
+    if constexpr (!unit) own[c] = times(own[c], inverse(conjugate<conj>(diagonal[c + c * ldt])));
+  }
+  if constexpr (!transposed) subtract_columns<C, conj>(W - k - C, diagonal + C, ldt, own, own + C);
+  subtract_columns<C, conj>(H, B + k * ldb, ldb, own, y);
+}
+
+// Columns k .. k+C-1 of the backward solve: T upper, or the transpose of a lower T.
+template <int C, bool unit, bool conj, bool transposed, class S>
+GS_INLINE void backward_block(idx k, idx W, idx H, const S* T, off ldt, const S* B, off ldb, S* x, const S* y) {
+  const S* diagonal = T + k + k * ldt;
+  S* own = x + k;
+  subtract_dots<C, conj>(H, B + k * ldb, ldb, y, own);
+  if constexpr (transposed) subtract_dots<C, conj>(W - k - C, diagonal + C, ldt, own + C, own);
+  for (int c = C - 1; c >= 0; c--) {
+    for (int d = C - 1; d > c; d--)
+      own[c] = sub_times(own[c], conjugate<conj>(transposed ? diagonal[d + c * ldt] : diagonal[c + d * ldt]), own[d]);
+    if constexpr (!unit) own[c] = times(own[c], inverse(conjugate<conj>(diagonal[c + c * ldt])));
+  }
+  if constexpr (!transposed) subtract_columns<C, conj>(k, T + k * ldt, ldt, own, x);
+}
+
+// x = T^-1 x, then y -= B x.
+template <bool unit, bool conj, bool transposed, class S>
+GS_INLINE void forward(idx W, idx H, idx nrhs, const S* T, off ldt, const S* B, off ldb, S* x, off ldx, S* y, off ldy) {
+  idx k = 0;
+  for (; k + 4 <= W; k += 4)
+    for (idx r = 0; r < nrhs; r++)
+      forward_block<4, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, x + r * ldx, y + r * ldy);
+  for (idx r = 0; r < nrhs; r++) {
+    S *xr = x + r * ldx, *yr = y + r * ldy;
+    if (W - k == 3) forward_block<3, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+    else if (W - k == 2) forward_block<2, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+    else if (W - k == 1) forward_block<1, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+  }
+}
+
+// x = T^-1 (x - B^T y).
 template <bool unit, bool conj, bool transposed, class S> GS_INLINE void backward(idx W, idx H, idx nrhs, const S* T,
                                                                                   off ldt, const S* B, off ldb, S* x,
                                                                                   off ldx, const S* y, off ldy) {
-  for (idx r = 0; r < nrhs; r++, x += ldx, y += ldy)
-    for (idx k = W - 1; k >= 0; k--) {
-      S v = x[k];
-      for (idx i = 0; i < H; i++) v = sub_times(v, conjugate<conj>(B[i + k * ldb]), y[i]);
-      for (idx j = k + 1; j < W; j++)
-        v = sub_times(v, conjugate<conj>(transposed ? T[j + k * ldt] : T[k + j * ldt]), x[j]);
-      if constexpr (!unit) v = times(v, inverse(conjugate<conj>(T[k + k * ldt])));
-      x[k] = v;
-    }
+  idx k = W & ~3;
+  for (idx r = 0; r < nrhs; r++) {
+    S* xr = x + r * ldx;
+    const S* yr = y + r * ldy;
+    if (W - k == 3) backward_block<3, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+    else if (W - k == 2) backward_block<2, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+    else if (W - k == 1) backward_block<1, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+  }
+  for (k -= 4; k >= 0; k -= 4)
+    for (idx r = 0; r < nrhs; r++)
+      backward_block<4, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, x + r * ldx, y + r * ldy);
 }
 
 template <class T> static void lu_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, T* y, off ldy) {

@@ -28,9 +28,7 @@ class Fronts:
         order = _core.amd(*graph) if perm is None else np.asarray(perm, np.int32)
         self.col_perm, self.symbolic = _core.supernodal_structure(*graph, order, cholesky, relax)
         kind = getattr(_core, "FrontFactor_" + A.dtype.char)
-        self.front = kind.make(
-            self.symbolic, row_of_col[self.col_perm], self.col_perm, row_scale, col_scale, ptr, ind
-        )
+        self.front = kind.make(self.symbolic, row_of_col[self.col_perm], self.col_perm, row_scale, col_scale, ptr, ind)
 
     def factor(self, values=None, **rule):
         return self.front.factor(self.A.data if values is None else values, **rule)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-
 from fronts import Fronts, backward_error, canonical
+
 from gpusplu import _core
 
 

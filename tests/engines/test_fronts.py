@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fronts import Fronts, backward_error, canonical, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fronts import Fronts, backward_error, canonical, op
 from gpusplu import _core
 
 DTYPES = ["f", "d", "F", "D"]
@@ -66,7 +66,7 @@ def check(A, cholesky=False, tolerance=1.0, **analysis):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n, density", [(1, 1), (2, 1), (30, 0.1), (200, 0.02), (150, 1)])
+@pytest.mark.parametrize(("n", "density"), [(1, 1), (2, 1), (30, 0.1), (200, 0.02), (150, 1)])
 def test_lu(n, density, dtype):
     check(unsymmetric(n, density, dtype, seed=n), tolerance=50)
 

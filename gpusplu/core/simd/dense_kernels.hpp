@@ -22,7 +22,7 @@ struct PivotRule {
 struct PivotStats {
   idx n_perturbed = 0, n_tiny = 0;
   double min_pivot = 1e300;   // smallest |pivot| before the replacement
-  double max_multiplier = 0;  // largest |L| below the diagonal
+  double max_multiplier = 0;  // largest |L21|; inside L11 pivoting keeps it at 1
   double max_upper = 0;       // largest |U|
   bool finite = true;         // false after an Inf, a NaN or a zero pivot
 };

@@ -33,9 +33,10 @@ template <class S> GS_INLINE void swap_columns(idx m, S* x_, S* y_) {
 template <class S> GS_INLINE S checked_pivot(S pivot, const PivotRule& rule, PivotStats& stats) {
   using R = real<S>;
   const double size = magnitude(pivot);
-  if (size < stats.min_pivot) stats.min_pivot = size;
-  if (__builtin_expect(size < rule.tiny_below, 0)) stats.n_tiny++;
-  if (__builtin_expect(size < rule.perturb_below, 0)) {
+  stats.min_pivot = size < stats.min_pivot ? size : stats.min_pivot;
+  if (__builtin_expect(size > rule.tiny_below && size > rule.perturb_below, 1)) return pivot;
+  if (size < rule.tiny_below) stats.n_tiny++;
+  if (size < rule.perturb_below) {
     stats.n_perturbed++;
     if (size > 0) pivot = scaled(pivot, R(rule.perturb_below / size));
     else pivot = from_real<S>(R(rule.perturb_below));
@@ -52,36 +53,148 @@ template <class R> GS_INLINE BitVec<R> largest_of(idx count, const R* x, BitVec<
   return seen;
 }
 
-// Row of the first entry of largest magnitude (|re| + |im|) among x[0 .. m-1].
-template <class S> GS_INLINE idx largest_row(idx m, const S* x) {
-  idx row = 0;
-  real<S> best = magnitude(x[0]);
-  for (idx i = 1; i < m; i++) {
-    const real<S> size = magnitude(x[i]);
-    if (size > best) best = size, row = i;
+// |x|, or |re| + |im| in both lanes of a pair, as bits.
+template <class S> GS_INLINE BitVec<real<S>> magnitude_bits(Vec<real<S>> v) {
+  using R = real<S>;
+  if constexpr (Real<S>::complex) {
+    const Vec<R> a = (Vec<R>)size_bits<R>(v);
+    return (BitVec<R>)(a + swap_pairs(a));
+  } else {
+    return size_bits<R>(v);
   }
-  return row;
 }
 
-// x[i] <- x[i] s
-template <class S> GS_INLINE void scale(idx m, S* x, S s) {
-  for (idx i = 0; i < m; i++) x[i] = times(x[i], s);
+// First row whose magnitude has these bits.
+template <class S> GS_INLINE idx find_row(const S* x, idx m, Bits<real<S>> bits) {
+  for (idx i = 0; i < m; i++) {
+    if (to_bits(magnitude(x[i])) == bits) return i;
+  }
+  return 0;  // not reached unless x holds NaN
 }
 
-// Unblocked LU of an m x n panel, n <= 8, rows interchanged within the panel.
+// One vector of rows of one elimination step: l = x s, then column j of the rest loses l u_j. Returns the magnitudes of
+// the first of these columns, where the next pivot is sought.
+template <class S, int rest, bool partial>
+GS_INLINE BitVec<real<S>> eliminate_rows(real<S>* x, off lda, S s, const S (&u)[8], Mask<real<S>> last) {
+  using R = real<S>;
+  using V = Vec<R>;
+  V l = partial ? load(x, last) : load(x), turned;
+  if constexpr (Real<S>::complex) {
+    l = l * broadcast(s.re) + swap_pairs(l) * alternate<R>(-s.im, s.im);
+    turned = swap_pairs(l) * alternate<R>(-1, 1);
+  } else {
+    l = l * broadcast(s);
+  }
+  if (partial) store(x, l, last);
+  else store(x, l);
+  BitVec<R> next{};
+#pragma GCC unroll 8
+  for (int j = 0; j < rest; j++) {
+    next_column(x, lda);
+    V y = partial ? load(x, last) : load(x);
+    if constexpr (Real<S>::complex) {
+      y = sub_times_vec(y, l, broadcast(u[j].re));
+      y = sub_times_vec(y, turned, broadcast(u[j].im));
+    } else {
+      y = sub_times_vec(y, l, broadcast(u[j]));
+    }
+    if (j == 0) next = magnitude_bits<S>(y);
+    if (partial) store(x, y, last);
+    else store(x, y);
+  }
+  return next;
+}
+
+// One elimination step for the m rows below the pivot, at which `column` points.
+template <class S, int rest>
+__attribute__((noinline)) static Bits<real<S>> eliminate(idx m, S* column, off lda, S inverse_pivot) {
+  using R = real<S>;
+  constexpr int L = lanes<R>, w = width<S>;
+  S u[8];
+#pragma GCC unroll 8
+  for (int j = 0; j < rest; j++) u[j] = column[(j + 1) * lda];
+  R* x = (R*)(column + 1);
+  const idx count = m * w;
+  const Mask<R> all = first_lanes<R>(L);
+  BitVec<R> next{};
+  idx i = 0;
+  for (; i + L <= count; i += L)
+    next = larger(next, eliminate_rows<S, rest, false>(x + i, lda * w, inverse_pivot, u, all));
+  if (i < count)
+    next =
+        larger(next, eliminate_rows<S, rest, true>(x + i, lda * w, inverse_pivot, u, first_lanes<R>((int)(count - i))));
+  return largest_lane<R>(next);
+}
+
+template <class S> GS_INLINE Bits<real<S>> eliminate_any(idx rest, idx m, S* column, off lda, S inverse_pivot) {
+#define GS_CASE(n) \
+  case n:          \
+    return eliminate<S, n>(m, column, lda, inverse_pivot);
+  switch (rest) { GS_CASE(0) GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) }
+#undef GS_CASE
+  return 0;
+}
+
+// Unblocked LU of an m x n panel, n <= 8, rows interchanged within the panel. The search for a pivot is part of the
+// elimination step before it.
 template <class S> static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, S* inverse_diagonal,
                                         const PivotRule& rule, PivotStats& stats) {
+  using R = real<S>;
+  Bits<R> largest = 0;
+  for (idx i = 0; i < m; i++) {
+    const Bits<R> here = to_bits(magnitude(A[i]));
+    largest = here > largest ? here : largest;
+  }
   for (idx k = 0; k < n; k++) {
     S* column = A + k * lda;
-    const idx p = k + largest_row(m - k, column + k);
+    const idx p = k + find_row(column + k, m - k, largest);
     pivots[k] = p;
     if (p != k) swap_entries(n, A + k, A + p, lda);
     column[k] = checked_pivot(column[k], rule, stats);
     inverse_diagonal[k] = inverse(column[k]);
-    scale(m - k - 1, column + k + 1, inverse_diagonal[k]);
-    update<S, Shape::cols, false>(m - k - 1, n - k - 1, 1, column + k + 1, lda, A + k + (k + 1) * lda, lda,
-                                  A + k + 1 + (k + 1) * lda, lda, false);
+    if (k + 1 < m) largest = eliminate_any(n - k - 1, m - k - 1, column + k, lda, inverse_diagonal[k]);
   }
+}
+
+// LU of a W x W block, W <= 8, unrolled. The pivot search is a predictable branch off the critical path. Adds the
+// largest entry of U to `largest_upper`; returns whether rows were interchanged. A NaN reaches a pivot, where it is
+// seen.
+template <class S, int W> GS_INLINE bool lu_tiny(S* A, off lda, idx* pivots, S* inverse_diagonal, const PivotRule& rule,
+                                                 PivotStats& stats, real<S>& largest_upper) {
+  using R = real<S>;
+  bool exchanged = false;
+#pragma GCC unroll 8
+  for (int k = 0; k < W; k++) {
+    S* column = A + k * lda;
+    const R here = magnitude(column[k]);
+    R best = here;
+#pragma GCC unroll 8
+    for (int i = k + 1; i < W; i++) {
+      const R size = magnitude(column[i]);
+      best = size > best ? size : best;
+    }
+    pivots[k] = k;
+    if (best > here) {
+      int p = k + 1;
+      while (p < W - 1 && !(magnitude(column[p]) == best)) p++;
+      pivots[k] = p;
+      swap_entries(W, A + k, A + p, lda);
+      exchanged = true;
+    }
+    column[k] = checked_pivot(column[k], rule, stats);
+    const S s = inverse_diagonal[k] = inverse(column[k]);
+#pragma GCC unroll 8
+    for (int i = k + 1; i < W; i++) column[i] = times(column[i], s);
+#pragma GCC unroll 8
+    for (int j = k; j < W; j++) {
+      const S u = A[k + j * lda];
+      const R size = largest_part(u);
+      largest_upper = size > largest_upper ? size : largest_upper;
+#pragma GCC unroll 8
+      for (int i = k + 1; i < W && j > k; i++) A[i + j * lda] = sub_times(A[i + j * lda], column[i], u);
+    }
+  }
+  return exchanged;
 }
 
 template <class S> static void swap_rows(idx n, S* A, off lda, idx k0, idx k1, const idx* pivots) {
@@ -108,38 +221,59 @@ template <class S> static void lu_block(idx m, idx n, S* A, off lda, idx* pivots
   swap_rows(n1, A, lda, n1, n, pivots);
 }
 
-template <class S> GS_INLINE void add_largest(const Largest<S>& seen, double& largest, PivotStats& stats) {
-  const Bits<real<S>> bits = largest_lane<real<S>>(seen.bits);
-  const double value = from_bits<real<S>>(bits);
-  if (!(value <= __builtin_huge_val()) || value == __builtin_huge_val()) stats.finite = false;
-  if (value > largest) largest = value;
+// Inf and NaN have bits no smaller than Inf.
+template <class R> GS_INLINE void add_largest(Bits<R> bits, double& largest, PivotStats& stats) {
+  stats.finite = stats.finite & (bits < to_bits(R(__builtin_huge_val())));
+  const double value = from_bits<R>(bits);
+  largest = value > largest ? value : largest;
 }
 
-constexpr idx inverses_on_stack = 256;
+// Everything after the W x W block, whose multipliers are at most 1 and are not looked at.
+template <class S> GS_INLINE void finish_front(idx W, idx H, S* L, off ldl, S* Ut, off ldu, S* C, off ldc,
+                                               const idx* pivots, bool exchanged, const S* inverse_diagonal,
+                                               real<S> largest_upper, PivotStats& stats) {
+  using R = real<S>;
+  Largest<S> multiplier, upper;
+  if (H > 0) {
+    if (exchanged)
+      for (idx k = 0; k < W; k++)
+        if (pivots[k] != k) swap_columns(H, Ut + k * ldu, Ut + pivots[k] * ldu);
+    solve_right<S, Shape::cols, false>(H, W, L + W, ldl, L, ldl, inverse_diagonal, false, multiplier);
+    solve_right<S, Shape::rows, true>(H, W, Ut, ldu, L, ldl, nullptr, false, upper);
+    update<S, Shape::rows, false>(H, H, W, L + W, ldl, Ut, ldu, C, ldc, false);
+    add_largest<R>(largest_lane<R>(multiplier.bits), stats.max_multiplier, stats);
+  }
+  const Bits<R> bits = largest_lane<R>(upper.bits), inside = to_bits(largest_upper);
+  add_largest<R>(bits > inside ? bits : inside, stats.max_upper, stats);
+}
+
+template <class S, int W> __attribute__((noinline)) static void tiny_front(idx H, S* L, off ldl, S* Ut, off ldu, S* C,
+                                                                           off ldc, idx* pivots, const PivotRule& rule,
+                                                                           PivotStats& stats) {
+  S inverse_diagonal[W];
+  real<S> largest_upper = 0;
+  const bool exchanged = lu_tiny<S, W>(L, ldl, pivots, inverse_diagonal, rule, stats, largest_upper);
+  finish_front<S>(W, H, L, ldl, Ut, ldu, C, ldc, pivots, exchanged, inverse_diagonal, largest_upper, stats);
+}
 
 template <class T> static void lu_front(idx W, idx H, T* L_, off ldl, T* Ut_, off ldu, T* C_, off ldc, idx* pivots,
                                         const PivotRule* rule, PivotStats* stats) {
   auto *L = native(L_), *Ut = native(Ut_), *C = native(C_);
   using S = std::remove_pointer_t<decltype(L)>;
   using R = real<S>;
-  S on_stack[inverses_on_stack];
-  S* inverse_diagonal = W <= inverses_on_stack ? on_stack : (S*)__builtin_malloc(sizeof(S) * W);
-  Largest<S> multiplier, upper;
+#define GS_CASE(n) \
+  case n:          \
+    return tiny_front<S, n>(H, L, ldl, Ut, ldu, C, ldc, pivots, *rule, *stats);
+  switch (W) { GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
+#undef GS_CASE
+  constexpr idx on_stack_columns = 256;
+  S on_stack[on_stack_columns];
+  S* inverse_diagonal = W <= on_stack_columns ? on_stack : (S*)__builtin_malloc(sizeof(S) * W);
   lu_block(W, W, L, ldl, pivots, inverse_diagonal, *rule, *stats);
-  for (idx j = 0; j < W; j++) {
-    const R* column = (const R*)(L + j * ldl);
-    upper.bits = largest_of<R>((j + 1) * width<S>, column, upper.bits);
-    multiplier.bits = largest_of<R>((W - j - 1) * width<S>, column + (j + 1) * width<S>, multiplier.bits);
-  }
-  if (H > 0) {
-    for (idx k = 0; k < W; k++)
-      if (pivots[k] != k) swap_columns(H, Ut + k * ldu, Ut + pivots[k] * ldu);
-    solve_right<S, Shape::cols, false>(H, W, L + W, ldl, L, ldl, inverse_diagonal, false, multiplier);
-    solve_right<S, Shape::rows, true>(H, W, Ut, ldu, L, ldl, nullptr, false, upper);
-    update<S, Shape::rows, false>(H, H, W, L + W, ldl, Ut, ldu, C, ldc, false);
-  }
-  add_largest<S>(multiplier, stats->max_multiplier, *stats);
-  add_largest<S>(upper, stats->max_upper, *stats);
+  BitVec<R> upper{};
+  for (idx j = 0; j < W; j++) upper = largest_of<R>((j + 1) * width<S>, (const R*)(L + j * ldl), upper);
+  finish_front<S>(W, H, L, ldl, Ut, ldu, C, ldc, pivots, true, inverse_diagonal, from_bits<R>(largest_lane<R>(upper)),
+                  *stats);
   if (inverse_diagonal != on_stack) __builtin_free(inverse_diagonal);
 }
 

@@ -24,6 +24,12 @@ constexpr idx strip_depth = 128;  // columns of A copied at once
 // Offsets and leading dimensions below count real numbers.
 template <class S> constexpr int width = Real<S>::complex ? 2 : 1;
 
+// p += step, and the compiler does not turn it into one live address for each column.
+template <class P> GS_INLINE void next_column(P*& p, off step) {
+  p += step;
+  asm("" : "+r"(p));
+}
+
 // One tile. `last` masks the last vector if `partial`. For `lower`, entry (i, j) of the tile is written if i >= j +
 // shift.
 template <class S, int vectors, int columns, bool partial, Shape shape, bool lower>
@@ -34,14 +40,16 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
   constexpr int L = lanes<R>, w = width<S>;
   const off step_k = shape == Shape::rows ? ldb : w, step_j = shape == Shape::rows ? w : ldb;
   V sum[columns][vectors], cross[Real<S>::complex ? columns : 1][vectors];
+  const R* from = C;
 #pragma GCC unroll 8
-  for (int j = 0; j < columns; j++)
+  for (int j = 0; j < columns; j++) {
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; v++) {
-      const R* c = C + j * ldc + v * L;
-      sum[j][v] = partial && v == vectors - 1 ? load(c, last) : load(c);
+      sum[j][v] = partial && v == vectors - 1 ? load(from + v * L, last) : load(from + v * L);
       if constexpr (Real<S>::complex) cross[j][v] = V{};
     }
+    next_column(from, ldc);
+  }
   for (idx k = 0; k < K; k++, A += lda, B += step_k) {
     V a[vectors];
 #pragma GCC unroll 3
@@ -59,13 +67,14 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
     }
   }
   const V sign = alternate<R>(conj ? R(-1) : R(1), conj ? R(1) : R(-1));
+  R* column = C;
 #pragma GCC unroll 8
-  for (int j = 0; j < columns; j++)
+  for (int j = 0; j < columns; j++) {
 #pragma GCC unroll 3
     for (int v = 0; v < vectors; v++) {
       V c = sum[j][v];
       if constexpr (Real<S>::complex) c = c + swap_pairs(cross[j][v]) * sign;
-      R* to = C + j * ldc + v * L;
+      R* to = column + v * L;
       if constexpr (lower) {
         const idx skip = w * (j + shift) - v * L;
         if (skip >= L) continue;
@@ -77,6 +86,8 @@ GS_INLINE void tile(idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
         store(to, c);
       }
     }
+    next_column(column, ldc);
+  }
 }
 
 // All columns of one strip of rows. For `lower`, row 0 of the strip is row `first_row` of C.
@@ -126,42 +137,58 @@ GS_INLINE void any_strip(int vectors, bool partial, idx n, idx K, const real<S>*
 #undef GS_STRIP
 }
 
+// Rows in strips of up to max_vectors vectors, with `depth` columns of A; A is copied to `copied` unless that is null.
+template <class S, Shape shape, bool lower> GS_INLINE void all_strips(idx m, idx n, idx depth, const real<S>* A,
+                                                                      off lda, const real<S>* B, off ldb, real<S>* C,
+                                                                      off ldc, bool conj, real<S>* copied) {
+  using R = real<S>;
+  constexpr int L = lanes<R>, w = width<S>;
+  const int most = depth <= 16 && vector_bytes == 64 ? 2 : max_vectors<S>;  // wide tiles pay in deep products only
+  idx left = (m * w + L - 1) / L;                                           // vectors
+  for (idx i = 0; left > 0;) {
+    const int take = left == most + 1 && most > 2 ? most - 1 : left < most ? (int)left : most;
+    left -= take;
+    const idx tail = m * w - (i + (take - 1) * L);  // lanes of the last vector
+    const bool partial = tail < L;
+    const Mask<R> last = first_lanes<R>(partial ? (int)tail : L);
+    const idx columns = lower && (i + take * L) / w < n ? (i + take * L) / w : n;
+    const R* a = A + i;
+    off stride = lda;
+    if (copied) {
+      stride = take * L;
+      for (idx k = 0; k < depth; k++)
+        for (int v = 0; v < take; v++) {
+          const R* from = A + k * lda + i + v * L;
+          store(copied + k * stride + v * L, partial && v == take - 1 ? load(from, last) : load(from));
+        }
+      a = copied;
+    }
+    any_strip<S, shape, lower>(take, partial, columns, depth, a, stride, B, ldb, C + i, ldc, last, conj, i / w);
+    i += take * L;
+  }
+}
+
+template <class S, Shape shape, bool lower>
+__attribute__((noinline)) static void deep_update(idx m, idx n, idx K, const real<S>* A, off lda, const real<S>* B,
+                                                  off ldb, real<S>* C, off ldc, bool conj) {
+  alignas(64) real<S> copied[max_vectors<S> * lanes<real<S>> * strip_depth];
+  const off step_k = shape == Shape::rows ? ldb : width<S>;
+  for (idx k = 0; k < K; k += strip_depth) {
+    const idx depth = K - k < strip_depth ? K - k : strip_depth;
+    all_strips<S, shape, lower>(m, n, depth, A + k * lda, lda, B + k * step_k, ldb, C, ldc, conj, copied);
+  }
+}
+
 template <class S, Shape shape, bool lower>
 static void update(idx m, idx n, idx K, const S* A_, off lda, const S* B_, off ldb, S* C_, off ldc, bool conj) {
   using R = real<S>;
-  constexpr int L = lanes<R>, w = width<S>, most = max_vectors<S>;
   if (m <= 0 || n <= 0 || K <= 0) return;
   const R *A = (const R*)A_, *B = (const R*)B_;
   R* C = (R*)C_;
-  lda *= w, ldb *= w, ldc *= w;
-  const off step_k = shape == Shape::rows ? ldb : w;
-  const bool copy = K >= 24 && n >= 4 * max_columns<S>;
-  alignas(64) R copied[most * L * strip_depth];
-  for (idx k0 = 0; k0 < K; k0 += strip_depth) {
-    const idx depth = K - k0 < strip_depth ? K - k0 : strip_depth;
-    idx left = (m * w + L - 1) / L;  // vectors
-    for (idx i = 0; left > 0;) {
-      const int take = left == most + 1 && most > 2 ? most - 1 : left < most ? (int)left : most;
-      left -= take;
-      const idx tail = m * w - (i + (take - 1) * L);  // lanes of the last vector
-      const bool partial = tail < L;
-      const Mask<R> last = first_lanes<R>(partial ? (int)tail : L);
-      const idx columns = lower && i / w + take * L / w < n ? i / w + take * L / w : n;
-      const R* a = A + k0 * lda + i;
-      off stride = lda;
-      if (copy) {
-        for (idx k = 0; k < depth; k++)
-          for (int v = 0; v < take; v++) {
-            const R* from = A + (k0 + k) * lda + i + v * L;
-            store(copied + (k * take + v) * L, partial && v == take - 1 ? load(from, last) : load(from));
-          }
-        a = copied, stride = take * L;
-      }
-      any_strip<S, shape, lower>(take, partial, columns, depth, a, stride, B + k0 * step_k, ldb, C + i, ldc, last, conj,
-                                 i / w);
-      i += take * L;
-    }
-  }
+  lda *= width<S>, ldb *= width<S>, ldc *= width<S>;
+  if (K > strip_depth || (K >= 24 && n >= 4 * max_columns<S>))
+    return deep_update<S, shape, lower>(m, n, K, A, lda, B, ldb, C, ldc, conj);
+  all_strips<S, shape, lower>(m, n, K, A, lda, B, ldb, C, ldc, conj, nullptr);
 }
 
 }  // namespace gs::GS_SIMD

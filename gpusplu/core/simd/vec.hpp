@@ -125,11 +125,18 @@ template <class R> GS_INLINE Vec<R> alternate(R even, R odd) {
 template <class R> GS_INLINE BitVec<R> size_bits(Vec<R> v) { return (BitVec<R>)v & ~((BitVec<R>)(-Vec<R>{})); }
 template <class B> GS_INLINE B larger(B a, B b) { return a > b ? a : b; }
 template <class R> GS_INLINE Bits<R> largest_lane(BitVec<R> v) {
-  Bits<R> lane[lanes<R>];
-  __builtin_memcpy(lane, &v, sizeof v);
-  Bits<R> best = lane[0];
-  for (int i = 1; i < lanes<R>; i++) best = lane[i] > best ? lane[i] : best;
-  return best;
+#pragma GCC unroll 4
+  for (int step = lanes<R> / 2; step >= 1; step /= 2) {
+    BitVec<R> order;
+    for (int i = 0; i < lanes<R>; i++) order[i] = i ^ step;
+    v = larger(v, __builtin_shuffle(v, order));
+  }
+  return v[0];
+}
+template <class R> GS_INLINE Bits<R> to_bits(R r) {
+  Bits<R> b;
+  __builtin_memcpy(&b, &r, sizeof b);
+  return b;
 }
 template <class R> GS_INLINE R from_bits(Bits<R> b) {
   R r;

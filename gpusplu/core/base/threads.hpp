@@ -14,6 +14,10 @@ class Barrier {
   explicit Barrier(int size) : size_(size) {}
   void wait();
 
+  // For the members' own use, two of each for phases that alternate: tasks handed out, and a word passed on.
+  std::atomic<int> turn[2] = {0, 0};
+  std::atomic<int> word[2] = {0, 0};
+
  private:
   int size_;
   std::atomic<int> arrived_{0};

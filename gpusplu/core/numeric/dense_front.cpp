@@ -1,23 +1,212 @@
+// Large fronts. The W x W block is factored right-looking by blocks of columns with one block of lookahead (Strazdins,
+// A comparison of lookahead and algorithmic blocking techniques for parallel matrix factorization, 1998): rank 0
+// updates and factors the next block of columns while the others update the columns behind it. Then come the rows of
+// the off-diagonal blocks, then those of the contribution block, in tasks that members take in turn. Kernels compute
+// every entry by the same operations however rows and columns are split, so only the block size, which depends on W,
+// matters.
 #include "numeric/dense_front.hpp"
 
-#include <vector>
+#include <algorithm>
+#include <mutex>
 
 namespace gs {
+namespace {
+
+constexpr double serial_flops = 3e6;  // smaller fronts are left to one thread: about 60 us [flop]
+constexpr idx wide_block = 128, narrow_block = 64;
+constexpr idx rows_per_task = 96;
+
+// Tasks are taken in turn; next_phase() waits until all are done. The word that rank 0 sets in a phase is what every
+// member sees after it.
+class Phases {
+ public:
+  explicit Phases(const Team& team) : team_(team) {}
+  ~Phases() { team_.sync(); }  // the counters are zero again before anyone enters the next front
+  int take() {
+    return team_.size > 1 ? team_.barrier->turn[phase_ & 1].fetch_add(1, std::memory_order_relaxed) : local_turn_++;
+  }
+  void set_word(int word) {
+    if (team_.size > 1) team_.barrier->word[phase_ & 1].store(word, std::memory_order_relaxed);
+    else local_word_ = word;
+  }
+  int next_phase() {
+    local_turn_ = 0;
+    if (team_.size == 1) return local_word_;
+    team_.sync();
+    const int word = team_.barrier->word[phase_ & 1].load(std::memory_order_relaxed);
+    if (team_.rank == 0) team_.barrier->turn[phase_ & 1].store(0, std::memory_order_relaxed);
+    phase_++;
+    return word;
+  }
+
+ private:
+  const Team& team_;
+  int phase_ = 0, local_turn_ = 0, local_word_ = 0;
+};
+
+idx block_size(idx W) { return W > 768 ? wide_block : narrow_block; }
+
+template <class T> struct LuFront {
+  const Team& team;
+  Phases& phases;
+  const DenseKernels<T>& kernel;
+  idx W, H;
+  T* L;
+  off ldl;
+  T* Ut;
+  off ldu;
+  T* C;
+  off ldc;
+  idx* pivots;
+  const PivotRule& rule;
+  PivotStats& stats;
+
+  T* at(idx i, idx j) const { return L + i + j * ldl; }
+
+  void factor_panel(idx j0, idx j1) const {
+    kernel.lu_panel(W - j0, j1 - j0, at(j0, j0), ldl, pivots + j0, &rule, &stats);
+    for (idx k = j0; k < j1; k++) pivots[k] += j0;
+  }
+
+  // Columns c0 .. c1-1 receive the interchanges and the update of the block of columns j0 .. j1-1.
+  void update_columns(idx j0, idx j1, idx c0, idx c1) const {
+    kernel.swap_rows(c1 - c0, at(0, c0), ldl, j0, j1, pivots);
+    kernel.solve_left(j1 - j0, c1 - c0, at(j0, c0), ldl, at(j0, j0), ldl);
+    kernel.update(W - j1, c1 - c0, j1 - j0, at(j1, j0), ldl, at(j0, c0), ldl, at(j1, c0), ldl);
+  }
+
+  void factor_square() const {
+    const idx nb = block_size(W);
+    if (team.rank == 0) factor_panel(0, std::min(nb, W));
+    phases.next_phase();
+    for (idx j0 = 0, j1 = nb; j1 < W; j0 = j1, j1 += nb) {
+      const idx j2 = std::min(W, j1 + nb);
+      if (team.rank == 0) {
+        update_columns(j0, j1, j1, j2);
+        factor_panel(j1, j2);
+      }
+      for (idx c0; (c0 = j2 + phases.take() * (nb / 2)) < W;) update_columns(j0, j1, c0, std::min(W, c0 + nb / 2));
+      phases.next_phase();
+    }
+    for (idx j0; (j0 = phases.take() * nb) < W;) {  // the interchanges that came after each block of columns
+      const idx j1 = std::min(W, j0 + nb);
+      kernel.swap_rows(j1 - j0, at(0, j0), ldl, j1, W, pivots);
+      kernel.largest_upper(j0, j1, L, ldl, &stats);
+    }
+    phases.next_phase();
+  }
+
+  void finish() const {
+    const idx chunks = (H + rows_per_task - 1) / rows_per_task;
+    for (idx task; (task = phases.take()) < 2 * chunks;) {
+      const idx i = task / 2 * rows_per_task, m = std::min(H - i, rows_per_task);
+      if (task % 2) {
+        kernel.swap_upper(W, m, Ut + i, ldu, pivots);
+        kernel.solve_lower_t(m, W, Ut + i, ldu, L, ldl, &stats);
+      } else {
+        kernel.solve_upper(m, W, at(W + i, 0), ldl, L, ldl, &stats);
+      }
+    }
+    phases.next_phase();
+    for (idx task; (task = phases.take()) < chunks;) {
+      const idx i = task * rows_per_task, m = std::min(H - i, rows_per_task);
+      kernel.update_t(m, H, W, at(W + i, 0), ldl, Ut, ldu, C + i, ldc, false);
+    }
+    phases.next_phase();
+  }
+};
+
+template <class T> struct CholeskyFront {
+  const Team& team;
+  Phases& phases;
+  const DenseKernels<T>& kernel;
+  idx W, H;
+  T* L;
+  off ldl;
+  T* C;
+  off ldc;
+
+  T* at(idx i, idx j) const { return L + i + j * ldl; }
+
+  // Returns -1 or the bad column.
+  idx factor_panel(idx j0, idx j1) const {
+    const idx bad = kernel.cholesky_square(j1 - j0, at(j0, j0), ldl);
+    if (bad >= 0) return j0 + bad;
+    kernel.solve_lower_h(W - j1, j1 - j0, at(j1, j0), ldl, at(j0, j0), ldl);
+    return -1;
+  }
+
+  void update_columns(idx j0, idx j1, idx c0, idx c1) const {
+    kernel.update_lower(c1 - c0, j1 - j0, at(c0, j0), ldl, at(c0, c0), ldl);
+    kernel.update_t(W - c1, c1 - c0, j1 - j0, at(c1, j0), ldl, at(c0, j0), ldl, at(c1, c0), ldl, true);
+  }
+
+  idx factor_square() const {
+    const idx nb = block_size(W);
+    if (team.rank == 0) phases.set_word(factor_panel(0, std::min(nb, W)));
+    idx bad = phases.next_phase();
+    for (idx j0 = 0, j1 = nb; j1 < W && bad < 0; j0 = j1, j1 += nb) {
+      const idx j2 = std::min(W, j1 + nb);
+      if (team.rank == 0) {
+        update_columns(j0, j1, j1, j2);
+        phases.set_word(factor_panel(j1, j2));
+      }
+      for (idx c0; (c0 = j2 + phases.take() * (nb / 2)) < W;) update_columns(j0, j1, c0, std::min(W, c0 + nb / 2));
+      bad = phases.next_phase();
+    }
+    return bad;
+  }
+
+  void finish() const {
+    const idx chunks = (H + rows_per_task - 1) / rows_per_task;
+    for (idx task; (task = phases.take()) < chunks;) {
+      const idx i = task * rows_per_task, m = std::min(H - i, rows_per_task);
+      kernel.solve_lower_h(m, W, at(W + i, 0), ldl, L, ldl);
+    }
+    phases.next_phase();
+    for (idx task; (task = phases.take()) < chunks;) {  // longest rows first
+      const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
+      kernel.update_t(m, i, W, at(W + i, 0), ldl, at(W, 0), ldl, C + i, ldc, true);
+      kernel.update_lower(m, W, at(W + i, 0), ldl, C + i + i * ldc, ldc);
+    }
+    phases.next_phase();
+  }
+};
+
+double lu_flops(double W, double H) { return 2 * W * (W * W / 3 + W * H + H * H); }
+
+}  // namespace
 
 template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc,
                                  idx* pivots, const PivotRule& rule, PivotStats& stats) {
-  if (team.rank == 0) kernels<T>().lu_front(W, H, L, ldl, Ut, ldu, C, ldc, pivots, &rule, &stats);
-  team.sync();
+  if (lu_flops(W, H) < serial_flops) {
+    if (team.rank == 0) kernels<T>().lu_front(W, H, L, ldl, Ut, ldu, C, ldc, pivots, &rule, &stats);
+    return team.sync();
+  }
+  PivotStats mine;
+  {
+    Phases phases(team);
+    const LuFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, Ut, ldu, C, ldc, pivots, rule, mine};
+    front.factor_square();
+    if (H > 0) front.finish();
+    static std::mutex merging;
+    std::lock_guard<std::mutex> lock(merging);
+    merge(stats, mine);
+  }
 }
 
 template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, T* C, off ldc) {
-  if (team.size == 1) return kernels<T>().cholesky_front(W, H, L, ldl, C, ldc);
-  static std::atomic<idx> failed;
-  if (team.rank == 0) failed = kernels<T>().cholesky_front(W, H, L, ldl, C, ldc);
-  team.sync();
-  const idx column = failed;
-  team.sync();
-  return column;
+  const bool serial = lu_flops(W, H) < 2 * serial_flops;
+  if (serial && team.size == 1) return kernels<T>().cholesky_front(W, H, L, ldl, C, ldc);
+  Phases phases(team);
+  if (serial) {
+    if (team.rank == 0) phases.set_word(kernels<T>().cholesky_front(W, H, L, ldl, C, ldc));
+    return phases.next_phase();
+  }
+  const CholeskyFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, C, ldc};
+  const idx bad = front.factor_square();
+  if (bad < 0 && H > 0) front.finish();
+  return bad;
 }
 
 #define GS_INSTANTIATE(T)                                                                                        \

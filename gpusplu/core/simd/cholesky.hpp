@@ -26,33 +26,38 @@ template <class S> static idx cholesky_panel(idx n, S* A, off lda, S* inverse_di
   return -1;
 }
 
-template <class S> static idx cholesky_block(idx n, S* A, off lda, S* inverse_diagonal) {
-  if (n <= block_columns) return cholesky_panel(n, A, lda, inverse_diagonal);
+template <class S> static idx cholesky_square(idx n, S* A, off lda) {
+  if (n <= block_columns) {
+    S inverse_diagonal[block_columns];
+    return cholesky_panel(n, A, lda, inverse_diagonal);
+  }
   const idx n1 = (n / 2 + block_columns - 1) / block_columns * block_columns, n2 = n - n1;
   S* rest = A + n1 + n1 * lda;
   Largest<S> unused;
-  idx bad = cholesky_block(n1, A, lda, inverse_diagonal);
+  idx bad = cholesky_square(n1, A, lda);
   if (bad >= 0) return bad;
-  solve_right<S, Shape::rows, false>(n2, n1, A + n1, lda, A, lda, inverse_diagonal, true, unused);
+  solve_right<S, Shape::rows, false>(n2, n1, A + n1, lda, A, lda, true, unused);
   update<S, Shape::rows, true>(n2, n2, n1, A + n1, lda, A + n1, lda, rest, lda, true);
-  bad = cholesky_block(n2, rest, lda, inverse_diagonal + n1);
+  bad = cholesky_square(n2, rest, lda);
   return bad < 0 ? bad : bad + n1;
 }
 
 template <class T> static idx cholesky_front(idx W, idx H, T* L_, off ldl, T* C_, off ldc) {
   auto *L = native(L_), *C = native(C_);
   using S = std::remove_pointer_t<decltype(L)>;
-  constexpr idx on_stack_columns = 256;
-  S on_stack[on_stack_columns];
-  S* inverse_diagonal = W <= on_stack_columns ? on_stack : (S*)__builtin_malloc(sizeof(S) * W);
-  const idx bad = cholesky_block(W, L, ldl, inverse_diagonal);
-  if (bad < 0 && H > 0) {
-    Largest<S> unused;
-    solve_right<S, Shape::rows, false>(H, W, L + W, ldl, L, ldl, inverse_diagonal, true, unused);
-    update<S, Shape::rows, true>(H, H, W, L + W, ldl, L + W, ldl, C, ldc, true);
+  Largest<S> unused;
+  if (W <= block_columns) {
+    S inverse_diagonal[block_columns];
+    const idx bad = cholesky_panel(W, L, ldl, inverse_diagonal);
+    if (bad >= 0) return bad;
+    if (H > 0) solve_block<S, false>(W, H, L + W, ldl, L, ldl, 1, inverse_diagonal, true, unused);
+  } else {
+    const idx bad = cholesky_square(W, L, ldl);
+    if (bad >= 0) return bad;
+    solve_right<S, Shape::rows, false>(H, W, L + W, ldl, L, ldl, true, unused);
   }
-  if (inverse_diagonal != on_stack) __builtin_free(inverse_diagonal);
-  return bad;
+  update<S, Shape::rows, true>(H, H, W, L + W, ldl, L + W, ldl, C, ldc, true);
+  return -1;
 }
 
 }  // namespace gs::GS_SIMD

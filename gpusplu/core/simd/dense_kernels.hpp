@@ -49,6 +49,22 @@ template <class T> struct DenseKernels {
   void (*cholesky_forward)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, T* y, off ldy, bool conj);
   // Backward A = L L^H: x = L11^-H (x - L21^H y)
   void (*cholesky_backward)(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, const T* y, off ldy, bool conj);
+
+  // Pieces from which a team builds one large front (numeric/dense_front.cpp). Every entry is computed by the same
+  // operations in the same order however rows and columns are split over calls.
+  void (*lu_panel)(idx m, idx n, T* A, off lda, idx* pivots, const PivotRule* rule,
+                   PivotStats* stats);                                         // m x n, m >= n
+  void (*swap_rows)(idx n, T* A, off lda, idx k0, idx k1, const idx* pivots);  // row k with pivots[k], k0 <= k < k1
+  void (*swap_upper)(idx W, idx H, T* Ut, off ldu, const idx* pivots);         // columns of Ut, all W interchanges
+  void (*solve_left)(idx n, idx columns, T* X, off ldx, const T* L, off ldl);  // X = L^-1 X, unit lower L
+  void (*solve_upper)(idx m, idx n, T* X, off ldx, const T* U, off ldu, PivotStats* stats);      // X U^-1: multipliers
+  void (*solve_lower_t)(idx m, idx n, T* X, off ldx, const T* L, off ldl, PivotStats* stats);    // X L^-T, unit: upper
+  void (*solve_lower_h)(idx m, idx n, T* X, off ldx, const T* L, off ldl);                       // X L^-H
+  void (*update)(idx m, idx n, idx K, const T* A, off lda, const T* B, off ldb, T* C, off ldc);  // C -= A B
+  void (*update_t)(idx m, idx n, idx K, const T* A, off lda, const T* B, off ldb, T* C, off ldc, bool conj);  // A B^T
+  void (*update_lower)(idx n, idx K, const T* A, off lda, T* C, off ldc);         // lower triangle of C -= A A^H
+  void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats* stats);  // entries on and above the diagonal
+  idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
 };
 
 }  // namespace gs

@@ -137,8 +137,8 @@ template <class S> GS_INLINE Bits<real<S>> eliminate_any(idx rest, idx m, S* col
 
 // Unblocked LU of an m x n panel, n <= 8, rows interchanged within the panel. The search for a pivot is part of the
 // elimination step before it.
-template <class S> static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, S* inverse_diagonal,
-                                        const PivotRule& rule, PivotStats& stats) {
+template <class S>
+static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots, const PivotRule& rule, PivotStats& stats) {
   using R = real<S>;
   Bits<R> largest = 0;
   for (idx i = 0; i < m; i++) {
@@ -151,8 +151,7 @@ template <class S> static void lu_panel(idx m, idx n, S* A, off lda, idx* pivots
     pivots[k] = p;
     if (p != k) swap_entries(n, A + k, A + p, lda);
     column[k] = checked_pivot(column[k], rule, stats);
-    inverse_diagonal[k] = inverse(column[k]);
-    if (k + 1 < m) largest = eliminate_any(n - k - 1, m - k - 1, column + k, lda, inverse_diagonal[k]);
+    if (k + 1 < m) largest = eliminate_any(n - k - 1, m - k - 1, column + k, lda, inverse(column[k]));
   }
 }
 
@@ -206,17 +205,17 @@ template <class S> static void swap_rows(idx n, S* A, off lda, idx k0, idx k1, c
     }
 }
 
-// LU of an m x n block, m >= n; pivots count from the first row.
-template <class S> static void lu_block(idx m, idx n, S* A, off lda, idx* pivots, S* inverse_diagonal,
-                                        const PivotRule& rule, PivotStats& stats) {
-  if (n <= block_columns) return lu_panel(m, n, A, lda, pivots, inverse_diagonal, rule, stats);
+// LU of an m x n block, m >= n; pivots count from its first row.
+template <class S>
+static void lu_block(idx m, idx n, S* A, off lda, idx* pivots, const PivotRule& rule, PivotStats& stats) {
+  if (n <= block_columns) return lu_panel(m, n, A, lda, pivots, rule, stats);
   const idx n1 = (n / 2 + block_columns - 1) / block_columns * block_columns, n2 = n - n1;
   S* right = A + n1 * lda;
-  lu_block(m, n1, A, lda, pivots, inverse_diagonal, rule, stats);
+  lu_block(m, n1, A, lda, pivots, rule, stats);
   swap_rows(n2, right, lda, 0, n1, pivots);
   solve_left_unit(n1, n2, right, lda, A, lda);
   update<S, Shape::cols, false>(m - n1, n2, n1, A + n1, lda, right, lda, right + n1, lda, false);
-  lu_block(m - n1, n2, right + n1, lda, pivots + n1, inverse_diagonal + n1, rule, stats);
+  lu_block(m - n1, n2, right + n1, lda, pivots + n1, rule, stats);
   for (idx k = n1; k < n; k++) pivots[k] += n1;
   swap_rows(n1, A, lda, n1, n, pivots);
 }
@@ -228,18 +227,30 @@ template <class R> GS_INLINE void add_largest(Bits<R> bits, double& largest, Piv
   largest = value > largest ? value : largest;
 }
 
-// Everything after the W x W block, whose multipliers are at most 1 and are not looked at.
-template <class S> GS_INLINE void finish_front(idx W, idx H, S* L, off ldl, S* Ut, off ldu, S* C, off ldc,
-                                               const idx* pivots, bool exchanged, const S* inverse_diagonal,
-                                               real<S> largest_upper, PivotStats& stats) {
+// Interchanges the columns of Ut (H rows) as the rows of A11 were.
+template <class S> GS_INLINE void swap_upper(idx W, idx H, S* Ut, off ldu, const idx* pivots) {
+  for (idx k = 0; k < W; k++)
+    if (pivots[k] != k) swap_columns(H, Ut + k * ldu, Ut + pivots[k] * ldu);
+}
+
+template <class S> GS_INLINE void add_upper_triangle(idx j0, idx j1, const S* L, off ldl, PivotStats& stats) {
   using R = real<S>;
+  BitVec<R> upper{};
+  for (idx j = j0; j < j1; j++) upper = largest_of<R>((j + 1) * width<S>, (const R*)(L + j * ldl), upper);
+  add_largest<R>(largest_lane<R>(upper), stats.max_upper, stats);
+}
+
+template <class S, int W> __attribute__((noinline)) static void tiny_front(idx H, S* L, off ldl, S* Ut, off ldu, S* C,
+                                                                           off ldc, idx* pivots, const PivotRule& rule,
+                                                                           PivotStats& stats) {
+  using R = real<S>;
+  S inverse_diagonal[W];
+  R largest_upper = 0;
   Largest<S> multiplier, upper;
+  if (lu_tiny<S, W>(L, ldl, pivots, inverse_diagonal, rule, stats, largest_upper)) swap_upper(W, H, Ut, ldu, pivots);
   if (H > 0) {
-    if (exchanged)
-      for (idx k = 0; k < W; k++)
-        if (pivots[k] != k) swap_columns(H, Ut + k * ldu, Ut + pivots[k] * ldu);
-    solve_right<S, Shape::cols, false>(H, W, L + W, ldl, L, ldl, inverse_diagonal, false, multiplier);
-    solve_right<S, Shape::rows, true>(H, W, Ut, ldu, L, ldl, nullptr, false, upper);
+    solve_block<S, false>(W, H, L + W, ldl, L, 1, ldl, inverse_diagonal, false, multiplier);
+    solve_block<S, true>(W, H, Ut, ldu, L, ldl, 1, inverse_diagonal, false, upper);
     update<S, Shape::rows, false>(H, H, W, L + W, ldl, Ut, ldu, C, ldc, false);
     add_largest<R>(largest_lane<R>(multiplier.bits), stats.max_multiplier, stats);
   }
@@ -247,15 +258,7 @@ template <class S> GS_INLINE void finish_front(idx W, idx H, S* L, off ldl, S* U
   add_largest<R>(bits > inside ? bits : inside, stats.max_upper, stats);
 }
 
-template <class S, int W> __attribute__((noinline)) static void tiny_front(idx H, S* L, off ldl, S* Ut, off ldu, S* C,
-                                                                           off ldc, idx* pivots, const PivotRule& rule,
-                                                                           PivotStats& stats) {
-  S inverse_diagonal[W];
-  real<S> largest_upper = 0;
-  const bool exchanged = lu_tiny<S, W>(L, ldl, pivots, inverse_diagonal, rule, stats, largest_upper);
-  finish_front<S>(W, H, L, ldl, Ut, ldu, C, ldc, pivots, exchanged, inverse_diagonal, largest_upper, stats);
-}
-
+// Multipliers inside A11 are at most 1 and are not looked at.
 template <class T> static void lu_front(idx W, idx H, T* L_, off ldl, T* Ut_, off ldu, T* C_, off ldc, idx* pivots,
                                         const PivotRule* rule, PivotStats* stats) {
   auto *L = native(L_), *Ut = native(Ut_), *C = native(C_);
@@ -266,15 +269,15 @@ template <class T> static void lu_front(idx W, idx H, T* L_, off ldl, T* Ut_, of
     return tiny_front<S, n>(H, L, ldl, Ut, ldu, C, ldc, pivots, *rule, *stats);
   switch (W) { GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
 #undef GS_CASE
-  constexpr idx on_stack_columns = 256;
-  S on_stack[on_stack_columns];
-  S* inverse_diagonal = W <= on_stack_columns ? on_stack : (S*)__builtin_malloc(sizeof(S) * W);
-  lu_block(W, W, L, ldl, pivots, inverse_diagonal, *rule, *stats);
-  BitVec<R> upper{};
-  for (idx j = 0; j < W; j++) upper = largest_of<R>((j + 1) * width<S>, (const R*)(L + j * ldl), upper);
-  finish_front<S>(W, H, L, ldl, Ut, ldu, C, ldc, pivots, true, inverse_diagonal, from_bits<R>(largest_lane<R>(upper)),
-                  *stats);
-  if (inverse_diagonal != on_stack) __builtin_free(inverse_diagonal);
+  Largest<S> multiplier, upper;
+  lu_block(W, W, L, ldl, pivots, *rule, *stats);
+  add_upper_triangle(0, W, L, ldl, *stats);
+  swap_upper(W, H, Ut, ldu, pivots);
+  solve_right<S, Shape::cols, false>(H, W, L + W, ldl, L, ldl, false, multiplier);
+  solve_right<S, Shape::rows, true>(H, W, Ut, ldu, L, ldl, false, upper);
+  update<S, Shape::rows, false>(H, H, W, L + W, ldl, Ut, ldu, C, ldc, false);
+  add_largest<R>(largest_lane<R>(multiplier.bits), stats->max_multiplier, *stats);
+  add_largest<R>(largest_lane<R>(upper.bits), stats->max_upper, *stats);
 }
 
 }  // namespace gs::GS_SIMD

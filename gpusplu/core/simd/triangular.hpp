@@ -8,6 +8,12 @@ namespace gs::GS_SIMD {
 constexpr idx block_columns = 8;
 constexpr idx direct_columns = 32;  // wider systems are halved, so that update() sees deep products
 
+// Where a triangle of n > 8 columns is cut: a multiple of 8.
+GS_INLINE idx first_half(idx n) {
+  return n <= direct_columns ? (n - 1) / block_columns * block_columns
+                             : (n / 2 + block_columns - 1) / block_columns * block_columns;
+}
+
 // The largest entry of a block, as bits; and whether all are finite, since Inf and NaN are the largest.
 template <class S> struct Largest { BitVec<real<S>> bits{}; };
 
@@ -111,18 +117,20 @@ template <class S, bool unit> GS_INLINE void solve_block(idx columns, idx m, S* 
 
 // X (m x n) <- X T^-1. Shape::cols: T(k, j) = T[k + j ldt] (an upper triangle); Shape::rows: T(k, j) = T[j + k ldt]
 // (the transpose of a lower triangle), conjugated if `conj`.
-template <class S, Shape shape, bool unit> static void solve_right(idx m, idx n, S* X, off ldx, const S* T, off ldt,
-                                                                   const S* inverse_diagonal, bool conj,
-                                                                   Largest<S>& largest) {
+template <class S, Shape shape, bool unit>
+static void solve_right(idx m, idx n, S* X, off ldx, const S* T, off ldt, bool conj, Largest<S>& largest) {
   if (m <= 0) return;
   const off step_k = shape == Shape::rows ? ldt : 1, step_j = shape == Shape::rows ? 1 : ldt;
-  if (n <= block_columns) return solve_block<S, unit>(n, m, X, ldx, T, step_k, step_j, inverse_diagonal, conj, largest);
-  const idx n1 = n <= direct_columns ? (n - 1) / block_columns * block_columns
-                                     : (n / 2 + block_columns - 1) / block_columns * block_columns;
-  solve_right<S, shape, unit>(m, n1, X, ldx, T, ldt, inverse_diagonal, conj, largest);
+  if (n <= block_columns) {
+    S inverse_diagonal[block_columns];
+    if constexpr (!unit)
+      for (idx k = 0; k < n; k++) inverse_diagonal[k] = inverse(T[k + k * ldt]);
+    return solve_block<S, unit>(n, m, X, ldx, T, step_k, step_j, inverse_diagonal, conj, largest);
+  }
+  const idx n1 = first_half(n);
+  solve_right<S, shape, unit>(m, n1, X, ldx, T, ldt, conj, largest);
   update<S, shape, false>(m, n - n1, n1, X, ldx, T + n1 * step_j, ldt, X + n1 * ldx, ldx, conj);
-  solve_right<S, shape, unit>(m, n - n1, X + n1 * ldx, ldx, T + n1 * (step_j + step_k), ldt,
-                              inverse_diagonal ? inverse_diagonal + n1 : nullptr, conj, largest);
+  solve_right<S, shape, unit>(m, n - n1, X + n1 * ldx, ldx, T + n1 * (step_j + step_k), ldt, conj, largest);
 }
 
 // X (n x columns) <- T^-1 X with a unit lower T. Eight rows at a time are multiplied by the inverse of their diagonal
@@ -130,8 +138,7 @@ template <class S, Shape shape, bool unit> static void solve_right(idx m, idx n,
 template <class S> static void solve_left_unit(idx n, idx columns, S* X, off ldx, const S* T, off ldt) {
   if (columns <= 0) return;
   if (n > block_columns) {
-    const idx n1 = n <= direct_columns ? (n - 1) / block_columns * block_columns
-                                       : (n / 2 + block_columns - 1) / block_columns * block_columns;
+    const idx n1 = first_half(n);
     solve_left_unit(n1, columns, X, ldx, T, ldt);
     update<S, Shape::cols, false>(n - n1, columns, n1, T + n1, ldt, X, ldx, X + n1, ldx, false);
     return solve_left_unit(n - n1, columns, X + n1, ldx, T + n1 + n1 * ldt, ldt);

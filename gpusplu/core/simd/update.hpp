@@ -20,6 +20,7 @@ template <class S> constexpr int max_vectors = 2;
 template <class S> constexpr int max_columns = Real<S>::complex ? 2 : 4;
 #endif
 constexpr idx strip_depth = 128;  // columns of A copied at once
+constexpr idx block_width = 512;  // columns of C for one copy: B stays in the second-level cache
 
 // Offsets and leading dimensions below count real numbers.
 template <class S> constexpr int width = Real<S>::complex ? 2 : 1;
@@ -172,10 +173,15 @@ template <class S, Shape shape, bool lower>
 __attribute__((noinline)) static void deep_update(idx m, idx n, idx K, const real<S>* A, off lda, const real<S>* B,
                                                   off ldb, real<S>* C, off ldc, bool conj) {
   alignas(64) real<S> copied[max_vectors<S> * lanes<real<S>> * strip_depth];
-  const off step_k = shape == Shape::rows ? ldb : width<S>;
+  const off step_k = shape == Shape::rows ? ldb : width<S>, step_j = shape == Shape::rows ? width<S> : ldb;
   for (idx k = 0; k < K; k += strip_depth) {
     const idx depth = K - k < strip_depth ? K - k : strip_depth;
-    all_strips<S, shape, lower>(m, n, depth, A + k * lda, lda, B + k * step_k, ldb, C, ldc, conj, copied);
+    for (idx j = 0; j < n; j += block_width) {
+      const idx columns = n - j < block_width ? n - j : block_width;
+      const idx top = lower ? j : 0;  // rows above column j are not in the lower triangle
+      all_strips<S, shape, lower>(m - top, columns, depth, A + k * lda + top * width<S>, lda,
+                                  B + k * step_k + j * step_j, ldb, C + top * width<S> + j * ldc, ldc, conj, copied);
+    }
   }
 }
 

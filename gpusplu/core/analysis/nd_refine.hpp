@@ -4,9 +4,9 @@
 
 namespace gs::nd {
 
-inline constexpr int kTrials = 3;     // initial partitions of the coarsest graph
+inline constexpr int kTrials = 2;     // initial partitions of the coarsest graph
 inline constexpr int kPasses = 8;     // of refinement at most
-inline constexpr idx kPatience = 40;  // moves without a gain that end a pass
+inline constexpr idx kPatience = 20;  // moves without a gain that end a pass; 40 took 12 % longer for 0.4 % less fill
 
 // Vertices on side 0 and 1, and 2: in the separator.
 struct Partition {
@@ -16,7 +16,7 @@ struct Partition {
 };
 
 // What the moves of a pass may go without a gain before the pass ends, for a boundary of `size` vertices.
-inline idx patience(idx size) { return kPatience + size / 8 < 2 * size + 15 ? kPatience + size / 8 : 2 * size + 15; }
+inline idx patience(idx size) { return kPatience + size / 16 < 2 * size + 15 ? kPatience + size / 16 : 2 * size + 15; }
 
 // Fiduccia-Mattheyses refinement of a vertex separator. ws.boundary: a superset of it, on entry and on exit.
 void refine_separator(Workspace& ws, const Graph& g, Partition& part);

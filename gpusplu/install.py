@@ -106,6 +106,8 @@ def _rebind(replacements: dict[int, Callable[..., Any]]) -> None:
         namespace = object.__getattribute__(module, "__dict__")  # does not wake modules that load lazily
         if str(namespace.get("__name__")).partition(".")[0] == __package__:
             continue
+        if replacements.keys().isdisjoint(map(id, list(namespace.values()))):
+            continue  # nearly all; quick, since there may be a thousand modules
         for name, value in list(namespace.items()):
             if id(value) in replacements:
                 namespace[name] = replacements[id(value)]

@@ -457,7 +457,7 @@ def test_stats_and_explain():
         "60 x 60",
         "cpu: engine='auto' and this version of gpusplu has no GPU engine",
         "ordering",
-        "backward error",
+        "accuracy",
     ):
         assert word in text
     assert "asked for by name" in gs.splu(A, engine="cpu").explain()

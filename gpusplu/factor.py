@@ -236,7 +236,6 @@ class Factor:
                 "nnz": symbolic.nnz,
                 "nnz_factor": self.nnz,
                 "fill": self.nnz / max(symbolic.nnz, 1),
-                "bytes": self.nnz * (self._dtype.itemsize + 4),
                 "column_levels": symbolic.column_levels,
                 "super_levels": symbolic.super_levels,
                 "critical_path": symbolic.critical_path,

@@ -22,6 +22,8 @@ def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
     }
     happened = [f"{what}: {show(count)}" for what, count in events.items() if count]
     error, seconds = stats["backward_error"], stats["seconds"]
+    bound = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
+    accuracy = bound if error is None else f"backward error {error:.1e}"
     size = f"{show(stats['nnz_factor'])} entries, {stats['fill']:.2f} times A, {show(stats['bytes'])} bytes"
     return table(
         [
@@ -30,7 +32,7 @@ def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
             ("method", method_text(stats["method"])),
             ("ordering", stats["ordering"]),
             ("factor", size),
-            ("accuracy", "not measured" if error is None else f"backward error {error:.1e}"),
+            ("accuracy", accuracy),
             ("pivoting", "; ".join(happened) or "nothing had to be mended"),
             ("seconds", durations(seconds)),
         ]

@@ -94,6 +94,8 @@ template <class T> nb::dict stats_binding(const FactorBinding<T>& self) {
   d["max_multiplier"] = i.max_multiplier;
   d["pivot_growth"] = i.pivot_growth;
   d["flops"] = i.flops;
+  d["bytes"] = self.factor->bytes();
+  d["error_bound"] = self.factor->error_bound();
   return d;
 }
 

@@ -25,8 +25,8 @@ template <class T> constexpr double eps = std::numeric_limits<real_t<T>>::epsilo
 // Solves above `refine_above` are refined; one that stays above `accept_below` is not accepted from fronts.
 template <class T> constexpr double refine_above = 8 * eps<T>;
 template <class T> constexpr double accept_below = 100 * eps<T>;
-// Bounds of the backward error, in units of eps, up to which solves are not measured.
-constexpr double trusted_below = 16;
+// Solves whose backward error is bounded by this are not measured.
+template <class T> constexpr double trusted_below = 16 * eps<T>;
 
 // Scaling moves rounding errors of the scaled matrix back by at most this factor.
 double amplification(const Symbolic& s) {
@@ -68,14 +68,15 @@ template <class T> void Factor<T>::factor(bool fresh) {
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
-// Numerical Algorithms, theorem 9.3), so this times eps bounds ||E|| / ||A|| but for a modest c.
+// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| but for a modest c.
 template <class T> double Factor<T>::error_bound() const {
+  if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
-  return largest_ > 0 ? growth * amplification(*symbolic_) / largest_ : 0;
+  return eps<T> * growth * amplification(*symbolic_) / largest_;
 }
 
 template <class T> void Factor<T>::decide_checks(bool fresh) {
-  trusted_ = symbolic_->cholesky || (info_.n_perturbed == 0 && error_bound() <= trusted_below);
+  trusted_ = symbolic_->cholesky || (info_.n_perturbed == 0 && error_bound() <= trusted_below<T>);
   const bool first_of_fronts = fresh && front_ && !symbolic_->cholesky;
   check_ =
       options_.refine == Refine::always || (options_.refine == Refine::automatic && (!trusted_ || first_of_fronts));
@@ -115,7 +116,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
 // with a known answer now; a tiny pivot may mean that A is singular, which only pivoting over whole columns can tell.
 template <class T> bool Factor<T>::certified() {
   if (info_.status != FactorInfo::ok || info_.n_tiny > 0) return false;
-  if (info_.n_perturbed == 0 && error_bound() * std::sqrt(eps<T>) < 1) return true;
+  if (info_.n_perturbed == 0 && error_bound() < std::sqrt(eps<T>)) return true;
   compute_norms();
   std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
   multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
@@ -252,6 +253,10 @@ template <class T> FactorStats Factor<T>::stats() const {
 template <class T> off Factor<T>::nnz() const {
   if (!front_) return column_->nnz_lower() + column_->nnz_upper();
   return front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
+}
+
+template <class T> off Factor<T>::bytes() const {
+  return front_ ? front_->bytes() : nnz() * (off)(sizeof(T) + sizeof(idx));
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {

@@ -68,6 +68,8 @@ template <class T> class Factor {
   idx n() const { return A_.n; }
   const std::vector<T>& values() const { return values_; }  // canonical, those factored last
   off nnz() const;                                          // entries of L and U that are stored
+  off bytes() const;                                        // held by the factor besides its matrix [bytes]
+  double error_bound() const;                               // of the backward error, modelled; Cholesky: eps
   double reciprocal_condition() const;
   // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.
   std::vector<idx> row_perm() const;
@@ -82,7 +84,6 @@ template <class T> class Factor {
   void factor_column(double threshold);
   void use_partial_pivoting();
   bool certified();
-  double error_bound() const;
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;

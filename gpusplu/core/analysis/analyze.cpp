@@ -19,8 +19,7 @@ namespace gs {
 namespace {
 
 struct Ordered {
-  std::vector<idx> perm;
-  OrderingCost cost;
+  OrderedTree tree;  // of orderings by blocks only the permutation and the cost
   const char* name = "amd";
 };
 
@@ -30,20 +29,9 @@ std::vector<idx> identity(idx n) {
   return p;
 }
 
-Ordered order_amd(PatternView graph) {
-  Ordered o;
-  o.perm = amd(graph);
-  o.cost = ordering_cost(graph, o.perm.data());
-  return o;
-}
+Ordered order_amd(PatternView graph) { return {ordered_tree(graph, amd(graph)), "amd"}; }
 
-Ordered order_dissection(PatternView graph) {
-  Ordered o;
-  o.perm = nested_dissection(graph);
-  o.cost = ordering_cost(graph, o.perm.data());
-  o.name = "nd";
-  return o;
-}
+Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
 
 double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
   return predict_seconds(Method::front, A.n, A.nnz(), cost, cholesky).total();
@@ -66,33 +54,35 @@ Ordered order_automatic(PatternView graph, PatternView A, bool cholesky) {
     by_degree = order_amd(graph);
     const double dissection_seconds = 0.8e-6 * n + 0.06e-6 * (double)graph.nnz();
     // a quarter of the factorizations is what dissection may be expected to save
-    if (n < never_dissect || 0.25 * front_total(A, by_degree.cost, cholesky) < dissection_seconds) return by_degree;
+    if (n < never_dissect || 0.25 * front_total(A, by_degree.tree.cost, cholesky) < dissection_seconds)
+      return by_degree;
     by_dissection = order_dissection(graph);
   }
-  const bool dissect = front_total(A, by_dissection.cost, cholesky) < front_total(A, by_degree.cost, cholesky);
+  const bool dissect =
+      front_total(A, by_dissection.tree.cost, cholesky) < front_total(A, by_degree.tree.cost, cholesky);
   return dissect ? std::move(by_dissection) : std::move(by_degree);
 }
 
 // Minimum degree inside every diagonal block of the block triangular form.
 Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
   Ordered o;
-  o.perm = blocks.perm;
-  o.cost = {};
+  o.tree.perm = blocks.perm;
+  o.tree.cost = {};
   std::vector<idx> inverse_row_perm(A.n);
   for (idx i = 0; i < A.n; i++) inverse_row_perm[row_of_col ? row_of_col[blocks.perm[i]] : blocks.perm[i]] = i;
   const idx nblocks = (idx)blocks.block_ptr.size() - 1;
   for (idx k = 0; k < nblocks; k++) {
     const idx begin = blocks.block_ptr[k], end = blocks.block_ptr[k + 1];
     if (end - begin < 3) {
-      o.cost.lnz += end - begin;
+      o.tree.cost.lnz += end - begin;
       continue;
     }
     const Pattern graph = symmetrize_block(A, inverse_row_perm.data(), blocks.perm.data(), begin, end);
     const Ordered block = order_amd(graph.view());
-    for (idx i = begin; i < end; i++) o.perm[i] = blocks.perm[begin + block.perm[i - begin]];
-    o.cost.lnz += block.cost.lnz;
-    o.cost.flops += block.cost.flops;
-    o.cost.levels = std::max(o.cost.levels, block.cost.levels);
+    for (idx i = begin; i < end; i++) o.tree.perm[i] = blocks.perm[begin + block.tree.perm[i - begin]];
+    o.tree.cost.lnz += block.tree.cost.lnz;
+    o.tree.cost.flops += block.tree.cost.flops;
+    o.tree.cost.levels = std::max(o.tree.cost.levels, block.tree.cost.levels);
   }
   return o;
 }
@@ -104,14 +94,9 @@ Ordered order_graph(PatternView graph, PatternView A, const AnalyzeOptions& opti
     case Ordering::nested_dissection:
       return order_dissection(graph);
     case Ordering::natural:
-    case Ordering::user: {
-      Ordered o;
-      o.perm = options.ordering == Ordering::user ? std::vector<idx>(options.user_perm, options.user_perm + graph.n)
-                                                  : identity(graph.n);
-      o.cost = ordering_cost(graph, o.perm.data());
-      o.name = options.ordering == Ordering::user ? "user" : "natural";
-      return o;
-    }
+      return {ordered_tree(graph, identity(graph.n)), "natural"};
+    case Ordering::user:
+      return {ordered_tree(graph, {options.user_perm, options.user_perm + graph.n}), "user"};
     default:
       return order_automatic(graph, A, options.cholesky);
   }
@@ -124,12 +109,12 @@ void set_rows(Symbolic& s, const idx* row_of_col) {
 
 void finish_column(Symbolic& s, Ordered&& order, std::vector<idx>&& block_ptr, const idx* row_of_col) {
   s.method = Method::column;
-  s.col_perm = std::move(order.perm);
+  s.col_perm = std::move(order.tree.perm);
   s.block_ptr = std::move(block_ptr);
   s.ordering = order.name;
-  s.lnz = order.cost.lnz;
-  s.flops = 2 * order.cost.flops;
-  s.column_levels = order.cost.levels;
+  s.lnz = order.tree.cost.lnz;
+  s.flops = 2 * order.tree.cost.flops;
+  s.column_levels = order.tree.cost.levels;
   set_rows(s, row_of_col);
 }
 
@@ -137,7 +122,7 @@ void finish_front(Symbolic& s, PatternView graph, Ordered&& order, const idx* ro
   s.method = Method::front;
   s.ordering = order.name;
   s.block_ptr = {0, s.n};
-  s.col_perm = supernodal_structure(graph, std::move(order.perm), Relaxation{}, s);
+  s.col_perm = supernodal_structure(graph, std::move(order.tree), Relaxation{}, s);
   set_rows(s, row_of_col);
 }
 
@@ -175,26 +160,27 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   const bool reducible = blocks.block_ptr.size() > 2;
   const bool blocks_first = reducible && (s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column);
   Ordered by_blocks;
-  if (reducible && blocks_first) {
+  if (blocks_first) {
     by_blocks = order_blocks(A, row_of_col, blocks);
-    if (column_is_faster(s, by_blocks.cost, options.method))
+    if (column_is_faster(s, by_blocks.tree.cost, options.method))
       return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
   }
   const Pattern graph = symmetrize(A, row_of_col);
   Ordered order;
-  if (!by_blocks.perm.empty()) {
-    const double flops = by_blocks.cost.flops;
+  if (!by_blocks.tree.perm.empty()) {
+    const double flops = by_blocks.tree.cost.flops;
     order = std::move(by_blocks);
-    order.cost = ordering_cost(graph.view(), order.perm.data());
-    if (order.cost.flops > acceptable_coupling * flops) order.perm.clear();
+    order.tree = ordered_tree(graph.view(), std::move(order.tree.perm));
+    if (order.tree.cost.flops > acceptable_coupling * flops) order.tree.perm.clear();
   }
-  if (order.perm.empty()) order = order_graph(graph.view(), A, options);
-  if (!column_is_faster(s, order.cost, options.method))
+  if (order.tree.perm.empty()) order = order_graph(graph.view(), A, options);
+  if (!column_is_faster(s, order.tree.cost, options.method))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (reducible && !blocks_first) {
     by_blocks = order_blocks(A, row_of_col, blocks);
     return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
   }
+  if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
   finish_column(s, std::move(order), {0, s.n}, row_of_col);
 }
 

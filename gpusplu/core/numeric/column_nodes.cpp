@@ -45,7 +45,7 @@ std::vector<idx> find_runs(const std::vector<idx>& block_ptr, const ColumnNode* 
 template <class T> class Compiler {
  public:
   Compiler(const PermutedPattern& B, const std::vector<idx>& block_ptr, ColumnNodes<T>&& columns)
-      : block_ptr_(block_ptr), n_((idx)B.first.size()), column_(columns.node.data()), lower_row_(columns.lower_row.data()),
+      : B_(B), block_ptr_(block_ptr), n_((idx)B.first.size()), column_(columns.node.data()), lower_row_(columns.lower_row.data()),
         upper_row_(columns.upper_row.data()), node_of_(n_), mark_(n_, -1), source_mark_(n_, -1), source_first_(n_) {
     out_.a_row = std::move(columns.a_row);
     out_.pivot = std::move(columns.pivot);
@@ -77,6 +77,7 @@ template <class T> class Compiler {
   }
 
  private:
+  const PermutedPattern& B_;
   const std::vector<idx>& block_ptr_;
   idx n_;
   const ColumnNode* column_;
@@ -92,7 +93,7 @@ template <class T> class Compiler {
     lower_end_ = (lower_end_ + width - 1) / width * width;
     upper_end_ = (upper_end_ + width - 1) / width * width;
     out_.node.push_back({(off)out_.lower_row.size(), lower_end_, (off)out_.upper_row.size(), upper_end_,
-                         (off)out_.segment.size(), first, 0, 0});
+                         (off)out_.segment.size(), first, 0, 0, -1});
   }
 
   void close_block(std::size_t block) {
@@ -110,12 +111,22 @@ template <class T> class Compiler {
     ColumnNode& node = out_.node[s];
     out_.widest = std::max(out_.widest, width);
     for (idx k = first; k < first + width; k++) node_of_[k] = s;
+    if (width == 1 && column_[first].upper_row == column_[first + 1].upper_row) return add_leaf(node);
     collect_lower(s, first, width);
     collect_sources(s, first, width);
     collect_outer(s, first, width);
     node.n_lower = (idx)((off)out_.lower_row.size() - node.lower_row);
     lower_end_ += (off)width * (node.n_lower + (width > 1 ? width : 0));
     upper_end_ += (off)width * ((off)out_.upper_row.size() - node.upper_row);
+  }
+
+  void add_leaf(ColumnNode& node) {
+    const idx k = node.first;
+    for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++)
+      if (out_.a_row[p] == k) node.diagonal = (idx)(p - B_.ptr[k]);
+      else out_.lower_row.push_back(out_.a_row[p]);
+    node.n_lower = (idx)((off)out_.lower_row.size() - node.lower_row);
+    lower_end_ += node.n_lower + 1;
   }
 
   void collect_lower(idx s, idx first, idx width) {

@@ -38,7 +38,7 @@ template <class T> class Pivoting {
       if (!has_lower && !out_.phase.empty() && !out_.phase.back().has_lower) out_.phase.back().end = end;
       else out_.phase.push_back({begin, end, has_lower});
     }
-    out_.node[n_] = {lower_end_, lower_end_, upper_end_, upper_end_, 0, n_, 0, 0};
+    out_.node[n_] = {lower_end_, lower_end_, upper_end_, upper_end_, 0, n_, 0, 0, -1};
     out_.lower_row.resize(lower_end_), out_.lower.resize(lower_end_);
     out_.upper_row.resize(upper_end_), out_.upper.resize(upper_end_);
     for (idx& row : out_.lower_row) row = column_of_[row];
@@ -151,7 +151,8 @@ template <class T> class Pivoting {
       work_[order_[i]] = T(0);
     }
     if (!choose_pivot(k, lower_begin)) return false;
-    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin), n_outer};
+    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin), n_outer,
+                    -1};
     pruned_end_[k] = lower_end_;
     for (off p = upper_begin; p < inner_end; p++) prune(out_.upper_row[p], row_order_[k]);
     return true;

@@ -33,6 +33,7 @@ template <class Real, bool Complex> class Worker {
   Real* work_;
 
   bool process(const ColumnNode* node) {
+    if (node->diagonal >= 0) return leaf(node);
     switch (node[1].first - node[0].first) {
       case 1: return process<1>(node);
       case 2: return process<2>(node);
@@ -44,6 +45,48 @@ template <class Real, bool Complex> class Worker {
   void fail(int status, idx column) {
     monitor_.status = status;
     monitor_.column = column;
+  }
+
+  // A leaf is its column of A divided by the pivot: no work array, and no branch on where the pivot stands.
+  bool leaf(const ColumnNode* node) {
+    const idx k = node->first;
+    const off count = P.a_ptr[k + 1] - P.a_ptr[k];
+    const idx* row = P.a_row + P.a_ptr[k];
+    const Real col_scale = P.col_scale ? P.col_scale[k] : Real(1);
+    Real* out = P.lower + node->lower_value * numbers;
+    const auto entry = [&](off p) {
+      const off from = task_.source ? task_.source[P.a_first[k] + p] : P.a_first[k] + p;
+      return task_.values + from * numbers;
+    };
+    const auto scale = [&](off p) { return P.row_scale ? P.row_scale[row[p]] * col_scale : col_scale; };
+    Real pivot[2] = {}, inverse[2] = {}, largest = 0;
+    for (int part = 0; part < numbers; part++) pivot[part] = entry(node->diagonal)[part] * scale(node->diagonal);
+    if (!take_pivot(k, pivot, inverse)) return false;
+    for (off p = 0; p < count; p++) {
+      const Real factor = scale(p), *value = entry(p);
+      Real v[2] = {};
+      for (int part = 0; part < numbers; part++) {
+        v[part] = value[part] * factor;
+        const Real size = p == node->diagonal ? Real(0) : absolute(v[part]);
+        largest = largest > size ? largest : size;
+      }
+      out[0] = v[0] * inverse[0] - (Complex ? v[1] * inverse[1] : Real(0));
+      if (Complex) out[numbers - 1] = v[0] * inverse[1] + v[1] * inverse[0];
+      out += p == node->diagonal ? 0 : numbers;
+    }
+    const Real size = absolute(pivot[0]) > absolute(pivot[1]) ? absolute(pivot[0]) : absolute(pivot[1]);
+    const Real multiplier = largest * (absolute(inverse[0]) + absolute(inverse[1]));
+    if (size > largest) largest = size;
+    if (largest > monitor_.max_entry) monitor_.max_entry = largest;
+    if (size > monitor_.max_upper) monitor_.max_upper = size;
+    return multipliers_fit(multiplier, k);
+  }
+
+  bool multipliers_fit(Real largest, idx column) {
+    if (largest > monitor_.max_multiplier) monitor_.max_multiplier = largest;
+    if (largest <= task_.bound) return true;
+    fail(2, column);
+    return false;
   }
 
   // Columns of A, scaled, into the work array.
@@ -243,12 +286,9 @@ template <class Real, bool Complex> class Worker {
       multiplier = R::larger(multiplier, l);
       R::store(lower, l);
     }
-    const Real largest_multiplier = R::largest(multiplier), largest_upper = R::largest(largest);
-    if (largest_multiplier > monitor_.max_multiplier) monitor_.max_multiplier = largest_multiplier;
+    const Real largest_upper = R::largest(largest);
     if (largest_upper > monitor_.max_upper) monitor_.max_upper = largest_upper;
-    if (largest_multiplier <= task_.bound) return true;
-    fail(2, first);
-    return false;
+    return multipliers_fit(R::largest(multiplier), first);
   }
 
   // One row of L: its number c divided by the pivot, and that multiple of U's row c subtracted from the rest.

@@ -69,9 +69,8 @@ template <class T> nb::dict refactor(ColumnLU<T>& lu, In<T> values, std::optiona
 }
 
 // b: (nrhs, n), one right-hand side a row.
-template <class T>
-void solve(const ColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
-           nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const char* trans) {
+template <class T> void solve(const ColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
+                              nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const char* trans) {
   if (!lu.factored()) throw std::runtime_error("solve: factor() has not succeeded yet");
   const Trans op = *trans == 'N' ? Trans::none : *trans == 'T' ? Trans::transpose : Trans::conj_transpose;
   nb::gil_scoped_release release;
@@ -81,19 +80,22 @@ void solve(const ColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig
 template <class T> void bind_type(nb::module_& m, const char* name) {
   using LU = ColumnLU<T>;
   nb::class_<LU>(m, name)
-      .def("__init__",
-           [](LU* self, In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, In<idx> block_ptr,
-              In<double> row_scale, In<double> col_scale) {
-             new (self) LU(make<T>(ptr, ind, row_perm, col_perm, block_ptr, row_scale, col_scale));
-           },
-           "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "block_ptr"_a, "row_scale"_a, "col_scale"_a)
+      .def(
+          "__init__",
+          [](LU* self, In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, In<idx> block_ptr,
+             In<double> row_scale, In<double> col_scale) {
+            new (self) LU(make<T>(ptr, ind, row_perm, col_perm, block_ptr, row_scale, col_scale));
+          },
+          "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "block_ptr"_a, "row_scale"_a, "col_scale"_a)
       .def("factor", &factor<T>, "values"_a, "pivot_threshold"_a = 0.1, "diagonal_preference"_a = true)
       .def("refactor", &refactor<T>, "values"_a, "source"_a = nb::none())
       .def("solve", &solve<T>, "b"_a, "x"_a, "trans"_a = "N")
       .def("row_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.row_perm())); })
       .def("col_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.col_perm())); })
-      .def("lower", [](const LU& lu) { return export_matrix(lu.lower()); }, "(values, rows, ptr) of L.")
-      .def("upper", [](const LU& lu) { return export_matrix(lu.upper()); }, "(values, rows, ptr) of U.")
+      .def(
+          "lower", [](const LU& lu) { return export_matrix(lu.lower()); }, "(values, rows, ptr) of L.")
+      .def(
+          "upper", [](const LU& lu) { return export_matrix(lu.upper()); }, "(values, rows, ptr) of U.")
       .def("upper_diagonal", [](const LU& lu) { return to_numpy(lu.upper_diagonal()); })
       .def_prop_ro("nnz_lower", &LU::nnz_lower)
       .def_prop_ro("nnz_upper", &LU::nnz_upper);

@@ -15,10 +15,12 @@ constexpr double growth_allowance = 100;
 
 }  // namespace
 
-template <class T>
-ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
-    : n_(A.n), block_ptr_(symbolic.block_ptr), analysis_row_perm_(symbolic.row_perm),
-      analysis_row_scale_(symbolic.row_scale), col_perm_(symbolic.col_perm) {
+template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
+    : n_(A.n),
+      block_ptr_(symbolic.block_ptr),
+      analysis_row_perm_(symbolic.row_perm),
+      analysis_row_scale_(symbolic.row_scale),
+      col_perm_(symbolic.col_perm) {
   if (block_ptr_.size() < 2) block_ptr_ = {0, n_};
   std::vector<idx> place(n_);
   for (idx i = 0; i < n_; i++) place[analysis_row_perm_[i]] = i;
@@ -42,8 +44,7 @@ template <class T> ColumnLU<T>::~ColumnLU() = default;
 template <class T> ColumnLU<T>::ColumnLU(ColumnLU&&) noexcept = default;
 template <class T> ColumnLU<T>& ColumnLU<T>::operator=(ColumnLU&&) noexcept = default;
 
-template <class T>
-FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const off* source) {
+template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const off* source) {
   using Real = real_t<T>;
   nodes_.reset();
   std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
@@ -51,9 +52,9 @@ FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const of
   const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
   ColumnNodes<T> columns;
   std::vector<idx> row_order;
-  FactorInfo info = factor_with_pivoting<T>(pattern_, block_ptr_, values, source,
-                                            row_scale.empty() ? nullptr : row_scale.data(), scale_col, options, columns,
-                                            row_order);
+  FactorInfo info =
+      factor_with_pivoting<T>(pattern_, block_ptr_, values, source, row_scale.empty() ? nullptr : row_scale.data(),
+                              scale_col, options, columns, row_order);
   if (info.status != FactorInfo::ok) {
     info.column = col_perm_[info.column];
     return info;

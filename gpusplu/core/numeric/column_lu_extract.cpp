@@ -1,6 +1,6 @@
-// L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are left
-// out. Above the diagonal blocks the factor holds entries of A, so there U_ab = L_aa^-1 A_ab is computed here, by sparse
-// forward substitution column by column.
+// L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are
+// left out. Above the diagonal blocks the factor holds entries of A, so there U_ab = L_aa^-1 A_ab is computed here, by
+// sparse forward substitution column by column.
 #include <algorithm>
 #include <functional>
 #include <queue>
@@ -124,9 +124,7 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   out.pattern.ptr.push_back(0);
   Column<T> inner;
   for (idx k = 0; k < n_; k++) {
-    const auto emit = [&](idx row, T v) {
-      append(out, row, v * (real_t<T>)(1 / (row_scale(row) * col_scale(k))));
-    };
+    const auto emit = [&](idx row, T v) { append(out, row, v * (real_t<T>)(1 / (row_scale(row) * col_scale(k)))); };
     inner.clear();
     for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
       if (v == T(0)) return;

@@ -13,14 +13,16 @@
 namespace gs {
 namespace {
 
-template <class Real>
-void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task, bool is_complex,
-                      ColumnMonitor<Real>& monitor) {
+template <class Real> void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task,
+                                            bool is_complex, ColumnMonitor<Real>& monitor) {
 #if defined(__x86_64__)
   switch (simd_level()) {
-    case 4: return v4::refactor_columns(program, task, is_complex, monitor);
-    case 3: return v3::refactor_columns(program, task, is_complex, monitor);
-    default: return v2::refactor_columns(program, task, is_complex, monitor);
+    case 4:
+      return v4::refactor_columns(program, task, is_complex, monitor);
+    case 3:
+      return v3::refactor_columns(program, task, is_complex, monitor);
+    default:
+      return v2::refactor_columns(program, task, is_complex, monitor);
   }
 #else
   base::refactor_columns(program, task, is_complex, monitor);
@@ -66,9 +68,8 @@ void relax(int spin) {
 
 // Runs all tasks of the schedule. Tasks are taken by ticket, so a thread that starts late costs nothing but its help,
 // and whatever a node waits for is finished or in work.
-template <class T, class Real>
-ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program, const ColumnTask<Real>& shared,
-                              int n_threads) {
+template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program,
+                                                             const ColumnTask<Real>& shared, int n_threads) {
   const ColumnSchedule& schedule = f.schedule;
   while ((int)f.work.size() < n_threads) f.work.emplace_back((off)f.pivot.size() * f.widest);
   if (n_threads > 1 && f.done.empty()) f.done.assign(f.n_nodes(), 0);

@@ -13,9 +13,12 @@ template <class Real>
 void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
 #if defined(__x86_64__)
   switch (simd_level()) {
-    case 4: return v4::solve_columns(program, task, is_complex);
-    case 3: return v3::solve_columns(program, task, is_complex);
-    default: return v2::solve_columns(program, task, is_complex);
+    case 4:
+      return v4::solve_columns(program, task, is_complex);
+    case 3:
+      return v3::solve_columns(program, task, is_complex);
+    default:
+      return v2::solve_columns(program, task, is_complex);
   }
 #else
   base::solve_columns(program, task, is_complex);

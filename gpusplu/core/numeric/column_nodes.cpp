@@ -45,8 +45,16 @@ std::vector<idx> find_runs(const std::vector<idx>& block_ptr, const ColumnNode* 
 template <class T> class Compiler {
  public:
   Compiler(const PermutedPattern& B, const std::vector<idx>& block_ptr, ColumnNodes<T>&& columns)
-      : B_(B), block_ptr_(block_ptr), n_((idx)B.first.size()), column_(columns.node.data()), lower_row_(columns.lower_row.data()),
-        upper_row_(columns.upper_row.data()), node_of_(n_), mark_(n_, -1), source_mark_(n_, -1), source_first_(n_) {
+      : B_(B),
+        block_ptr_(block_ptr),
+        n_((idx)B.first.size()),
+        column_(columns.node.data()),
+        lower_row_(columns.lower_row.data()),
+        upper_row_(columns.upper_row.data()),
+        node_of_(n_),
+        mark_(n_, -1),
+        source_mark_(n_, -1),
+        source_first_(n_) {
     out_.a_row = std::move(columns.a_row);
     out_.pivot = std::move(columns.pivot);
     out_.inverse_pivot = std::move(columns.inverse_pivot);
@@ -111,7 +119,7 @@ template <class T> class Compiler {
     ColumnNode& node = out_.node[s];
     out_.widest = std::max(out_.widest, width);
     for (idx k = first; k < first + width; k++) node_of_[k] = s;
-    if (width == 1 && column_[first].upper_row == column_[first + 1].upper_row) return add_leaf(node);
+    if (width == 1 && is_leaf(first)) return add_leaf(node);
     collect_lower(s, first, width);
     collect_sources(s, first, width);
     collect_outer(s, first, width);
@@ -120,13 +128,20 @@ template <class T> class Compiler {
     upper_end_ += (off)width * ((off)out_.upper_row.size() - node.upper_row);
   }
 
+  bool is_leaf(idx k) const {
+    const off n_upper = column_[k + 1].upper_row - column_[k].upper_row;
+    return n_upper == column_[k].n_outer && (n_upper == 0 || column_[k].n_lower == 0);
+  }
+
   void add_leaf(ColumnNode& node) {
     const idx k = node.first;
+    node.n_lower = column_[k].n_lower;
+    node.n_outer = column_[k].n_outer;
+    FreshVector<idx>& rows = node.n_outer > 0 ? out_.upper_row : out_.lower_row;
     for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++)
       if (out_.a_row[p] == k) node.diagonal = (idx)(p - B_.ptr[k]);
-      else out_.lower_row.push_back(out_.a_row[p]);
-    node.n_lower = (idx)((off)out_.lower_row.size() - node.lower_row);
-    lower_end_ += node.n_lower + 1;
+      else rows.push_back(out_.a_row[p]);
+    (node.n_outer > 0 ? upper_end_ : lower_end_) += node.n_lower + node.n_outer + 1;
   }
 
   void collect_lower(idx s, idx first, idx width) {
@@ -158,9 +173,11 @@ template <class T> class Compiler {
       }
     std::sort(sources_.begin(), sources_.end());
     for (const idx source : sources_) {
-      out_.segment.push_back({source_first_[source], source});
-      for (idx row = source_first_[source], end = out_.node[source + 1].first; row < end; row++)
-        out_.upper_row.push_back(row);
+      const ColumnNode& node = out_.node[source];
+      const idx from = source_first_[source], end = out_.node[source + 1].first;
+      out_.segment.push_back({node.lower_row, node.lower_value, from, source, node.n_lower,
+                              (std::uint8_t)(end - node.first), (std::uint8_t)(from - node.first)});
+      for (idx row = from; row < end; row++) out_.upper_row.push_back(row);
     }
   }
 

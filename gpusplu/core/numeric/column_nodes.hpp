@@ -77,10 +77,9 @@ template <class T> struct ColumnNodes {
   ColumnProgram<real_t<T>> program(const PermutedPattern& B, const real_t<T>* row_scale,
                                    const real_t<T>* col_scale) const {
     const auto numbers = [](const auto& v) { return reinterpret_cast<real_t<T>*>(const_cast<T*>(v.data())); };
-    return {n_nodes(),      node.data(),     lower_row.data(),       upper_row.data(), segment.data(),
-            numbers(lower), numbers(upper),  numbers(pivot),         numbers(inverse_pivot),
-            B.ptr.data(),   B.first.data(),  a_row.data(),           row_scale,        col_scale,
-            phase.data(),   (idx)phase.size()};
+    return {n_nodes(),      node.data(),    lower_row.data(),       upper_row.data(), segment.data(), numbers(lower),
+            numbers(upper), numbers(pivot), numbers(inverse_pivot), B.ptr.data(),     B.first.data(), a_row.data(),
+            row_scale,      col_scale,      phase.data(),           (idx)phase.size()};
   }
 };
 

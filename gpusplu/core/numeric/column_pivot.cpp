@@ -13,8 +13,15 @@ template <class T> class Pivoting {
   using Real = real_t<T>;
   Pivoting(const PermutedPattern& B, const T* values, const off* source, const Real* row_scale, const Real* col_scale,
            const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
-      : B_(B), values_(values), source_(source), row_scale_(row_scale), col_scale_(col_scale), options_(options),
-        out_(out), row_order_(row_order), n_((idx)B.first.size()) {
+      : B_(B),
+        values_(values),
+        source_(source),
+        row_scale_(row_scale),
+        col_scale_(col_scale),
+        options_(options),
+        out_(out),
+        row_order_(row_order),
+        n_((idx)B.first.size()) {
     row_order_.resize(n_);
     std::iota(row_order_.begin(), row_order_.end(), 0);
     position_ = row_order_;
@@ -151,8 +158,8 @@ template <class T> class Pivoting {
       work_[order_[i]] = T(0);
     }
     if (!choose_pivot(k, lower_begin)) return false;
-    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin), n_outer,
-                    -1};
+    out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin),
+                    n_outer,     -1};
     pruned_end_[k] = lower_end_;
     for (off p = upper_begin; p < inner_end; p++) prune(out_.upper_row[p], row_order_[k]);
     return true;
@@ -201,8 +208,7 @@ template <class T> class Pivoting {
     out_.lower_row[best] = out_.lower_row[--lower_end_];
     out_.lower[best] = out_.lower[lower_end_];
     Real multiplier = 0;
-    for (off p = begin; p < lower_end_; p++)
-      multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
+    for (off p = begin; p < lower_end_; p++) multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
     info_.flops += lower_end_ - begin;
     info_.max_multiplier = std::max<double>(info_.max_multiplier, multiplier);
     info_.max_pivot = std::max<double>(info_.max_pivot, size);
@@ -244,18 +250,18 @@ template <class T> class Pivoting {
 
 }  // namespace
 
-template <class T>
-FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr, const T* values,
-                                const off* source, const real_t<T>* row_scale, const real_t<T>* col_scale,
-                                const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
-                                std::vector<idx>& row_order) {
+template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
+                                                   const T* values, const off* source, const real_t<T>* row_scale,
+                                                   const real_t<T>* col_scale,
+                                                   const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
+                                                   std::vector<idx>& row_order) {
   return Pivoting<T>(B, values, source, row_scale, col_scale, options, out, row_order).run(block_ptr);
 }
 
-#define GS_INSTANTIATE(T)                                                                                         \
-  template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*,          \
-                                              const off*, const real_t<T>*, const real_t<T>*,                     \
-                                              const ColumnLU<T>::Options&, ColumnNodes<T>&, std::vector<idx>&);
+#define GS_INSTANTIATE(T)                                                                                            \
+  template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*, const off*, \
+                                              const real_t<T>*, const real_t<T>*, const ColumnLU<T>::Options&,       \
+                                              ColumnNodes<T>&, std::vector<idx>&);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)
 GS_INSTANTIATE(std::complex<float>)

@@ -9,10 +9,10 @@ namespace gs {
 // Factors the diagonal blocks of B = Dr A Dc permuted; row_scale, col_scale: by B's rows and columns, may be null.
 // row_order (out, gather): row k after pivoting is row row_order[k] of B. A column in the result is one of B.
 // Time: proportional to the arithmetic, and to the entries of the pruned graph.
-template <class T>
-FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr, const T* values,
-                                const off* source, const real_t<T>* row_scale, const real_t<T>* col_scale,
-                                const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
-                                std::vector<idx>& row_order);
+template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
+                                                   const T* values, const off* source, const real_t<T>* row_scale,
+                                                   const real_t<T>* col_scale,
+                                                   const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
+                                                   std::vector<idx>& row_order);
 
 }  // namespace gs

@@ -83,7 +83,8 @@ ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a
   return out;
 }
 
-#define GS_INSTANTIATE(T) template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const std::vector<off>&, int);
+#define GS_INSTANTIATE(T) \
+  template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const std::vector<off>&, int);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)
 GS_INSTANTIATE(std::complex<float>)

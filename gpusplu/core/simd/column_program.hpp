@@ -6,18 +6,22 @@
 //   lower values   [the diagonal block, width x width, if width > 1]  then one row for each of lower_row
 //   upper values   one row for each of upper_row: the rows eliminated by earlier nodes, segment by segment, and then
 //                  the rows outside the diagonal block (entries of A that nothing is eliminated from)
-// A leaf is a single column that nothing updates and that has no entries outside its block: its lower_row is in the
-// order of A's entries, and its values have room for one number more.
-// The diagonal block holds L below its diagonal and U on and above it. A segment is the part of a source node that
-// updates this node: its columns from first_row to the source's last one.
+// A leaf is a single column that nothing updates, with no entries outside its block or with no others: its lower_row,
+// or its upper_row, is in the order of A's entries, and the values have room for one number more. The diagonal block
+// holds L below its diagonal and U on and above it. A segment is the part of a source node that updates this node: its
+// columns from first_row to the source's last one.
 #pragma once
 #include "base/types.hpp"
 
 namespace gs {
 
+// It repeats what the update needs to know of its source, so that the (many) segments are read in one stream.
 struct ColumnSegment {
+  off lower_row, lower_value;  // of the source
   idx first_row;
   idx source;  // node
+  idx n_lower;
+  std::uint8_t width, skipped;  // of the source; its columns before first_row
 };
 
 // Where a node's part of each array begins; the entry after the last node closes the last one.
@@ -44,11 +48,11 @@ template <class Real> struct ColumnProgram {
   const ColumnSegment* segment;
   Real* lower;
   Real* upper;
-  Real* pivot;          // n
-  Real* inverse_pivot;  // n
-  const off* a_ptr;     // n + 1: entries of B's column k in a_row
-  const off* a_first;   // n: where A's values of that column begin
-  const idx* a_row;     // pivotal row numbers
+  Real* pivot;            // n
+  Real* inverse_pivot;    // n
+  const off* a_ptr;       // n + 1: entries of B's column k in a_row
+  const off* a_first;     // n: where A's values of that column begin
+  const idx* a_row;       // pivotal row numbers
   const Real* row_scale;  // by pivotal rows and columns, or null
   const Real* col_scale;
   const ColumnPhase* phase;  // ascending
@@ -58,14 +62,13 @@ template <class Real> struct ColumnProgram {
 // What one worker saw.
 template <class Real> struct ColumnMonitor {
   Real max_entry = 0, max_upper = 0, max_multiplier = 0;
-  int status = 0;       // FactorInfo::Status
-  idx column = -1;      // of B
+  int status = 0;   // FactorInfo::Status
+  idx column = -1;  // of B
 };
 
-// Refactors nodes[0] .. nodes[count-1] in that order. work: zeros, as many numbers as rows times the largest width; left
-// zero unless the status is bad. values: A's; entry k is values[source[k]] if source is not null.
-// Shared between threads: done[s] is set to `epoch` when node s is finished; with `wait` sources are waited for, until
-// *failed is set.
+// Refactors nodes[0] .. nodes[count-1] in that order. work: zeros, as many numbers as rows times the largest width;
+// left zero unless the status is bad. values: A's; entry k is values[source[k]] if source is not null. Shared between
+// threads: done[s] is set to `epoch` when node s is finished; with `wait` sources are waited for, until *failed is set.
 template <class Real> struct ColumnTask {
   const Real* values;
   const off* source;

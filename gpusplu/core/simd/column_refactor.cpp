@@ -20,6 +20,7 @@ template <class Real, bool Complex> class Worker {
   void run() {
     for (off i = 0; i < task_.count; i++) {
       const idx s = task_.nodes[i];
+      if (i + 8 < task_.count) __builtin_prefetch(task_.values + P.a_first[P.node[task_.nodes[i + 8]].first] * numbers);
       if (!process(P.node + s)) return;
       if (task_.done) __atomic_store_n(task_.done + s, task_.epoch, __ATOMIC_RELEASE);
     }
@@ -35,10 +36,14 @@ template <class Real, bool Complex> class Worker {
   bool process(const ColumnNode* node) {
     if (node->diagonal >= 0) return leaf(node);
     switch (node[1].first - node[0].first) {
-      case 1: return process<1>(node);
-      case 2: return process<2>(node);
-      case 4: return process<4>(node);
-      default: return process<8>(node);
+      case 1:
+        return process<1>(node);
+      case 2:
+        return process<2>(node);
+      case 4:
+        return process<4>(node);
+      default:
+        return process<8>(node);
     }
   }
 
@@ -47,13 +52,15 @@ template <class Real, bool Complex> class Worker {
     monitor_.column = column;
   }
 
-  // A leaf is its column of A divided by the pivot: no work array, and no branch on where the pivot stands.
+  // A leaf is its column of A, below the diagonal divided by the pivot: no work array, and no branch on where the pivot
+  // stands.
   bool leaf(const ColumnNode* node) {
     const idx k = node->first;
     const off count = P.a_ptr[k + 1] - P.a_ptr[k];
     const idx* row = P.a_row + P.a_ptr[k];
     const Real col_scale = P.col_scale ? P.col_scale[k] : Real(1);
-    Real* out = P.lower + node->lower_value * numbers;
+    const bool outer = node->n_outer > 0;
+    Real* out = outer ? P.upper + node->upper_value * numbers : P.lower + node->lower_value * numbers;
     const auto entry = [&](off p) {
       const off from = task_.source ? task_.source[P.a_first[k] + p] : P.a_first[k] + p;
       return task_.values + from * numbers;
@@ -62,6 +69,7 @@ template <class Real, bool Complex> class Worker {
     Real pivot[2] = {}, inverse[2] = {}, largest = 0;
     for (int part = 0; part < numbers; part++) pivot[part] = entry(node->diagonal)[part] * scale(node->diagonal);
     if (!take_pivot(k, pivot, inverse)) return false;
+    const Real times[2] = {outer ? Real(1) : inverse[0], outer ? Real(0) : inverse[1]};
     for (off p = 0; p < count; p++) {
       const Real factor = scale(p), *value = entry(p);
       Real v[2] = {};
@@ -70,12 +78,12 @@ template <class Real, bool Complex> class Worker {
         const Real size = p == node->diagonal ? Real(0) : absolute(v[part]);
         largest = largest > size ? largest : size;
       }
-      out[0] = v[0] * inverse[0] - (Complex ? v[1] * inverse[1] : Real(0));
-      if (Complex) out[numbers - 1] = v[0] * inverse[1] + v[1] * inverse[0];
+      out[0] = v[0] * times[0] - (Complex ? v[1] * times[1] : Real(0));
+      if (Complex) out[numbers - 1] = v[0] * times[1] + v[1] * times[0];
       out += p == node->diagonal ? 0 : numbers;
     }
     const Real size = absolute(pivot[0]) > absolute(pivot[1]) ? absolute(pivot[0]) : absolute(pivot[1]);
-    const Real multiplier = largest * (absolute(inverse[0]) + absolute(inverse[1]));
+    const Real multiplier = outer ? Real(0) : largest * (absolute(inverse[0]) + absolute(inverse[1]));
     if (size > largest) largest = size;
     if (largest > monitor_.max_entry) monitor_.max_entry = largest;
     if (size > monitor_.max_upper) monitor_.max_upper = size;
@@ -125,17 +133,17 @@ template <class Real, bool Complex> class Worker {
   }
 
   // Eliminates one column of a source node of width 1: the common case, kept short.
-  template <int Width> void apply_single(const ColumnNode* source, Real* upper, auto& largest) {
+  template <int Width> void apply_single(const ColumnSegment& segment, Real* upper, auto& largest) {
     using R = Row<Real, Complex, Width>;
     Real* work = work_;
-    Real* x = work + (off)source->first * R::size;
+    Real* x = work + (off)segment.first_row * R::size;
     const auto v = R::load(x), turned = R::rotate(v);
     largest = R::larger(largest, v);
     R::store(upper, v);
     R::store(x, R::zero());
-    const Real* panel = P.lower + source->lower_value * numbers;
-    const idx* row = P.lower_row + source->lower_row;
-    const idx* end = row + source->n_lower;
+    const Real* panel = P.lower + segment.lower_value * numbers;
+    const idx* row = P.lower_row + segment.lower_row;
+    const idx* end = row + segment.n_lower;
     for (; row + 1 < end; row += 2, panel += 2 * numbers) {
       Real *first = work + (off)row[0] * R::size, *second = work + (off)row[1] * R::size;
       const auto a = R::subtract(R::load(first), panel, v, turned);
@@ -150,19 +158,18 @@ template <class Real, bool Complex> class Worker {
   }
 
   // Eliminates the last Count columns of a source node from the work array and keeps their rows of U.
-  template <int Width, int Count> void apply(const ColumnNode* source, idx first_row, Real* upper, auto& largest) {
+  template <int Width, int Count> void apply(const ColumnSegment& segment, Real* upper, auto& largest) {
     using R = Row<Real, Complex, Width>;
     using V = typename R::Vector;
-    const off ld = source[1].first - source[0].first, skipped = first_row - source->first;
-    const Real* block = P.lower + (source->lower_value + skipped) * numbers;
+    const off ld = segment.width, skipped = segment.skipped;
+    const Real* block = P.lower + (segment.lower_value + skipped) * numbers;
     V v[Count], turned[Count];
-    Real* x = work_ + (off)first_row * R::size;
+    Real* x = work_ + (off)segment.first_row * R::size;
 #pragma GCC unroll 8
     for (int i = 0; i < Count; i++) {
       v[i] = R::load(x + i * R::size);
 #pragma GCC unroll 8
-      for (int j = 0; j < i; j++)
-        v[i] = R::subtract(v[i], block + ((skipped + i) * ld + j) * numbers, v[j], turned[j]);
+      for (int j = 0; j < i; j++) v[i] = R::subtract(v[i], block + ((skipped + i) * ld + j) * numbers, v[j], turned[j]);
       turned[i] = R::rotate(v[i]);
       largest = R::larger(largest, v[i]);
       R::store(upper + i * R::size, v[i]);
@@ -170,8 +177,8 @@ template <class Real, bool Complex> class Worker {
     }
     const Real* panel = block + ld * ld * numbers;
     const off step = ld * numbers;
-    const idx* row = P.lower_row + source->lower_row;
-    const idx* end = row + source->n_lower;
+    const idx* row = P.lower_row + segment.lower_row;
+    const idx* end = row + segment.n_lower;
     Real* work = work_;
     for (; row < end; row++, panel += step) {
       Real* target = work + (off)*row * R::size;
@@ -196,24 +203,37 @@ template <class Real, bool Complex> class Worker {
     Real* upper = P.upper + node->upper_value * numbers;
     const ColumnSegment* end = P.segment + node[1].segment;
     for (const ColumnSegment* s = P.segment + node[0].segment; s < end; s++) {
-      const ColumnSegment segment = *s;
-      if (task_.wait && !wait_for(segment.source)) return false;
-      const ColumnNode* source = P.node + segment.source;
-      if (source[1].first - source[0].first == 1) {
-        apply_single<Width>(source, upper, largest);
+      if (task_.wait && !wait_for(s->source)) return false;
+      if (s->width == 1) {
+        apply_single<Width>(*s, upper, largest);
         upper += R::size;
         continue;
       }
-      const idx count = source[1].first - segment.first_row;
+      const int count = s->width - s->skipped;
       switch (count) {
-        case 1: apply<Width, 1>(source, segment.first_row, upper, largest); break;
-        case 2: apply<Width, 2>(source, segment.first_row, upper, largest); break;
-        case 3: apply<Width, 3>(source, segment.first_row, upper, largest); break;
-        case 4: apply<Width, 4>(source, segment.first_row, upper, largest); break;
-        case 5: apply<Width, 5>(source, segment.first_row, upper, largest); break;
-        case 6: apply<Width, 6>(source, segment.first_row, upper, largest); break;
-        case 7: apply<Width, 7>(source, segment.first_row, upper, largest); break;
-        default: apply<Width, 8>(source, segment.first_row, upper, largest);
+        case 1:
+          apply<Width, 1>(*s, upper, largest);
+          break;
+        case 2:
+          apply<Width, 2>(*s, upper, largest);
+          break;
+        case 3:
+          apply<Width, 3>(*s, upper, largest);
+          break;
+        case 4:
+          apply<Width, 4>(*s, upper, largest);
+          break;
+        case 5:
+          apply<Width, 5>(*s, upper, largest);
+          break;
+        case 6:
+          apply<Width, 6>(*s, upper, largest);
+          break;
+        case 7:
+          apply<Width, 7>(*s, upper, largest);
+          break;
+        default:
+          apply<Width, 8>(*s, upper, largest);
       }
       upper += count * R::size;
     }
@@ -292,10 +312,9 @@ template <class Real, bool Complex> class Worker {
   }
 
   // One row of L: its number c divided by the pivot, and that multiple of U's row c subtracted from the rest.
-  template <int Width>
-  GS_INLINE_ROW auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c, const Real* inverse,
-                         typename Row<Real, Complex, Width>::Vector u,
-                         typename Row<Real, Complex, Width>::Vector turned) {
+  template <int Width> GS_INLINE_ROW auto divide_out(typename Row<Real, Complex, Width>::Vector x, int c,
+                                                     const Real* inverse, typename Row<Real, Complex, Width>::Vector u,
+                                                     typename Row<Real, Complex, Width>::Vector turned) {
     using R = Row<Real, Complex, Width>;
     if constexpr (R::size == 1) {
       return x * inverse[0];
@@ -317,9 +336,8 @@ template <class Real, bool Complex> class Worker {
   }
 };
 
-template <class Real>
-void refactor(const ColumnProgram<Real>& program, const ColumnTask<Real>& task, bool is_complex,
-              ColumnMonitor<Real>& monitor) {
+template <class Real> void refactor(const ColumnProgram<Real>& program, const ColumnTask<Real>& task, bool is_complex,
+                                    ColumnMonitor<Real>& monitor) {
   if (is_complex) Worker<Real, true>(program, task, monitor).run();
   else Worker<Real, false>(program, task, monitor).run();
 }

@@ -1,4 +1,5 @@
-// Rows of a few numbers side by side, as vectors: the arithmetic of the column LU kernels. Local to one instruction set.
+// Rows of a few numbers side by side, as vectors: the arithmetic of the column LU kernels. Local to one instruction
+// set.
 #pragma once
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors never cross a call: everything here is inlined

@@ -1,7 +1,7 @@
 // Triangular solves with the nodes of a column LU, for 1, 2, 4 or 8 interleaved right-hand sides.
 //
-// Diagonal blocks from the last to the first: L forwards, U backwards, and the entries above the blocks on the way (they
-// are stored with U). Transposed: from the first to the last, U^T forwards, L^T backwards, by dot products.
+// Diagonal blocks from the last to the first: L forwards, U backwards, and the entries above the blocks on the way
+// (they are stored with U). Transposed: from the first to the last, U^T forwards, L^T backwards, by dot products.
 #include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
 
@@ -17,7 +17,8 @@ template <class Real, bool Complex, int Rhs> class Solver {
     for (idx i = P.n_phases - 1; i >= 0; i--) {
       const ColumnPhase& phase = P.phase[i];
       if (phase.has_lower)
-        for (idx s = phase.begin; s < phase.end; s++) with_width(P.node + s, [&](auto w) { forward<w.value>(P.node + s); });
+        for (idx s = phase.begin; s < phase.end; s++)
+          with_width(P.node + s, [&](auto w) { forward<w.value>(P.node + s); });
       for (idx s = phase.end - 1; s >= phase.begin; s--)
         with_width(P.node + s, [&](auto w) { backward<w.value>(P.node + s); });
     }
@@ -44,10 +45,17 @@ template <class Real, bool Complex, int Rhs> class Solver {
 
   template <class F> static void with_width(const ColumnNode* node, F&& body) {
     switch (node[1].first - node[0].first) {
-      case 1: body(Constant<1>()); break;
-      case 2: body(Constant<2>()); break;
-      case 4: body(Constant<4>()); break;
-      default: body(Constant<8>());
+      case 1:
+        body(Constant<1>());
+        break;
+      case 2:
+        body(Constant<2>());
+        break;
+      case 4:
+        body(Constant<4>());
+        break;
+      default:
+        body(Constant<8>());
     }
   }
 
@@ -146,10 +154,14 @@ void solve_with(const ColumnProgram<Real>& program, const ColumnSolve<Real>& tas
 
 template <class Real, bool Complex> void solve(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task) {
   switch (task.n_rhs) {
-    case 1: return solve_with<Real, Complex, 1>(program, task);
-    case 2: return solve_with<Real, Complex, 2>(program, task);
-    case 4: return solve_with<Real, Complex, 4>(program, task);
-    default: return solve_with<Real, Complex, 8>(program, task);
+    case 1:
+      return solve_with<Real, Complex, 1>(program, task);
+    case 2:
+      return solve_with<Real, Complex, 2>(program, task);
+    case 4:
+      return solve_with<Real, Complex, 4>(program, task);
+    default:
+      return solve_with<Real, Complex, 8>(program, task);
   }
 }
 

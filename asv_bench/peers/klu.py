@@ -18,11 +18,30 @@ import scipy.sparse as sp
 from gpusplu import _core
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = (
-    "arc130 fs_183_6 steam2 reorientation_1 bp_1000 cage8 orsirr_1 sherman2 rajat19 nnc1374 2dcyl1 "
-    "adder_dcop_05 add20 sherman5 ginkgo_mc64_example case3375wp_nrjac bayer10 memplus case_ACTIVSg10k_nrjac "
-    "faer_matrix_n19168 anemometer1_A1 ibmpg1t_mna_tran"
-).split()
+NAMES = [
+    "arc130",
+    "fs_183_6",
+    "steam2",
+    "reorientation_1",
+    "bp_1000",
+    "cage8",
+    "orsirr_1",
+    "sherman2",
+    "rajat19",
+    "nnc1374",
+    "2dcyl1",
+    "adder_dcop_05",
+    "add20",
+    "sherman5",
+    "ginkgo_mc64_example",
+    "case3375wp_nrjac",
+    "bayer10",
+    "memplus",
+    "case_ACTIVSg10k_nrjac",
+    "faer_matrix_n19168",
+    "anemometer1_A1",
+    "ibmpg1t_mna_tran",
+]
 INT_P = ctypes.POINTER(ctypes.c_int)
 
 

@@ -1,5 +1,7 @@
 """The column LU by itself: against dense arithmetic and SciPy, one pathology a test."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -102,7 +104,7 @@ def check_factors(lu, A, tolerance):
     assert sp.triu(L, 1).nnz == 0 and sp.tril(U, -1).nnz == 0
     assert np.array_equal(U.diagonal(), lu.upper_diagonal())
     for factor in (L, U):
-        assert all((np.diff(factor.indices[a:b]) > 0).all() for a, b in zip(factor.indptr, factor.indptr[1:]))
+        assert all((np.diff(factor.indices[a:b]) > 0).all() for a, b in pairwise(factor.indptr))
     difference = abs(L @ U - A[rows][:, cols]).max()
     assert difference <= tolerance * (abs(L) @ abs(U)).max()
 
@@ -160,7 +162,7 @@ def test_block_triangular_form_keeps_entries_above_the_blocks():
     rng = np.random.default_rng(0)
     blocks = [0, 1, 2, 12, 13, 40, 41]
     dense = np.triu(rng.uniform(-1, 1, (41, 41)) * (rng.random((41, 41)) < 0.3))
-    for a, b in zip(blocks, blocks[1:]):
+    for a, b in pairwise(blocks):
         dense[a:b, a:b] = rng.uniform(-1, 1, (b - a, b - a)) + 3 * np.eye(b - a)
     A = sp.csc_array(dense)
     row_scale, col_scale = np.exp2(rng.integers(-3, 4, 41)), np.exp2(rng.integers(-3, 4, 41))

@@ -658,4 +658,4 @@ def test_import_is_light():
         "assert not {'cupy', 'scipy.sparse'} & set(sys.modules), 'imports too much'; assert t < 0.3, t; "
         "import gpusplu.install; assert callable(gpusplu.install); import gpusplu.linalg as spla; spla.splu; spla.cg"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

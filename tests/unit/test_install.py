@@ -202,4 +202,4 @@ assert type(sys.modules["turtle"]).__name__ == "_LazyModule"
 """
     if importlib.util.find_spec("turtle") is None:
         pytest.skip("no turtle in this Python")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

@@ -31,55 +31,65 @@ int default_threads() {
 std::atomic<int> limit{0};
 thread_local bool inside_team = false;
 
-// Workers sleep on `epoch`. A job is published by writing its fields and then raising the epoch; a worker whose rank
-// is outside the team goes back to sleep. Idle workers spin for a moment first: refactor and solve of a simulator
-// follow each other within microseconds, and waking a sleeping thread costs tens of them.
+constexpr int kSpins = 4000;  // about 100 us
+
+// Returns when word != value; sleeps after a while.
+int wait_while(const std::atomic<int>& word, int value) {
+  int now = word.load(std::memory_order_acquire);
+  for (int spin = 0; now == value && spin < kSpins; spin++) {
+    relax();
+    now = word.load(std::memory_order_acquire);
+  }
+  for (; now == value; now = word.load(std::memory_order_acquire)) word.wait(value, std::memory_order_acquire);
+  return now;
+}
+
+// Workers sleep on `epoch`. A job is published by writing its fields, then its seats, then raising the epoch; a worker
+// that gets a seat is the member with the seat's number. No seat is left when the next job is published, and whoever
+// had one has finished. Idle workers spin for a moment first: refactor and solve of a simulator follow each other
+// within microseconds, and waking a sleeping thread costs tens of them.
 struct Pool {
   std::mutex busy;
   std::vector<std::thread> workers;
   std::atomic<int> epoch{0};
-  std::atomic<int> running{0};
+  std::atomic<int> seats{0};
+  std::atomic<int> finished{0};
   void (*body)(void*, const Team&) = nullptr;
   void* context = nullptr;
   int size = 1;
   Barrier* barrier = nullptr;
 
-  void work(int rank, int seen) {
+  void work(int seen) {
     inside_team = true;
     for (;;) {
-      int now = epoch.load(std::memory_order_acquire);
-      for (int spin = 0; now == seen && spin < 4000; spin++) {
-        relax();
-        now = epoch.load(std::memory_order_acquire);
+      seen = wait_while(epoch, seen);
+      int seat = seats.load(std::memory_order_relaxed);
+      while (seat > 0 && !seats.compare_exchange_weak(seat, seat - 1, std::memory_order_acq_rel)) {
       }
-      if (now == seen) {
-        epoch.wait(seen, std::memory_order_acquire);
-        continue;
-      }
-      seen = now;
-      if (rank < size) body(context, Team{rank, size, barrier});
-      running.fetch_sub(1, std::memory_order_release);
+      if (seat <= 0) continue;
+      body(context, Team{seat, size, barrier});
+      finished.fetch_add(1, std::memory_order_release);
+      finished.notify_one();
     }
   }
 
-  void run(int team_size, void (*f)(void*, const Team&), void* c) {
+  void run(int team_size, void (*f)(void*, const Team&), void* c, bool all) {
     while ((int)workers.size() < team_size - 1) {
-      const int rank = (int)workers.size() + 1, seen = epoch.load();  // jobs published before are not for this worker
-      workers.emplace_back([this, rank, seen] { work(rank, seen); });
+      const int seen = epoch.load();  // jobs published before are not for this worker
+      workers.emplace_back([this, seen] { work(seen); });
       workers.back().detach();
     }
     Barrier b(team_size);
     body = f, context = c, size = team_size, barrier = &b;
-    running.store((int)workers.size(), std::memory_order_relaxed);
+    finished.store(0, std::memory_order_relaxed);
+    seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
     epoch.notify_all();
     inside_team = true;
     f(c, Team{0, team_size, &b});
     inside_team = false;
-    for (int spin = 0; running.load(std::memory_order_acquire) != 0; spin++) {
-      if (spin < 20000) relax();
-      else std::this_thread::yield();
-    }
+    const int started = team_size - 1 - (all ? 0 : seats.exchange(0, std::memory_order_acq_rel));
+    for (int done = finished.load(std::memory_order_acquire); done != started;) done = wait_while(finished, done);
   }
 };
 
@@ -111,20 +121,18 @@ void Barrier::wait() {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
+    phase_.notify_all();
     return;
   }
-  for (int spin = 0; phase_.load(std::memory_order_acquire) == phase; spin++) {
-    if (spin < 20000) relax();
-    else std::this_thread::yield();
-  }
+  wait_while(phase_, phase);
 }
 
-void detail::run_team(int want, void (*body)(void*, const Team&), void* context) {
+void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all) {
   const int size = std::min(want, num_threads());
   if (size > 1 && !inside_team) {
     Pool& p = the_pool();
     std::unique_lock<std::mutex> lock(p.busy, std::try_to_lock);
-    if (lock.owns_lock()) return p.run(size, body, context);
+    if (lock.owns_lock()) return p.run(size, body, context, all);
   }
   body(context, Team{});
 }

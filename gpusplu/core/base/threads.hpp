@@ -5,10 +5,10 @@
 
 namespace gs {
 
-int num_threads();            // current limit: set_num_threads, else GPUSPLU_NUM_THREADS, else the processors we may use
+int num_threads();  // current limit: set_num_threads, else GPUSPLU_NUM_THREADS, else the processors we may use
 void set_num_threads(int n);  // n < 1 restores the default
 
-// Spin barrier for the members of one team; falls back to yielding when the machine is oversubscribed.
+// Barrier for the members of one team: spins for a moment, then sleeps, in case the machine is oversubscribed.
 class Barrier {
  public:
   explicit Barrier(int size) : size_(size) {}
@@ -34,7 +34,7 @@ struct Team {
 };
 
 namespace detail {
-void run_team(int want, void (*body)(void*, const Team&), void* context);
+void run_team(int want, void (*body)(void*, const Team&), void* context, bool all);
 }
 
 // Runs body(const Team&) on min(want, num_threads()) threads, the caller among them, and returns when all are done.
@@ -42,7 +42,16 @@ void run_team(int want, void (*body)(void*, const Team&), void* context);
 // `body` must be right for every team size. The body must not throw.
 template <class F> void run_team(int want, F&& body) {
   using Body = std::remove_reference_t<F>;
-  detail::run_team(want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body);
+  detail::run_team(
+      want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body, true);
+}
+
+// Runs body(rank) on the caller, rank 0, and on up to want - 1 helpers, and returns when those that have started are
+// done: nobody waits for a thread that the system has not run in time. So body must leave no work to a certain rank.
+template <class F> void run_helpers(int want, F&& body) {
+  using Body = std::remove_reference_t<F>;
+  detail::run_team(
+      want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team.rank); }, (void*)&body, false);
 }
 
 }  // namespace gs

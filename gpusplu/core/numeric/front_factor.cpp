@@ -238,15 +238,17 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const off*
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
   if ((int)pools_.size() < want) pools_.resize(want);
   Run run(*this, values, source, rule, want);
-  UpwardWalk walk(plan_);
-  run_team(want, [&](const Team& team) {
-    walk.run(
-        team,
-        [&](int rank, idx t) {
-          for (idx s = plan_.tasks[t].first; s <= plan_.tasks[t].last; s++) run.front_by_one(rank, s);
-        },
-        [&](const Team& team, idx t) { run.front_by_team(team, plan_.tasks[t].last); });
-  });
+  UpwardWalk walk(plan_, want > 1);
+  auto subtree = [&](int rank, idx t) {
+    for (idx s = plan_.tasks[t].first; s <= plan_.tasks[t].last; s++) run.front_by_one(rank, s);
+  };
+  if (walk.needs_team())
+    run_team(want, [&](const Team& team) {
+      walk.run(
+          team, [&](idx t) { subtree(team.rank, t); },
+          [&](const Team& team, idx t) { run.front_by_team(team, plan_.tasks[t].last); });
+    });
+  else run_helpers(want, [&](int rank) { walk.run([&](idx t) { subtree(rank, t); }); });
   if (run.out_of_memory || run.failed_column >= 0) run.drop_contributions();
   if (run.out_of_memory) throw std::bad_alloc();
   return run.report();

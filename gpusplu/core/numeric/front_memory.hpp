@@ -43,9 +43,10 @@ template <class T> class RawArray {
 };
 
 // Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache
-// and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of large ones at most
-// kKept bytes are kept, the others go back as soon as the parent has taken them. A block may be given to another
-// thread's pool than it was taken from.
+// and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of larger ones at most
+// kKept bytes are kept. The largest are pages of their own that go back to the system as soon as the parent has taken
+// them; of a lower triangle most pages above the diagonal are never touched. A block may be given to another thread's
+// pool than it was taken from.
 class BlockPool {
  public:
   BlockPool() = default;
@@ -62,7 +63,11 @@ class BlockPool {
 
   void* take(std::size_t bytes) {
     const auto [size_class, rounded] = round_up(bytes);
-    if (size_class >= (int)free_.size()) return raw_bytes(bytes);
+    if (size_class >= (int)free_.size()) {
+      void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (p == MAP_FAILED) throw std::bad_alloc();
+      return p;
+    }
     if (Block* block = free_[size_class]) {
       free_[size_class] = block->next;
       if (size_class >= kSmallClasses) kept_ -= rounded;
@@ -81,8 +86,12 @@ class BlockPool {
 
   void give(void* p, std::size_t bytes) noexcept {
     const auto [size_class, rounded] = round_up(bytes);
+    if (size_class >= (int)free_.size()) {
+      munmap(p, bytes);
+      return;
+    }
     if (size_class >= kSmallClasses) {
-      if (size_class >= (int)free_.size() || kept_ + rounded > kKept) return std::free(p);
+      if (kept_ + rounded > kKept) return std::free(p);
       kept_ += rounded;
     }
     free_[size_class] = new (p) Block{free_[size_class]};

@@ -210,14 +210,12 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
     solver.b = b + first * ldb, solver.x = x + first * ldx;
-    UpwardWalk up(plan_);
+    UpwardWalk up(plan_, false);
     DownwardWalk down(plan_);
-    run_team(want, [&](const Team& team) {
-      auto one = [&](int rank, idx t) { solver.up(rank, t); };
-      up.run(team, one, [&](const Team& team, idx t) {
-        if (team.rank == 0) solver.up(0, t);
-      });
-      down.run(team, [&](int rank, idx t) { solver.down(rank, t); });
+    run_helpers(want, [&](int rank) {
+      up.run([&](idx t) { solver.up(rank, t); });
+      up.wait();
+      down.run([&](idx t) { solver.down(rank, t); });
     });
   }
 }

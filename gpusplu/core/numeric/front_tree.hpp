@@ -1,4 +1,4 @@
-// Works off the tasks of a FrontPlan with a team, from the leaves up or from the roots down.
+// Works off the tasks of a FrontPlan with several threads, from the leaves up or from the roots down.
 //
 // Up: threads take start tasks in postorder; whoever finishes the last child of a task goes on with that task. A front
 // that is worth the whole team waits in a queue until all members have finished what they are at, which happens before
@@ -17,20 +17,38 @@ namespace gs {
 
 class UpwardWalk {
  public:
-  explicit UpwardWalk(const FrontPlan& plan) : plan_(plan), waiting_(plan.tasks.size()) {
+  // use_teams: leave the fronts that are marked for it to the whole team.
+  UpwardWalk(const FrontPlan& plan, bool use_teams) : plan_(plan), waiting_(plan.tasks.size()) {
+    idx n_roots = 0;
     for (std::size_t t = 0; t < plan.tasks.size(); t++) {
       waiting_[t].store(plan.tasks[t].n_dependencies, std::memory_order_relaxed);
-      if (plan.tasks[t].whole_team) team_queue_.push_back(-1);
+      n_roots += plan.tasks[t].parent < 0;
+      if (use_teams && plan.tasks[t].whole_team) team_queue_.push_back(-1);
     }
+    roots_left_.store(n_roots, std::memory_order_relaxed);
   }
 
-  // task(rank, t): one task by one member. team_task(team, t): one front by all.
+  bool needs_team() const { return !team_queue_.empty(); }
+
+  // task(t): one task by this thread. For helpers; they may still be at it when one of them returns.
+  template <class Task> void run(Task&& task) {
+    for (idx ticket; (ticket = next_.fetch_add(1, std::memory_order_relaxed)) < (idx)plan_.start_tasks.size();)
+      climb(plan_.start_tasks[ticket], task);
+  }
+
+  // Returns when all tasks are done.
+  void wait() const {
+    for (int spin = 0; roots_left_.load(std::memory_order_acquire) != 0;)
+      if (++spin > 1000) std::this_thread::yield();
+  }
+
+  // team_task(team, t): one front by all.
   template <class Task, class TeamTask> void run(const Team& team, Task&& task, TeamTask&& team_task) {
     for (idx done = 0;;) {
       while (queued_.load(std::memory_order_relaxed) == done) {
         const idx ticket = next_.fetch_add(1, std::memory_order_relaxed);
         if (ticket >= (idx)plan_.start_tasks.size()) break;
-        climb(plan_.start_tasks[ticket], [&](idx t) { task(team.rank, t); });
+        climb(plan_.start_tasks[ticket], task);
       }
       team.sync();  // nobody works: the queue stands still
       const idx queued = queued_.load(std::memory_order_relaxed);
@@ -49,7 +67,7 @@ class UpwardWalk {
   // Runs task t and every ancestor whose last child this was.
   template <class Task> void climb(idx t, Task&& task) {
     while (t >= 0) {
-      if (plan_.tasks[t].whole_team) {
+      if (needs_team() && plan_.tasks[t].whole_team) {
         team_queue_[queued_.fetch_add(1, std::memory_order_relaxed)] = t;
         return;
       }
@@ -57,15 +75,17 @@ class UpwardWalk {
       t = arrive(t);
     }
   }
+  // The parent, if it waited for nothing else.
   idx arrive(idx t) {
     const idx parent = plan_.tasks[t].parent;
+    if (parent < 0) roots_left_.fetch_sub(1, std::memory_order_acq_rel);
     return parent >= 0 && waiting_[parent].fetch_sub(1, std::memory_order_acq_rel) == 1 ? parent : -1;
   }
 
   const FrontPlan& plan_;
   std::vector<std::atomic<idx>> waiting_;
   std::vector<idx> team_queue_;
-  std::atomic<idx> next_{0}, queued_{0};
+  std::atomic<idx> next_{0}, queued_{0}, roots_left_{0};
 };
 
 class DownwardWalk {
@@ -76,15 +96,15 @@ class DownwardWalk {
       if (plan.tasks[t].parent < 0) push(t);
   }
 
-  // Members take numbers; the task that belongs to a number may still have to be queued by another member.
-  template <class Task> void run(const Team& team, Task&& task) {
+  // Threads take numbers; the task that belongs to a number may still have to be queued by another thread.
+  template <class Task> void run(Task&& task) {
     for (;;) {
       const idx number = next_.fetch_add(1, std::memory_order_relaxed);
       if (number >= (idx)queue_.size()) return;
       idx t;
       for (int spin = 0; (t = queue_[number].load(std::memory_order_acquire)) < 0;)
         if (++spin > 1000) std::this_thread::yield();
-      task(team.rank, t);
+      task(t);
       for (idx c = plan_.task_child_ptr[t + 1]; c-- > plan_.task_child_ptr[t];) push(plan_.task_child[c]);
     }
   }

@@ -1,7 +1,10 @@
 // Test access to the dense kernels: one front as Fortran-ordered arrays, any team size, any instruction set level.
 #include <nanobind/stl/complex.h>
 
+#include <algorithm>
+#include <chrono>
 #include <complex>
+#include <vector>
 
 #include "base/blas.hpp"
 #include "bind/bind.hpp"
@@ -71,10 +74,39 @@ void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Bl
   else throw nb::value_error(("no solve kernel named " + kind).c_str());
 }
 
+// Least seconds of one factorization, copying the blocks before each; for asv_bench/peers/dense.py.
+template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Block<T> C, int repeats, int team_size) {
+  const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, R = W + H;
+  const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
+  if (ldl != R || (H > 0 && (ldu != H || ldc != H))) throw nb::value_error("time_front: blocks without padding only");
+  std::vector<T> l((size_t)R * W), ut((size_t)H * W), c((size_t)H * H);
+  std::vector<idx> pivots(W);
+  const PivotRule rule{1e-8, 1e-12};
+  PivotStats stats;
+  double least = 1e300;
+  nb::gil_scoped_release release;
+  for (int r = 0; r < repeats; r++) {
+    std::copy_n(L.data(), l.size(), l.begin());
+    std::copy_n(Ut.data(), ut.size(), ut.begin());
+    std::copy_n(C.data(), c.size(), c.begin());
+    const auto body = [&](const Team& team) {
+      if (cholesky) cholesky_front<T>(team, W, H, l.data(), R, c.data(), H);
+      else lu_front<T>(team, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, stats);
+    };
+    const auto start = std::chrono::steady_clock::now();
+    if (team_size > 1) run_team(team_size, body);
+    else body(Team{});
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
 template <class T> void bind_type(nb::module_& m) {
   m.def("_lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
         "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1);
   m.def("_cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1);
+  m.def("_time_front", &time_front<T>, "cholesky"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(),
+        "repeats"_a, "team_size"_a = 1);
   m.def("_solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),
         "y"_a.noconvert(), "conj"_a = false);
 }

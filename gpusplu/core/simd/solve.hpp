@@ -1,140 +1,235 @@
-// Triangular solves with one front, four columns at a time: each pass over a right-hand side serves four columns, and
-// sums run in several independent chains. All columns of the factor are read along their length.
+// Triangular solves with one front. Eight columns of the triangle at a time: their diagonal block by scalars, the rest
+// by products with eight columns at once, as sums of columns or as dot products. With many right-hand sides the
+// products are update(), whose left operand is first copied where it has to be transposed or conjugated.
 #pragma once
-#include "simd/vec.hpp"
+#include "simd/triangular.hpp"
 
 namespace gs::GS_SIMD {
 
-// y -= A v, A n x C.
-template <int C, bool conj, class S> GS_INLINE void subtract_columns(idx n, const S* A, off lda, const S* v, S* y) {
-  S factor[C];
-  for (int c = 0; c < C; c++) factor[c] = v[c];
-#pragma GCC ivdep
-  for (idx i = 0; i < n; i++) {
-    S sum = y[i];
-    for (int c = 0; c < C; c++) sum = sub_times(sum, conjugate<conj>(A[i + c * lda]), factor[c]);
-    y[i] = sum;
-  }
+constexpr idx many_columns = 4;  // right-hand sides from which update() wins
+
+// A coefficient c as two vectors with a c = a first + swapped(a) second, or conj(a) c.
+template <class S> struct Coefficient { Vec<real<S>> first, second; };
+template <class S> GS_INLINE Coefficient<S> coefficient(S c, bool conj) {
+  using R = real<S>;
+  if constexpr (Real<S>::complex)
+    return {alternate<R>(c.re, conj ? -c.re : c.re), alternate<R>(conj ? c.im : -c.im, c.im)};
+  else return {broadcast(c), Vec<R>{}};
 }
 
-// v -= A^T y, A n x C.
-template <int C, bool conj, class S> GS_INLINE void subtract_dots(idx n, const S* A, off lda, const S* y, S* v) {
-  constexpr int chains = C >= 3 ? 1 : 4 / C;
-  S sum[C * chains] = {};
+// y (m) -= A x for `columns` columns.
+template <class S, int columns>
+GS_INLINE void subtract_columns(idx m, const S* A_, off lda, const S* x, S* y_, bool conj) {
+  using R = real<S>;
+  using V = Vec<R>;
+  constexpr int L = lanes<R>, w = width<S>;
+  const R* A = (const R*)A_;
+  R* y = (R*)y_;
+  Coefficient<S> c[columns];
+#pragma GCC unroll 8
+  for (int k = 0; k < columns; k++) c[k] = coefficient(x[k], conj);
+  const auto rows = [&](idx i, auto partial, Mask<R> last) __attribute__((always_inline)) {
+    V sum = partial ? load(y + i, last) : load(y + i);
+    const R* a = A + i;
+#pragma GCC unroll 8
+    for (int k = 0; k < columns; k++) {
+      const V v = partial ? load(a, last) : load(a);
+      sum = sub_times_vec(sum, v, c[k].first);
+      if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), c[k].second);
+      next_column(a, lda * w);
+    }
+    if (partial) store(y + i, sum, last);
+    else store(y + i, sum);
+  };
+  struct Whole {
+    constexpr operator bool() const { return false; }
+  };
+  struct Partial {
+    constexpr operator bool() const { return true; }
+  };
+  const idx count = m * w;
   idx i = 0;
-  if constexpr (!Real<S>::complex) {
-    if (n >= 2 * lanes<S>) {
-      Vec<S> parts[C] = {};
-      for (; i + lanes<S> <= n; i += lanes<S>) {
-        const Vec<S> part = load(y + i);
-        for (int c = 0; c < C; c++) parts[c] = sub_times_vec(parts[c], load(A + i + c * lda), part);
-      }
-      for (int c = 0; c < C; c++)
-        for (int k = 0; k < lanes<S>; k++) sum[c * chains] += parts[c][k];
+  for (; i + L <= count; i += L) rows(i, Whole{}, first_lanes<R>(L));
+  if (i < count) rows(i, Partial{}, first_lanes<R>((int)(count - i)));
+}
+
+template <class R> GS_INLINE R sum_lanes(Vec<R> v) {
+#pragma GCC unroll 4
+  for (int step = lanes<R> / 2; step >= 1; step /= 2) {
+    BitVec<R> order;
+    for (int i = 0; i < lanes<R>; i++) order[i] = i ^ step;
+    v = v + __builtin_shuffle(v, order);
+  }
+  return v[0];
+}
+
+// x[k] -= sum_i A(i, k) y[i] for `columns` columns of m rows.
+template <class S, int columns>
+GS_INLINE void subtract_dots(idx m, const S* A_, off lda, const S* y_, S* x, bool conj) {
+  using R = real<S>;
+  using V = Vec<R>;
+  constexpr int L = lanes<R>, w = width<S>;
+  const R *A = (const R*)A_, *y = (const R*)y_;
+  V sum[columns], cross[columns];
+#pragma GCC unroll 8
+  for (int k = 0; k < columns; k++) sum[k] = cross[k] = V{};
+  const idx count = m * w;
+  for (idx i = 0; i < count; i += L) {
+    const Mask<R> last = first_lanes<R>(count - i < L ? (int)(count - i) : L);
+    const bool partial = count - i < L;
+    const V v = partial ? load(y + i, last) : load(y + i);
+    const V swapped = swap_pairs(v);
+    const R* a = A + i;
+#pragma GCC unroll 8
+    for (int k = 0; k < columns; k++) {
+      const V b = partial ? load(a, last) : load(a);
+      sum[k] = sum[k] + b * v;
+      if constexpr (Real<S>::complex) cross[k] = cross[k] + b * swapped;
+      next_column(a, lda * w);
     }
   }
-  for (; i + chains <= n; i += chains)
-    for (int c = 0; c < C; c++)
-      for (int k = 0; k < chains; k++)
-        sum[c * chains + k] = sub_times(sum[c * chains + k], conjugate<conj>(A[i + k + c * lda]), y[i + k]);
-  for (; i < n; i++)
-    for (int c = 0; c < C; c++) sum[c * chains] = sub_times(sum[c * chains], conjugate<conj>(A[i + c * lda]), y[i]);
-  for (int c = 0; c < C; c++)
-    for (int k = 0; k < chains; k++) v[c] = plus(v[c], sum[c * chains + k]);
-}
-
-// Columns k .. k+C-1 of the forward solve: T lower, or the transpose of an upper T.
-template <int C, bool unit, bool conj, bool transposed, class S>
-GS_INLINE void forward_block(idx k, idx W, idx H, const S* T, off ldt, const S* B, off ldb, S* x, S* y) {
-  if constexpr (transposed) subtract_dots<C, conj>(k, T + k * ldt, ldt, x, x + k);
-  const S* diagonal = T + k + k * ldt;
-  S* own = x + k;
-  for (int c = 0; c < C; c++) {
-    for (int d = 0; d < c; d++)
-      own[c] = sub_times(own[c], conjugate<conj>(transposed ? diagonal[d + c * ldt] : diagonal[c + d * ldt]), own[d]);
-    if constexpr (!unit) own[c] = times(own[c], inverse(conjugate<conj>(diagonal[c + c * ldt])));
-  }
-  if constexpr (!transposed) subtract_columns<C, conj>(W - k - C, diagonal + C, ldt, own, own + C);
-  subtract_columns<C, conj>(H, B + k * ldb, ldb, own, y);
-}
-
-// Columns k .. k+C-1 of the backward solve: T upper, or the transpose of a lower T.
-template <int C, bool unit, bool conj, bool transposed, class S>
-GS_INLINE void backward_block(idx k, idx W, idx H, const S* T, off ldt, const S* B, off ldb, S* x, const S* y) {
-  const S* diagonal = T + k + k * ldt;
-  S* own = x + k;
-  subtract_dots<C, conj>(H, B + k * ldb, ldb, y, own);
-  if constexpr (transposed) subtract_dots<C, conj>(W - k - C, diagonal + C, ldt, own + C, own);
-  for (int c = C - 1; c >= 0; c--) {
-    for (int d = C - 1; d > c; d--)
-      own[c] = sub_times(own[c], conjugate<conj>(transposed ? diagonal[d + c * ldt] : diagonal[c + d * ldt]), own[d]);
-    if constexpr (!unit) own[c] = times(own[c], inverse(conjugate<conj>(diagonal[c + c * ldt])));
-  }
-  if constexpr (!transposed) subtract_columns<C, conj>(k, T + k * ldt, ldt, own, x);
-}
-
-// x = T^-1 x, then y -= B x.
-template <bool unit, bool conj, bool transposed, class S>
-GS_INLINE void forward(idx W, idx H, idx nrhs, const S* T, off ldt, const S* B, off ldb, S* x, off ldx, S* y, off ldy) {
-  idx k = 0;
-  for (; k + 4 <= W; k += 4)
-    for (idx r = 0; r < nrhs; r++)
-      forward_block<4, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, x + r * ldx, y + r * ldy);
-  for (idx r = 0; r < nrhs; r++) {
-    S *xr = x + r * ldx, *yr = y + r * ldy;
-    if (W - k == 3) forward_block<3, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
-    else if (W - k == 2) forward_block<2, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
-    else if (W - k == 1) forward_block<1, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+#pragma GCC unroll 8
+  for (int k = 0; k < columns; k++) {
+    if constexpr (Real<S>::complex) {
+      const V sign = alternate<R>(1, -1);
+      x[k].re -= sum_lanes<R>(conj ? sum[k] : sum[k] * sign);
+      x[k].im -= sum_lanes<R>(conj ? cross[k] * sign : cross[k]);
+    } else {
+      x[k] -= sum_lanes<R>(sum[k]);
+    }
   }
 }
 
-// x = T^-1 (x - B^T y).
-template <bool unit, bool conj, bool transposed, class S> GS_INLINE void backward(idx W, idx H, idx nrhs, const S* T,
-                                                                                  off ldt, const S* B, off ldb, S* x,
-                                                                                  off ldx, const S* y, off ldy) {
-  idx k = W & ~3;
-  for (idx r = 0; r < nrhs; r++) {
-    S* xr = x + r * ldx;
-    const S* yr = y + r * ldy;
-    if (W - k == 3) backward_block<3, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
-    else if (W - k == 2) backward_block<2, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
-    else if (W - k == 1) backward_block<1, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, xr, yr);
+#define GS_BY_COLUMNS(name, kernel, X, Y)                                                                      \
+  template <class S>                                                                                           \
+  __attribute__((noinline)) static void name(idx m, idx columns, const S* A, off lda, X* x, Y* y, bool conj) { \
+    if (m <= 0) return;                                                                                        \
+    for (; columns >= 8; columns -= 8, A += 8 * lda, x += 8) kernel<S, 8>(m, A, lda, GS_ORDER, conj);          \
+    if (columns & 4) kernel<S, 4>(m, A, lda, GS_ORDER, conj), A += 4 * lda, x += 4;                            \
+    if (columns & 2) kernel<S, 2>(m, A, lda, GS_ORDER, conj), A += 2 * lda, x += 2;                            \
+    if (columns & 1) kernel<S, 1>(m, A, lda, GS_ORDER, conj);                                                  \
   }
-  for (k -= 4; k >= 0; k -= 4)
-    for (idx r = 0; r < nrhs; r++)
-      backward_block<4, unit, conj, transposed>(k, W, H, T, ldt, B, ldb, x + r * ldx, y + r * ldy);
+#define GS_ORDER x, y
+GS_BY_COLUMNS(times_vector, subtract_columns, const S, S)  // y -= A x
+#undef GS_ORDER
+#define GS_ORDER y, x
+GS_BY_COLUMNS(transposed_times_vector, subtract_dots, S, const S)  // x -= A^T y
+#undef GS_ORDER
+#undef GS_BY_COLUMNS
+
+// Y (m x n) -= op(A) X with op(A) m x K, A itself stored K x m if `transposed`.
+template <class S, bool transposed>
+static void subtract_product(idx m, idx n, idx K, const S* A, off lda, const S* X, off ldx, S* Y, off ldy, bool conj) {
+  if (m <= 0 || K <= 0) return;
+  if (n < many_columns) {
+    for (idx j = 0; j < n; j++) {
+      if constexpr (transposed) transposed_times_vector<S>(K, m, A, lda, Y + j * ldy, X + j * ldx, conj);
+      else times_vector<S>(m, K, A, lda, X + j * ldx, Y + j * ldy, conj);
+    }
+    return;
+  }
+  if (!transposed && !(conj && Real<S>::complex))
+    return update<S, Shape::cols, false>(m, n, K, A, lda, X, ldx, Y, ldy, false);
+  constexpr idx rows = 24, depth = 64;
+  alignas(64) S copied[rows * depth];
+  for (idx k0 = 0; k0 < K; k0 += depth) {
+    const idx kk = K - k0 < depth ? K - k0 : depth;
+    for (idx i0 = 0; i0 < m; i0 += rows) {
+      const idx mm = m - i0 < rows ? m - i0 : rows;
+      for (idx i = 0; i < mm; i++)
+        for (idx k = 0; k < kk; k++) {
+          const S a = transposed ? A[k0 + k + (i0 + i) * lda] : A[i0 + i + (k0 + k) * lda];
+          copied[i + k * rows] = conj ? conjugate<true>(a) : a;
+        }
+      update<S, Shape::cols, false>(mm, n, kk, copied, rows, X + k0, ldx, Y + i0, ldy, false);
+    }
+  }
 }
 
-template <class T> static void lu_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, T* y, off ldy) {
-  forward<true, false, false>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, native(x), ldx, native(y), ldy);
+// x (n <= 8) <- op(T)^-1 x for each right-hand side. `lower` tells the shape of op(T), `transposed` how T is stored.
+template <class S, bool unit, bool lower, bool transposed>
+GS_INLINE void solve_diagonal(idx n, idx nrhs, const S* T, off ldt, S* x, off ldx, bool conj) {
+  S inverse_diagonal[block_columns];
+  if constexpr (!unit)
+    for (idx j = 0; j < n; j++) inverse_diagonal[j] = inverse(conj ? conjugate<true>(T[j + j * ldt]) : T[j + j * ldt]);
+  for (idx r = 0; r < nrhs; r++, x += ldx)
+    for (idx step = 0; step < n; step++) {
+      const idx k = lower ? step : n - 1 - step;
+      S v = x[k];
+      if constexpr (!unit) x[k] = v = times(v, inverse_diagonal[k]);
+      for (idx i = lower ? k + 1 : 0; i < (lower ? n : k); i++) {
+        const S t = transposed ? T[k + i * ldt] : T[i + k * ldt];
+        x[i] = sub_times(x[i], conj ? conjugate<true>(t) : t, v);
+      }
+    }
 }
-template <class T> static void lu_backward(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x,
+
+// x <- op(T)^-1 x, T of W columns.
+template <class S, bool unit, bool lower, bool transposed>
+static void solve_triangle(idx W, idx nrhs, const S* T, off ldt, S* x, off ldx, bool conj) {
+  const idx blocks = (W + block_columns - 1) / block_columns;
+  for (idx step = 0; step < blocks; step++) {
+    const idx k0 = (lower ? step : blocks - 1 - step) * block_columns;
+    const idx n = W - k0 < block_columns ? W - k0 : block_columns, k1 = k0 + n;
+    const S* diagonal = T + k0 + k0 * ldt;
+    if constexpr (transposed) {  // first collect what is solved already
+      if constexpr (lower) subtract_product<S, true>(n, nrhs, k0, T + k0 * ldt, ldt, x, ldx, x + k0, ldx, conj);
+      else subtract_product<S, true>(n, nrhs, W - k1, T + k1 + k0 * ldt, ldt, x + k1, ldx, x + k0, ldx, conj);
+      solve_diagonal<S, unit, lower, true>(n, nrhs, diagonal, ldt, x + k0, ldx, conj);
+    } else {
+      solve_diagonal<S, unit, lower, false>(n, nrhs, diagonal, ldt, x + k0, ldx, conj);
+      if constexpr (lower)
+        subtract_product<S, false>(W - k1, nrhs, n, T + k1 + k0 * ldt, ldt, x + k0, ldx, x + k1, ldx, conj);
+      else subtract_product<S, false>(k0, nrhs, n, T + k0 * ldt, ldt, x + k0, ldx, x, ldx, conj);
+    }
+  }
+}
+
+template <class T> static void lu_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, T* y, off ldy) {
+  auto* x = native(x_);
+  using S = std::remove_pointer_t<decltype(x)>;
+  solve_triangle<S, true, true, false>(W, nrhs, native(L), ldl, x, ldx, false);
+  subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, false);
+}
+
+template <class T> static void lu_backward(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x_,
                                            off ldx, const T* y, off ldy) {
-  backward<false, false, false>(W, H, nrhs, native(L), ldl, native(Ut), ldu, native(x), ldx, native(y), ldy);
+  auto* x = native(x_);
+  using S = std::remove_pointer_t<decltype(x)>;
+  subtract_product<S, true>(W, nrhs, H, native(Ut), ldu, native(y), ldy, x, ldx, false);
+  solve_triangle<S, false, false, false>(W, nrhs, native(L), ldl, x, ldx, false);
 }
-template <class T> static void lu_forward_t(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x,
+
+template <class T> static void lu_forward_t(idx W, idx H, idx nrhs, const T* L, off ldl, const T* Ut, off ldu, T* x_,
                                             off ldx, T* y, off ldy, bool conj) {
-  auto f = conj ? forward<false, true, true, std::remove_pointer_t<decltype(native(x))>>
-                : forward<false, false, true, std::remove_pointer_t<decltype(native(x))>>;
-  f(W, H, nrhs, native(L), ldl, native(Ut), ldu, native(x), ldx, native(y), ldy);
+  auto* x = native(x_);
+  using S = std::remove_pointer_t<decltype(x)>;
+  solve_triangle<S, false, true, true>(W, nrhs, native(L), ldl, x, ldx, conj);
+  subtract_product<S, false>(H, nrhs, W, native(Ut), ldu, x, ldx, native(y), ldy, conj);
 }
+
 template <class T>
-static void lu_backward_t(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, const T* y, off ldy, bool conj) {
-  auto f = conj ? backward<true, true, true, std::remove_pointer_t<decltype(native(x))>>
-                : backward<true, false, true, std::remove_pointer_t<decltype(native(x))>>;
-  f(W, H, nrhs, native(L), ldl, native(L) + W, ldl, native(x), ldx, native(y), ldy);
+static void lu_backward_t(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, const T* y, off ldy, bool conj) {
+  auto* x = native(x_);
+  using S = std::remove_pointer_t<decltype(x)>;
+  subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, conj);
+  solve_triangle<S, true, false, true>(W, nrhs, native(L), ldl, x, ldx, conj);
 }
+
 template <class T>
-static void cholesky_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, T* y, off ldy, bool conj) {
-  auto f = conj ? forward<false, true, false, std::remove_pointer_t<decltype(native(x))>>
-                : forward<false, false, false, std::remove_pointer_t<decltype(native(x))>>;
-  f(W, H, nrhs, native(L), ldl, native(L) + W, ldl, native(x), ldx, native(y), ldy);
+static void cholesky_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, T* y, off ldy, bool conj) {
+  auto* x = native(x_);
+  using S = std::remove_pointer_t<decltype(x)>;
+  solve_triangle<S, false, true, false>(W, nrhs, native(L), ldl, x, ldx, conj);
+  subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, conj);
 }
-template <class T> static void cholesky_backward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x, off ldx, const T* y,
-                                                 off ldy, bool conj) {
-  auto f = conj ? backward<false, false, true, std::remove_pointer_t<decltype(native(x))>>
-                : backward<false, true, true, std::remove_pointer_t<decltype(native(x))>>;
-  f(W, H, nrhs, native(L), ldl, native(L) + W, ldl, native(x), ldx, native(y), ldy);
+
+template <class T> static void cholesky_backward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx,
+                                                 const T* y, off ldy, bool conj) {
+  auto* x = native(x_);
+  using S = std::remove_pointer_t<decltype(x)>;
+  subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, !conj);
+  solve_triangle<S, false, false, true>(W, nrhs, native(L), ldl, x, ldx, !conj);
 }
 
 }  // namespace gs::GS_SIMD

@@ -135,8 +135,18 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   factor_column(std::max(options_.pivot_threshold, 0.5));
 }
 
+template <class T> std::shared_lock<std::shared_mutex> Factor<T>::together() const {
+  std::lock_guard turn(turn_);
+  return std::shared_lock(mutex_);
+}
+
+template <class T> std::unique_lock<std::shared_mutex> Factor<T>::exclusive() const {
+  std::lock_guard turn(turn_);
+  return std::unique_lock(mutex_);
+}
+
 template <class T> off Factor<T>::refactor(const T* values, const off* source) {
-  std::unique_lock own(mutex_);
+  const std::unique_lock own = exclusive();
   const Stopwatch watch;
   const off nnz = (off)values_.size();
   spare_.resize(nnz);
@@ -216,14 +226,14 @@ template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const 
 
 template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
-  std::shared_lock shared(mutex_);
+  std::shared_lock shared = together();
   if (!check_) {
     engine_solve(trans, nrhs, b, x);
   } else {
     double error = checked_solve(trans, nrhs, b, x);
     if (!(error <= accept_below<T>)&&front_ && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed) {
       shared.unlock();
-      std::unique_lock own(mutex_);
+      const std::unique_lock own = exclusive();
       if (front_) {
         use_partial_pivoting();
         decide_checks(true);
@@ -238,7 +248,7 @@ template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
 
 template <class T> double Factor<T>::reciprocal_condition() const {
   if (A_.n == 0) return std::numeric_limits<double>::infinity();
-  std::shared_lock shared(mutex_);
+  const std::shared_lock shared = together();
   const double inverse_norm =
       estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
   const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));

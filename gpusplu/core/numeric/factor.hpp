@@ -84,6 +84,8 @@ template <class T> class Factor {
   void factor_column(double threshold);
   void use_partial_pivoting();
   bool certified();
+  std::shared_lock<std::shared_mutex> together() const;
+  std::unique_lock<std::shared_mutex> exclusive() const;
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
@@ -102,6 +104,7 @@ template <class T> class Factor {
   bool trusted_ = false;                // the error bound is good enough without measuring
   std::atomic<bool> check_{false};      // solves measure their backward error
   mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it
+  mutable std::mutex turn_;             // taken before mutex_, so that solves cannot starve a refactorization
   FactorStats stats_;
   mutable std::mutex stats_mutex_;  // concurrent solves write stats_
 };

@@ -15,11 +15,14 @@ from gpusplu.cli.report import backward_error, describe, seconds, table
 
 __all__ = [
     "backward_error",
+    "best",
+    "cholesky_phases",
     "describe",
     "geomean",
     "interleaved",
     "load",
     "peers_module",
+    "print_cholesky",
     "seconds",
     "select",
     "sequences",
@@ -71,6 +74,17 @@ def interleaved(functions, repeat):
     return best
 
 
+def best(function, repeat):
+    """Least seconds of one function called again and again, as a simulator does: caches and threads stay warm."""
+    gc.collect()
+    least = float("inf")
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function()
+        least = min(least, time.perf_counter() - start)
+    return least
+
+
 def geomean(ratios):
     """Geometric mean."""
     return float(np.exp(np.mean(np.log(ratios))))
@@ -82,3 +96,32 @@ def peers_module(name):
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return __import__(name)
+
+
+PHASES = ("analyze", "refactor", "solve")
+
+
+def cholesky_phases(A, b, repeat):
+    """Our seconds of each phase and the backward error, keys as those of the peers."""
+    import gpusplu as gs
+
+    analyze, symbolic = timed(lambda: gs.analyze(A, cholesky=True))
+    factor = symbolic.factor(A.data)
+    refactor, solve = best(lambda: factor.refactor(A.data), repeat), best(lambda: factor.solve(b), repeat)
+    error = backward_error(A, factor.solve(b), b)
+    return {"analyze": analyze, "refactor": refactor, "solve": solve, "backward_error": error}
+
+
+def print_cholesky(peer, results):
+    """Table of (case, n, our phases, the peer's phases); ratios are the peer's seconds over ours."""
+    rows, ratios = [], []
+    for case, n, here, there in results:
+        ratios.append([there[phase] / here[phase] for phase in PHASES])
+        row = [case, str(n)]
+        for phase, ratio in zip(PHASES, ratios[-1], strict=True):
+            row += [seconds(here[phase]), seconds(there[phase]), f"{ratio:.2f}"]
+        rows.append([*row, f"{here['backward_error']:.1e}", f"{there['backward_error']:.1e}"])
+    columns = [cell for phase in PHASES for cell in (phase, peer, "ratio")]
+    print(table(("matrix", "n", *columns, "error", peer), rows))
+    means = zip(PHASES, zip(*ratios, strict=True), strict=True)
+    print("geometric means: " + ", ".join(f"{phase} {geomean(values):.2f}" for phase, values in means))

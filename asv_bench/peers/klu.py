@@ -9,15 +9,12 @@ The shim (see shared/peers/suitesparse_shim.c) times KLU. Both engines get KLU's
 import argparse
 import ctypes
 import os
-import time
-from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+from common import backward_error, best, geomean, load
 
 from gpusplu import _core
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = [
     "arc130",
     "fs_183_6",
@@ -91,15 +88,6 @@ def row_scale(A):
     return np.exp2(-np.round(np.log2(np.where(largest > 0, largest, 1.0))))
 
 
-def best(call, repeat):
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def ours(A, b, analysis, repeat, threads):
     _core.set_num_threads(threads)
     row_perm, col_perm, blocks = analysis
@@ -112,8 +100,7 @@ def ours(A, b, analysis, repeat, threads):
         raise RuntimeError(f"refactor: {status}")
     rhs, x = b[None, :].copy(), np.empty((1, len(b)))
     solve = best(lambda: lu.solve(rhs, x), repeat)
-    residual = np.abs(A @ x[0] - b).max() / (abs(A).sum(1).max() * np.abs(x).max() + np.abs(b).max())
-    return {"factor": factor, "refactor": refactor, "solve": solve, "error": residual}
+    return {"factor": factor, "refactor": refactor, "solve": solve, "error": backward_error(A, x[0], b)}
 
 
 def main():
@@ -124,15 +111,13 @@ def main():
     args = parser.parse_args()
     if "SS" not in os.environ:
         raise SystemExit("klu.py: set SS to libssshim.so (shared/peers/suitesparse_shim.c)")
-    folder = Path(os.environ.get("GPUSPLU_MATRICES", ROOT.parent / "shared" / "matrices"))
     klu = Klu(os.environ["SS"])
     threads = [int(t) for t in args.threads.split(",")]
     phases = ("factor", "refactor", "solve")
     ratios = {(phase, t): [] for phase in phases for t in threads}
     print(f"{'milliseconds; ratio = KLU / ours':34}" + "".join(f"{p:>9} {'(KLU)':>9} {'ratio':>5}" for p in phases))
     for name in args.names:
-        A = sp.csc_array(sp.load_npz(folder / f"{name}.npz"))
-        A.sort_indices()
+        A = load(name)
         b = np.random.default_rng(0).standard_normal(A.shape[0])
         try:
             peer, analysis = klu.bench(A, b, args.repeat), klu.analyze(A)
@@ -148,7 +133,7 @@ def main():
                 line += f"{mine[phase] * 1e3:9.4f} {peer[phase] * 1e3:9.4f} {ratio:5.2f}"
             print(f"{line}  error {mine['error']:.1e}", flush=True)
     for t in threads:
-        means = ", ".join(f"{p} {np.exp(np.mean(np.log(ratios[p, t]))):.2f}" for p in phases)
+        means = ", ".join(f"{p} {geomean(ratios[p, t]):.2f}" for p in phases)
         print(f"geometric mean of KLU / ours, {t} thread{'s' * (t > 1)}: {means}")
 
 

@@ -8,16 +8,13 @@ the repeats, which alternate between the two.
 """
 
 import argparse
-import gc
-import os
-import time
-from pathlib import Path
 
 import numpy as np
 import pymetis
 import scipy.sparse as sp
+from common import geomean, load, timed
 
-from gpusplu import _core, gallery
+from gpusplu import _core
 
 DEFAULT = [
     "G3_circuit",
@@ -37,26 +34,12 @@ DEFAULT = [
 LARGE = 50_000  # unknowns from which a case counts in the means
 
 
-def load(case):
-    if ":" in case:
-        return gallery.named(case)
-    folder = Path(os.environ.get("GPUSPLU_MATRICES", Path(__file__).resolve().parents[3] / "shared" / "matrices"))
-    return sp.csc_array(sp.load_npz(folder / f"{case}.npz"))
-
-
 def graph_of(a):
     """ptr (int64) and ind (int32) of A + A^T without its diagonal."""
     a = sp.csc_array((np.ones(a.nnz, np.int8), a.indices, a.indptr), shape=a.shape)
     a.sum_duplicates()
     ptr, ind = _core.symmetrize(a.indptr.astype(np.int64), a.indices.astype(np.int32))
     return np.asarray(ptr), np.asarray(ind)
-
-
-def timed(function):
-    gc.collect()
-    start = time.perf_counter()
-    result = function()
-    return time.perf_counter() - start, result
 
 
 def compare(case, repeat):
@@ -91,7 +74,7 @@ def main():
         if n >= LARGE:
             rows.append((one / metis, two / metis, lnz, flops, levels))
     if rows:
-        one, two, lnz, flops, levels = np.exp(np.mean(np.log(rows), axis=0))
+        one, two, lnz, flops, levels = map(geomean, zip(*rows, strict=True))
         print(f"geometric mean above {LARGE} unknowns: {one:.2f}x with 1 thread, {two:.2f}x with 2, nnz(L) {lnz:.3f}, "
               f"flops {flops:.3f}, levels {levels:.2f}")  # fmt: skip
 

@@ -12,21 +12,7 @@ import os
 import time
 
 import numpy as np
-from common import backward_error, geomean, load, peers_module, seconds, table, timed
-
-import gpusplu as gs
-
-PHASES = ("analyze", "refactor", "solve")
-
-
-def ours(A, b, repeat):
-    """Seconds of each phase and the backward error, keys as the peer's."""
-    analyze, symbolic = timed(lambda: gs.analyze(A, cholesky=True))
-    factor = symbolic.factor(A.data)
-    refactor = min(timed(lambda: factor.refactor(A.data))[0] for _ in range(repeat))
-    solve = min(timed(lambda: factor.solve(b))[0] for _ in range(repeat))
-    error = backward_error(A, factor.solve(b), b)
-    return {"analyze": analyze, "refactor": refactor, "solve": solve, "backward_error": error}
+from common import cholesky_phases, load, peers_module, print_cholesky
 
 
 def main():
@@ -35,22 +21,14 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     peer, library = peers_module("pardiso"), ctypes.CDLL(os.environ["MKL"])
-    rows, ratios = [], []
+    results = []
     for case in arguments.cases:
         A = load(case)
         b = np.random.default_rng(0).normal(size=A.shape[0])
-        here = ours(A, b, arguments.repeat)
-        there = peer.bench(library, A, b, spd=True)
+        here = cholesky_phases(A, b, arguments.repeat)
+        results.append((case, A.shape[0], here, peer.bench(library, A, b, spd=True)))
         time.sleep(0.5)
-        ratios.append([there[phase] / here[phase] for phase in PHASES])
-        row = [case, str(A.shape[0])]
-        for phase, ratio in zip(PHASES, ratios[-1], strict=True):
-            row += [seconds(here[phase]), seconds(there[phase]), f"{ratio:.2f}"]
-        rows.append([*row, f"{here['backward_error']:.1e}", f"{there['backward_error']:.1e}"])
-    columns = [cell for phase in PHASES for cell in (phase, "PARDISO", "ratio")]
-    print(table(("matrix", "n", *columns, "error", "PARDISO"), rows))
-    means = zip(PHASES, zip(*ratios, strict=True), strict=True)
-    print("geometric means: " + ", ".join(f"{phase} {geomean(values):.2f}" for phase, values in means))
+    print_cholesky("PARDISO", results)
 
 
 if __name__ == "__main__":

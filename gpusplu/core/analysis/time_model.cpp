@@ -11,12 +11,12 @@ struct Line {
 };
 
 // Two threads of a Zen 4 server at 2.6 GHz [s]; flops are those of LU.
-constexpr Line kColumnFactor{10e-6, 120e-9, 19e-9, 20e-9, 0.61e-9};
-constexpr Line kColumnRefactor{1e-6, 33e-9, 0.4e-9, 5.7e-9, 0.047e-9};
-constexpr Line kColumnSolve{1.5e-6, 6.5e-9, 0.5e-9, 0.75e-9, 0.0017e-9};
-constexpr Line kFrontFactor{25e-6, 100e-9, 14e-9, 5.8e-9, 0.024e-9};
-constexpr Line kFrontRefactor{9e-6, 20e-9, 6.3e-9, 1.3e-9, 0.033e-9};
-constexpr Line kFrontSolve{3e-6, 24e-9, 0.3e-9, 0.5e-9, 0.002e-9};
+constexpr Line kColumnFactor{2e-6, 21e-9, 9e-9, 8e-9, 0.42e-9};
+constexpr Line kColumnRefactor{0.5e-6, 23e-9, 0, 3.3e-9, 0.016e-9};
+constexpr Line kColumnSolve{1e-6, 5.5e-9, 0, 0.7e-9, 0.0004e-9};
+constexpr Line kFrontFactor{12e-6, 70e-9, 9e-9, 2.6e-9, 0.027e-9};
+constexpr Line kFrontRefactor{5e-6, 19e-9, 3.6e-9, 0.13e-9, 0.028e-9};
+constexpr Line kFrontSolve{2e-6, 20e-9, 0, 0.1e-9, 0.0015e-9};
 
 }  // namespace
 

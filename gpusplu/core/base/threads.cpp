@@ -31,7 +31,7 @@ int default_threads() {
 std::atomic<int> limit{0};
 thread_local bool inside_team = false;
 
-constexpr int kSpins = 4000;  // about 100 us
+constexpr int kSpins = 20000;  // about 0.3 ms
 
 // Returns when word != value; sleeps after a while.
 int wait_while(const std::atomic<int>& word, int value) {

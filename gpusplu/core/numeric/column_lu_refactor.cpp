@@ -66,29 +66,39 @@ void relax(int spin) {
 #endif
 }
 
-// Runs all tasks of the schedule. Tasks are taken by ticket, so a thread that starts late costs nothing but its help,
-// and whatever a node waits for is finished or in work.
+// Runs all tasks of the schedule. A thread begins with the same subtrees each time, whose data its caches may still
+// hold, goes on to those that nobody has claimed yet, and then takes nodes of the pipeline by ticket: a thread that
+// starts late costs nothing but its help, and whatever a node waits for is finished or in work.
 template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, const ColumnProgram<Real>& program,
                                                              const ColumnTask<Real>& shared, int n_threads) {
   const ColumnSchedule& schedule = f.schedule;
   while ((int)f.work.size() < n_threads) f.work.emplace_back((off)f.pivot.size() * f.widest);
-  if (n_threads > 1 && f.done.empty()) f.done.assign(f.n_nodes(), 0);
+  f.done.resize(f.n_nodes());
+  f.claimed.resize(schedule.n_subtrees);
   f.epoch++;
   std::vector<ColumnMonitor<Real>> monitors(n_threads);
-  std::atomic<idx> ticket{0};
+  std::atomic<idx> ticket{schedule.n_subtrees};
   int failed = 0;
   const auto body = [&](const Team& team) {
     ColumnTask<Real> task = shared;
     ColumnMonitor<Real>& monitor = monitors[team.rank];
     task.work = reinterpret_cast<Real*>(f.work[team.rank].data());
     if (n_threads > 1) task.done = f.done.data(), task.epoch = f.epoch, task.failed = &failed, task.relax = relax;
-    while (monitor.status == 0) {
-      const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
-      if (t >= schedule.n_tasks()) break;
+    const auto run = [&](idx t) {
       task.nodes = schedule.nodes.data() + schedule.ptr[t];
       task.count = schedule.ptr[t + 1] - schedule.ptr[t];
       task.wait = n_threads > 1 && t >= schedule.n_subtrees;
       refactor_columns(program, task, is_complex<T>, monitor);
+    };
+    const idx n_subtrees = schedule.n_subtrees, own = (idx)((off)n_subtrees * team.rank / team.size);
+    for (idx i = 0; i < n_subtrees && monitor.status == 0; i++) {
+      const idx t = own + i < n_subtrees ? own + i : own + i - n_subtrees;
+      if (n_threads == 1 || __atomic_exchange_n(&f.claimed[t], f.epoch, __ATOMIC_RELAXED) != f.epoch) run(t);
+    }
+    while (monitor.status == 0) {
+      const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
+      if (t >= schedule.n_tasks()) break;
+      run(t);
     }
     if (monitor.status != 0) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
   };

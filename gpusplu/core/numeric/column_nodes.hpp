@@ -68,7 +68,7 @@ template <class T> struct ColumnNodes {
   // Of refactor: a dense column a worker, and how workers share the nodes.
   std::vector<ZeroedWork<T>> work;
   ColumnSchedule schedule;
-  std::vector<int> done;
+  std::vector<int> done, claimed;  // epoch of the refactorization, by node and by subtree task
   int epoch = 0;
 
   idx n_nodes() const { return (idx)node.size() - 1; }

@@ -280,6 +280,28 @@ def test_threads_do_not_change_a_bit(real_matrix):
     assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 
 
+def test_a_team_reports_the_same_failure_and_recovers(real_matrix):
+    A = real_matrix("case_ACTIVSg10k_nrjac")
+    A.sort_indices()
+    order = csgraph.reverse_cuthill_mckee(sp.csr_array(A))
+    lu = column_lu(A, order, order)
+    lu.factor(A.data)
+    bad = A.data.copy()
+    column = lu.col_perm()[A.shape[0] // 3]
+    bad[A.indptr[column] : A.indptr[column + 1]] = 0
+    try:
+        _core.set_num_threads(1)
+        expected = lu.refactor(bad)
+        _core.set_num_threads(2)
+        for _ in range(3):
+            assert lu.refactor(bad) == expected and expected["status"] in ("singular", "bad_growth")
+        assert lu.refactor(A.data)["status"] == "ok"
+    finally:
+        _core.set_num_threads(0)
+    b = np.ones(A.shape[0])
+    assert backward_error(A, solve(lu, A, b), b) < 1e-12
+
+
 @pytest.mark.parametrize("name", ["arc130", "add20", "rajat19", "bp_1000", "adder_dcop_05", "memplus"])
 def test_real_matrices(real_matrix, name):
     A = real_matrix(name)

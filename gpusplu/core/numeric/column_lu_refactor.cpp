@@ -142,7 +142,10 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* 
   const int team = f.schedule.work >= worth_a_team ? n_threads : 1;
   ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
   // Which of several bad columns a team meets first is a matter of timing; one thread always meets the same.
-  if (monitor.status != FactorInfo::ok && team > 1) monitor = run_tasks(f, program, task, 1);
+  if (monitor.status != FactorInfo::ok && team > 1) {
+    f.schedule = schedule_nodes(f, pattern_.ptr, 1);
+    monitor = run_tasks(f, program, task, 1);
+  }
 
   info.status = (FactorInfo::Status)monitor.status;
   info.column = monitor.column < 0 ? -1 : col_perm_[monitor.column];

@@ -48,8 +48,9 @@ ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a
     if (parent[s] >= 0) subtree[parent[s]] += subtree[s];
   }
 
-  // Nodes whose subtree is larger than a bin are the pipeline; the subtrees below them fill bins in ascending order.
-  const double bin_size = out.work / (bins_per_thread * n_threads);
+  // One thread: one bin with all nodes in ascending order. Nodes whose subtree is larger than a bin are the pipeline;
+  // the subtrees below them fill bins in ascending order.
+  const double bin_size = n_threads == 1 ? out.work : out.work / (bins_per_thread * n_threads);
   constexpr idx pipeline = -1;
   std::vector<idx> bin(n, pipeline);
   double filled = 0;

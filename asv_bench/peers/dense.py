@@ -40,7 +40,8 @@ def least_seconds(call, repeats, *blocks):
 
 
 def lapack_lu(letter):
-    getrf, trsm, gemm = getattr(lapack, letter + "getrf"), getattr(blas, letter + "trsm"), getattr(blas, letter + "gemm")
+    getrf, trsm = getattr(lapack, letter + "getrf"), getattr(blas, letter + "trsm")
+    gemm = getattr(blas, letter + "gemm")
 
     def call(a11, a21, ut, c):
         lu, _, _ = getrf(a11, overwrite_a=1)

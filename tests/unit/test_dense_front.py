@@ -92,7 +92,9 @@ def test_lu(level, dtype):
         assert stats["max_multiplier"] == pytest.approx(size(lower[w:]), rel=4 * eps(dtype))
         assert stats["max_upper"] == pytest.approx(size(upper), rel=4 * eps(dtype))
         pivots = np.diag(upper[:, :w])
-        assert stats["min_pivot"] == pytest.approx(np.min(np.abs(pivots.real) + np.abs(pivots.imag)), rel=4 * eps(dtype))
+        assert stats["min_pivot"] == pytest.approx(
+            np.min(np.abs(pivots.real) + np.abs(pivots.imag)), rel=4 * eps(dtype)
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -121,8 +123,7 @@ def test_cholesky_reports_the_first_bad_column(level, dtype):
         for value in (-1.0, 0.0, np.nan):
             b = random(rng, dtype, w + h, w + h)
             a = (b @ b.conj().T / (w + h) + np.eye(w + h)).astype(dtype)
-            a[bad, bad] = value * 1e3 if value else np.vdot(x := np.linalg.solve(
-                np.linalg.cholesky(a[:bad, :bad]), a[:bad, bad]), x).real - 1 if bad else 0
+            a[bad, bad] = value * 1e3 if value else 0
             panel, c = padded(a[:, :w], 2), padded(a[w:, w:], 0)
             assert _core._cholesky_front(panel, c) == bad
 
@@ -180,7 +181,7 @@ def test_solve(level, dtype, nrhs):
             _core._solve_front(kind, panel, ut, px, py, conj=conj)
             return px, py
 
-        def close(value, expected):
+        def close(value, expected, r=r):
             atol = 200 * r * eps(dtype) * max(1, np.abs(expected).max(initial=0))
             np.testing.assert_allclose(value, expected, rtol=0, atol=atol)
 
@@ -243,7 +244,7 @@ def test_large_fronts_do_not_depend_on_the_team(three_threads, dtype):
         assert np.abs(rest).max() <= 4 * w * eps(dtype) * np.abs(spd).max()
         for other in factors[1:]:
             assert all(x.tobytes() == y.tobytes() for x, y in zip(factors[0], other, strict=True))
-            spd_bad = spd.copy()
+        spd_bad = spd.copy()
         spd_bad[w - 5, w - 5] = -1
         for size in (1, 2, 3):
             panel, c = padded(spd_bad[:, :w], 5), padded(spd_bad[w:, w:], 1)

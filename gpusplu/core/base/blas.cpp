@@ -3,6 +3,5 @@
 namespace gs {
 
 void ensure_blas() {}
-bool blas_loaded() { return false; }
 
 }  // namespace gs

@@ -1,12 +1,10 @@
-// BLAS and LAPACK of SciPy, found at run time through the capsules of scipy.linalg.cython_blas / cython_lapack, so that
-// we neither ship nor link one. Everything is Fortran: pointers, column-major, int dimensions, no hidden lengths.
+// Nothing is loaded: the dense kernels (simd/) are as fast as SciPy's OpenBLAS on fronts (asv_bench/peers/dense.py),
+// give the same bits with any number of threads and any SciPy, and need neither the GIL nor control over BLAS's
+// threads.
 #pragma once
-#include "base/types.hpp"
 
 namespace gs {
 
-// Loads SciPy's BLAS once. Needs the GIL; imports scipy.linalg, so call it where a factorization starts, not at import.
-void ensure_blas();
-bool blas_loaded();
+void ensure_blas();  // does nothing; callers may drop it
 
 }  // namespace gs

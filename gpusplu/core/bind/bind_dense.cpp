@@ -6,7 +6,6 @@
 #include <complex>
 #include <vector>
 
-#include "base/blas.hpp"
 #include "bind/bind.hpp"
 #include "numeric/dense_front.hpp"
 
@@ -32,7 +31,6 @@ template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<i
                                     double tiny_below, int team_size) {
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
-  ensure_blas();
   PivotStats stats;
   const PivotRule rule{perturb_below, tiny_below};
   {
@@ -47,7 +45,6 @@ template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<i
 template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldc = leading(C, "C");
-  ensure_blas();
   idx failed = -1;
   nb::gil_scoped_release release;
   run_team(team_size, [&](const Team& team) {

@@ -15,9 +15,7 @@ def canonical(A, dtype=float):
 
 def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", matching=True, **options):
     ptr, ind, values = canonical(A, dtype)
-    symbolic = _core.analyze(
-        ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching
-    )
+    symbolic = _core.analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
     return _core.factor(symbolic, ptr, ind, values, **options)
 
 

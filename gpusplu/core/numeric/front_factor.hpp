@@ -29,7 +29,7 @@ template <class T> class FrontFactor {
 
   // Factors the matrix whose canonical entry k is values[k], or values[source[k]] if source is given. A first
   // factorization and a refactorization are the same. `rule` is for LU: bounds are absolute, for the scaled matrix.
-  // If the status is not ok, the factor holds nothing usable. Call ensure_blas() before.
+  // If the status is not ok, the factor holds nothing usable.
   FactorInfo factor(const T* values, const off* source, const PivotRule& rule);
 
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.

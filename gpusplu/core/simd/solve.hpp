@@ -2,6 +2,7 @@
 // by products with eight columns at once, as sums of columns or as dot products. With many right-hand sides the
 // products are update(), whose left operand is first copied where it has to be transposed or conjugated.
 #pragma once
+#include "simd/solve_small.hpp"
 #include "simd/triangular.hpp"
 
 namespace gs::GS_SIMD {
@@ -188,6 +189,8 @@ static void solve_triangle(idx W, idx nrhs, const S* T, off ldt, S* x, off ldx, 
 template <class T> static void lu_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, T* y, off ldy) {
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
+  if (is_small(W, H, nrhs))
+    return small_forward<true, false, false, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx, native(y), ldy);
   solve_triangle<S, true, true, false>(W, nrhs, native(L), ldl, x, ldx, false);
   subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, false);
 }
@@ -196,6 +199,8 @@ template <class T> static void lu_backward(idx W, idx H, idx nrhs, const T* L, o
                                            off ldx, const T* y, off ldy) {
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
+  if (is_small(W, H, nrhs))
+    return small_backward<false, false, false, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu, x, ldx, native(y), ldy);
   subtract_product<S, true>(W, nrhs, H, native(Ut), ldu, native(y), ldy, x, ldx, false);
   solve_triangle<S, false, false, false>(W, nrhs, native(L), ldl, x, ldx, false);
 }
@@ -204,6 +209,11 @@ template <class T> static void lu_forward_t(idx W, idx H, idx nrhs, const T* L, 
                                             off ldx, T* y, off ldy, bool conj) {
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
+  if (is_small(W, H, nrhs))
+    return conj ? small_forward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu, x, ldx, native(y),
+                                                      ldy)
+                : small_forward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu, x, ldx, native(y),
+                                                       ldy);
   solve_triangle<S, false, true, true>(W, nrhs, native(L), ldl, x, ldx, conj);
   subtract_product<S, false>(H, nrhs, W, native(Ut), ldu, x, ldx, native(y), ldy, conj);
 }
@@ -212,6 +222,11 @@ template <class T>
 static void lu_backward_t(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, const T* y, off ldy, bool conj) {
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
+  if (is_small(W, H, nrhs))
+    return conj ? small_backward<true, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx, native(y),
+                                                      ldy)
+                : small_backward<true, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
+                                                       native(y), ldy);
   subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, conj);
   solve_triangle<S, true, false, true>(W, nrhs, native(L), ldl, x, ldx, conj);
 }
@@ -220,6 +235,11 @@ template <class T>
 static void cholesky_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, off ldx, T* y, off ldy, bool conj) {
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
+  if (is_small(W, H, nrhs))
+    return conj ? small_forward<false, true, false, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
+                                                       native(y), ldy)
+                : small_forward<false, false, false, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
+                                                        native(y), ldy);
   solve_triangle<S, false, true, false>(W, nrhs, native(L), ldl, x, ldx, conj);
   subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, conj);
 }
@@ -228,6 +248,11 @@ template <class T> static void cholesky_backward(idx W, idx H, idx nrhs, const T
                                                  const T* y, off ldy, bool conj) {
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
+  if (is_small(W, H, nrhs))
+    return conj ? small_backward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
+                                                        native(y), ldy)
+                : small_backward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
+                                                       native(y), ldy);
   subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, !conj);
   solve_triangle<S, false, false, true>(W, nrhs, native(L), ldl, x, ldx, !conj);
 }

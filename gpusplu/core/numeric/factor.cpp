@@ -47,12 +47,15 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
   stats_.factor_seconds = watch.seconds();
 }
 
-template <class T> void Factor<T>::compute_norms() {
-  row_norm_ = norm_inf(A_, values_.data(), Trans::none);
-  col_norm_ = norm_inf(A_, values_.data(), Trans::transpose);
+template <class T> double Factor<T>::norm(Trans trans) {
+  std::lock_guard lock(stats_mutex_);
+  double& norm = norms_[trans != Trans::none];
+  if (norm < 0) norm = norm_inf(A_, values_.data(), trans);
+  return norm;
 }
 
 template <class T> void Factor<T>::factor(bool fresh) {
+  const auto symbolic_before = symbolic_;
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
   } else if (fresh) {
@@ -61,10 +64,11 @@ template <class T> void Factor<T>::factor(bool fresh) {
     info_ = column_->refactor(values_.data(), nullptr);
     if (info_.status != FactorInfo::ok) {
       stats_.n_repivoted++;
+      fresh = true;
       factor_column(options_.pivot_threshold);
     }
   }
-  decide_checks(fresh);
+  decide_checks(fresh || symbolic_ != symbolic_before);
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
@@ -75,12 +79,17 @@ template <class T> double Factor<T>::error_bound() const {
   return eps<T> * growth * amplification(*symbolic_) / largest_;
 }
 
+// The bound leaves out how rounding errors add up in long sums, so a first solve in either direction is measured even
+// where the bound is good; later factorizations on the same pivots with a good bound then need no measuring.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
-  trusted_ = symbolic_->cholesky || (info_.n_perturbed == 0 && error_bound() <= trusted_below<T>);
-  const bool first_of_fronts = fresh && front_ && !symbolic_->cholesky;
-  check_ =
-      options_.refine == Refine::always || (options_.refine == Refine::automatic && (!trusted_ || first_of_fronts));
-  if (check_) compute_norms();
+  trusted_ = info_.n_perturbed == 0 && error_bound() <= trusted_below<T>;
+  norms_[0] = norms_[1] = -1;
+  if (fresh) verified_[0] = verified_[1] = false;
+}
+
+template <class T> bool Factor<T>::must_measure(Trans trans) const {
+  if (options_.refine != Refine::automatic) return options_.refine == Refine::always;
+  return !symbolic_->cholesky && !(trusted_ && verified_[trans != Trans::none]);
 }
 
 template <class T> void Factor<T>::factor_column(double threshold) {
@@ -117,7 +126,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
 template <class T> bool Factor<T>::certified() {
   if (info_.status != FactorInfo::ok || info_.n_tiny > 0) return false;
   if (info_.n_perturbed == 0 && error_bound() < std::sqrt(eps<T>)) return true;
-  compute_norms();
+  norms_[0] = norms_[1] = -1;
   std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
   multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
   return checked_solve(Trans::none, 1, b.data(), x.data()) <= accept_below<T>;
@@ -191,7 +200,7 @@ template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* 
 // columns, and refines while that helps. Returns the backward error of what is left in x.
 template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const T* b, T* x) {
   const size_t size = (size_t)A_.n * nrhs;
-  const double norm = trans == Trans::none ? row_norm_ : col_norm_;
+  const double norm_of_A = norm(trans);
   engine_solve(trans, nrhs, b, x);
   std::vector<T> r(size), step, better;
   std::vector<ResidualNorms> norms(nrhs);
@@ -199,12 +208,13 @@ template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const 
     residual(A_, values_.data(), trans, y, b, r.data(), nrhs, norms.data());
     double worst = 0;
     for (const ResidualNorms& column : norms) {
-      const double e = backward_error(column, norm);
+      const double e = backward_error(column, norm_of_A);
       if (!(e <= worst)) worst = e;
     }
     return worst;
   };
   double error = measure(x);
+  if (error <= refine_above<T>) verified_[trans != Trans::none] = true;
   off steps = 0;
   for (bool helps = true; helps && !(error <= refine_above<T>)&&steps < 3;) {
     step.resize(size);
@@ -227,7 +237,7 @@ template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const 
 template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
   std::shared_lock shared = together();
-  if (!check_) {
+  if (!must_measure(trans)) {
     engine_solve(trans, nrhs, b, x);
   } else {
     double error = checked_solve(trans, nrhs, b, x);
@@ -240,7 +250,6 @@ template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
       }
       error = checked_solve(trans, nrhs, b, x);
     }
-    if (trusted_ && options_.refine == Refine::automatic && error <= refine_above<T>) check_ = false;
   }
   std::lock_guard lock(stats_mutex_);
   stats_.solve_seconds = watch.seconds();

@@ -1,11 +1,11 @@
 // The factor that users hold: an engine, the matrix it came from, and the ladder that keeps answers right.
 //
 // Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, and both work on a matrix
-// that the matching has scaled. So answers are certified. Where element growth and scaling bound the backward error
-// well, nothing more is done; elsewhere, and for the first solve with fronts, the backward error of the solve is
-// measured, at most three steps of iterative refinement mend it, and where that is not enough the matrix is analysed
-// again with the values at hand and, at last, factored by column LU with partial pivoting. What happened is counted in
-// FactorStats.
+// that the matching has scaled. So answers are certified: the backward error of a solve is measured, at most three
+// steps of iterative refinement mend it, and where that is not enough the matrix is analysed again with the values at
+// hand and, at last, factored by column LU with partial pivoting. Measuring stops where element growth and scaling
+// bound the backward error well and the first solve in its direction, with A or its transpose, was accurate before any
+// refinement; it goes on with the first factorization whose bound is worse. What happened is counted in FactorStats.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -90,7 +90,8 @@ template <class T> class Factor {
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   double checked_solve(Trans trans, idx nrhs, const T* b, T* x);
-  void compute_norms();
+  double norm(Trans trans);
+  bool must_measure(Trans trans) const;
 
   std::shared_ptr<const Symbolic> symbolic_;
   PatternView A_;
@@ -100,9 +101,9 @@ template <class T> class Factor {
   std::unique_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
   double largest_ = 0;                  // largest entry of A
-  double row_norm_ = 0, col_norm_ = 0;  // infinity norm and 1-norm of A, where solves are checked
-  bool trusted_ = false;                // the error bound is good enough without measuring
-  std::atomic<bool> check_{false};      // solves measure their backward error
+  double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
+  bool trusted_ = false;                // the error bound is good
+  std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
   mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it
   mutable std::mutex turn_;             // taken before mutex_, so that solves cannot starve a refactorization
   FactorStats stats_;

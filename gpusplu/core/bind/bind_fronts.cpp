@@ -6,7 +6,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "base/blas.hpp"
 #include "bind/bind.hpp"
 #include "numeric/front_factor.hpp"
 
@@ -35,7 +34,6 @@ nb::dict to_dict(const FactorInfo& info) {
 
 template <class T> nb::dict factor(FrontFactor<T>& self, In<T> values, std::optional<In<off>> source,
                                    double perturb_below, double tiny_below) {
-  ensure_blas();
   FactorInfo info;
   {
     nb::gil_scoped_release release;

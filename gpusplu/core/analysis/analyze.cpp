@@ -147,41 +147,43 @@ bool column_is_faster(const Symbolic& s, const OrderingCost& cost, MethodChoice 
          doubt * predict_seconds(Method::front, s.n, s.nnz, cost, false).total();
 }
 
+// The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
+std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks) {
+  const idx n = (idx)perm.size(), nblocks = (idx)blocks.block_ptr.size() - 1;
+  std::vector<idx> block_of(n), next(blocks.block_ptr), sorted(n);
+  for (idx k = 0; k < nblocks; k++)
+    for (idx i = blocks.block_ptr[k]; i < blocks.block_ptr[k + 1]; i++) block_of[blocks.perm[i]] = k;
+  for (const idx j : perm) sorted[next[block_of[j]]++] = j;
+  return sorted;
+}
+
+bool one_block_dominates(const BlockTriangular& blocks) {
+  idx largest = 0;
+  for (size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    largest = std::max(largest, blocks.block_ptr[k + 1] - blocks.block_ptr[k]);
+  return largest >= 0.8 * (double)blocks.perm.size();
+}
+
 // Column LU profits from the block triangular form; fronts take the matrix as one block, because few matrices with
-// enough fill for fronts fall apart. Small matrices and those that may need column LU in the end are ordered by blocks
-// first, and the fronts take that order over where the coupling of the blocks adds little fill; large ones are ordered
-// as a whole first. So the usual case pays for one ordering only.
+// enough fill for fronts fall apart. Matrices that do fall apart are ordered block by block, all others as a whole; a
+// second ordering is made only where the first has shown that the other method is the faster one.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
-  constexpr idx small = 5000;
-  constexpr double acceptable_coupling = 1.2;
   const bool minimum_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
   BlockTriangular blocks;
   if (minimum_degree && options.method != MethodChoice::front) blocks = block_triangular(A, row_of_col);
   const bool reducible = blocks.block_ptr.size() > 2;
-  const bool blocks_first = reducible && (s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column);
-  Ordered by_blocks;
-  if (blocks_first) {
-    by_blocks = order_blocks(A, row_of_col, blocks);
+  if (reducible && !one_block_dominates(blocks)) {
+    Ordered by_blocks = order_blocks(A, row_of_col, blocks);
     if (column_is_faster(s, by_blocks.tree.cost, options.method))
       return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
   }
   const Pattern graph = symmetrize(A, row_of_col);
-  Ordered order;
-  if (!by_blocks.tree.perm.empty()) {
-    const double flops = by_blocks.tree.cost.flops;
-    order = std::move(by_blocks);
-    order.tree = ordered_tree(graph.view(), std::move(order.tree.perm));
-    if (order.tree.cost.flops > acceptable_coupling * flops) order.tree.perm.clear();
-  }
-  if (order.tree.perm.empty()) order = order_graph(graph.view(), A, options);
+  Ordered order = order_graph(graph.view(), A, options);
   if (!column_is_faster(s, order.tree.cost, options.method))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
-  if (reducible && !blocks_first) {
-    by_blocks = order_blocks(A, row_of_col, blocks);
-    return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
-  }
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
-  finish_column(s, std::move(order), {0, s.n}, row_of_col);
+  if (reducible) order.tree.perm = sorted_by_block(order.tree.perm, blocks);
+  finish_column(s, std::move(order), reducible ? std::move(blocks.block_ptr) : std::vector<idx>{0, s.n}, row_of_col);
 }
 
 }  // namespace
@@ -213,7 +215,9 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
   if (s.structural_rank < s.n) return s;
   s.row_scale = std::move(matching.row_scale);
   s.col_scale = std::move(matching.col_scale);
-  analyze_lu(A, matching.row_of_col.data(), options, s);
+  const std::vector<idx>& rows = matching.row_of_col;
+  const bool diagonal_matched = std::is_sorted(rows.begin(), rows.end());
+  analyze_lu(A, diagonal_matched ? nullptr : rows.data(), options, s);
   return s;
 }
 

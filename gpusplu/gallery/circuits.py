@@ -31,7 +31,7 @@ def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-1
     Returns
     -------
     csc_array
-        Unsymmetric in pattern and values (one node in twenty drives a controlled current source), about
+        Unsymmetric in pattern and values (one node in twenty drives a controlled current source near by), about
         ``rows * cols * (1 + 2 * inductive)`` rows and four entries a row.
     """
     check_mesh(rows, cols)
@@ -45,7 +45,7 @@ def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-1
         grounded(np.arange(nodes), rng.uniform(0.5e-12, 2e-12, nodes) / step),
         conductance(a[~has_inductor], b[~has_inductor], 1 / rng.uniform(1, 10, a.size - current.size)),
         series_branch(a[has_inductor], b[has_inductor], current, -impedance),
-        controlled_source(rng.integers(0, nodes, (nodes // 20, 3)), rng.uniform(0.01, 0.1, nodes // 20)),
+        controlled_source(nearby_nodes(rng, rows, cols, nodes // 20), rng.uniform(0.01, 0.1, nodes // 20)),
     ]
     return assemble(stamps, nodes + current.size)
 
@@ -104,6 +104,13 @@ def mesh_branches(rows: int, cols: int) -> tuple[Index, Index]:
     ends = ((number[:, :-1], number[:, 1:]), (number[:-1], number[1:]))
     first, second = (np.concatenate([pair[k].ravel() for pair in ends]) for k in range(2))
     return first, second
+
+
+def nearby_nodes(rng: np.random.Generator, rows: int, cols: int, count: int, reach: int = 2) -> Index:
+    """Triples of nodes of a mesh at most `reach` rows and columns apart, shape (count, 3)."""
+    row = rng.integers(0, rows, (count, 1)) + rng.integers(0, reach + 1, (count, 3))
+    col = rng.integers(0, cols, (count, 1)) + rng.integers(0, reach + 1, (count, 3))
+    return np.minimum(row, rows - 1) * cols + np.minimum(col, cols - 1)
 
 
 def conductance(a: Index, b: Index, value: NDArray[np.float64]) -> Stamp:

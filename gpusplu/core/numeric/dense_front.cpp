@@ -12,7 +12,7 @@
 namespace gs {
 namespace {
 
-constexpr double serial_flops = 3e6;  // smaller fronts are left to one thread: about 60 us [flop]
+constexpr double serial_flops = 16e6;  // smaller fronts are left to one thread: about 0.4 ms [flop]
 constexpr idx wide_block = 128, narrow_block = 64;
 constexpr idx rows_per_task = 96;
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kLeafTask = 20e3;       // smallest leaf task worth its bookkeeping [ns]
 constexpr double kTasks = 512;           // leaf tasks of a large problem, about
-constexpr double kTeamFront = 100e3;     // smallest front worth the whole team [ns]
+constexpr double kTeamFront = 400e3;     // smallest front worth the whole team [ns]
 constexpr double kTeamShare = 1.0 / 96;  // and its share of the total
 
 // Time of one front on one thread: overhead, entries moved, arithmetic [ns].

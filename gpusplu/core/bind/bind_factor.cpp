@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/blas.hpp"
 #include "bind/bind.hpp"
 #include "numeric/factor.hpp"
 
@@ -30,7 +29,6 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
                      : pivoting == "partial" ? Pivoting::partial
                                              : Pivoting::automatic;
   options.refine = refine == "always" ? Refine::always : refine == "never" ? Refine::never : Refine::automatic;
-  ensure_blas();
   nb::gil_scoped_release release;
   auto factor = std::make_unique<Factor<T>>(std::move(symbolic), pattern_view(ptr, ind), values.data(), options);
   return new FactorBinding<T>{ptr, ind, std::move(factor)};
@@ -105,7 +103,6 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def(
           "refactor",
           [](Self& self, In<T> values, std::optional<In<off>> source) {
-            ensure_blas();
             nb::gil_scoped_release release;
             return self.factor->refactor(values.data(), source ? source->data() : nullptr);
           },

@@ -1,7 +1,0 @@
-#include "base/blas.hpp"
-
-namespace gs {
-
-void ensure_blas() {}
-
-}  // namespace gs

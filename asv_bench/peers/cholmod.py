@@ -11,7 +11,7 @@ import os
 import time
 
 import numpy as np
-from common import cholesky_phases, load, peers_module, print_cholesky
+from common import load, our_phases, peers_module, print_phases
 
 CASES = [
     *("1138_bus", "bcsstk26", "bcsstk16", "bcsstk18", "fv2", "bodyy4", "Dubcova1", "rail_20209_negA"),
@@ -37,8 +37,8 @@ def main():
         b = np.random.default_rng(0).normal(size=A.shape[0])
         there = peer.bench("cholmod", A, b)
         time.sleep(0.3)
-        results.append((case, A.shape[0], cholesky_phases(A, b, arguments.repeat), there))
-    print_cholesky("CHOLMOD", results)
+        results.append((case, A.shape[0], our_phases(A, b, arguments.repeat, cholesky=True), there))
+    print_phases("CHOLMOD", results)
 
 
 if __name__ == "__main__":

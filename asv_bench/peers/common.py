@@ -16,13 +16,13 @@ from gpusplu.cli.report import backward_error, describe, seconds, table
 __all__ = [
     "backward_error",
     "best",
-    "cholesky_phases",
     "describe",
     "geomean",
     "interleaved",
     "load",
+    "our_phases",
     "peers_module",
-    "print_cholesky",
+    "print_phases",
     "seconds",
     "select",
     "sequences",
@@ -98,21 +98,26 @@ def peers_module(name):
     return __import__(name)
 
 
-PHASES = ("analyze", "refactor", "solve")
+PHASES = ("analyze", "factor", "refactor", "solve")
 
 
-def cholesky_phases(A, b, repeat):
+def our_phases(A, b, repeat, cholesky):
     """Our seconds of each phase and the backward error, keys as those of the peers."""
     import gpusplu as gs
 
-    factor = gs.cholesky(A)  # also loads BLAS and starts threads
-    analyze = best(lambda: gs.analyze(A, cholesky=True), min(repeat, 3))
-    refactor, solve = best(lambda: factor.refactor(A.data), repeat), best(lambda: factor.solve(b), repeat)
-    error = backward_error(A, factor.solve(b), b)
-    return {"analyze": analyze, "refactor": refactor, "solve": solve, "backward_error": error}
+    factorize = gs.cholesky if cholesky else gs.splu
+    factor = factorize(A)  # also starts threads
+    factor.refactor(A.data)
+    return {
+        "analyze": best(lambda: gs.analyze(A, cholesky=cholesky), min(repeat, 3)),
+        "factor": best(lambda: factor.symbolic.factor(A), min(repeat, 3)),
+        "refactor": best(lambda: factor.refactor(A.data), repeat),
+        "solve": best(lambda: factor.solve(b), repeat),
+        "backward_error": backward_error(A, factor.solve(b), b),
+    }
 
 
-def print_cholesky(peer, results):
+def print_phases(peer, results):
     """Table of (case, n, our phases, the peer's phases); ratios are the peer's seconds over ours."""
     rows, ratios = [], []
     for case, n, here, there in results:

@@ -12,7 +12,7 @@ import os
 import time
 
 import numpy as np
-from common import cholesky_phases, load, peers_module, print_cholesky
+from common import load, our_phases, peers_module, print_phases
 
 
 def main():
@@ -25,10 +25,10 @@ def main():
     for case in arguments.cases:
         A = load(case)
         b = np.random.default_rng(0).normal(size=A.shape[0])
-        here = cholesky_phases(A, b, arguments.repeat)
+        here = our_phases(A, b, arguments.repeat, cholesky=True)
         results.append((case, A.shape[0], here, peer.bench(library, A, b, spd=True)))
         time.sleep(0.5)
-    print_cholesky("PARDISO", results)
+    print_phases("PARDISO", results)
 
 
 if __name__ == "__main__":

@@ -165,20 +165,26 @@ bool one_block_dominates(const BlockTriangular& blocks) {
 }
 
 // Column LU profits from the block triangular form; fronts take the matrix as one block, because few matrices with
-// enough fill for fronts fall apart. Matrices that do fall apart are ordered block by block, all others as a whole; a
-// second ordering is made only where the first has shown that the other method is the faster one.
+// enough fill for fronts fall apart. Matrices that do fall apart are ordered block by block, all others as a whole, and
+// the other method takes the order over, unless the coupling of the blocks, which fronts do not leave out, adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
+  constexpr double acceptable_coupling = 1.2;
   const bool minimum_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
   BlockTriangular blocks;
   if (minimum_degree && options.method != MethodChoice::front) blocks = block_triangular(A, row_of_col);
   const bool reducible = blocks.block_ptr.size() > 2;
-  if (reducible && !one_block_dominates(blocks)) {
-    Ordered by_blocks = order_blocks(A, row_of_col, blocks);
-    if (column_is_faster(s, by_blocks.tree.cost, options.method))
-      return finish_column(s, std::move(by_blocks), std::move(blocks.block_ptr), row_of_col);
+  const bool by_blocks = reducible && !one_block_dominates(blocks);
+  Ordered order;
+  if (by_blocks) {
+    order = order_blocks(A, row_of_col, blocks);
+    if (column_is_faster(s, order.tree.cost, options.method))
+      return finish_column(s, std::move(order), std::move(blocks.block_ptr), row_of_col);
   }
   const Pattern graph = symmetrize(A, row_of_col);
-  Ordered order = order_graph(graph.view(), A, options);
+  const double flops_of_blocks = order.tree.cost.flops;
+  if (by_blocks) order.tree = ordered_tree(graph.view(), std::move(order.tree.perm));
+  if (!by_blocks || order.tree.cost.flops > acceptable_coupling * flops_of_blocks)
+    order = order_graph(graph.view(), A, options);
   if (!column_is_faster(s, order.tree.cost, options.method))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);

@@ -12,7 +12,7 @@
 namespace gs {
 namespace {
 
-constexpr double kWorkPerThread = 80e3;  // less than this does not pay for a further thread [ns]
+constexpr double kWorkPerThread = 250e3;  // less than this does not pay for a further thread [ns]
 
 }  // namespace
 

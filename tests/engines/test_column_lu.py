@@ -92,7 +92,7 @@ def backward_error(A, x, b):
 
 
 def extracted(lu, n):
-    return tuple(sp.csc_array(part, shape=(n, n)) for part in (lu.lower(), lu.upper()))
+    return tuple(sp.csc_array(part[::-1], shape=(n, n)) for part in (lu.lower(), lu.upper()))
 
 
 def check_factors(lu, A, tolerance):

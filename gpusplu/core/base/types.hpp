@@ -27,6 +27,12 @@ struct Pattern {
   PatternView view() const { return {n, ptr.data(), ind.data()}; }
 };
 
+// A sparse matrix with values, compressed columns.
+template <class T> struct Matrix {
+  Pattern pattern;
+  std::vector<T> values;
+};
+
 template <class T> struct real_of { using type = T; };
 template <class R> struct real_of<std::complex<R>> { using type = R; };
 template <class T> using real_t = typename real_of<T>::type;

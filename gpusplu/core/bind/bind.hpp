@@ -32,6 +32,17 @@ template <class T> nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const
 template <class T> std::vector<T> to_vector(const In<T>& array) {
   return {array.data(), array.data() + array.shape(0)};
 }
+template <class F> auto without_gil(F&& work) {
+  nb::gil_scoped_release release;
+  return work();
+}
+
+// (ptr, ind, values) of compressed columns; the arrays own them.
+template <class T> nb::tuple matrix_tuple(Matrix<T>&& A) {
+  return nb::make_tuple(to_numpy(std::move(A.pattern.ptr)), to_numpy(std::move(A.pattern.ind)),
+                        to_numpy(std::move(A.values)));
+}
+
 inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {
   return {(idx)ptr.shape(0) - 1, ptr.data(), ind.data()};
 }

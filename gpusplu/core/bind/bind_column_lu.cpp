@@ -44,11 +44,6 @@ nb::dict describe(const FactorInfo& info) {
   return d;
 }
 
-template <class T> auto export_matrix(Matrix<T>&& m) {
-  return std::make_tuple(to_numpy(std::move(m.values)), to_numpy(std::move(m.pattern.ind)),
-                         to_numpy(std::move(m.pattern.ptr)));
-}
-
 template <class T> nb::dict factor(ColumnLU<T>& lu, In<T> values, double pivot_threshold, bool diagonal_preference) {
   FactorInfo info;
   {
@@ -93,9 +88,11 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
       .def("row_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.row_perm())); })
       .def("col_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.col_perm())); })
       .def(
-          "lower", [](const LU& lu) { return export_matrix(lu.lower()); }, "(values, rows, ptr) of L.")
+          "lower", [](const LU& lu) { return matrix_tuple(without_gil([&] { return lu.lower(); })); },
+          "(ptr, ind, values) of L.")
       .def(
-          "upper", [](const LU& lu) { return export_matrix(lu.upper()); }, "(values, rows, ptr) of U.")
+          "upper", [](const LU& lu) { return matrix_tuple(without_gil([&] { return lu.upper(); })); },
+          "(ptr, ind, values) of U.")
       .def("upper_diagonal", [](const LU& lu) { return to_numpy(lu.upper_diagonal()); })
       .def_prop_ro("nnz_lower", &LU::nnz_lower)
       .def_prop_ro("nnz_upper", &LU::nnz_upper);

@@ -48,11 +48,6 @@ template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T>
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(x, {(size_t)n, nrhs}, owner, {1, (int64_t)n}));
 }
 
-template <class T> nb::tuple matrix_tuple(Matrix<T>&& A) {
-  return nb::make_tuple(to_numpy(std::move(A.pattern.ptr)), to_numpy(std::move(A.pattern.ind)),
-                        to_numpy(std::move(A.values)));
-}
-
 int parity(const std::vector<idx>& perm) {
   std::vector<bool> seen(perm.size());
   int sign = 1;
@@ -108,8 +103,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           },
           "values"_a, "source"_a = nb::none())
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
-      .def("lower", [](const Self& self) { return matrix_tuple(self.factor->lower()); })
-      .def("upper", [](const Self& self) { return matrix_tuple(self.factor->upper()); })
+      .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
+      .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
       .def("slogdet", &slogdet_binding<T>)
       .def("rcond",
            [](const Self& self) {

@@ -54,17 +54,6 @@ template <class T> NumPy<T> solve(const FrontFactor<T>& self, In<T> b, const std
   return to_numpy(std::move(x));
 }
 
-template <class T, auto extract> auto csc(const FrontFactor<T>& self) {
-  Pattern pattern;
-  std::vector<T> values;
-  {
-    nb::gil_scoped_release release;
-    (self.*extract)(pattern, values);
-  }
-  return std::tuple<NumPy<off>, NumPy<idx>, NumPy<T>>(to_numpy(std::move(pattern.ptr)),
-                                                      to_numpy(std::move(pattern.ind)), to_numpy(std::move(values)));
-}
-
 template <class T> void bind_front_factor(nb::module_& m, const char* name) {
   using F = FrontFactor<T>;
   nb::class_<F>(m, name, "Multifrontal LU or Cholesky (internal).")
@@ -72,8 +61,8 @@ template <class T> void bind_front_factor(nb::module_& m, const char* name) {
                   "ptr"_a, "ind"_a, nb::rv_policy::take_ownership)
       .def("factor", &factor<T>, "values"_a, "source"_a = nb::none(), "perturb_below"_a = 0.0, "tiny_below"_a = 0.0)
       .def("solve", &solve<T>, "b"_a, "trans"_a = "N")
-      .def("lower", &csc<T, &F::lower>)
-      .def("upper", &csc<T, &F::upper>)
+      .def("lower", [](const F& f) { return matrix_tuple(without_gil([&] { return f.lower(); })); })
+      .def("upper", [](const F& f) { return matrix_tuple(without_gil([&] { return f.upper(); })); })
       .def("row_perm", [](const F& f) { return to_numpy(f.row_perm()); })
       .def("diagonal", [](const F& f) { return to_numpy(f.diagonal()); })
       .def("nnz", [](const F& f) { return f.nnz_lower(); })

@@ -14,11 +14,6 @@
 namespace gs {
 namespace {
 
-template <class F> auto without_gil(F&& f) {
-  nb::gil_scoped_release release;
-  return f();
-}
-
 template <class T> nb::tuple matching(In<off> ptr, In<idx> ind, In<T> values) {
   if (values.shape(0) != ind.shape(0))
     throw std::invalid_argument("max_product_matching: ind and values differ in length");

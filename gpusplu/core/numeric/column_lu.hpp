@@ -26,12 +26,6 @@ struct PermutedPattern {
   std::vector<idx> row;
 };
 
-// A sparse matrix with values, compressed columns.
-template <class T> struct Matrix {
-  Pattern pattern;
-  std::vector<T> values;
-};
-
 template <class T> class ColumnLU {
  public:
   struct Options {

@@ -290,19 +290,9 @@ template <class T> std::vector<T> Factor<T>::diagonal() const {
   return front_ ? front_->diagonal() : column_->upper_diagonal();
 }
 
-template <class T> Matrix<T> Factor<T>::lower() const {
-  if (!front_) return column_->lower();
-  Matrix<T> L;
-  front_->lower(L.pattern, L.values);
-  return L;
-}
+template <class T> Matrix<T> Factor<T>::lower() const { return front_ ? front_->lower() : column_->lower(); }
 
-template <class T> Matrix<T> Factor<T>::upper() const {
-  if (!front_) return column_->upper();
-  Matrix<T> U;
-  front_->upper(U.pattern, U.values);
-  return U;
-}
+template <class T> Matrix<T> Factor<T>::upper() const { return front_ ? front_->upper() : column_->upper(); }
 
 template class Factor<float>;
 template class Factor<double>;

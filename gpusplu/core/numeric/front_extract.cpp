@@ -13,9 +13,9 @@ namespace {
 // Collects columns in two rounds of the same calls add(column, row, value).
 template <class T> class Columns {
  public:
-  Columns(Pattern& pattern, std::vector<T>& values, idx n) : pattern_(pattern), values_(values) {
-    pattern.n = n;
-    pattern.ptr.assign(n + 1, 0);
+  explicit Columns(idx n) {
+    pattern_.n = n;
+    pattern_.ptr.assign(n + 1, 0);
   }
   void add(idx column, idx row, T value) {
     if (!filling_) {
@@ -31,8 +31,8 @@ template <class T> class Columns {
     pattern_.ind.resize(pattern_.ptr.back()), values_.resize(pattern_.ptr.back());
     filling_ = true;
   }
-  // Puts rows in order where they are not.
-  void sort() {
+  // The matrix; rows are put in order where they are not.
+  Matrix<T> finish() {
     std::vector<std::pair<idx, off>> order;
     std::vector<T> sorted;
     for (idx j = 0; j < pattern_.n; j++) {
@@ -44,11 +44,12 @@ template <class T> class Columns {
       for (const auto& [row, p] : order) sorted.push_back(values_[p]);
       for (off p = begin; p < end; p++) pattern_.ind[p] = order[p - begin].first, values_[p] = sorted[p - begin];
     }
+    return {std::move(pattern_), std::move(values_)};
   }
 
  private:
-  Pattern& pattern_;
-  std::vector<T>& values_;
+  Pattern pattern_;
+  std::vector<T> values_;
   std::vector<off> next_;
   bool filling_ = false;
 };
@@ -79,14 +80,14 @@ template <class T> std::vector<idx> FrontFactor<T>::row_perm() const {
   return perm;
 }
 
-template <class T> void FrontFactor<T>::lower(Pattern& pattern, std::vector<T>& values) const {
+template <class T> Matrix<T> FrontFactor<T>::lower() const {
   const std::vector<idx> perm = row_perm();
   const std::vector<double> scale = gathered(symbolic_->row_scale, perm);
   const bool unit = !symbolic_->cholesky;
   std::vector<idx> inverse(perm.size()), new_row(perm.size());
   for (idx i = 0; i < symbolic_->n; i++) inverse[perm[i]] = i;
   for (idx i = 0; i < symbolic_->n; i++) new_row[i] = inverse[symbolic_->row_perm[i]];
-  Columns<T> columns(pattern, values, symbolic_->n);
+  Columns<T> columns(symbolic_->n);
   for (const bool last : {false, true}) {
     for (idx s = 0; s < symbolic_->nsuper(); s++) {
       const auto [W, H, R] = shape(s);
@@ -104,13 +105,13 @@ template <class T> void FrontFactor<T>::lower(Pattern& pattern, std::vector<T>& 
     }
     if (!last) columns.fill();
   }
-  columns.sort();
+  return columns.finish();
 }
 
-template <class T> void FrontFactor<T>::upper(Pattern& pattern, std::vector<T>& values) const {
+template <class T> Matrix<T> FrontFactor<T>::upper() const {
   const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
   const std::vector<double> col_scale = gathered(symbolic_->col_scale, symbolic_->col_perm);
-  Columns<T> columns(pattern, values, symbolic_->n);
+  Columns<T> columns(symbolic_->n);
   for (const bool last : {false, true}) {
     for (idx s = 0; s < symbolic_->nsuper(); s++) {
       const auto [W, H, R] = shape(s);
@@ -127,6 +128,7 @@ template <class T> void FrontFactor<T>::upper(Pattern& pattern, std::vector<T>& 
     }
     if (!last) columns.fill();
   }
+  return columns.finish();
 }
 
 template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
@@ -143,10 +145,10 @@ template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
   return diagonal;
 }
 
-#define GS_INSTANTIATE(T)                                               \
-  template std::vector<idx> FrontFactor<T>::row_perm() const;           \
-  template void FrontFactor<T>::lower(Pattern&, std::vector<T>&) const; \
-  template void FrontFactor<T>::upper(Pattern&, std::vector<T>&) const; \
+#define GS_INSTANTIATE(T)                                     \
+  template std::vector<idx> FrontFactor<T>::row_perm() const; \
+  template Matrix<T> FrontFactor<T>::lower() const;           \
+  template Matrix<T> FrontFactor<T>::upper() const;           \
   template std::vector<T> FrontFactor<T>::diagonal() const;
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)

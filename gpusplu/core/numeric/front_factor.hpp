@@ -37,8 +37,8 @@ template <class T> class FrontFactor {
 
   // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H; no scaling in L and U.
   // Compressed columns with sorted rows, entries that are exactly zero left out.
-  void lower(Pattern& pattern, std::vector<T>& values) const;
-  void upper(Pattern& pattern, std::vector<T>& values) const;
+  Matrix<T> lower() const;
+  Matrix<T> upper() const;
   std::vector<idx> row_perm() const;  // with the interchanges of the last factor()
   const std::vector<idx>& col_perm() const { return symbolic_->col_perm; }
   std::vector<T> diagonal() const;  // of U or of the Cholesky L, without scaling

@@ -165,15 +165,18 @@ bool one_block_dominates(const BlockTriangular& blocks) {
 }
 
 // Column LU profits from the block triangular form; fronts take the matrix as one block, because few matrices with
-// enough fill for fronts fall apart. Matrices that do fall apart are ordered block by block, all others as a whole, and
-// the other method takes the order over, unless the coupling of the blocks, which fronts do not leave out, adds much.
+// enough fill for fronts fall apart. Matrices that fall apart and are likely to be left to column LU are ordered block
+// by block, all others as a whole, and the other method takes the order over, unless the coupling of the blocks, which
+// fronts do not leave out, adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
+  constexpr idx small = 5000;
   constexpr double acceptable_coupling = 1.2;
   const bool minimum_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
   BlockTriangular blocks;
   if (minimum_degree && options.method != MethodChoice::front) blocks = block_triangular(A, row_of_col);
   const bool reducible = blocks.block_ptr.size() > 2;
-  const bool by_blocks = reducible && !one_block_dominates(blocks);
+  const bool likely_column = s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column;
+  const bool by_blocks = reducible && likely_column && !one_block_dominates(blocks);
   Ordered order;
   if (by_blocks) {
     order = order_blocks(A, row_of_col, blocks);

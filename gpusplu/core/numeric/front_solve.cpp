@@ -18,7 +18,7 @@
 namespace gs {
 namespace {
 
-constexpr double kNanosecondsPerThread = 120e3;             // less than this does not pay for a further thread
+constexpr double kNanosecondsPerThread = 120e3;            // less than this does not pay for a further thread
 constexpr double kBytesPerNanosecond = 8;                  // of reading the factor
 constexpr double kFrontNanoseconds = 50;                   // of visiting a front
 constexpr idx kLargestBlock = 32;                          // right-hand sides

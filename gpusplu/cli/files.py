@@ -26,6 +26,7 @@ def read(path: Path, kinds: tuple[str, ...]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", DeprecationWarning)  # of the class that mmread returns, SciPy 1.18
             if kind(path) == ".npy":
                 return np.load(path, allow_pickle=False)
             return sp.load_npz(path) if kind(path) == ".npz" else scipy.io.mmread(path)

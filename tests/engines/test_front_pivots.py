@@ -10,7 +10,7 @@ from gpusplu import _core
 
 def ladder(n):
     """Pairs of columns whose second pivot cancels exactly: [[1, 1], [1, 1]] blocks, weakly coupled to the last."""
-    A = sp.block_diag([np.ones((2, 2))] * n + [np.eye(1)]).tolil()
+    A = sp.block_diag([sp.coo_array(np.ones((2, 2)))] * n + [sp.eye_array(1)]).tolil()
     return canonical(A)
 
 

@@ -59,7 +59,7 @@ int parity(const std::vector<idx>& perm) {
 // sign and log |det A| from the diagonal of U, or of L twice
 template <class T> nb::tuple slogdet_binding(const FactorBinding<T>& self) {
   const Factor<T>& f = *self.factor;
-  const bool cholesky = f.symbolic()->cholesky;
+  const bool cholesky = f.summary().symbolic->cholesky;
   T sign = cholesky ? T(1) : T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm())));
   double log_modulus = 0;
   for (const T& d : f.diagonal()) {
@@ -71,7 +71,8 @@ template <class T> nb::tuple slogdet_binding(const FactorBinding<T>& self) {
 
 template <class T> nb::dict stats_binding(const FactorBinding<T>& self) {
   const FactorStats s = self.factor->stats();
-  const FactorInfo& i = self.factor->info();
+  const FactorSummary summary = self.factor->summary();
+  const FactorInfo& i = summary.info;
   nb::dict d;
   d["n_refactor"] = s.n_refactor;
   d["n_reanalyzed"] = s.n_reanalyzed;
@@ -87,8 +88,8 @@ template <class T> nb::dict stats_binding(const FactorBinding<T>& self) {
   d["max_multiplier"] = i.max_multiplier;
   d["pivot_growth"] = i.pivot_growth;
   d["flops"] = i.flops;
-  d["bytes"] = self.factor->bytes();
-  d["error_bound"] = self.factor->error_bound();
+  d["bytes"] = summary.bytes;
+  d["error_bound"] = summary.error_bound;
   return d;
 }
 
@@ -114,12 +115,13 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("stats", &stats_binding<T>)
       .def_prop_ro("row_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->row_perm())); })
       .def_prop_ro("col_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->col_perm())); })
-      .def_prop_ro("symbolic", [](const Self& self) { return self.factor->symbolic(); })
+      .def_prop_ro("symbolic", [](const Self& self) { return self.factor->summary().symbolic; })
       .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
-      .def_prop_ro("method",
-                   [](const Self& self) { return self.factor->method() == Method::column ? "column" : "front"; })
-      .def("values", [](const Self& self) { return to_numpy(std::vector<T>(self.factor->values())); })
-      .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); });
+      .def_prop_ro(
+          "method",
+          [](const Self& self) { return self.factor->summary().method == Method::column ? "column" : "front"; })
+      .def("values", [](const Self& self) { return to_numpy(self.factor->values()); })
+      .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",
         "Factor a canonical CSC matrix by what `analyze` found; see core/numeric/factor.hpp.");

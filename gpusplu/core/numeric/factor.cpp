@@ -265,34 +265,53 @@ template <class T> double Factor<T>::reciprocal_condition() const {
 }
 
 template <class T> FactorStats Factor<T>::stats() const {
+  const std::shared_lock shared = together();
   std::lock_guard lock(stats_mutex_);
   return stats_;
 }
 
-template <class T> off Factor<T>::nnz() const {
-  if (!front_) return column_->nnz_lower() + column_->nnz_upper();
-  return front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
+template <class T> FactorSummary Factor<T>::summary() const {
+  const std::shared_lock shared = together();
+  FactorSummary all;
+  all.info = info_;
+  all.symbolic = symbolic_;
+  all.method = front_ ? Method::front : Method::column;
+  if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
+  else all.nnz = front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
+  all.bytes = front_ ? front_->bytes() : all.nnz * (off)(sizeof(T) + sizeof(idx));
+  all.error_bound = error_bound();
+  return all;
 }
 
-template <class T> off Factor<T>::bytes() const {
-  return front_ ? front_->bytes() : nnz() * (off)(sizeof(T) + sizeof(idx));
+template <class T> std::vector<T> Factor<T>::values() const {
+  const std::shared_lock shared = together();
+  return values_;
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {
+  const std::shared_lock shared = together();
   return front_ ? front_->row_perm() : column_->row_perm();
 }
 
 template <class T> std::vector<idx> Factor<T>::col_perm() const {
+  const std::shared_lock shared = together();
   return front_ ? front_->col_perm() : column_->col_perm();
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
+  const std::shared_lock shared = together();
   return front_ ? front_->diagonal() : column_->upper_diagonal();
 }
 
-template <class T> Matrix<T> Factor<T>::lower() const { return front_ ? front_->lower() : column_->lower(); }
+template <class T> Matrix<T> Factor<T>::lower() const {
+  const std::shared_lock shared = together();
+  return front_ ? front_->lower() : column_->lower();
+}
 
-template <class T> Matrix<T> Factor<T>::upper() const { return front_ ? front_->upper() : column_->upper(); }
+template <class T> Matrix<T> Factor<T>::upper() const {
+  const std::shared_lock shared = together();
+  return front_ ? front_->upper() : column_->upper();
+}
 
 template class Factor<float>;
 template class Factor<double>;

@@ -49,6 +49,16 @@ struct FactorStats {
   double backward_error = -1;  // normwise, infinity norm, of the last solve that measured it; -1: none did
 };
 
+// The factorization that is held.
+struct FactorSummary {
+  FactorInfo info;
+  std::shared_ptr<const Symbolic> symbolic;
+  Method method = Method::front;
+  off nnz = 0;             // entries of L and U that are stored
+  off bytes = 0;           // held by the factor besides its matrix [bytes]
+  double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
+};
+
 template <class T> class Factor {
  public:
   // What `A` points to must outlive the factor; `values` is copied. Throws SingularError or NotPositiveDefinite.
@@ -61,15 +71,11 @@ template <class T> class Factor {
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe.
   void solve(Trans trans, idx nrhs, const T* b, T* x);
 
-  std::shared_ptr<const Symbolic> symbolic() const { return symbolic_; }
-  const FactorInfo& info() const { return info_; }
+  // What follows may be asked for while another thread refactors; each answer is of one factorization.
+  FactorSummary summary() const;
   FactorStats stats() const;
-  Method method() const { return front_ ? Method::front : Method::column; }
   idx n() const { return A_.n; }
-  const std::vector<T>& values() const { return values_; }  // canonical, those factored last
-  off nnz() const;                                          // entries of L and U that are stored
-  off bytes() const;                                        // held by the factor besides its matrix [bytes]
-  double error_bound() const;                               // of the backward error, modelled; Cholesky: eps
+  std::vector<T> values() const;  // canonical, those factored last
   double reciprocal_condition() const;
   // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.
   std::vector<idx> row_perm() const;
@@ -86,6 +92,7 @@ template <class T> class Factor {
   bool certified();
   std::shared_lock<std::shared_mutex> together() const;
   std::unique_lock<std::shared_mutex> exclusive() const;
+  double error_bound() const;
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;

@@ -1,0 +1,265 @@
+// What all kernels share: the scalar they are compiled for, and the instructions that CUDA C++ has no name for.
+//
+// A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DCHOLESKY=0, 1) and architecture, by
+// NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/kernels/emulator stands in for CUDA.
+#pragma once
+#ifdef GPUSPLU_EMULATED
+#include "cuda_emulator.hpp"
+#else
+// A kernel takes one struct by value.
+#define GPUSPLU_KERNEL(name, Args, threads, blocks_per_multiprocessor)             \
+  extern "C" __global__ void __launch_bounds__(threads, blocks_per_multiprocessor) \
+      name(const __grid_constant__ Args args)
+#endif
+
+#ifndef CHOLESKY
+#define CHOLESKY 0
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#define FP64_TENSOR_CORES 16  // rows of the double precision mma
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define FP64_TENSOR_CORES 8
+#else
+#define FP64_TENSOR_CORES 0
+#endif
+
+// All shared memory is dynamic; kernels carve it up themselves.
+extern __shared__ __align__(16) unsigned char shared_memory[];
+
+template <class R> struct __align__(2 * sizeof(R)) Complex {
+  R re, im;
+  Complex() = default;
+  __device__ constexpr Complex(R re_, R im_ = 0) : re(re_), im(im_) {}
+  __device__ Complex& operator+=(Complex b) {
+    re += b.re;
+    im += b.im;
+    return *this;
+  }
+  __device__ Complex& operator-=(Complex b) {
+    re -= b.re;
+    im -= b.im;
+    return *this;
+  }
+};
+template <class R> __device__ __forceinline__ Complex<R> operator+(Complex<R> a, Complex<R> b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class R> __device__ __forceinline__ Complex<R> operator-(Complex<R> a, Complex<R> b) {
+  return {a.re - b.re, a.im - b.im};
+}
+template <class R> __device__ __forceinline__ Complex<R> operator-(Complex<R> a) { return {-a.re, -a.im}; }
+template <class R> __device__ __forceinline__ Complex<R> operator*(Complex<R> a, Complex<R> b) {
+  return {fma(a.re, b.re, -a.im * b.im), fma(a.re, b.im, a.im * b.re)};
+}
+template <class R> __device__ __forceinline__ Complex<R> operator*(R a, Complex<R> b) { return {a * b.re, a * b.im}; }
+
+#if defined(SCALAR_f)
+using Scalar = float;
+using Real = float;
+#elif defined(SCALAR_F)
+using Scalar = Complex<float>;
+using Real = float;
+#elif defined(SCALAR_D)
+using Scalar = Complex<double>;
+using Real = double;
+#else
+using Scalar = double;
+using Real = double;
+#endif
+template <class T> struct IsComplex { static constexpr bool value = false; };
+template <class R> struct IsComplex<Complex<R>> { static constexpr bool value = true; };
+constexpr bool is_complex = IsComplex<Scalar>::value;
+
+__device__ __forceinline__ float conj(float a) { return a; }
+__device__ __forceinline__ double conj(double a) { return a; }
+template <class R> __device__ __forceinline__ Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; }
+__device__ __forceinline__ float real(float a) { return a; }
+__device__ __forceinline__ double real(double a) { return a; }
+template <class R> __device__ __forceinline__ R real(Complex<R> a) { return a.re; }
+// Size of a pivot or an entry: |re| + |im| (Higham, Accuracy and Stability, 2002, 9.1: as good as the modulus in
+// pivoting).
+__device__ __forceinline__ float size1(float a) { return fabsf(a); }
+__device__ __forceinline__ double size1(double a) { return fabs(a); }
+__device__ __forceinline__ float size1(Complex<float> a) { return fabsf(a.re) + fabsf(a.im); }
+__device__ __forceinline__ double size1(Complex<double> a) { return fabs(a.re) + fabs(a.im); }
+// c + a b and c - a b
+__device__ __forceinline__ float mul_add(float a, float b, float c) { return fmaf(a, b, c); }
+__device__ __forceinline__ double mul_add(double a, double b, double c) { return fma(a, b, c); }
+template <class R> __device__ __forceinline__ Complex<R> mul_add(Complex<R> a, Complex<R> b, Complex<R> c) {
+  return {fma(-a.im, b.im, fma(a.re, b.re, c.re)), fma(a.im, b.re, fma(a.re, b.im, c.im))};
+}
+template <class T> __device__ __forceinline__ T mul_sub(T a, T b, T c) { return mul_add(-a, b, c); }
+
+// ---- reciprocals of normal numbers
+__device__ __forceinline__ float reciprocal(float x) { return 1.0f / x; }
+__device__ __forceinline__ double reciprocal(double x) {  // 20 bits from the table, one cubic step: within 1-2 ulp
+#ifdef GPUSPLU_EMULATED
+  return 1.0 / x;
+#else
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  const double e = fma(-x, y, 1.0);
+  return fma(y, fma(e, e, e), y);
+#endif
+}
+template <class R>
+__device__ __forceinline__ Complex<R> reciprocal(Complex<R> x) {  // Smith's scaling keeps the square in range
+  const R scale = reciprocal(fabs(x.re) + fabs(x.im)), re = x.re * scale, im = x.im * scale;
+  const R inverse = scale * reciprocal(fma(re, re, im * im));
+  return {re * inverse, -im * inverse};
+}
+__device__ __forceinline__ double reciprocal_start(double x) {  // 2^-20
+#ifdef GPUSPLU_EMULATED
+  return (double)(float)(1.0 / x);
+#else
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  return y;
+#endif
+}
+__device__ __forceinline__ double reciprocal_root(double x) {  // 1 / sqrt(x), x normal and positive, 1-2 ulp
+#ifdef GPUSPLU_EMULATED
+  return 1.0 / sqrt(x);
+#else
+  double y;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  const double e = fma(-x * y, y, 1.0);
+  return fma(y * e, fma(e, 0.375, 0.5), y);
+#endif
+}
+__device__ __forceinline__ float reciprocal_root(float x) { return rsqrtf(x); }
+
+// ---- exchange inside a warp; always by all 32 lanes
+__device__ __forceinline__ int shuffle(int x, int lane) { return __shfl_sync(~0u, x, lane); }
+__device__ __forceinline__ float shuffle(float x, int lane) { return __shfl_sync(~0u, x, lane); }
+__device__ __forceinline__ double shuffle(double x, int lane) { return __shfl_sync(~0u, x, lane); }
+template <class R> __device__ __forceinline__ Complex<R> shuffle(Complex<R> x, int lane) {
+  return {shuffle(x.re, lane), shuffle(x.im, lane)};
+}
+__device__ __forceinline__ float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
+__device__ __forceinline__ double shuffle_xor(double x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
+template <class R> __device__ __forceinline__ Complex<R> shuffle_xor(Complex<R> x, int mask) {
+  return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
+}
+
+// ---- global memory that other blocks of the same launch write: past the first-level cache
+__device__ __forceinline__ float load_shared_level(const float* p) { return __ldcg(p); }
+__device__ __forceinline__ double load_shared_level(const double* p) { return __ldcg(p); }
+__device__ __forceinline__ Complex<float> load_shared_level(const Complex<float>* p) {
+  const float2 v = __ldcg((const float2*)p);
+  return {v.x, v.y};
+}
+__device__ __forceinline__ Complex<double> load_shared_level(const Complex<double>* p) {
+  const double2 v = __ldcg((const double2*)p);
+  return {v.x, v.y};
+}
+__device__ __forceinline__ void store_shared_level(float* p, float v) { __stcg(p, v); }
+__device__ __forceinline__ void store_shared_level(double* p, double v) { __stcg(p, v); }
+__device__ __forceinline__ void store_shared_level(Complex<float>* p, Complex<float> v) {
+  __stcg((float2*)p, make_float2(v.re, v.im));
+}
+__device__ __forceinline__ void store_shared_level(Complex<double>* p, Complex<double> v) {
+  __stcg((double2*)p, make_double2(v.re, v.im));
+}
+
+// ---- what other blocks wait for
+__device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
+#ifdef GPUSPLU_EMULATED
+  return emulator::load_acquire(p);
+#else
+  unsigned v;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+#endif
+}
+__device__ __forceinline__ void store_release(unsigned* p, unsigned v) {
+#ifdef GPUSPLU_EMULATED
+  *p = v;
+#else
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+#endif
+}
+// Adds with release and acquire order: what this thread wrote (and, after a barrier, its block) is seen by whoever adds
+// later.
+__device__ __forceinline__ unsigned add_acquire_release(unsigned* p, unsigned v) {
+#if defined(GPUSPLU_EMULATED)
+  return atomicAdd(p, v);
+#else
+  unsigned old;
+  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
+  return old;
+#endif
+}
+
+// ---- asynchronous copies from global to shared memory, of which `bytes` come from the source and the rest is zero
+__device__ __forceinline__ void copy_async16(void* to, const void* from, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+#else
+  for (int k = 0; k < 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
+#endif
+}
+__device__ __forceinline__ void copy_async8(void* to, const void* from, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+#else
+  for (int k = 0; k < 2; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
+#endif
+}
+__device__ __forceinline__ void copy_async4(void* to, const void* from, int bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+#else
+  *(unsigned*)to = bytes ? __ldcg((const unsigned*)from) : 0u;
+#endif
+}
+__device__ __forceinline__ void copy_commit() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N> __device__ __forceinline__ void copy_wait() {  // until at most N groups are under way
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+__device__ __forceinline__ void prefetch_l2(const void* p) {
+#ifndef GPUSPLU_EMULATED
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+#endif
+}
+
+// ---- C (16 x 8) += A (16 x 4) B (4 x 8) by one warp. Lane (g, t) = (lane / 4, lane % 4) holds
+// a0 = A(g, t), a1 = A(g + 8, t), b = B(t, g), c = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
+template <class T> __device__ __forceinline__ void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {
+  const int lane = threadIdx.x & 31, row = lane & ~3, col = (lane & 3) * 8;
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    const T b0 = shuffle(b, col + k), b1 = shuffle(b, col + 4 + k), x0 = shuffle(a0, row + k),
+            x1 = shuffle(a1, row + k);
+    c[0] = mul_add(x0, b0, c[0]);
+    c[1] = mul_add(x0, b1, c[1]);
+    c[2] = mul_add(x1, b0, c[2]);
+    c[3] = mul_add(x1, b1, c[3]);
+  }
+}
+template <class T> __device__ __forceinline__ void mma(T (&c)[4], T a0, T a1, T b) { mma_by_shuffles(c, a0, a1, b); }
+#if FP64_TENSOR_CORES == 16
+template <> __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double b) {
+  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+               : "d"(a0), "d"(a1), "d"(b));
+}
+#elif FP64_TENSOR_CORES == 8
+template <> __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double b) {
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+               : "+d"(c[0]), "+d"(c[1])
+               : "d"(a0), "d"(b));
+  asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+               : "+d"(c[2]), "+d"(c[3])
+               : "d"(a1), "d"(b));
+}
+#endif

@@ -1,0 +1,79 @@
+"""The kernels of gpusplu compiled for this machine's processor by the emulator, so that they run without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+KERNELS = Path(__file__).parents[2] / "gpusplu" / "kernels"
+EMULATOR = Path(__file__).parent / "emulator"
+
+
+class EmulationError(RuntimeError):
+    """A kernel trapped, deadlocked, diverged at a barrier or wrote past its shared memory."""
+
+
+class Launch(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in ("grid", "block", "shared_bytes", "seed")]
+
+
+class Library:
+    """The kernels of one file for one scalar and kind."""
+
+    def __init__(self, path: Path):
+        self._library = ctypes.CDLL(str(path))
+
+    def args_bytes(self, kernel: str) -> int:
+        """Size of the struct that `kernel` takes [bytes]."""
+        return int(self._library[f"args_bytes_{kernel}"]())
+
+    def launch(self, kernel: str, grid: int, block: int, shared_bytes: int, args: np.ndarray, seed: int = 0) -> None:
+        """Run `grid` blocks of `block` threads; `seed` other than 0 shuffles the order of threads and blocks.
+
+        Raises
+        ------
+        EmulationError
+        """
+        assert args.dtype.itemsize == self.args_bytes(kernel), (args.dtype.itemsize, self.args_bytes(kernel))
+        function = self._library[f"emulate_{kernel}"]
+        function.restype = ctypes.c_char_p
+        record = np.ascontiguousarray(args)
+        error = function(ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data))
+        if error:
+            raise EmulationError(f"{kernel}: {error.decode()}")
+
+
+def compiler() -> str | None:
+    return os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+
+
+@cache
+def compile(file: str, scalar: str = "d", cholesky: int = 0, defines: Sequence[str] = (), sanitize: bool = False) -> Library:
+    """Compile kernels/`file`; `scalar` is one of f d F D.
+
+    The library is kept in the temporary directory under a hash of every source it could include.
+    """
+    flags = ["-std=c++20", "-O1", "-g", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
+    flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DCHOLESKY={cholesky}", *(f"-D{d}" for d in defines)]
+    if sanitize:
+        flags += ["-fsanitize=address,undefined"]
+    digest = hashlib.sha256(repr((compiler(), file, flags)).encode())
+    for source in sorted([*KERNELS.glob("*.cu*"), *EMULATOR.glob("*.hpp")]):
+        digest.update(source.read_bytes())
+    cache_dir = Path(tempfile.gettempdir()) / f"gpusplu-emulated-{os.getuid()}"
+    cache_dir.mkdir(exist_ok=True)
+    library = cache_dir / f"{Path(file).stem}-{digest.hexdigest()[:20]}.so"
+    if not library.exists():
+        partial = library.with_suffix(f".{os.getpid()}")
+        subprocess.run([str(compiler()), *flags, str(KERNELS / file), "-o", str(partial)], check=True)
+        partial.rename(library)
+    return Library(library)

@@ -1,0 +1,106 @@
+"""NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
+
+Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
+Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD.
+"""
+
+import ctypes
+import os
+
+import cupy
+import numpy as np
+import scipy.sparse as sp
+
+FLOAT64, INT32 = 1, 10  # cudaDataType
+GENERAL, SPD = 0, 3  # cudssMatrixType_t
+FULL, UPPER = 0, 2  # cudssMatrixViewType_t
+REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
+ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
+
+
+class CuDSS:
+    """One matrix, one right-hand side. Use as a context: device memory is freed at its end.
+
+    Parameters
+    ----------
+    A : sparse array, shape (n, n)
+        float64.
+    b : cupy.ndarray, shape (n,)
+    definite : bool
+        Symmetric positive definite.
+    """
+
+    def __init__(self, A, b, definite):
+        self.library = ctypes.CDLL(os.environ["CUDSS"])
+        self.order = rows = self.stored(A, definite)
+        self.values = cupy.asarray(rows.data)
+        self.x = cupy.zeros_like(b)
+        self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
+        names = ("handle", "config", "data", "matrix", "rhs", "solution")
+        self.handle, self.config, self.data, self.matrix, self.rhs, self.solution = (ctypes.c_void_p() for _ in names)
+        self.definite = definite
+
+    @staticmethod
+    def stored(A, definite):
+        """The entries that cuDSS is given, in its order: rows, the upper triangle of a definite matrix."""
+        rows = sp.csr_array(sp.triu(A) if definite else A)
+        rows.sort_indices()
+        return rows
+
+    def __enter__(self):
+        library, ref, n = self.library, ctypes.byref, ctypes.c_int64(self.order.shape[0])
+        check(library.cudssCreate(ref(self.handle)))
+        if os.environ.get("CUDSS_MT"):
+            check(library.cudssSetThreadingLayer(self.handle, os.environ["CUDSS_MT"].encode()))
+        check(library.cudssSetStream(self.handle, ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)))
+        check(library.cudssConfigCreate(ref(self.config)))
+        check(library.cudssDataCreate(self.handle, ref(self.data)))
+        pointers, columns, b = self.held
+        kind = (SPD, UPPER) if self.definite else (GENERAL, FULL)
+        structure = (pointer(pointers), None, pointer(columns), pointer(self.values), INT32, INT32, FLOAT64, *kind, 0)
+        check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
+        for vector, array in ((self.rhs, b), (self.solution, self.x)):
+            check(library.cudssMatrixCreateDn(ref(vector), n, ctypes.c_int64(1), n, pointer(array), FLOAT64, 0))
+        return self
+
+    def __exit__(self, *_):
+        cupy.cuda.get_current_stream().synchronize()
+        for matrix in (self.matrix, self.rhs, self.solution):
+            self.library.cudssMatrixDestroy(matrix)
+        self.library.cudssDataDestroy(self.handle, self.data)
+        self.library.cudssConfigDestroy(self.config)
+        self.library.cudssDestroy(self.handle)
+
+    def execute(self, phase):
+        check(
+            self.library.cudssExecute(self.handle, phase, self.config, self.data, self.matrix, self.solution, self.rhs)
+        )
+
+    def analyze(self):
+        self.execute(REORDERING)
+        self.execute(SYMBOLIC)
+
+    def factor(self):
+        self.execute(FACTORIZATION)
+
+    def refactor(self):
+        self.execute(REFACTORIZATION)
+
+    def solve(self):
+        self.execute(SOLVE)
+
+    def query(self, name):
+        """An int64 that cuDSS knows about its factors: ENTRIES or FLOPS; None where it does not say."""
+        value, written = ctypes.c_int64(), ctypes.c_size_t()
+        arguments = (self.handle, self.data, name, ctypes.byref(value), ctypes.c_size_t(8), ctypes.byref(written))
+        return None if self.library.cudssDataGet(*arguments) else value.value
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.data.ptr)
+
+
+def check(status):
+    """Raise RuntimeError unless cuDSS reports success."""
+    if status:
+        raise RuntimeError(f"cuDSS returned status {status}")

@@ -1,0 +1,314 @@
+"""The supernodal GPU engine beside cuDSS on the same device in the same run, and beside KLU and CHOLMOD on its host.
+
+    python asv_bench/device/supernodal.py --out records.jsonl [--peer cudss] [case or group ...]
+
+Needs CuPy and the libraries that CUDSS, CUDSS_MT (cuDSS and its threading layer) and SS (shared/peers, KLU and CHOLMOD)
+name; real matrices come from GPUSPLU_MATRICES. Each case runs in a process of its own with a limit of time, so that no
+failure takes the others along. One JSON line a case, phase and peer is appended to --out:
+
+    {"case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date", ...}
+
+Phases: analyze and factor from a call to the end of a synchronization, values and right-hand side on the device, least
+of up to three; total is their sum; refactor, solve and step (one of each) are medians between CUDA events, and
+`ours_wall_s`, `peer_wall_s` the same from Python with a synchronization. New values are the old ones with rows and
+columns scaled a little. `--engine cpu --peer none` runs all of it without a device.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
+
+from cases import select
+from clocks import DeviceClock, HostClock
+from common import backward_error, describe, geomean, load, peers_module, seconds, table
+
+import gpusplu as gs
+from gpusplu import gallery
+
+PHASES = ("analyze", "factor", "total", "refactor", "solve", "step")
+PEERS = ("cudss", "klu", "cholmod")
+# Above these numbers of multiply-adds the CPU peers take longer than their numbers are worth [flop].
+KLU_FLOPS, CHOLMOD_FLOPS = 5e9, 2e11
+REPEAT_UNTIL = 3.0  # analysis and first factorization are repeated for this long [s]
+
+
+class Problem:
+    """A matrix, its right-hand side and a second set of values, on the host and where the engine wants them."""
+
+    def __init__(self, A, definite, clock):
+        self.A, self.definite, self.clock = A, definite, clock
+        rng = np.random.default_rng(0)
+        self.b = rng.normal(size=A.shape[0])
+        left = rng.uniform(0.95, 1.05, A.shape[0])
+        right = left if definite else rng.uniform(0.95, 1.05, A.shape[0])
+        columns = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
+        self.scaled = sp.csc_array((A.data * left[A.indices] * right[columns], A.indices, A.indptr), shape=A.shape)
+
+    def put(self, array):
+        if isinstance(self.clock, DeviceClock):
+            import cupy
+
+            return cupy.asarray(array)
+        return array
+
+    def error(self, x):
+        """Backward error of a solution of the second system."""
+        return backward_error(self.scaled, x.get() if hasattr(x, "get") else x, self.b)
+
+
+def least(measure):
+    """Least first phases of up to three calls of `measure`, which returns seconds by phase and what it made."""
+    start, best, made = time.perf_counter(), {}, None
+    for _ in range(3):
+        made = None  # frees the memory of the one before
+        took, made = measure()
+        best = {phase: min(value, best.get(phase, value)) for phase, value in took.items()}
+        if time.perf_counter() - start > REPEAT_UNTIL:
+            break
+    return {**best, "total": best["analyze"] + best["factor"]}, made
+
+
+def repeated(clock, refactor, solve):
+    """Seconds of the phases that are called again and again."""
+
+    def step():
+        refactor()
+        solve()
+
+    found = {}
+    for phase, function in (("refactor", refactor), ("solve", solve), ("step", step)):
+        found[phase] = clock.device(function)
+        found[f"{phase}_wall"] = clock.wall(function)
+    return found
+
+
+def measure_ours(problem, engine):
+    """Seconds of each phase, the backward error, and what the plan had predicted."""
+    clock, A = problem.clock, problem.A
+    values, b = problem.put(A.data), problem.put(problem.b)
+
+    def first():
+        analysis, symbolic = clock.once(lambda: gs.analyze(A, cholesky=problem.definite, engine=engine))
+        factorization, factor = clock.once(lambda: symbolic.factor(values))
+        return {"analyze": analysis, "factor": factorization}, factor
+
+    found, factor = least(first)
+    new = problem.put(problem.scaled.data)
+    factor.refactor(new)
+    found["backward_error"] = problem.error(factor.solve(b))
+    found |= repeated(clock, lambda: factor.refactor(new), lambda: factor.solve(b))
+    stats = factor.stats
+    found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz}
+    numbers = (int, float, str, bool, dict, list, type(None))
+    found["stats"] = {name: value for name, value in stats.items() if isinstance(value, numbers)}
+    return found
+
+
+def measure_cudss(problem):
+    """The same of cuDSS."""
+    import cudss
+
+    clock, b = problem.clock, problem.put(problem.b)
+    opened = []
+
+    def first():
+        while opened:
+            opened.pop().__exit__()
+        solver = cudss.CuDSS(problem.A, b, problem.definite).__enter__()
+        opened.append(solver)
+        return {"analyze": clock.once(solver.analyze)[0], "factor": clock.once(solver.factor)[0]}, solver
+
+    try:
+        found, solver = least(first)
+        new = cudss.CuDSS.stored(problem.scaled, problem.definite).data
+        solver.values[...] = problem.put(new)
+        solver.refactor()
+        solver.solve()
+        found["backward_error"] = problem.error(solver.x)
+        found |= repeated(clock, solver.refactor, solver.solve)
+        flops = solver.query(cudss.FLOPS)
+        found |= {"flops": None if flops is None else float(flops), "entries": solver.query(cudss.ENTRIES)}
+    finally:
+        while opened:
+            opened.pop().__exit__()
+    return found
+
+
+def measure_suitesparse(problem, what, flops):
+    """The same of KLU or CHOLMOD, where they suit and do not take long; None otherwise."""
+    suits = problem.definite if what == "cholmod" else not problem.definite
+    if not suits or flops > (CHOLMOD_FLOPS if what == "cholmod" else KLU_FLOPS) or not os.environ.get("SS"):
+        return None
+    there = peers_module("peers").SuiteSparse().bench(what, sp.csc_matrix(problem.scaled), problem.b)
+    if "status" in there:
+        raise RuntimeError(f"status {there['status']}")
+    found = {phase: there[phase] for phase in ("analyze", "factor", "refactor", "solve", "backward_error", "flops")}
+    return found | {"total": found["analyze"] + found["factor"], "step": found["refactor"] + found["solve"]}
+
+
+def child(arguments):
+    """Measure one case; a JSON line a solver on standard output as soon as it is known."""
+    (case,) = select(arguments.cases)
+    clock = HostClock() if arguments.engine == "cpu" else DeviceClock()
+    peers = arguments.peer
+    small = gallery.elasticity(10, 10, 10) if case.definite else gallery.convection_diffusion(18, 18, 18)
+    A = load(case.name)
+    for matrix in (small, A):  # the first pays for loading modules and starting threads
+        clock.budget = 0.01 if matrix is small else type(clock).budget
+        problem = Problem(matrix, case.definite, clock)
+        solvers = {"cudss": lambda problem=problem: measure_cudss(problem)} if "cudss" in peers else {}
+        solvers["ours"] = lambda problem=problem: measure_ours(problem, arguments.engine)
+        if matrix is small:
+            for solver in solvers.values():
+                attempt(solver)
+    results = {name: report(name, attempt(solver)) for name, solver in solvers.items()}
+    flops = min((found["flops"] for found in results.values() if found.get("flops")), default=0.0)
+    for name in [name for name in PEERS[1:] if name in peers]:
+        report(name, attempt(lambda name=name: measure_suitesparse(problem, name, flops)))
+
+
+def attempt(measure):
+    """What was measured, or why not."""
+    try:
+        return measure()
+    except Exception as error:  # one solver's failure is a finding about that solver
+        return {"error": f"{type(error).__name__}: {describe(error)}"[:300]}
+
+
+def report(name, found):
+    if found is not None:
+        print(json.dumps({"solver": name, **found}), flush=True)
+    return found or {}
+
+
+def run_case(case, arguments, limit):
+    """Results by solver of one case, in a process of its own."""
+    command = [sys.executable, __file__, "--child", "--engine", arguments.engine, "--peer", ",".join(arguments.peer)]
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        start = time.perf_counter()
+        try:
+            status = subprocess.run([*command, case.name], stdout=output, stderr=errors, timeout=limit).returncode
+            ended = f"exit status {status}" if status else ""
+        except subprocess.TimeoutExpired:
+            ended = f"stopped after {limit:.0f} s"
+        output.seek(0)
+        errors.seek(0)
+        results = [json.loads(line) for line in output if line.startswith('{"solver"')]
+        complaint = errors.read().strip().splitlines()[-1:]
+    found = {result.pop("solver"): result for result in results}
+    print(f"{case.name}: {time.perf_counter() - start:.1f} s {ended}", flush=True)
+    for name in ("ours", *arguments.peer):
+        if "error" in found.get(name, {}):
+            print(f"  {name}: {found.pop(name)['error']}", flush=True)
+    if ended and complaint:
+        print(f"  {complaint[0][:300]}", flush=True)
+    return found
+
+
+def records(case, found, engine, commit):
+    """The JSON lines of one case."""
+    ours = found.get("ours", {})
+    stats = ours.get("stats", {})
+    for peer in [name for name in found if name != "ours"] or ["none"]:
+        there = found.get(peer, {})
+        for phase in PHASES:
+            record = {"case": case.name, "engine": engine, "phase": phase, "ours_s": ours.get(phase), "peer": peer}
+            record |= {"peer_s": there.get(phase), "backward_error": ours.get("backward_error"), "commit": commit}
+            record |= {"date": datetime.date.today().isoformat(), "peer_backward_error": there.get("backward_error")}
+            for side, result in (("ours", ours), ("peer", there)):
+                if f"{phase}_wall" in result:
+                    record[f"{side}_wall_s"] = result[f"{phase}_wall"]
+                if phase in ("factor", "refactor") and result.get("flops") and result.get(phase):
+                    key = "tflops" if side == "ours" else "peer_tflops"
+                    record[key] = 1e-12 * result["flops"] / result[phase]
+            record["predicted_s"] = stats.get("predicted", {}).get("factor" if phase == "refactor" else phase)
+            if phase == "refactor":
+                record["stats"] = stats
+            yield record
+
+
+def print_table(lines):
+    """Ours, the peer's over ours for each phase, predicted over measured, errors; geometric means last."""
+    rows, ratios = [], {}
+    keys = dict.fromkeys((line["case"], line["peer"]) for line in lines)
+    for case, peer in keys:
+        by_phase = {line["phase"]: line for line in lines if (line["case"], line["peer"]) == (case, peer)}
+        row = [case, peer]
+        for phase in PHASES:
+            line = by_phase[phase]
+            row += [seconds(line["ours_s"]) if line["ours_s"] else "-"]
+            ratio = line["peer_s"] / line["ours_s"] if line["ours_s"] and line["peer_s"] else None
+            row += [f"{ratio:.2f}" if ratio else "-"]
+            if ratio:
+                ratios.setdefault(peer, {}).setdefault(phase, []).append(ratio)
+        line = by_phase["refactor"]
+        predicted = line["predicted_s"] / line["ours_s"] if line["predicted_s"] and line["ours_s"] else None
+        row += [f"{predicted:.2f}" if predicted else "-", f"{line['tflops']:.1f}" if line.get("tflops") else "-"]
+        errors = (line["backward_error"], line["peer_backward_error"])
+        rows.append(row + [f"{error:.0e}" if error is not None else "-" for error in errors])
+    columns = [cell for phase in PHASES for cell in (phase, "ratio")]
+    print(table(("case", "peer", *columns, "pred", "TF", "error", "peer's"), rows))
+    for peer, phases in ratios.items():
+        means = ", ".join(f"{phase} {geomean(found):.2f} (least {min(found):.2f})" for phase, found in phases.items())
+        print(f"{peer}, {max(map(len, phases.values()))} cases, geometric means: {means}")
+
+
+def commit_name():
+    """GPUSPLU_COMMIT, or what git says; the machine with the device has no repository."""
+    if "GPUSPLU_COMMIT" in os.environ:
+        return os.environ["GPUSPLU_COMMIT"]
+    asked = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    )
+    return asked.stdout.strip() or "unknown"
+
+
+def peer_names(text):
+    """Names joined by commas; "none" is no name at all."""
+    names = [] if text in ("", "none") else text.split(",")
+    if not set(names) <= set(PEERS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not none or some of {','.join(PEERS)}")
+    return names
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", help="names or groups: circuit, middle, large; none means all")
+    parser.add_argument("--engine", default="supernodal", choices=("supernodal", "cpu"))
+    parser.add_argument("--peer", type=peer_names, default=list(PEERS), help="cudss,klu,cholmod (the default) or none")
+    parser.add_argument("--out", type=Path, help="file that JSON lines are appended to")
+    parser.add_argument("--budget", type=float, default=540.0, help="seconds after which no case is started")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments)
+        return
+    start, commit, lines = time.perf_counter(), commit_name(), []
+    for case in select(arguments.cases):
+        left = arguments.budget - (time.perf_counter() - start)
+        if left < 5:
+            print(f"{case.name}: not started, the budget of {arguments.budget:.0f} s is used up")
+            continue
+        here = list(records(case, run_case(case, arguments, min(case.limit, left)), arguments.engine, commit))
+        lines += here
+        if arguments.out:
+            with arguments.out.open("a") as file:
+                file.writelines(json.dumps(line) + "\n" for line in here)
+    if lines:
+        print_table(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -57,5 +57,6 @@ void bind_dense(nb::module_&);
 void bind_fronts(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
+void bind_plan(nb::module_&);
 
 }  // namespace gs

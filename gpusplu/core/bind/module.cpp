@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   gs::bind_fronts(m);
   gs::bind_analyze(m);
   gs::bind_factor(m);
+  gs::bind_plan(m);
 }

@@ -1,0 +1,90 @@
+#include "bind/bind.hpp"
+#include "plan/plan.hpp"
+
+namespace gs {
+namespace {
+
+using gpu::Plan;
+using gpu::PlanParameters;
+
+template <auto member> auto array_of(nb::handle self) { return view_numpy(nb::cast<const Plan&>(self).*member, self); }
+
+// An array of structs as bytes; Python gives it a type.
+template <auto member> auto bytes_of(nb::handle self) {
+  const auto& v = nb::cast<const Plan&>(self).*member;
+  return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
+}
+
+Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const std::string& scalar,
+                       int shared_memory_bytes, int multiprocessors, int warp_rows, int small_rows, int block_rows,
+                       int large_tile) {
+  if (scalar.size() != 1 || std::string("fdFD").find(scalar) == std::string::npos)
+    throw nb::value_error(("scalar must be 'f', 'd', 'F' or 'D', got '" + scalar + "'").c_str());
+  return gpu::make_plan(symbolic, pattern_view(ptr, ind),
+                        {.scalar = scalar[0],
+                         .shared_memory_bytes = shared_memory_bytes,
+                         .multiprocessors = multiprocessors,
+                         .warp_rows = warp_rows,
+                         .small_rows = small_rows,
+                         .block_rows = block_rows,
+                         .large_tile = large_tile});
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& m) {
+  nb::class_<Plan>(m, "Plan", "Plan of the supernodal GPU engine; see core/plan/plan.hpp. Arrays are read-only views.")
+      .def_ro("n", &Plan::n)
+      .def_ro("nf", &Plan::nf)
+      .def_ro("cholesky", &Plan::cholesky)
+      .def_prop_ro("scalar", [](const Plan& p) { return std::string(1, p.parameters.scalar); })
+      .def_prop_ro("warp_rows", [](const Plan& p) { return p.parameters.warp_rows; })
+      .def_prop_ro("small_rows", [](const Plan& p) { return p.parameters.small_rows; })
+      .def_prop_ro("block_rows", [](const Plan& p) { return p.parameters.block_rows; })
+      .def_prop_ro("large_tile", [](const Plan& p) { return p.parameters.large_tile; })
+      .def_prop_ro("row_perm", &array_of<&Plan::row_perm>)
+      .def_prop_ro("col_perm", &array_of<&Plan::col_perm>)
+      .def_prop_ro("row_scale", &array_of<&Plan::row_scale>)
+      .def_prop_ro("col_scale", &array_of<&Plan::col_scale>)
+      .def_prop_ro("width", &array_of<&Plan::width>)
+      .def_prop_ro("rows", &array_of<&Plan::rows>)
+      .def_prop_ro("first", &array_of<&Plan::first>)
+      .def_prop_ro("parent", &array_of<&Plan::parent>)
+      .def_prop_ro("phase", &array_of<&Plan::phase>)
+      .def_prop_ro("level", &array_of<&Plan::level>)
+      .def_prop_ro("below_ptr", &array_of<&Plan::below_ptr>)
+      .def_prop_ro("below", &array_of<&Plan::below>)
+      .def_prop_ro("place", &array_of<&Plan::place>)
+      .def_prop_ro("child_ptr", &array_of<&Plan::child_ptr>)
+      .def_prop_ro("child", &array_of<&Plan::child>)
+      .def_prop_ro("entry_ptr", &array_of<&Plan::entry_ptr>)
+      .def_prop_ro("entry_source", &array_of<&Plan::entry_source>)
+      .def_prop_ro("entry_place", &array_of<&Plan::entry_place>)
+      .def_prop_ro("entry_scale", &array_of<&Plan::entry_scale>)
+      .def_prop_ro("factor_offset", &array_of<&Plan::factor_offset>)
+      .def_prop_ro("block_offset", &array_of<&Plan::block_offset>)
+      .def_ro("factor_size", &Plan::factor_size)
+      .def_ro("block_size", &Plan::block_size)
+      .def_prop_ro("owner_ptr", &array_of<&Plan::owner_ptr>)
+      .def_prop_ro("partial", &array_of<&Plan::partial>)
+      .def_prop_ro("item_bytes", &bytes_of<&Plan::items>)
+      .def_prop_ro("start_ptr", &array_of<&Plan::start_ptr>)
+      .def_prop_ro("start", &array_of<&Plan::start>)
+      .def_prop_ro("gather_ptr", &array_of<&Plan::gather_ptr>)
+      .def_prop_ro("gather_source", &array_of<&Plan::gather_source>)
+      .def_prop_ro("front_bytes", &bytes_of<&Plan::fronts>)
+      .def_prop_ro("launch_bytes", &bytes_of<&Plan::launches>)
+      .def_prop_ro("finish", &array_of<&Plan::finish>)
+      .def_prop_ro("phase_seconds", &array_of<&Plan::phase_seconds>)
+      .def_ro("factor_seconds", &Plan::factor_seconds)
+      .def_ro("solve_seconds", &Plan::solve_seconds)
+      .def_ro("flops", &Plan::flops)
+      .def_ro("seconds", &Plan::seconds);
+
+  m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, nb::kw_only(), "scalar"_a = "d",
+        "shared_memory_bytes"_a = 232448, "multiprocessors"_a = 132, "warp_rows"_a = 16, "small_rows"_a = 0,
+        "block_rows"_a = 0, "large_tile"_a = 64, nb::call_guard<nb::gil_scoped_release>(),
+        "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of.");
+}
+
+}  // namespace gs

@@ -1,0 +1,77 @@
+// Where rows, factors and contribution blocks lie, and which phase a front belongs to. Cost: O(structure).
+#include <algorithm>
+#include <stdexcept>
+
+#include "plan/plan.hpp"
+#include "plan/team.hpp"
+#include "plan/time_model.hpp"
+
+namespace gs::gpu {
+
+idx block_rows_for(const PlanParameters& parameters) {
+  const off scalars = parameters.shared_memory_bytes / parameters.scalar_bytes() - 16 * 20;
+  idx R = kByteRows;
+  while (R > 16 && (off)front_ld(R) * (R + 8) > scalars) R -= 16;
+  return R;
+}
+
+off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile) {
+  if (!large) return off(W + H) * W + (cholesky ? 0 : off(W) * H);
+  const off panels = off(round_up(W, 2) + round_up(H, 2)) * W;
+  return (cholesky ? 1 : 2) * panels + off(tile) * tile * ((W + tile - 1) / tile);
+}
+
+off block_entries(idx H, bool large) { return off(large ? round_up(H, 2) : H) * H; }
+
+void place_rows(Plan& plan) {
+  plan.place.resize(plan.below.size());
+  over_fronts(plan, (off)plan.below.size(), [&](idx begin, idx end) {
+    for (idx f = begin; f < end; f++) {
+      const idx above = plan.parent[f];
+      if (above < 0) continue;
+      const idx first = plan.first[above], W = plan.width[above];
+      const idx* rows = plan.below.data() + plan.below_ptr[above];
+      const idx* rows_end = plan.below.data() + plan.below_ptr[above + 1];
+      const idx* at = rows;
+      for (off p = plan.below_ptr[f]; p < plan.below_ptr[f + 1]; p++) {
+        const idx row = plan.below[p];
+        if (row < first + W) {
+          plan.place[p] = (std::uint16_t)(row - first);
+        } else {
+          at = std::lower_bound(at, rows_end, row);
+          plan.place[p] = (std::uint16_t)(W + (at++ - rows));
+        }
+      }
+    }
+  });
+}
+
+void set_phases(Plan& plan) {
+  const ClassRows kind(plan.parameters);
+  plan.phase.assign(plan.nf, 0), plan.level.assign(plan.nf, 0);
+  for (idx f = 0; f < plan.nf; f++) {
+    if (plan.rows[f] > kMostRows) throw std::length_error("a front has more than 65535 rows: the fill is too large");
+    const int phase = plan.phase[f] = std::max(plan.phase[f], kind(plan.rows[f]));
+    const idx above = plan.parent[f];
+    if (above < 0) continue;
+    plan.phase[above] = std::max(plan.phase[above], phase);
+  }
+  for (idx f = 0; f < plan.nf; f++)
+    if (const idx above = plan.parent[f]; above >= 0 && plan.phase[above] == plan.phase[f])
+      plan.level[above] = std::max(plan.level[above], plan.level[f] + 1);
+}
+
+void place_arenas(Plan& plan) {
+  const auto aligned = [](off k) { return (k + kAlign - 1) / kAlign * kAlign; };
+  plan.factor_offset.resize(plan.nf), plan.block_offset.resize(plan.nf);
+  plan.factor_size = plan.block_size = 0;
+  for (idx f = 0; f < plan.nf; f++) {
+    const bool large = plan.phase[f] == 3;
+    plan.factor_offset[f] = plan.factor_size, plan.block_offset[f] = plan.block_size;
+    plan.factor_size +=
+        aligned(factor_entries(plan.width[f], plan.height(f), large, plan.cholesky, plan.parameters.large_tile));
+    plan.block_size += aligned(block_entries(plan.height(f), large));
+  }
+}
+
+}  // namespace gs::gpu

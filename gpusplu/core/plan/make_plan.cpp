@@ -1,0 +1,32 @@
+#include <chrono>
+#include <stdexcept>
+
+#include "plan/plan.hpp"
+#include "plan/time_model.hpp"
+
+namespace gs::gpu {
+
+Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
+  if (symbolic.method != Method::front) throw std::invalid_argument("a plan needs a symbolic of method 'front'");
+  if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
+  const auto begin = std::chrono::steady_clock::now();
+  Plan plan;
+  plan.cholesky = symbolic.cholesky;
+  plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
+  plan.parameters = parameters;
+  if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
+  if (parameters.small_rows < 0) plan.parameters.small_rows = 0;
+  merge_fronts(symbolic, plan);
+  place_rows(plan);
+  set_phases(plan);
+  place_arenas(plan);
+  place_entries(A, plan);
+  list_items(plan);
+  list_starts(plan);
+  list_gathers(plan);
+  predict_times(plan);
+  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return plan;
+}
+
+}  // namespace gs::gpu

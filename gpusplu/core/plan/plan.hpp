@@ -1,0 +1,156 @@
+// What the supernodal GPU engine is told before it sees values: fronts, where everything lies, and in which order it is
+// worked off. Flat arrays, copied to the device as they are.
+//
+// Fronts. Front f has `rows` R and `width` W: W pivots and H = R - W rows below them, its contribution block. Fronts
+// are numbered in postorder (every subtree is contiguous, children come before their parent) and f owns the plan
+// positions first[f] .. first[f] + W - 1. Local row 0 .. W-1 are its pivots, W + k its k-th row below,
+// below[below_ptr[f] + k] (plan positions, ascending), which is local row place[below_ptr[f] + k] of the parent.
+// `place` ascends, so the lower triangle of a contribution block lands in the lower triangle of the parent. R is at
+// most 65535.
+//
+// Phases. Class of a front by R: 0 warp, 1 small, 2 block, 3 large. A front's phase is the largest class in its
+// subtree, so that phases can run one after another; level counts inside a phase, from 0. The format of a front's
+// factor follows its phase, not its class. start[start_ptr[p] .. start_ptr[p+1]) are the fronts of phase p without a
+// child in phase p: those with the longest modelled way up to the end of the phase first, in steps of 1/32 of the
+// longest, and in plan order among equals, so that siblings run close together. Phase 3 has a start list too.
+//
+// Arenas. Factors and contribution blocks lie one front after another in plan order; every front's part starts at a
+// multiple of kAlign scalars. Sizes: factor_entries and block_entries below. block_base of a front of phase 0-2 is the
+// offset of its first child's block.
+//
+// Assembly of phases 0-2. An item is up to 8 entries of one column of a child's block, one above the other there, that
+// go to one column of the front:
+//   item.x = offset of the first from the front's block_base; item.y = column of the front | number of entries << 16;
+//   item.z, item.w = the local rows, a byte each (entry q in byte q & 3 of z for q < 4, else of w).
+// Groups of 8 lanes own columns: group g of a front adds items owner_ptr[owner_begin + g] .. owner_ptr[owner_begin + g
+// + 1] in that order; nobody else writes to these columns. kGroups[phase] groups. A front without children has
+// owner_begin = 0 and must not read there. Crowded columns are cut: their further parts are summed in columns R, R + 1,
+// .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
+// partial_count <= 32, in this order, when all items are in. Only phases 1 and 2 have partial columns. Cholesky: an
+// item holds entries of the lower triangle only (the pieces of a column start at its diagonal). Shared memory of a
+// front: front_ld(R) * (R + partial_count) scalars; what a launch needs is launches[].scalars.
+//
+// Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
+// 0xffff) and local column (place >> 16) of entry_place[k]; no two at the same place. Ascending entry_source inside a
+// front. Cholesky: those in the lower triangle of the plan's order. The canonical matrix holds both triangles, so the
+// entry is taken as it is, complex ones without conjugation.
+//
+// Solve. The vector arena has a place for every entry of `below`: front c leaves what it adds to its k-th row below at
+// below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[f.row_begin + i] .. [+ 1]), children in plan
+// order; of gather_ptr nothing else is kept per front: row_begin[f] = below_ptr[f] + first[f].
+//
+// Deterministic: nothing depends on the number of threads.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+
+namespace gs::gpu {
+
+constexpr int kPhases = 4;
+constexpr int kGroups[kPhases] = {4, 16, 64, 0};  // assembly groups of 8 lanes
+constexpr int kMostPartials = 32;
+constexpr int kAlign = 4;         // scalars
+constexpr int kMostRows = 65535;  // local rows are 16 bits
+constexpr int kByteRows = 240;    // of fronts that are assembled by items: local rows are bytes there
+
+// Leading dimension of a front in shared memory: at least R, and 4 mod 8 so that MMA operands meet no bank conflicts.
+constexpr idx front_ld(idx R) { return ((R + 3) & ~7) + 4; }
+constexpr idx round_up(idx k, idx step) { return (k + step - 1) / step * step; }
+
+struct PlanParameters {
+  char scalar = 'd';                 // f, d, F or D
+  int shared_memory_bytes = 232448;  // that a block can have
+  int multiprocessors = 132;
+  int warp_rows = 16;
+  int small_rows = 0;   // 72: class `small` is used; 0: it is not; -1: the model chooses
+  int block_rows = 0;   // 0: what shared memory holds
+  int large_tile = 64;  // NB of phase 3
+
+  int scalar_bytes() const { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
+};
+
+// Largest front of class `block`: with 8 partial columns and the 16 x 20 inverted diagonal block it fits into shared
+// memory; a multiple of 16.
+idx block_rows_for(const PlanParameters& parameters);
+
+// struct Front of kernels/front.cuh
+struct FrontRecord {
+  std::int32_t width, rows, first, parent, climb, pending, entry_count, children, owner_begin, partial_begin,
+      partial_count, level;
+  std::int64_t entry_begin, factor, block, block_base, below, row_begin;
+};
+static_assert(sizeof(FrontRecord) == 96);
+
+struct Item {
+  std::int32_t x, y, z, w;
+};
+
+// One kernel launch of the factorization: start[begin .. begin + count) of this phase.
+struct Launch {
+  std::int32_t phase, begin, count;
+  std::int32_t scalars;      // phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count)
+  std::int32_t rows, width;  // largest
+};
+
+struct Plan {
+  idx n = 0, nf = 0;
+  bool cholesky = false;
+  PlanParameters parameters;
+
+  std::vector<idx> row_perm, col_perm;       // gather: B = (Dr A Dc)[row_perm][:, col_perm]
+  std::vector<double> row_scale, col_scale;  // by A's rows and columns; empty: ones
+
+  std::vector<idx> width, rows, first, parent, phase, level;
+  std::vector<off> below_ptr;  // nf + 1
+  std::vector<idx> below;
+  std::vector<std::uint16_t> place;
+  std::vector<idx> child_ptr, child;
+
+  std::vector<off> entry_ptr;  // nf + 1
+  std::vector<idx> entry_source;
+  std::vector<std::uint32_t> entry_place;
+  std::vector<double> entry_scale;
+
+  std::vector<off> factor_offset, block_offset;
+  off factor_size = 0, block_size = 0;
+
+  std::vector<idx> owner_ptr, partial;
+  std::vector<Item> items;
+  std::vector<idx> start_ptr, start;
+  std::vector<off> gather_ptr;
+  std::vector<idx> gather_source;
+
+  std::vector<FrontRecord> fronts;
+  std::vector<Launch> launches;
+
+  std::vector<double> finish;         // modelled end of every front on an empty device [us]
+  std::vector<double> phase_seconds;  // predicted, of the factorization
+  double factor_seconds = 0, solve_seconds = 0;
+  double flops = 0;    // of the factorization, zeros of merged fronts included
+  double seconds = 0;  // what making the plan took
+
+  idx height(idx f) const { return rows[f] - width[f]; }
+};
+
+// Scalars in the arenas. Phases 0-2: lower R x W, LU also upper W x H; block H x H. Phase 3: lower11 Wp x W, lower21 Hp
+// x W, LU also upper11 and upper21 of these sizes (U transposed), then an NB x NB block for every tile column; block Hp
+// x H (Wp, Hp: rounded up to even).
+off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile);
+off block_entries(idx H, bool large);
+
+// The stages, in the order in which make_plan runs them. Each fills the arrays named.
+void merge_fronts(const Symbolic& symbolic, Plan& plan);  // perms, width .. parent, below, children, finish; merge.cpp
+void place_rows(Plan& plan);                              // place
+void set_phases(Plan& plan);                              // phase, level
+void place_arenas(Plan& plan);                            // factor_offset, block_offset and sizes
+void place_entries(PatternView A, Plan& plan);            // entry_*
+void list_items(Plan& plan);                              // owner_ptr, items, partial and `fronts`
+void list_starts(Plan& plan);                             // start, launches
+void list_gathers(Plan& plan);                            // gather_*
+void predict_times(Plan& plan);                           // phase_seconds, factor_seconds, solve_seconds
+
+Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
+
+}  // namespace gs::gpu

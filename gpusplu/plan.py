@@ -1,0 +1,120 @@
+"""Plan of the supernodal GPU engine: what the kernels are told before they see values.
+
+The arrays and what they mean: ``core/plan/plan.hpp``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+#: ``struct Front`` of ``kernels/front.cuh``.
+FRONT = np.dtype(
+    [
+        *((name, np.int32) for name in ("width", "rows", "first", "parent", "climb", "pending")),
+        *((name, np.int32) for name in ("entry_count", "children", "owner_begin", "partial_begin", "partial_count")),
+        ("level", np.int32),
+        *((name, np.int64) for name in ("entry_begin", "factor", "block", "block_base", "below", "row_begin")),
+    ]
+)
+#: A launch of the factorization: fronts ``start[begin : begin + count]`` of a phase.
+LAUNCH = np.dtype([(name, np.int32) for name in ("phase", "begin", "count", "scalars", "rows", "width")])
+
+PHASES = ("warp", "small", "block", "large")
+#: Assembly groups of 8 lanes in a front of phase 0 to 2.
+GROUPS = (4, 16, 64)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the plan has to know about a device.
+
+    Attributes
+    ----------
+    shared_memory_bytes : int
+        Most shared memory that a block can have.
+    multiprocessors : int
+    arch : int
+        Compute capability, 90 for 9.0.
+    """
+
+    shared_memory_bytes: int = 232448
+    multiprocessors: int = 132
+    arch: int = 90
+
+
+def front_ld(rows: int) -> int:
+    """Leading dimension of a front in shared memory."""
+    return ((rows + 3) & ~7) + 4
+
+
+class Plan:
+    """Arrays of the C++ plan as attributes, and those made of structs with their types."""
+
+    def __init__(self, core: Any, limits: Limits):
+        self._core = core
+        self.limits = limits
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._core, name)
+
+    @cached_property
+    def front_records(self) -> np.ndarray:
+        """Type FRONT."""
+        return self._core.front_bytes.view(FRONT)
+
+    @cached_property
+    def launches(self) -> np.ndarray:
+        """Type LAUNCH, in the order in which they run."""
+        return self._core.launch_bytes.view(LAUNCH)
+
+    @cached_property
+    def items(self) -> np.ndarray:
+        """int32, shape (., 4)."""
+        return self._core.item_bytes.view(np.int32).reshape(-1, 4)
+
+    def __repr__(self) -> str:
+        kind = "Cholesky" if self.cholesky else "LU"
+        counts = np.bincount(self.phase, minlength=len(PHASES))
+        parts = ", ".join(f"{k} {name}" for k, name in zip(counts, PHASES, strict=True) if k)
+        return f"<Plan {kind} of {self.n} x {self.n}, {self.nf} fronts: {parts}>"
+
+
+def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int) -> Plan:
+    """Plan the factorization of matrices with this pattern.
+
+    Parameters
+    ----------
+    symbolic : _core.Symbolic
+        Of method "front".
+    pattern : matrix.Pattern
+        Canonical pattern that was analysed: `ptr` and `ind`.
+    dtype : dtype
+        Of the factor.
+    limits : Limits, optional
+        Of the device; one H200 unless given.
+    **parameters
+        `warp_rows`, `small_rows`, `block_rows` and `large_tile` of ``core/plan/plan.hpp``.
+
+    Returns
+    -------
+    Plan
+    """
+    limits = limits or Limits()
+    core = _core.make_plan(
+        symbolic,
+        pattern.ptr,
+        pattern.ind,
+        scalar=np.dtype(dtype).char,
+        shared_memory_bytes=limits.shared_memory_bytes,
+        multiprocessors=limits.multiprocessors,
+        **parameters,
+    )
+    return Plan(core, limits)

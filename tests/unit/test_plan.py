@@ -1,0 +1,95 @@
+"""Plan of the GPU engine: a factorization and a solve done with nothing but its arrays."""
+
+import numpy as np
+import plan_reference as reference
+import pytest
+import scipy.sparse as sp
+from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
+
+from gpusplu import _core, gallery
+from gpusplu.plan import FRONT, make_plan
+
+
+class Pattern:
+    def __init__(self, A):
+        self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+
+
+def plan_of(A, cholesky=False, ordering="auto", **parameters):
+    pattern = Pattern(A)
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, ordering=ordering, method="front")
+    return make_plan(symbolic, pattern, A.dtype, **parameters)
+
+
+CASES = {
+    "poisson": lambda: gallery.poisson(13, 11),
+    "poisson3": lambda: gallery.poisson(6, 7, 5),
+    "circuit": lambda: gallery.named("circuit:12x12"),
+    "rlc": lambda: gallery.named("rlc:9x9"),
+    "random": random_matrix,
+    "arrow": lambda: canonical(sp.eye_array(70) * 9 + sp.coo_array(arrow(70))),
+    "diagonal": lambda: canonical(sp.eye_array(5) * 3),
+    "one": lambda: canonical(sp.csc_array([[2.0]])),
+}
+# Caps that put small matrices into all phases.
+PARAMETERS = {
+    "default": {},
+    "small": {"warp_rows": 4, "small_rows": 12, "block_rows": 24, "large_tile": 8},
+    "block": {"warp_rows": 2, "block_rows": 16, "large_tile": 4},
+    "large": {"warp_rows": 0, "block_rows": 1, "large_tile": 16},
+}
+
+
+def arrow(n):
+    A = np.zeros((n, n))
+    A[-1] = A[:, -1] = 1
+    return A
+
+
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("case", CASES)
+def test_lu(case, parameters, dtype):
+    A = CASES[case]().astype(dtype)
+    if dtype == "D":
+        A.data = A.data * np.exp(1j * np.arange(A.nnz) / A.nnz)
+    plan = plan_of(A, **PARAMETERS[parameters])
+    arena, _ = reference.factor(plan, A.data)
+    b = rhs(A.shape[0], dtype)
+    assert backward_error(A, reference.solve(plan, arena, b), b) < 1e3 * EPS[dtype]
+
+
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("parameters", PARAMETERS)
+@pytest.mark.parametrize("case", ["poisson", "poisson3", "random"])
+def test_cholesky(case, parameters, dtype):
+    A = spd_matrix(60, dtype) if case == "random" else CASES[case]().astype(dtype)
+    if dtype == "D" and case != "random":
+        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
+        A = canonical(turn @ A @ turn.conj())
+    plan = plan_of(A, cholesky=True, **PARAMETERS[parameters])
+    arena, _ = reference.factor(plan, A.data)
+    b = rhs(A.shape[0], dtype)
+    assert backward_error(A, reference.solve(plan, arena, b), b) < 100 * EPS[dtype]
+
+
+def test_records():
+    plan = plan_of(CASES["poisson"]())
+    assert FRONT.itemsize == 96
+    records = plan.front_records
+    for name in ("width", "rows", "first", "parent", "level"):
+        np.testing.assert_array_equal(records[name], getattr(plan, name))
+    np.testing.assert_array_equal(records["factor"], plan.factor_offset)
+    np.testing.assert_array_equal(records["below"], plan.below_ptr[:-1])
+    np.testing.assert_array_equal(records["entry_count"], np.diff(plan.entry_ptr))
+
+
+def test_rejects():
+    A = random_matrix()
+    pattern = Pattern(A)
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="column")
+    with pytest.raises(ValueError, match="method 'front'"):
+        make_plan(symbolic, pattern, A.dtype)
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
+    with pytest.raises(ValueError, match="'q'"):
+        _core.make_plan(symbolic, pattern.ptr, pattern.ind, scalar="q")

@@ -57,7 +57,9 @@ def compiler() -> str | None:
 
 
 @cache
-def compile(file: str, scalar: str = "d", cholesky: int = 0, defines: Sequence[str] = (), sanitize: bool = False) -> Library:
+def compile(
+    file: str, scalar: str = "d", cholesky: int = 0, defines: Sequence[str] = (), sanitize: bool = False
+) -> Library:
     """Compile kernels/`file`; `scalar` is one of f d F D.
 
     The library is kept in the temporary directory under a hash of every source it could include.

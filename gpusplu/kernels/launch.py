@@ -1,0 +1,292 @@
+"""Device memory, kernels, streams and graphs: the little of CUDA that engines need, through CuPy.
+
+Only this module touches CuPy's runtime. `Device` and what it hands out (`Buffer`, `Queue`, `Graph`) are all that an
+engine sees, so the tests put an emulated device in their place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..errors import DeviceMemoryError, EngineUnavailableError
+from . import cache as compiled
+from .layout import arguments
+
+OLDEST = 75  # compute capability
+MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+SMALLEST = 256  # bytes of a buffer, so that a clamped load from an empty array stays inside
+
+
+class Buffer:
+    """Device memory; freed with the object.
+
+    Attributes
+    ----------
+    pointer : int
+    nbytes : int
+    """
+
+    __slots__ = ("_memory", "nbytes", "pointer")
+
+    def __init__(self, memory: Any, pointer: int, nbytes: int):
+        self._memory = memory
+        self.pointer = pointer
+        self.nbytes = nbytes
+
+
+class Kernel:
+    """One kernel of a loaded file.
+
+    Attributes
+    ----------
+    name : str
+    arguments : dtype
+        Of the struct it takes.
+    """
+
+    __slots__ = ("_function", "_limit", "arguments", "name")
+
+    def __init__(self, function: Any, name: str, dtype: np.dtype):
+        self._function, self._limit = function, 48 * 1024
+        self.name = name
+        self.arguments = dtype
+
+
+class Graph:
+    """Commands that were recorded once and are replayed by one launch."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Any):
+        self._graph = graph
+
+
+class Queue:
+    """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
+
+    __slots__ = ("_driver", "_runtime", "_stream")
+
+    def __init__(self, stream: Any, cuda: Any):
+        self._stream = stream
+        self._runtime, self._driver = cuda.runtime, cuda.driver
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy `nbytes` bytes."""
+        if nbytes:
+            self._runtime.memcpyAsync(to, source, nbytes, self._runtime.memcpyDefault, self._stream.ptr)
+
+    def clear(self, to: int, nbytes: int) -> None:
+        """Set `nbytes` bytes of device memory to zero."""
+        if nbytes:
+            self._runtime.memsetAsync(to, 0, nbytes, self._stream.ptr)
+
+    def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
+        """Run a kernel; `args` is a record of `kernel.arguments`, taken by value."""
+        if shared_bytes > kernel._limit:
+            self._driver.funcSetAttribute(kernel._function.ptr, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
+            kernel._limit = shared_bytes
+        record = np.ascontiguousarray(args, dtype=kernel.arguments)
+        parameters = (ctypes.c_void_p * 1)(record.ctypes.data)
+        pointer = ctypes.addressof(parameters)
+        self._driver.launchKernel(
+            kernel._function.ptr, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0
+        )
+
+    def replay(self, graph: Graph) -> None:
+        """Launch a recorded graph."""
+        graph._graph.launch(self._stream)
+
+    def record(self) -> Any:
+        """A mark that other queues can wait for."""
+        return self._stream.record()
+
+    def wait(self, mark: Any) -> None:
+        """What comes after waits for `mark`, on the device."""
+        self._stream.wait_event(mark)
+
+    def synchronize(self) -> None:
+        """Wait, on the host, for everything before."""
+        self._stream.synchronize()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Queue) and bool(self._stream.ptr == other._stream.ptr)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Device:
+    """One CUDA device.
+
+    Attributes
+    ----------
+    index : int
+    name : str
+    arch : int
+        Compute capability, 90 for 9.0.
+    multiprocessors : int
+    shared_memory_bytes : int
+        That one block may use.
+    """
+
+    def __init__(self, index: int):
+        self._cupy = import_module("cupy")
+        self._cuda = cuda = self._cupy.cuda
+        self.index = index
+        self._device = cuda.Device(index)
+        self.arch = int(self._device.compute_capability)
+        if self.arch < OLDEST:
+            raise EngineUnavailableError(
+                f"device {index} has compute capability {self.arch / 10:.1f} and GPU engines need {OLDEST / 10:.1f}; "
+                "pass engine='cpu'"
+            )
+        self.name = cuda.runtime.getDeviceProperties(index)["name"].decode()
+        self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
+        self.shared_memory_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
+        with self._device:
+            self._stream = cuda.Stream(non_blocking=True)
+        self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
+        self._lock = Lock()
+
+    def __enter__(self) -> Device:
+        self._device.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._device.__exit__(*error)
+
+    def free_bytes(self) -> int:
+        """Memory that an allocation could get, what CuPy's pool holds unused included [bytes]."""
+        with self._device:
+            free, _ = self._cuda.runtime.memGetInfo()
+            pool = self._cupy.get_default_memory_pool()
+            unused = free + pool.free_bytes()
+            limit = pool.get_limit()
+        return int(min(unused, limit - pool.used_bytes()) if limit else unused)
+
+    def empty(self, nbytes: int) -> Buffer:
+        """Memory with arbitrary contents, from CuPy's allocator, in the order of the device's own queue.
+
+        Raises
+        ------
+        DeviceMemoryError
+        """
+        size = max(int(nbytes), SMALLEST)
+        try:
+            with self._device, self._stream:
+                memory = self._cuda.alloc(size)
+        except self._cuda.memory.OutOfMemoryError:
+            raise DeviceMemoryError(size, self.free_bytes()) from None
+        return Buffer(memory, memory.ptr, int(nbytes))
+
+    def zeros(self, nbytes: int) -> Buffer:
+        """Memory set to zero on the own queue."""
+        buffer = self.empty(nbytes)
+        self.own_queue().clear(buffer.pointer, max(int(nbytes), SMALLEST))
+        return buffer
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        """A copy of `array`; done when this returns."""
+        array = np.ascontiguousarray(array)
+        buffer = self.empty(array.nbytes) if array.nbytes else self.zeros(0)
+        queue = self.own_queue()
+        queue.copy(buffer.pointer, array.ctypes.data, array.nbytes)
+        queue.synchronize()
+        return buffer
+
+    def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """Host memory that copies run to and from without a detour."""
+        dtype = np.dtype(dtype)
+        with self._device:
+            memory = self._cuda.alloc_pinned_memory(max(dtype.itemsize * count, 1))
+        return np.frombuffer(memory, dtype, count)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """An uninitialized CuPy array for the caller, Fortran-contiguous, in the order of the caller's queue."""
+        with self._device:
+            return self._cupy.empty(shape, dtype, order="F")
+
+    def kernels(self, file: str, scalar: str, cholesky: int) -> dict[str, Kernel]:
+        """The kernels of a file by name; compiled and loaded once per process and device."""
+        key = (file, scalar, cholesky)
+        with self._lock:
+            if key not in self._modules:
+                code = compiled.kernels(file, scalar, cholesky, self.arch)
+                with self._device:
+                    module = self._cuda.function.Module()
+                    module.load(code)
+                    self._modules[key] = {
+                        name: Kernel(module.get_function(name), name, dtype) for name, dtype in arguments(file).items()
+                    }
+        return self._modules[key]
+
+    def own_queue(self) -> Queue:
+        """The queue of allocations and uploads."""
+        return Queue(self._stream, self._cuda)
+
+    def caller_queue(self) -> Queue:
+        """The queue of CuPy's current stream."""
+        with self._device:
+            return Queue(self._cuda.get_current_stream(), self._cuda)
+
+    def record(self, commands: Callable[[Queue], None]) -> Graph:
+        """Record what `commands` asks of its queue, without running it."""
+        cuda = self._cuda
+        with self._device:
+            stream = cuda.Stream(non_blocking=True)
+            stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
+            try:
+                commands(Queue(stream, cuda))
+            finally:
+                graph = stream.end_capture()
+            graph.upload(stream)
+            stream.synchronize()
+        return Graph(graph)
+
+
+@cache
+def device(index: int) -> Device:
+    """The device `index`, one object a process.
+
+    Raises
+    ------
+    EngineUnavailableError
+        It is too old.
+    """
+    return Device(index)
+
+
+def open_device(which: Any = None) -> Device:
+    """The device that ``device=`` names: a number, a cupy.cuda.Device, or None for CuPy's current one.
+
+    Raises
+    ------
+    EngineUnavailableError
+        No CuPy, no driver, no such device, or one that is too old.
+    TypeError
+        `which` is none of these.
+    """
+    try:
+        cupy = import_module("cupy")
+        count = cupy.cuda.runtime.getDeviceCount()
+    except ImportError as error:
+        raise EngineUnavailableError(
+            f"GPU engines need CuPy ({error}); pip install 'gpusplu[cuda13]' or 'gpusplu[cuda12]', or pass engine='cpu'"
+        ) from None
+    except Exception as error:  # CUDA's own exceptions exist only where CuPy does
+        raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass engine='cpu'") from None
+    if which is None:
+        which = cupy.cuda.runtime.getDevice() if count else 0
+    elif isinstance(which, cupy.cuda.Device):
+        which = which.id
+    elif isinstance(which, bool) or not isinstance(which, (int, np.integer)):
+        raise TypeError(f"device must be a number, a cupy.cuda.Device or None, not {which!r}")
+    if not 0 <= which < count:
+        raise EngineUnavailableError(f"device={which} does not exist: {count} CUDA devices are visible")
+    return device(int(which))

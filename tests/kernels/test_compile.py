@@ -1,0 +1,126 @@
+"""Kernels compile for every architecture without a GPU, and the cache never hands out stale ones."""
+
+import importlib.util
+import os
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from gpusplu.kernels import cache, compile, layout
+from gpusplu.kernels.compile import ARCHITECTURES, SCALARS, CompileError
+
+if importlib.util.find_spec("nvidia") is None:
+    pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
+
+# Double precision, which has the tensor core paths, for every architecture; the other scalars where code differs.
+OTHER_SCALARS = (75, 90)
+CASES = [
+    (file, scalar, cholesky, arch)
+    for file in compile.files()
+    for cholesky in compile.kinds(file)
+    for scalar in SCALARS
+    for arch in (ARCHITECTURES if scalar == "d" else OTHER_SCALARS)
+]
+
+
+@pytest.mark.parametrize(("file", "scalar", "cholesky", "arch"), CASES)
+def test_every_kernel_compiles(file, scalar, cholesky, arch, tmp_path_factory):
+    code = compile.compile_kernels(file, scalar, cholesky, arch)
+    assert code[:4] == b"\x7fELF"
+    for name in layout.arguments(file):
+        assert name.encode() in code
+
+
+@pytest.mark.parametrize("file", compile.files())
+def test_host_reads_the_arguments_of_every_kernel(file):
+    dtypes = layout.arguments(file)
+    assert dtypes
+    assert len(re.findall(r"^GPUSPLU_KERNEL\(", compile.sources(file)[file], re.MULTILINE)) == len(dtypes)
+    assert all(dtype.itemsize for dtype in dtypes.values())
+
+
+def test_kernel_names_are_unique():
+    names = [name for file in compile.files() for name in layout.arguments(file)]
+    assert len(names) == len(set(names))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of kernels of its own: header.cuh and a file that includes it."""
+    (tmp_path / "header.cuh").write_text(
+        "struct Args { const int *first, *second; /* a */ unsigned n; double x, y[3], *z; };\n"
+    )
+    (tmp_path / "file.cu").write_text(
+        '#include "header.cuh"\nextern "C" __global__ void kernel(Args a) { *(double*)a.first = a.x; }\n'
+    )
+    monkeypatch.setattr(compile, "FOLDER", tmp_path)
+    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_an_architecture_this_nvrtc_does_not_know_gets_ptx(folder):
+    assert b".target sm_" in compile.compile_kernels("file.cu", "d", 0, 999)
+
+
+def test_errors_and_warnings_are_reported(folder):
+    (folder / "file.cu").write_text('extern "C" __global__ void kernel() { int unused; }\n')
+    with pytest.raises(CompileError, match="unused"):
+        compile.compile_kernels("file.cu", "d", 0, 80)
+    (folder / "file.cu").write_text("this is no kernel\n")
+    with pytest.raises(CompileError, match=r"file\.cu --gpu-architecture=sm_80"):
+        compile.compile_kernels("file.cu", "d", 0, 80)
+
+
+def test_key_covers_headers_flags_and_architecture(folder):
+    keys = [cache.key("file.cu", scalar, kind, arch) for scalar in "fd" for kind in (0, 1) for arch in (80, 90)]
+    (folder / "header.cuh").write_text((folder / "header.cuh").read_text() + "// changed\n")
+    keys.append(cache.key("file.cu", "f", 0, 80))
+    assert len(set(keys)) == len(keys)
+
+
+def test_cache_compiles_once(folder, monkeypatch):
+    first = cache.kernels("file.cu", "d", 0, 80)
+    monkeypatch.setattr(cache, "compile_kernels", None)
+    assert cache.kernels("file.cu", "d", 0, 80) == first
+    assert len(os.listdir(folder / "cache")) == 1
+
+
+def test_cache_may_be_filled_from_many_threads(folder):
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(cache.kernels("file.cu", "d", 0, 80))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len(set(found)) == 1
+    assert len(os.listdir(folder / "cache")) == 1
+
+
+def test_cache_that_cannot_be_written_is_done_without(folder, monkeypatch):
+    (folder / "file").write_text("")
+    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(folder / "file" / "below"))
+    assert cache.kernels("file.cu", "d", 0, 80)[:4] == b"\x7fELF"
+
+
+def test_struct_has_the_bytes_of_the_header(folder):
+    dtype = layout.struct("file.cu", "Args")
+    expected = [("first", "u8"), ("second", "u8"), ("n", "u4"), ("x", "f8"), ("y", "f8", 3), ("z", "u8")]
+    assert dtype == np.dtype(expected, align=True)
+    layout.struct.cache_clear()
+    (folder / "header.cuh").write_text(
+        "constexpr int COUNT = 3;\nstruct Inner { int a; long long b; };\nstruct Args { Inner inner[COUNT]; int k; };\n"
+    )
+    assert layout.struct("file.cu", "Args").itemsize == 3 * 16 + 8
+    with pytest.raises(KeyError, match="no struct Other"):
+        layout.struct("file.cu", "Other")
+
+
+def test_struct_that_the_host_cannot_read(folder):
+    layout.struct.cache_clear()
+    (folder / "header.cuh").write_text("struct Args { int (*function)(int); };\n")
+    with pytest.raises(ValueError, match="cannot read"):
+        layout.struct("file.cu", "Args")
+    layout.struct.cache_clear()

@@ -80,16 +80,12 @@ class Pattern:
     ind : ndarray of int32, shape (nnz,)
     """
 
-    __slots__ = ("core",)
+    __slots__ = ("core", "ind", "n", "nnz", "ptr", "size")
 
     def __init__(self, core: Any) -> None:
         self.core = core
-
-    n = property(lambda self: self.core.n)
-    nnz = property(lambda self: self.core.nnz)
-    size = property(lambda self: self.core.nvalues)
-    ptr = property(lambda self: self.core.ptr)
-    ind = property(lambda self: self.core.ind)
+        self.n, self.nnz, self.size = core.n, core.nnz, core.nvalues
+        self.ptr, self.ind = core.ptr, core.ind
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pattern, (self.core,)

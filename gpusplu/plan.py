@@ -68,20 +68,17 @@ class Plan:
     @cached_property
     def front_records(self) -> np.ndarray:
         """Type FRONT."""
-        records: np.ndarray = self._core.front_bytes.view(FRONT)
-        return records
+        return self._core.front_bytes.view(FRONT)
 
     @cached_property
     def launches(self) -> np.ndarray:
         """Type LAUNCH, in the order in which they run."""
-        records: np.ndarray = self._core.launch_bytes.view(LAUNCH)
-        return records
+        return self._core.launch_bytes.view(LAUNCH)
 
     @cached_property
     def items(self) -> np.ndarray:
         """int32, shape (., 4)."""
-        items: np.ndarray = self._core.item_bytes.view(np.int32).reshape(-1, 4)
-        return items
+        return self._core.item_bytes.view(np.int32).reshape(-1, 4)
 
     def __repr__(self) -> str:
         kind = "Cholesky" if self.cholesky else "LU"

@@ -15,6 +15,7 @@ columns scaled a little. `--engine cpu --peer none` runs all of it without a dev
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -30,12 +31,15 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
+import launches
 from cases import select
 from clocks import DeviceClock, HostClock
 from common import backward_error, describe, geomean, load, peers_module, seconds, table
+from regimes import regimes
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.plan import make_plan
 
 PHASES = ("analyze", "factor", "total", "refactor", "solve", "step")
 PEERS = ("cudss", "klu", "cholmod")
@@ -56,8 +60,12 @@ class Problem:
         columns = np.repeat(np.arange(A.shape[1]), np.diff(A.indptr))
         self.scaled = sp.csc_array((A.data * left[A.indices] * right[columns], A.indices, A.indptr), shape=A.shape)
 
+    @property
+    def on_device(self):
+        return isinstance(self.clock, DeviceClock)
+
     def put(self, array):
-        if isinstance(self.clock, DeviceClock):
+        if self.on_device:
             import cupy
 
             return cupy.asarray(array)
@@ -96,10 +104,24 @@ def repeated(clock, refactor, solve):
 
 def measure_ours(problem, engine):
     """Seconds of each phase, the backward error, and what the plan had predicted."""
+    with launches.recorded() if problem.on_device else contextlib.nullcontext([]) as graphs:
+        found, factor = measure_phases(problem, engine, graphs)
+        stats = factor.stats
+        numbers = (int, float, str, bool, dict, list, type(None))
+        found["stats"] = {name: value for name, value in stats.items() if isinstance(value, numbers)}
+        found["graphs"] = [launches.by_kernel(launches.commands_by_time(*graph, problem.clock)) for graph in graphs]
+    if factor.symbolic.method == "front":
+        found["regimes"] = regimes(make_plan(factor.symbolic._core, factor.symbolic._pattern, factor.dtype), 8)
+    return found
+
+
+def measure_phases(problem, engine, graphs):
+    """The phases; `graphs` is emptied whenever a factor begins."""
     clock, A = problem.clock, problem.A
     values, b = problem.put(A.data), problem.put(problem.b)
 
     def first():
+        graphs.clear()
         analysis, symbolic = clock.once(lambda: gs.analyze(A, cholesky=problem.definite, engine=engine))
         factorization, factor = clock.once(lambda: symbolic.factor(values))
         return {"analyze": analysis, "factor": factorization}, factor
@@ -109,11 +131,8 @@ def measure_ours(problem, engine):
     factor.refactor(new)
     found["backward_error"] = problem.error(factor.solve(b))
     found |= repeated(clock, lambda: factor.refactor(new), lambda: factor.solve(b))
-    stats = factor.stats
-    found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz}
-    numbers = (int, float, str, bool, dict, list, type(None))
-    found["stats"] = {name: value for name, value in stats.items() if isinstance(value, numbers)}
-    return found
+    found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
+    return found, factor
 
 
 def measure_cudss(problem):
@@ -221,7 +240,8 @@ def records(case, found, engine, commit):
     """The JSON lines of one case."""
     ours = found.get("ours", {})
     stats = ours.get("stats", {})
-    for peer in [name for name in found if name != "ours"] or ["none"]:
+    peers = [name for name in found if name != "ours"] or ["none"]
+    for peer in peers:
         there = found.get(peer, {})
         for phase in PHASES:
             record = {"case": case.name, "engine": engine, "phase": phase, "ours_s": ours.get(phase), "peer": peer}
@@ -233,9 +253,9 @@ def records(case, found, engine, commit):
                 if phase in ("factor", "refactor") and result.get("flops") and result.get(phase):
                     key = "tflops" if side == "ours" else "peer_tflops"
                     record[key] = 1e-12 * result["flops"] / result[phase]
-            record["predicted_s"] = stats.get("predicted", {}).get("factor" if phase == "refactor" else phase)
-            if phase == "refactor":
-                record["stats"] = stats
+            record["predicted_s"] = stats.get("predicted_seconds", {}).get("factor" if phase == "refactor" else phase)
+            if phase == "refactor" and peer == peers[0]:
+                record |= {key: ours.get(key) for key in ("n", "nnz", "flops", "regimes", "graphs", "stats")}
             yield record
 
 

@@ -1,12 +1,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "analysis/analyze.hpp"
 #include "analysis/time_model.hpp"
-#include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 
 namespace gs {
@@ -38,9 +38,9 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   options.matching = matching;
   const PatternView A = pattern_view(ptr, ind);
   nb::gil_scoped_release release;
-  const Stopwatch watch;
+  const auto start = std::chrono::steady_clock::now();
   auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
-  symbolic->seconds = watch.seconds();
+  symbolic->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return symbolic;
 }
 

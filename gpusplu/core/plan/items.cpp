@@ -12,7 +12,6 @@
 
 #include "plan/plan.hpp"
 #include "plan/team.hpp"
-#include "plan/time_model.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -20,6 +19,13 @@ namespace {
 constexpr idx kLeastShare = 16;  // items of a column that is not worth cutting
 
 idx pieces(idx entries) { return (entries + 7) / 8; }
+
+// Items of a child with H rows below.
+off items_of(idx H, bool cholesky) {
+  if (!cholesky) return off(H) * pieces(H);
+  const idx whole = H / 8, rest = H % 8;  // columns of 8 k + 1 .. 8 k + 8 entries have k + 1 pieces
+  return off(8) * whole * (whole + 1) / 2 + off(rest) * (whole + 1);
+}
 
 // One front at a time; keeps its buffers.
 class Dealer {
@@ -150,11 +156,15 @@ void check_distances(const Plan& plan, idx f) {
 
 void list_items(Plan& plan) {
   const auto has_items = [&](idx f) { return plan.phase[f] < 3 && plan.child_ptr[f] < plan.child_ptr[f + 1]; };
-  const std::vector<off> n_items = count_items(plan);
   std::vector<off> item_begin((std::size_t)plan.nf + 1), owner_begin((std::size_t)plan.nf + 1);
   for (idx f = 0; f < plan.nf; f++) {
-    if (has_items(f)) check_distances(plan, f);
-    item_begin[f + 1] = item_begin[f] + (has_items(f) ? n_items[f] : 0);
+    off items = 0;
+    if (has_items(f)) {
+      check_distances(plan, f);
+      for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
+        items += items_of(plan.height(plan.child[q]), plan.cholesky);
+    }
+    item_begin[f + 1] = item_begin[f] + items;
     owner_begin[f + 1] = owner_begin[f] + (has_items(f) ? kGroups[plan.phase[f]] + 1 : 0);
   }
   if (std::max(item_begin[plan.nf], owner_begin[plan.nf]) > std::numeric_limits<std::int32_t>::max())

@@ -31,6 +31,7 @@ struct Front {
 // start.
 struct Status {
   int n_perturbed;  // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
+  int n_tiny;       // of these, below `singular`: A may be singular
   int not_finite;   // values that are NaN or Inf
   double largest;   // entry of A in modulus
   double growth;    // largest entry met in elimination relative to it, where a kernel tracks it
@@ -53,5 +54,6 @@ struct FactorArgs {
   Scalar* blocks;
   unsigned* counters;  // one a front, zero between launches
   Status* status;
-  double tiny;  // pivots below are replaced [scaled A]
+  double tiny;      // pivots below are replaced [scaled A]
+  double singular;  // pivots below are counted in n_tiny too [scaled A]
 };

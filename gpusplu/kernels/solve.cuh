@@ -1,0 +1,228 @@
+// What the solve kernels of phases 0 to 2 share: tickets, waiting, and the sums of the children's contributions.
+//
+// A ticket is SLOTS consecutive records: one front that the whole block solves (then all of them are the same record),
+// or up to SLOTS fronts of a warp each. Forward, tickets count up, children come before their parent, and a front waits
+// until its children have arrived; backward they count down and a front waits for its parent. Whoever waits, waits for
+// a lower ticket (or another warp of its own), so one resident block is enough to get through.
+//
+// Right-hand sides are solved in groups of NV (1 or 4), a ticket being worth one group. Work vector (plan order) and
+// vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not depend on
+// other fronts, so it is under way before the front waits.
+//
+// Counters: CONTROL words, then per group and front what has arrived, then per group and front whether it is solved.
+// Forward clears what backward uses and the other way round: all zero at the start of the first solve, no epoch.
+#pragma once
+#include "front.cuh"
+
+constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
+constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
+enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
+
+// A front as the solve sees it.
+struct __align__(16) SolveFront {
+  unsigned short width, rows;
+  int kind;   // SolveKind; -1: empty slot
+  int first;  // plan position of the first pivot
+  int front;
+  int parent;        // -1: none in this launch
+  int children;      // in this launch
+  int gather_begin;  // into gather
+  int gather_count;
+  long long factor;     // into the factor
+  long long below;      // into below and the vector arena
+  long long row_begin;  // into gather_ptr
+  long long reserved;
+};
+
+struct SolveArgs {
+  const SolveFront* slots;
+  int tickets;
+  int groups;          // of NV right-hand sides
+  int group_capacity;  // of `counters`
+  int front_count;
+  const int* below;
+  const int* gather_ptr;  // of every local row of every front, into gather; a last one behind
+  const int4* gather;     // places of the vector arena to be added, -1: none
+  const int *perm_in, *perm_out;
+  const double *scale_in, *scale_out;  // null: ones
+  const Scalar* factor;
+  const Scalar* b;
+  Scalar* x;
+  long long ld;  // of b and x
+  int n, nrhs;
+  int conjugate;     // b as it is read and x as it is written
+  int places;        // of the vector arena
+  Scalar* work;      // groups x n x NV
+  Scalar* vectors;   // groups x places x NV
+  unsigned* counters;
+};
+
+// What no block of the launch writes.
+__device__ __forceinline__ float load_constant(const float* p) { return __ldg(p); }
+__device__ __forceinline__ double load_constant(const double* p) { return __ldg(p); }
+__device__ __forceinline__ Complex<float> load_constant(const Complex<float>* p) {
+  const float2 v = __ldg((const float2*)p);
+  return {v.x, v.y};
+}
+__device__ __forceinline__ Complex<double> load_constant(const Complex<double>* p) {
+  const double2 v = __ldg((const double2*)p);
+  return {v.x, v.y};
+}
+
+__device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) {
+  return args.counters + CONTROL + (long long)group * args.front_count;
+}
+__device__ __forceinline__ unsigned* solved(const SolveArgs& args, int group) {
+  return args.counters + CONTROL + (long long)(args.group_capacity + group) * args.front_count;
+}
+template <int NV> __device__ __forceinline__ Scalar* work_of(const SolveArgs& args, int group) {
+  return args.work + (long long)group * args.n * NV;
+}
+template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs& args, int group) {
+  return args.vectors + (long long)group * args.places * NV;
+}
+
+template <int TEAM> __device__ __forceinline__ void team_barrier() {
+  if (TEAM == 32) __syncwarp();
+  else __syncthreads();
+}
+template <int TEAM> __device__ __forceinline__ int team_rank() {
+  return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x;
+}
+
+// Until `*flag` is `value`; the team sees what was written before it was set.
+template <int TEAM> __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value) {
+  if (team_rank<TEAM>() == 0)
+    while (load_acquire(flag) != value) {
+    }
+  team_barrier<TEAM>();
+}
+
+// Forward: until all children of the front have arrived. Also makes it unsolved for the backward solve.
+template <int TEAM>
+__device__ __forceinline__ void wait_for_children(const SolveArgs& args, const SolveFront& f, int group) {
+  unsigned* count = arrivals(args, group) + f.front;
+  if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
+  if (team_rank<TEAM>() == 0) {
+    *count = 0;
+    solved(args, group)[f.front] = 0;
+  }
+}
+// What the front wrote is complete: the parent may come.
+template <int TEAM> __device__ __forceinline__ void arrive(const SolveArgs& args, const SolveFront& f, int group) {
+  team_barrier<TEAM>();
+  if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
+}
+template <int TEAM> __device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveFront& f, int group) {
+  if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
+}
+template <int TEAM> __device__ __forceinline__ void release(const SolveArgs& args, const SolveFront& f, int group) {
+  team_barrier<TEAM>();
+  if (team_rank<TEAM>() == 0) store_release(solved(args, group) + f.front, 1u);
+}
+
+// b and x of the pivot at plan position `at`, in the caller's numbering.
+template <int NV> __device__ __forceinline__ void load_b(const SolveArgs& args, int group, int at, Scalar (&y)[NV]) {
+  const int row = __ldg(args.perm_in + at);
+  const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + row) : (Real)1;
+#pragma unroll
+  for (int j = 0; j < NV; j++) {
+    const Scalar b = args.b[min(group * NV + j, args.nrhs - 1) * args.ld + row];
+    y[j] = scale * (args.conjugate ? conj(b) : b);
+  }
+}
+template <int NV>
+__device__ __forceinline__ void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
+  const int row = __ldg(args.perm_out + at);
+  const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (group * NV + j < args.nrhs)
+      args.x[(group * NV + j) * args.ld + row] = scale * (args.conjugate ? conj(x[j]) : x[j]);
+}
+template <int NV> __device__ __forceinline__ void load_values(const Scalar* from, Scalar (&v)[NV]) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) v[j] = load_shared_level(from + j);
+}
+template <int NV> __device__ __forceinline__ void copy_values(Scalar* to, const Scalar* from) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) to[j] = load_shared_level(from + j);
+}
+template <int NV> __device__ __forceinline__ void store_values(Scalar* to, const Scalar (&v)[NV]) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) store_shared_level(to + j, v[j]);
+}
+
+// Sums of the children's contributions. Every row has a run of pieces, each of up to 4 places; piece by piece is summed
+// by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
+// fixed by the plan.
+template <int TEAM, int NV> struct Gather {
+  static constexpr int DEEP = NV == 1 ? 2 : 1, WINDOW = DEEP * TEAM, SCALARS = WINDOW * NV, MANY = 8;
+  int begin, end;  // pieces of this thread's row
+  int4 ahead[DEEP];
+
+  __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
+#pragma unroll
+    for (int q = 0; q < DEEP; q++)
+      ahead[q] = __ldg(args.gather + gather_begin + min(window + q * TEAM + team_rank<TEAM>(), count - 1));
+  }
+  // `count` pieces from `gather_begin`; this thread's row is `row` of gather_ptr, or none
+  __device__ __forceinline__ void start(const SolveArgs& args, int gather_begin, int count, long long row, bool some) {
+    begin = end = 0;
+    if (count == 0) return;
+    load_window(args, gather_begin, count, 0);
+    if (some) {
+      begin = __ldg(args.gather_ptr + row) - gather_begin;
+      end = __ldg(args.gather_ptr + row + 1) - gather_begin;
+    }
+  }
+  // y += the sum of this thread's row; `partial`: SCALARS
+  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, int group, Scalar* partial,
+                                      Scalar (&y)[NV]) {
+    const Scalar* vectors = vectors_of<NV>(args, group);
+    const int rank = team_rank<TEAM>(), lane = rank & 31;
+    for (int window = 0; window < count; window += WINDOW) {
+      Scalar v[DEEP][4][NV];
+#pragma unroll
+      for (int q = 0; q < DEEP; q++) {
+        const int places[4] = {ahead[q].x, ahead[q].y, ahead[q].z, ahead[q].w};
+#pragma unroll
+        for (int k = 0; k < 4; k++) load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[q][k]);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+          if (places[k] < 0)
+#pragma unroll
+            for (int j = 0; j < NV; j++) v[q][k][j] = Scalar(0);
+      }
+      if (window + WINDOW < count) load_window(args, gather_begin, count, window + WINDOW);
+#pragma unroll
+      for (int q = 0; q < DEEP; q++)
+#pragma unroll
+        for (int j = 0; j < NV; j++)
+          partial[(q * TEAM + rank) * NV + j] = (v[q][0][j] + v[q][1][j]) + (v[q][2][j] + v[q][3][j]);
+      team_barrier<TEAM>();
+      const int from = min(max(begin - window, 0), WINDOW), to = min(max(end - window, 0), WINDOW);
+      const bool many = to - from > MANY;
+      if (!many)
+        for (int c = from; c < to; c++)
+#pragma unroll
+          for (int j = 0; j < NV; j++) y[j] += partial[c * NV + j];
+      for (unsigned rows = __ballot_sync(~0u, many); rows; rows &= rows - 1) {
+        const int owner = __ffs(rows) - 1, last = shuffle(to, owner);
+        Scalar s[NV];
+#pragma unroll
+        for (int j = 0; j < NV; j++) s[j] = Scalar(0);
+        for (int c = shuffle(from, owner) + lane; c < last; c += 32)
+#pragma unroll
+          for (int j = 0; j < NV; j++) s[j] += partial[c * NV + j];
+#pragma unroll
+        for (int j = 0; j < NV; j++) {
+#pragma unroll
+          for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
+          if (lane == owner) y[j] += s[j];
+        }
+      }
+      team_barrier<TEAM>();
+    }
+  }
+};

@@ -18,20 +18,17 @@ constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
 constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
 enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
 
-// A front as the solve sees it.
-struct __align__(16) SolveFront {
-  unsigned short width, rows;
+// A front as the solve sees it; what core/plan/solve_schedule.hpp writes. 48 bytes, aligned to 16.
+struct SolveFront {
+  int width, rows;
   int kind;   // SolveKind; -1: empty slot
   int first;  // plan position of the first pivot
   int front;
-  int parent;        // -1: none in this launch
-  int children;      // in this launch
-  int gather_begin;  // into gather
-  int gather_count;
-  long long factor;     // into the factor
-  long long below;      // into below and the vector arena
-  long long row_begin;  // into gather_ptr
-  long long reserved;
+  int parent;                      // -1: none in this launch
+  int children;                    // in this launch
+  int below;                       // into below and the vector arena
+  int gather_begin, gather_count;  // pieces
+  long long factor;
 };
 
 struct SolveArgs {
@@ -41,8 +38,8 @@ struct SolveArgs {
   int group_capacity;  // of `counters`
   int front_count;
   const int* below;
-  const int* gather_ptr;  // of every local row of every front, into gather; a last one behind
-  const int4* gather;     // places of the vector arena to be added, -1: none
+  const int* piece_ptr;  // of every local row of every front; a front's rows begin at first + below
+  const int4* pieces;    // places of the vector arena to be added, -1: none
   const int *perm_in, *perm_out;
   const double *scale_in, *scale_out;  // null: ones
   const Scalar* factor;
@@ -50,10 +47,10 @@ struct SolveArgs {
   Scalar* x;
   long long ld;  // of b and x
   int n, nrhs;
-  int conjugate;     // b as it is read and x as it is written
-  int places;        // of the vector arena
-  Scalar* work;      // groups x n x NV
-  Scalar* vectors;   // groups x places x NV
+  int conjugate;    // b as it is read and x as it is written
+  int places;       // of the vector arena
+  Scalar* work;     // groups x n x NV
+  Scalar* vectors;  // groups x places x NV
   unsigned* counters;
 };
 
@@ -75,6 +72,16 @@ __device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) 
 __device__ __forceinline__ unsigned* solved(const SolveArgs& args, int group) {
   return args.counters + CONTROL + (long long)(args.group_capacity + group) * args.front_count;
 }
+__device__ __forceinline__ SolveFront load_front(const SolveFront* from) {
+  const int4* p = (const int4*)from;
+  const int4 a = __ldg(p), b = __ldg(p + 1), c = __ldg(p + 2);
+  SolveFront f;
+  f.width = a.x, f.rows = a.y, f.kind = a.z, f.first = a.w;
+  f.front = b.x, f.parent = b.y, f.children = b.z, f.below = b.w;
+  f.gather_begin = c.x, f.gather_count = c.y, f.factor = (long long)c.w << 32 | (unsigned)c.z;
+  return f;
+}
+__device__ __forceinline__ long long first_row(const SolveFront& f) { return (long long)f.first + f.below; }
 template <int NV> __device__ __forceinline__ Scalar* work_of(const SolveArgs& args, int group) {
   return args.work + (long long)group * args.n * NV;
 }
@@ -86,9 +93,7 @@ template <int TEAM> __device__ __forceinline__ void team_barrier() {
   if (TEAM == 32) __syncwarp();
   else __syncthreads();
 }
-template <int TEAM> __device__ __forceinline__ int team_rank() {
-  return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x;
-}
+template <int TEAM> __device__ __forceinline__ int team_rank() { return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x; }
 
 // Until `*flag` is `value`; the team sees what was written before it was set.
 template <int TEAM> __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value) {
@@ -113,7 +118,8 @@ template <int TEAM> __device__ __forceinline__ void arrive(const SolveArgs& args
   team_barrier<TEAM>();
   if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
 }
-template <int TEAM> __device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveFront& f, int group) {
+template <int TEAM>
+__device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveFront& f, int group) {
   if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
 }
 template <int TEAM> __device__ __forceinline__ void release(const SolveArgs& args, const SolveFront& f, int group) {
@@ -164,16 +170,16 @@ template <int TEAM, int NV> struct Gather {
   __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
 #pragma unroll
     for (int q = 0; q < DEEP; q++)
-      ahead[q] = __ldg(args.gather + gather_begin + min(window + q * TEAM + team_rank<TEAM>(), count - 1));
+      ahead[q] = __ldg(args.pieces + gather_begin + min(window + q * TEAM + team_rank<TEAM>(), count - 1));
   }
-  // `count` pieces from `gather_begin`; this thread's row is `row` of gather_ptr, or none
+  // `count` pieces from `gather_begin`; this thread's row is `row` of piece_ptr, or none
   __device__ __forceinline__ void start(const SolveArgs& args, int gather_begin, int count, long long row, bool some) {
     begin = end = 0;
     if (count == 0) return;
     load_window(args, gather_begin, count, 0);
     if (some) {
-      begin = __ldg(args.gather_ptr + row) - gather_begin;
-      end = __ldg(args.gather_ptr + row + 1) - gather_begin;
+      begin = __ldg(args.piece_ptr + row) - gather_begin;
+      end = __ldg(args.piece_ptr + row + 1) - gather_begin;
     }
   }
   // y += the sum of this thread's row; `partial`: SCALARS

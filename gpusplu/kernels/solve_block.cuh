@@ -1,9 +1,10 @@
-// Fronts of phases 1 and 2 (at most 240 rows) by a block of 256 threads, panel by panel. The W x W part of `lower` holds
-// D in the diagonal blocks, X = A21 D below them, for LU raw A12 above them; `upper` the rest of A12.
+// Fronts of phases 1 and 2 (at most 240 rows) by a block of 256 threads, panel by panel. The W x W part of `lower`
+// holds D in the diagonal blocks, X = A21 D below them, for LU raw A12 above them; `upper` the rest of A12.
 //
 // Two shapes of work. By rows: thread r keeps y_r in registers and subtracts panel after panel (N, and forward for
-// Cholesky): one barrier a panel, 16 multiply-adds. By columns: warp w sums columns 2w and 2w + 1 of a panel, lanes along
-// the rows (T, and backward for Cholesky). The next panel's entries are loaded while the present one is worked on.
+// Cholesky): one barrier a panel, 16 multiply-adds. By columns: warp w sums columns 2w and 2w + 1 of a panel, lanes
+// along the rows (T, and backward for Cholesky). The next panel's entries are loaded while the present one is worked
+// on.
 #pragma once
 #include "solve.cuh"
 
@@ -82,13 +83,12 @@ struct ColumnPair {
   }
 };
 
-template <int NV>
-__device__ __forceinline__ void store_forward(const SolveArgs& args, const SolveFront& f, int group,
-                                              const Scalar (&y)[NV]) {
+template <int NV> __device__ __forceinline__ void store_forward(const SolveArgs& args, const SolveFront& f, int group,
+                                                                const Scalar (&y)[NV]) {
   const int row = threadIdx.x, W = f.width;
   if (row < f.rows)
     store_values<NV>(row < W ? work_of<NV>(args, group) + (long long)(f.first + row) * NV
-                             : vectors_of<NV>(args, group) + (f.below + row - W) * NV,
+                             : vectors_of<NV>(args, group) + (long long)(f.below + row - W) * NV,
                      y);
   arrive<SOLVE_THREADS>(args, f, group);
 }
@@ -101,7 +101,7 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveF
   const Scalar* lower = args.factor + f.factor + min(row, R - 1);
   Scalar y[NV], now[PANEL], next[PANEL];
   Gather<SOLVE_THREADS, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, f.row_begin + row, row < R);
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, row < R);
   load_b<NV>(args, group, f.first + min(row, W - 1), y);
 #pragma unroll
   for (int j = 0; j < NV; j++)
@@ -206,7 +206,7 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
   const Scalar* upper = lower + R * W;
   Scalar y[NV];
   Gather<SOLVE_THREADS, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, f.row_begin + row, row < R);
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, row < R);
   load_b<NV>(args, group, f.first + min(row, W - 1), y);
 #pragma unroll
   for (int j = 0; j < NV; j++)
@@ -269,8 +269,8 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
 }
 
 // x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky: z = D y first
-template <int NV>
-__device__ __forceinline__ void backward_columns(const SolveArgs& args, const SolveFront& f, int group, Scalar* memory) {
+template <int NV> __device__ __forceinline__ void backward_columns(const SolveArgs& args, const SolveFront& f,
+                                                                   int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;

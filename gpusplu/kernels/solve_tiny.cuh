@@ -13,7 +13,7 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveF
   const int step = TRANSPOSED ? 1 : R;
   Scalar m[8], y[NV];
   Gather<32, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, f.row_begin + lane, lane < R);
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, lane < R);
 #pragma unroll
   for (int q = 0; q < 8; q++) {
     const int k = 2 * q + half;
@@ -40,7 +40,7 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveF
   }
   if (lane < R)
     store_values<NV>(lane < W ? work_of<NV>(args, group) + (long long)(f.first + lane) * NV
-                              : vectors_of<NV>(args, group) + (f.below + lane - W) * NV,
+                              : vectors_of<NV>(args, group) + (long long)(f.below + lane - W) * NV,
                      y);
   arrive<32>(args, f, group);
 }
@@ -59,8 +59,8 @@ __device__ __forceinline__ void backward_tiny(const SolveArgs& args, const Solve
     m[q] = Scalar(0);
     if (2 * q < R) {
       const Scalar value = load_constant(CHOLESKY || TRANSPOSED ? lower + c + k * R
-                                 : c < W                ? lower + k + c * R
-                                                        : upper + k + (c - W) * W);
+                                         : c < W                ? lower + k + c * R
+                                                                : upper + k + (c - W) * W);
       if (column < R) m[q] = CHOLESKY ? conj(value) : value;
     }
   }

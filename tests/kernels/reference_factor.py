@@ -1,4 +1,4 @@
-"""The factor of a GPU plan in NumPy, laid out as the kernels lay it out: what factor kernels must give and solve kernels read.
+"""The factor of a GPU plan in NumPy, laid out as factor kernels must leave it and solve kernels read it.
 
 Entries that no kernel writes are NaN here: whoever reads one shows.
 """
@@ -45,7 +45,7 @@ def assemble(plan, values: np.ndarray, f: int, block: list[np.ndarray | None], l
 
 
 def eliminate(front: np.ndarray, width: int, panel: int) -> tuple[np.ndarray, np.ndarray]:
-    """Block elimination with inverted diagonal blocks, in place; returns (front, inverses of the diagonal blocks by column)."""
+    """Block elimination with inverted diagonal blocks, in place; (front, inverses by columns)."""
     inverse = np.zeros((width, panel), front.dtype)
     for k in range(0, width, panel):
         n = min(k + panel, width)

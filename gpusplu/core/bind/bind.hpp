@@ -58,5 +58,6 @@ void bind_fronts(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
+void bind_solve_schedule(nb::module_&);
 
 }  // namespace gs

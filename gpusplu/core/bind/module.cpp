@@ -15,4 +15,5 @@ NB_MODULE(_core, m) {
   gs::bind_analyze(m);
   gs::bind_factor(m);
   gs::bind_plan(m);
+  gs::bind_solve_schedule(m);
 }

@@ -1,0 +1,28 @@
+#include "bind/bind.hpp"
+#include "plan/solve_schedule.hpp"
+
+namespace gs {
+namespace {
+
+using gpu::SolveSchedule;
+
+// An array of structs as bytes; Python gives it a type.
+template <auto member> auto bytes_of(nb::handle self) {
+  const auto& v = nb::cast<const SolveSchedule&>(self).*member;
+  return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
+}
+
+}  // namespace
+
+void bind_solve_schedule(nb::module_& m) {
+  nb::class_<SolveSchedule>(m, "SolveSchedule", "Order of the solve on the GPU; see core/plan/solve_schedule.hpp.")
+      .def_prop_ro("tickets", &SolveSchedule::tickets)
+      .def_prop_ro("slot_bytes", &bytes_of<&SolveSchedule::slots>)
+      .def_prop_ro("piece_ptr",
+                   [](nb::handle self) { return view_numpy(nb::cast<const SolveSchedule&>(self).piece_ptr, self); })
+      .def_prop_ro("piece_bytes", &bytes_of<&SolveSchedule::pieces>);
+  m.def("make_solve_schedule", &gpu::make_solve_schedule, "plan"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Order of the solve on the GPU for a plan.");
+}
+
+}  // namespace gs

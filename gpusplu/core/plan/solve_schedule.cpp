@@ -1,0 +1,104 @@
+#include "plan/solve_schedule.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "plan/team.hpp"
+
+namespace gs::gpu {
+namespace {
+
+// Microseconds of a front on the way from a leaf to the root: waiting and the latencies of its own, panels, the factor
+// through one multiprocessor.
+double solve_time(const Plan& plan, idx f) {
+  const double W = plan.width[f], R = plan.rows[f];
+  if (plan.phase[f] == 0) return 2.0;
+  return 2.5 + 0.2 * ((W + 15) / 16) + R * W * plan.parameters.scalar_bytes() / 8e4;
+}
+
+// Fronts of phases 0 to 2 in forward order.
+std::vector<idx> forward_order(const Plan& plan) {
+  std::vector<double> way(plan.nf);  // from the start of the front to the end of its root
+  std::vector<idx> order;
+  for (idx f = plan.nf - 1; f >= 0; f--) {
+    if (plan.phase[f] == 3) continue;
+    const idx above = plan.parent[f];
+    way[f] = solve_time(plan, f) + (above >= 0 && plan.phase[above] < 3 ? way[above] : 0);
+    order.push_back(f);
+  }
+  std::reverse(order.begin(), order.end());
+  std::stable_sort(order.begin(), order.end(), [&](idx f, idx g) { return way[f] > way[g]; });
+  return order;
+}
+
+void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
+  const std::size_t n_rows = plan.gather_ptr.size() - 1;
+  schedule.piece_ptr.resize(n_rows + 1);
+  off pieces = 0;
+  for (std::size_t i = 0; i < n_rows; i++) {
+    schedule.piece_ptr[i] = (std::int32_t)pieces;
+    pieces += (plan.gather_ptr[i + 1] - plan.gather_ptr[i] + 3) / 4;
+    if (pieces > 0x7fffffff) throw std::length_error("more than 2147483647 pieces of gathers");
+  }
+  schedule.piece_ptr[n_rows] = (std::int32_t)pieces;
+  schedule.pieces.resize(pieces);
+  over_fronts(plan, (off)plan.gather_source.size(), [&](idx begin, idx end) {
+    for (idx f = begin; f < end; f++) {
+      const off first = plan.first[f] + plan.below_ptr[f];
+      for (off i = first; i < first + plan.rows[f]; i++) {
+        off piece = schedule.piece_ptr[i];
+        for (off at = plan.gather_ptr[i]; at < plan.gather_ptr[i + 1]; at += 4, piece++)
+          for (off k = 0; k < 4; k++)
+            schedule.pieces[piece][k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;
+      }
+    }
+  });
+}
+
+SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f) {
+  SolveFront r;
+  r.width = plan.width[f], r.rows = plan.rows[f], r.first = plan.first[f], r.front = f;
+  r.kind = plan.phase[f] == 0 ? kSolveTiny : kSolveBlock;
+  const idx above = plan.parent[f];
+  r.parent = above >= 0 && plan.phase[above] < 3 ? above : -1;
+  r.children = plan.child_ptr[f + 1] - plan.child_ptr[f];
+  r.below = (std::int32_t)plan.below_ptr[f];
+  const off first = plan.first[f] + plan.below_ptr[f];
+  r.gather_begin = schedule.piece_ptr[first];
+  r.gather_count = schedule.piece_ptr[first + r.rows] - r.gather_begin;
+  r.factor = plan.factor_offset[f];
+  return r;
+}
+
+}  // namespace
+
+SolveSchedule make_solve_schedule(const Plan& plan) {
+  SolveSchedule schedule;
+  cut_gathers(plan, schedule);
+  std::vector<char> open(plan.nf, 0);  // in the ticket that is being filled
+  std::vector<idx> filling;
+  const auto close = [&] {
+    for (const idx f : filling) {
+      schedule.slots.push_back(record(plan, schedule, f));
+      open[f] = 0;
+    }
+    if (!filling.empty()) schedule.slots.resize(schedule.slots.size() + kSolveSlots - filling.size());
+    filling.clear();
+  };
+  for (const idx f : forward_order(plan)) {
+    if (plan.phase[f] == 0) {
+      filling.push_back(f);
+      open[f] = 1;
+      if (filling.size() == kSolveSlots) close();
+      continue;
+    }
+    for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
+      if (open[plan.child[q]]) close();
+    schedule.slots.insert(schedule.slots.end(), kSolveSlots, record(plan, schedule, f));
+  }
+  close();
+  return schedule;
+}
+
+}  // namespace gs::gpu

@@ -4,8 +4,8 @@
     compute-sanitizer --tool racecheck python asv_bench/device/sanitize.py
 
 Factors, refactors and solves by LU and Cholesky in each number type on the device, and checks the backward errors.
-CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. Matrices are just
-large enough for every class of fronts.
+CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The matrices are
+just large enough for fronts of every class.
 """
 
 import argparse
@@ -21,7 +21,8 @@ from gpusplu.cli.report import backward_error
 
 def systems(scalar):
     """Name, matrix and function that factors it."""
-    for name, factorize in (("rlc:16x16", gs.splu), ("convdiff:9", gs.splu), ("elast:7x7x7", gs.cholesky)):
+    for name in ("rlc:16x16", "convdiff:11", "poisson:9x9x9", "elast:5x5x5"):
+        factorize = gs.cholesky if name.startswith(("poisson", "elast")) else gs.splu
         A = gallery.named(name).astype(scalar)
         if A.dtype.kind == "c":
             turn = np.exp(1j * np.arange(A.shape[0])).astype(scalar)

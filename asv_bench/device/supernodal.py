@@ -260,29 +260,31 @@ def records(case, found, engine, commit):
 
 
 def print_table(lines):
-    """Ours, the peer's over ours for each phase, predicted over measured, errors; geometric means last."""
-    rows, ratios = [], {}
-    keys = dict.fromkeys((line["case"], line["peer"]) for line in lines)
-    for case, peer in keys:
-        by_phase = {line["phase"]: line for line in lines if (line["case"], line["peer"]) == (case, peer)}
-        row = [case, peer]
-        for phase in PHASES:
-            line = by_phase[phase]
-            row += [seconds(line["ours_s"]) if line["ours_s"] else "-"]
-            ratio = line["peer_s"] / line["ours_s"] if line["ours_s"] and line["peer_s"] else None
-            row += [f"{ratio:.2f}" if ratio else "-"]
-            if ratio:
-                ratios.setdefault(peer, {}).setdefault(phase, []).append(ratio)
-        line = by_phase["refactor"]
-        predicted = line["predicted_s"] / line["ours_s"] if line["predicted_s"] and line["ours_s"] else None
-        row += [f"{predicted:.2f}" if predicted else "-", f"{line['tflops']:.1f}" if line.get("tflops") else "-"]
-        errors = (line["backward_error"], line["peer_backward_error"])
-        rows.append(row + [f"{error:.0e}" if error is not None else "-" for error in errors])
-    columns = [cell for phase in PHASES for cell in (phase, "ratio")]
-    print(table(("case", "peer", *columns, "pred", "TF", "error", "peer's"), rows))
-    for peer, phases in ratios.items():
-        means = ", ".join(f"{phase} {geomean(found):.2f} (least {min(found):.2f})" for phase, found in phases.items())
-        print(f"{peer}, {max(map(len, phases.values()))} cases, geometric means: {means}")
+    """Ours, the peer's and their ratio for each phase, a table a peer, with geometric means."""
+    for peer in dict.fromkeys(line["peer"] for line in lines):
+        phases = ("total", "refactor", "solve", "step") if peer in ("cudss", "none") else ("refactor", "solve")
+        rows, ratios = [], {phase: [] for phase in phases}
+        for case in dict.fromkeys(line["case"] for line in lines if line["peer"] == peer):
+            found = {line["phase"]: line for line in lines if (line["case"], line["peer"]) == (case, peer)}
+            row = [case]
+            for phase in phases:
+                ours, there = found[phase]["ours_s"], found[phase]["peer_s"]
+                row += [brief(ours), brief(there), f"{there / ours:.2f}" if ours and there else "-"]
+                ratios[phase] += [there / ours] if ours and there else []
+            line, wall = found["refactor"], found["step"].get("ours_wall_s")
+            share = line["predicted_s"] / line["ours_s"] if line["predicted_s"] and line["ours_s"] else None
+            row += [brief(wall), f"{share:.2f}" if share else "-"]
+            row += [f"{line[key]:.1f}" if line.get(key) else "-" for key in ("tflops", "peer_tflops")]
+            errors = (line["backward_error"], line["peer_backward_error"])
+            rows.append(row + [f"{error:.0e}" if error is not None else "-" for error in errors])
+        columns = [cell for phase in phases for cell in (phase, peer, "ratio")]
+        print(table(("case", *columns, "wall", "pred", "TF", peer, "error", peer), rows))
+        means = [f"{phase} {geomean(found):.2f} (least {min(found):.2f})" for phase, found in ratios.items() if found]
+        print(f"ratios beside {peer}, geometric means of {len(rows)}: {', '.join(means)}\n")
+
+
+def brief(value):
+    return seconds(value).replace(" ", "") if value else "-"
 
 
 def commit_name():

@@ -68,17 +68,20 @@ class Plan:
     @cached_property
     def front_records(self) -> np.ndarray:
         """Type FRONT."""
-        return self._core.front_bytes.view(FRONT)
+        records: np.ndarray = self._core.front_bytes.view(FRONT)
+        return records
 
     @cached_property
     def launches(self) -> np.ndarray:
         """Type LAUNCH, in the order in which they run."""
-        return self._core.launch_bytes.view(LAUNCH)
+        records: np.ndarray = self._core.launch_bytes.view(LAUNCH)
+        return records
 
     @cached_property
     def items(self) -> np.ndarray:
         """int32, shape (., 4)."""
-        return self._core.item_bytes.view(np.int32).reshape(-1, 4)
+        items: np.ndarray = self._core.item_bytes.view(np.int32).reshape(-1, 4)
+        return items
 
     def __repr__(self) -> str:
         kind = "Cholesky" if self.cholesky else "LU"

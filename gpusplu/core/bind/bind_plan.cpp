@@ -82,7 +82,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("seconds", &Plan::seconds);
 
   m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, nb::kw_only(), "scalar"_a = "d",
-        "shared_memory_bytes"_a = 232448, "multiprocessors"_a = 132, "warp_rows"_a = 16, "small_rows"_a = 0,
+        "shared_memory_bytes"_a = 232448, "multiprocessors"_a = 132, "warp_rows"_a = 16, "small_rows"_a = -1,
         "block_rows"_a = 0, "large_tile"_a = 64, nb::call_guard<nb::gil_scoped_release>(),
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of.");
 }

@@ -1,7 +1,7 @@
 // Assembly items of phases 0-2, dealt to the groups of 8 lanes that own columns, and the records of all fronts.
 //
 // The load of a column is the number of its items. Columns above 1.25 times the average load of a group are cut into
-// parts while there is room for partial columns. Parts go, the heaviest first, to the group with the least load
+// parts as equal as the room for partial columns allows. Parts go, the heaviest first, to the group with the least load
 // (Graham's LPT rule); inside a part items keep the order of children and columns.
 // Cost: O(items + columns log groups) a front, parallel over fronts.
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "plan/plan.hpp"
 #include "plan/team.hpp"
+#include "plan/time_model.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -19,13 +20,6 @@ namespace {
 constexpr idx kLeastShare = 16;  // items of a column that is not worth cutting
 
 idx pieces(idx entries) { return (entries + 7) / 8; }
-
-// Items of a child with H rows below.
-off items_of(idx H, bool cholesky) {
-  if (!cholesky) return off(H) * pieces(H);
-  const idx whole = H / 8, rest = H % 8;  // columns of 8 k + 1 .. 8 k + 8 entries have k + 1 pieces
-  return off(8) * whole * (whole + 1) / 2 + off(rest) * (whole + 1);
-}
 
 // One front at a time; keeps its buffers.
 class Dealer {
@@ -69,24 +63,40 @@ class Dealer {
     return (idx)std::clamp<off>(scalars / front_ld(R) - R, 0, kMostPartials);
   }
 
-  void cut_columns(idx f, std::vector<idx>& partial) {
-    const idx R = plan_.rows[f];
+  idx cuts(idx share) const {
+    idx n = 0;
+    for (const idx load : load_)
+      if (load > share) n += (load - 1) / share;
+    return n;
+  }
+  // The least load of a part for which the partial columns have room, by bisection.
+  idx share_of_a_part(idx room) const {
     off total = 0;
     for (const idx load : load_) total += load;
-    const off share = std::max<off>(kLeastShare, (5 * total + 4 * groups_ - 1) / (4 * groups_));
-    idx left = room(f), extra = R;
+    idx share = std::max(kLeastShare, (idx)((5 * total + 4 * groups_ - 1) / (4 * groups_)));
+    if (cuts(share) <= room) return share;
+    idx high = *std::max_element(load_.begin(), load_.end());
+    while (high - share > 1) {
+      const idx middle = share + (high - share) / 2;
+      (cuts(middle) <= room ? high : share) = middle;
+    }
+    return high;
+  }
+
+  void cut_columns(idx f, std::vector<idx>& partial) {
+    const idx R = plan_.rows[f], share = share_of_a_part(room(f));
+    idx extra = R;
     parts_.clear(), first_part_.assign(R, 0);
     for (idx column = 0; column < R; column++) {
       first_part_[column] = (idx)parts_.size();
       const idx load = load_[column];
       if (load == 0) continue;
-      const idx n_parts = (idx)std::min<off>((load + share - 1) / share, left + 1);
+      const idx n_parts = (load - 1) / share + 1;
       for (idx k = 0; k < n_parts; k++) {
         const idx mine = (idx)(off(load) * (k + 1) / n_parts - off(load) * k / n_parts);
         parts_.push_back({k == 0 ? column : extra++, mine, 0});
         if (k > 0) partial.push_back(column);
       }
-      left -= n_parts - 1;
     }
   }
 
@@ -156,15 +166,11 @@ void check_distances(const Plan& plan, idx f) {
 
 void list_items(Plan& plan) {
   const auto has_items = [&](idx f) { return plan.phase[f] < 3 && plan.child_ptr[f] < plan.child_ptr[f + 1]; };
+  const std::vector<off> n_items = count_items(plan);
   std::vector<off> item_begin((std::size_t)plan.nf + 1), owner_begin((std::size_t)plan.nf + 1);
   for (idx f = 0; f < plan.nf; f++) {
-    off items = 0;
-    if (has_items(f)) {
-      check_distances(plan, f);
-      for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
-        items += items_of(plan.height(plan.child[q]), plan.cholesky);
-    }
-    item_begin[f + 1] = item_begin[f] + items;
+    if (has_items(f)) check_distances(plan, f);
+    item_begin[f + 1] = item_begin[f] + (has_items(f) ? n_items[f] : 0);
     owner_begin[f + 1] = owner_begin[f] + (has_items(f) ? kGroups[plan.phase[f]] + 1 : 0);
   }
   if (std::max(item_begin[plan.nf], owner_begin[plan.nf]) > std::numeric_limits<std::int32_t>::max())

@@ -15,9 +15,9 @@ Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& pa
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   plan.parameters = parameters;
   if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
-  if (parameters.small_rows < 0) plan.parameters.small_rows = 0;
   merge_fronts(symbolic, plan);
   place_rows(plan);
+  if (parameters.small_rows < 0) choose_small_rows(plan);
   set_phases(plan);
   place_arenas(plan);
   place_entries(A, plan);

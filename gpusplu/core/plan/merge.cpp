@@ -75,8 +75,8 @@ struct Merging {
 Merging merge_supernodes(const Symbolic& symbolic, const PlanParameters& parameters) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
-  const FrontTimes times;
-  const auto time = [&](const Node& v) { return front_time(times, kind((idx)v.rows), v.width, v.rows); };
+  const MergeTimes times;
+  const auto time = [&](const Node& v) { return times(kind((idx)v.rows), v.width, v.rows); };
   Merging out{std::vector<idx>(ns, -1), std::vector<double>(ns)};
   std::vector<Node> nodes(ns);
   std::vector<idx> last(ns, -1);  // heap of children

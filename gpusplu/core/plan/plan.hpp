@@ -64,7 +64,7 @@ struct PlanParameters {
   int shared_memory_bytes = 232448;  // that a block can have
   int multiprocessors = 132;
   int warp_rows = 16;
-  int small_rows = 0;   // 72: class `small` is used; 0: it is not; -1: the model chooses
+  int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
   int large_tile = 64;  // NB of phase 3
 
@@ -143,6 +143,7 @@ off block_entries(idx H, bool large);
 // The stages, in the order in which make_plan runs them. Each fills the arrays named.
 void merge_fronts(const Symbolic& symbolic, Plan& plan);  // perms, width .. parent, below, children, finish; merge.cpp
 void place_rows(Plan& plan);                              // place
+void choose_small_rows(Plan& plan);                       // parameters.small_rows, by the model
 void set_phases(Plan& plan);                              // phase, level
 void place_arenas(Plan& plan);                            // factor_offset, block_offset and sizes
 void place_entries(PatternView A, Plan& plan);            // entry_*

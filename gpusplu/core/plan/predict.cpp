@@ -1,19 +1,131 @@
 // Predicted times of the factorization and of a solve: for every phase the larger of its critical path and its
-// throughput, summed.
+// throughput, summed; and which caps of the classes this makes best. Cost: O(fronts).
 #include <algorithm>
+#include <cmath>
 
 #include "plan/plan.hpp"
 #include "plan/time_model.hpp"
 
 namespace gs::gpu {
+namespace {
+
+constexpr FrontTimes kTimes;
+
+double front_flops(const Plan& plan, idx f) {
+  const double R = plan.rows[f], H = plan.height(f);
+  return (R * R * R - H * H * H) * (plan.cholesky ? 1 : 2) / 3;
+}
+
+// Entries that front f reads and writes: its children's blocks, its factor, its block.
+double front_scalars(const Plan& plan, idx f, off items) {
+  const double R = plan.rows[f], share = plan.cholesky ? 0.6 : 1;
+  return 8.0 * items + share * R * R;
+}
+
+// Fronts of phase 0-2 that a multiprocessor works on at a time.
+int concurrency(const Plan& plan, int phase, idx most_rows) {
+  const PlanParameters& p = plan.parameters;
+  if (phase == 0) return kTimes.warps;
+  const int threads = phase == 1 ? 128 : 512;
+  const int bytes = (front_ld(most_rows) * most_rows + 16 * 20) * p.scalar_bytes() + 1024;
+  return std::clamp(p.shared_memory_bytes / bytes, 1, 2048 / threads);
+}
+
+struct PhaseTotals {
+  double path = 0, latency = 0, flops = 0, scalars = 0;
+  idx fronts = 0, rows = 0;
+};
+
+double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
+  if (t.fronts == 0) return 0;
+  double throughput =
+      std::max(t.flops / kTimes.device_flops, t.scalars * plan.parameters.scalar_bytes() / kTimes.device_bytes);
+  if (phase < 3) {
+    const int fronts = concurrency(plan, phase, t.rows);
+    const double latency = fronts > 1 ? kTimes.crowding * t.latency : t.latency;
+    throughput = std::max(throughput, latency / ((double)fronts * plan.parameters.multiprocessors));
+  }
+  return std::max(t.path, throughput) + kTimes.launch;
+}
+
+// Of all phases, for the phases that the plan holds.
+std::vector<double> factor_times(const Plan& plan, const std::vector<off>& items) {
+  PhaseTotals totals[kPhases];
+  std::vector<float> way(plan.nf);  // from the root down, inside a phase
+  for (idx f = plan.nf; f-- > 0;) {
+    const int phase = plan.phase[f];
+    PhaseTotals& t = totals[phase];
+    const double time = front_time(plan, f, phase, items[f]);
+    const idx above = plan.parent[f];
+    way[f] = (float)(time + (above >= 0 && plan.phase[above] == phase ? way[above] : 0));
+    t.path = std::max(t.path, (double)way[f]);
+    t.latency += time, t.flops += front_flops(plan, f), t.scalars += front_scalars(plan, f, items[f]);
+    t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
+  }
+  std::vector<double> out(kPhases);
+  for (int phase = 0; phase < kPhases; phase++) out[phase] = phase_time(plan, phase, totals[phase]);
+  return out;
+}
+
+double solve_time(const Plan& plan) {
+  double longest = 0;
+  std::vector<float> way(plan.nf);
+  for (idx f = plan.nf; f-- > 0;) {
+    const int phase = plan.phase[f];
+    way[f] = (float)(kTimes.solve_fixed[phase] + kTimes.solve_pivot[phase] * plan.width[f]);
+    if (plan.parent[f] >= 0) way[f] += way[plan.parent[f]];
+    longest = std::max(longest, (double)way[f]);
+  }
+  const double bytes = (double)plan.factor_size * plan.parameters.scalar_bytes() + 8.0 * plan.below.size();
+  const double one_way = bytes * (plan.cholesky ? 1 : 0.5) / kTimes.device_bytes;
+  return 2 * (std::max(longest, one_way) + kTimes.launch * plan.launches.size());
+}
+
+double sum(const std::vector<double>& v) {
+  double total = 0;
+  for (const double x : v) total += x;
+  return total;
+}
+
+}  // namespace
+
+std::vector<off> count_items(const Plan& plan) {
+  std::vector<off> items(plan.nf);
+  for (idx f = 0; f < plan.nf; f++)
+    if (plan.parent[f] >= 0) items[plan.parent[f]] += items_of_child(plan.height(f), plan.cholesky);
+  return items;
+}
+
+double front_time(const Plan& plan, idx f, int phase, off items) {
+  const double R = plan.rows[f], W = plan.width[f];
+  double time =
+      kTimes.fixed[phase] + kTimes.pivot[plan.cholesky][phase] * W + front_flops(plan, f) / kTimes.flops[phase];
+  if (kTimes.scalars[phase] > 0) time += R * R / kTimes.scalars[phase];
+  if (phase < 3) time += kTimes.batch[phase] * std::ceil((double)items / (kGroups[phase] * kBatch[phase]));
+  return time;
+}
+
+void choose_small_rows(Plan& plan) {
+  constexpr idx candidates[] = {0, 32, 48, 72, 96};
+  const std::vector<off> items = count_items(plan);
+  idx best = 0;
+  double best_time = INFINITY;
+  for (const idx rows : candidates) {
+    if (rows > plan.parameters.block_rows) break;
+    plan.parameters.small_rows = rows;
+    set_phases(plan);
+    if (const double time = sum(factor_times(plan, items)); time < 0.98 * best_time) best = rows, best_time = time;
+  }
+  plan.parameters.small_rows = best;
+}
 
 void predict_times(Plan& plan) {
-  plan.phase_seconds.assign(kPhases, 0);
+  plan.phase_seconds = factor_times(plan, count_items(plan));
+  for (double& time : plan.phase_seconds) time *= 1e-6;
+  plan.factor_seconds = sum(plan.phase_seconds);
+  plan.solve_seconds = 1e-6 * solve_time(plan);
   plan.flops = 0;
-  for (idx f = 0; f < plan.nf; f++) {
-    const double R = plan.rows[f], H = plan.height(f);
-    plan.flops += (R * R * R - H * H * H) * (plan.cholesky ? 1 : 2) / 3;
-  }
+  for (idx f = 0; f < plan.nf; f++) plan.flops += front_flops(plan, f);
 }
 
 }  // namespace gs::gpu

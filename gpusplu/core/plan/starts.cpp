@@ -9,13 +9,13 @@ namespace gs::gpu {
 
 void list_starts(Plan& plan) {
   constexpr int kSteps = 32;
-  const FrontTimes times;
+  const std::vector<off> items = count_items(plan);
   std::vector<float> way(plan.nf);  // through f and its ancestors in the phase
   double longest[kPhases] = {};
   for (idx f = plan.nf; f-- > 0;) {
     const idx above = plan.parent[f];
     const int phase = plan.phase[f];
-    way[f] = (float)front_time(times, phase, plan.width[f], plan.rows[f]);
+    way[f] = (float)front_time(plan, f, phase, items[f]);
     if (above >= 0 && plan.phase[above] == phase) way[f] += way[above];
     longest[phase] = std::max(longest[phase], (double)way[f]);
   }

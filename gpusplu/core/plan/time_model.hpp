@@ -1,25 +1,10 @@
-// Times of fronts on the GPU, in microseconds. Constants of one H200, double precision, from the prototypes.
+// Modelled times on the GPU, in microseconds. Constants of one H200, double precision, from the prototypes.
 #pragma once
-#include "base/types.hpp"
+#include <vector>
+
 #include "plan/plan.hpp"
 
 namespace gs::gpu {
-
-struct FrontTimes {
-  // What the merging minimizes. A third of the measured fixed costs gave the best measured times: merging by the full
-  // ones adds more work than it saves.
-  double fixed[kPhases] = {1.2, 2.0, 2.0, 8.0};
-  double pivot[kPhases] = {0.10, 0.11, 0.11, 0.32};
-  double multiply_adds[kPhases] = {2e3, 8e4, 8e4, 1.2e7};  // per microsecond
-  double scalars[kPhases] = {0, 1.2e4, 1.2e4, 2e5};        // assembled and written back per microsecond; 0: not counted
-};
-
-// Time of one front on the critical path; `kind` is its class.
-inline double front_time(const FrontTimes& t, int kind, double W, double R) {
-  const double H = R - W, multiply_adds = (R * R * R - H * H * H) / 3;
-  const double moved = t.scalars[kind] > 0 ? (R * R + H * H) / t.scalars[kind] : 0;
-  return t.fixed[kind] + t.pivot[kind] * W + multiply_adds / t.multiply_adds[kind] + moved;
-}
 
 // Class of a front.
 struct ClassRows {
@@ -27,5 +12,52 @@ struct ClassRows {
   explicit ClassRows(const PlanParameters& p) : warp(p.warp_rows), small(p.small_rows), block(p.block_rows) {}
   int operator()(idx R) const { return R <= warp ? 0 : R <= small ? 1 : R <= block ? 2 : 3; }
 };
+
+// What the merging minimizes, by class. A third of the measured fixed costs gave the best measured times: merging by
+// the full ones adds more work than it saves.
+struct MergeTimes {
+  double fixed[kPhases] = {1.2, 2.0, 2.0, 8.0};
+  double pivot[kPhases] = {0.10, 0.11, 0.11, 0.32};
+  double multiply_adds[kPhases] = {2e3, 8e4, 8e4, 1.2e7};  // per microsecond
+  double scalars[kPhases] = {0, 1.2e4, 1.2e4, 2e5};        // assembled and written back per microsecond; 0: not counted
+
+  double operator()(int kind, double W, double R) const {
+    const double H = R - W, work = (R * R * R - H * H * H) / 3;
+    const double moved = scalars[kind] > 0 ? (R * R + H * H) / scalars[kind] : 0;
+    return fixed[kind] + pivot[kind] * W + work / multiply_adds[kind] + moved;
+  }
+};
+
+// What a front takes once its children are done, by phase: alone on its multiprocessor (phases 0-2) or on the device
+// (phase 3), and how that adds up when the device is full.
+struct FrontTimes {
+  double fixed[kPhases] = {3.0, 3.5, 4.0, 5.0};  // descriptor, entries of A, publishing
+  double batch[kPhases] = {0.7, 1.0, 1.0, 0};    // of kBatch items of every group
+  double pivot[2][kPhases] = {{0.02, 0.16, 0.16, 0.32}, {0.02, 0.16, 0.16, 0.21}};  // LU, Cholesky
+  double scalars[kPhases] = {0, 4.5e3, 5.5e3, 3e5};  // of a front written per microsecond
+  double flops[kPhases] = {1e3, 1e5, 1.5e5, 3e7};    // per microsecond, for what pivots do not hide
+
+  double crowding = 1.3;        // of latencies, when all multiprocessors are full
+  double device_flops = 2.5e7;  // per microsecond, whole device
+  double device_bytes = 3e6;    // per microsecond
+  double launch = 6.0;          // boundary of phases
+  int warps = 32;               // fronts of phase 0 on a multiprocessor
+
+  double solve_fixed[kPhases] = {2.0, 2.5, 2.5, 4.0};  // one way
+  double solve_pivot[kPhases] = {0, 0.04, 0.04, 0.03};
+};
+
+constexpr int kBatch[kPhases] = {4, 8, 8, 1};
+
+// Items of a child with H rows below.
+inline off items_of_child(idx H, bool cholesky) {
+  if (!cholesky) return off(H) * ((H + 7) / 8);
+  const idx whole = H / 8, rest = H % 8;  // columns of 8 k + 1 .. 8 k + 8 entries have k + 1 pieces
+  return off(8) * whole * (whole + 1) / 2 + off(rest) * (whole + 1);
+}
+std::vector<off> count_items(const Plan& plan);  // of every front's children
+
+// Predicted time of front f in this phase; `items` of its children.
+double front_time(const Plan& plan, idx f, int phase, off items);
 
 }  // namespace gs::gpu

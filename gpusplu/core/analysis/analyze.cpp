@@ -33,6 +33,8 @@ Ordered order_amd(PatternView graph) { return {ordered_tree(graph, amd(graph)), 
 
 Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
 
+constexpr idx always_dissect = 400000;  // from this order on minimum degree is not tried
+
 double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
   return predict_seconds(Method::front, A.n, A.nnz(), cost, cholesky).total();
 }
@@ -43,7 +45,7 @@ double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
 // degree.
 Ordered order_automatic(PatternView graph, PatternView A, bool cholesky) {
   const idx n = graph.n;
-  constexpr idx never_dissect = 3000, both_at_once = 100000, always_dissect = 400000;
+  constexpr idx never_dissect = 3000, both_at_once = 100000;
   if (n >= always_dissect) return order_dissection(graph);
   Ordered by_degree, by_dissection;
   if (n >= both_at_once) {
@@ -195,13 +197,33 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   finish_column(s, std::move(order), reducible ? std::move(blocks.block_ptr) : std::vector<idx>{0, s.n}, row_of_col);
 }
 
-}  // namespace
-
-template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
+Symbolic described(PatternView A, const AnalyzeOptions& options) {
   Symbolic s;
   s.n = A.n;
   s.nnz = A.nnz();
   s.cholesky = options.cholesky;
+  return s;
+}
+
+// Matching and scaling; `row_of_col` stays empty where rows keep their order. False if A is structurally singular.
+template <class T>
+bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s, std::vector<idx>& row_of_col) {
+  s.structural_rank = s.n;
+  if (!options.matching) return true;
+  Matching matching = max_product_matching(A, values);
+  s.structural_rank = matching.structural_rank;
+  if (s.structural_rank < s.n) return false;
+  s.row_scale = std::move(matching.row_scale);
+  s.col_scale = std::move(matching.col_scale);
+  if (!std::is_sorted(matching.row_of_col.begin(), matching.row_of_col.end()))
+    row_of_col = std::move(matching.row_of_col);
+  return true;
+}
+
+}  // namespace
+
+template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
+  Symbolic s = described(A, options);
   if (options.cholesky) {
     analyze_cholesky(A, options, s);
     return s;
@@ -214,25 +236,38 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     s.ordering = "natural";
     return s;
   }
-  if (!options.matching) {
-    s.structural_rank = s.n;
-    analyze_lu(A, nullptr, options, s);
-    return s;
-  }
-  Matching matching = max_product_matching(A, values);
-  s.structural_rank = matching.structural_rank;
-  if (s.structural_rank < s.n) return s;
-  s.row_scale = std::move(matching.row_scale);
-  s.col_scale = std::move(matching.col_scale);
-  const std::vector<idx>& rows = matching.row_of_col;
-  const bool diagonal_matched = std::is_sorted(rows.begin(), rows.end());
-  analyze_lu(A, diagonal_matched ? nullptr : rows.data(), options, s);
+  std::vector<idx> rows;
+  if (match(A, values, options, s, rows)) analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);
   return s;
 }
 
-template Symbolic analyze(PatternView, const float*, const AnalyzeOptions&);
-template Symbolic analyze(PatternView, const double*, const AnalyzeOptions&);
-template Symbolic analyze(PatternView, const std::complex<float>*, const AnalyzeOptions&);
-template Symbolic analyze(PatternView, const std::complex<double>*, const AnalyzeOptions&);
+template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options) {
+  Symbolic s = described(A, options);
+  std::vector<idx> rows;
+  if (options.cholesky) s.structural_rank = s.n;
+  else if (!match(A, values, options, s, rows)) return {s};
+  const idx* row_of_col = rows.empty() ? nullptr : rows.data();
+  const Pattern graph = symmetrize(A, row_of_col);
+  std::vector<Ordered> orders;
+  if (options.ordering == Ordering::automatic && s.n < always_dissect) {
+    auto other = std::async(std::launch::async, order_amd, graph.view());
+    orders.push_back(order_dissection(graph.view()));
+    orders.push_back(other.get());
+  } else {
+    orders.push_back(order_graph(graph.view(), A, options));
+  }
+  std::vector<Symbolic> candidates(orders.size(), s);
+  for (size_t k = 0; k < orders.size(); k++)
+    finish_front(candidates[k], graph.view(), std::move(orders[k]), row_of_col);
+  return candidates;
+}
+
+#define GS_INSTANTIATE(T)                                                  \
+  template Symbolic analyze(PatternView, const T*, const AnalyzeOptions&); \
+  template std::vector<Symbolic> analyze_fronts(PatternView, const T*, const AnalyzeOptions&);
+GS_INSTANTIATE(float)
+GS_INSTANTIATE(double)
+GS_INSTANTIATE(std::complex<float>)
+GS_INSTANTIATE(std::complex<double>)
 
 }  // namespace gs

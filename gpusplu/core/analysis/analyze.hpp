@@ -1,5 +1,7 @@
 // The analysis pipeline: matching -> block form -> ordering -> choice of method -> structure.
 #pragma once
+#include <vector>
+
 #include "analysis/symbolic.hpp"
 
 namespace gs {
@@ -18,5 +20,10 @@ struct AnalyzeOptions {
 // A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure.
 // Natural order means SciPy's permc_spec="NATURAL": columns stay where they are, rows are chosen by pivoting.
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options);
+
+// The same for an engine that has only fronts and chooses the ordering by a model of its own: one Symbolic for every
+// ordering worth considering (dissection and, unless A is large, minimum degree, found at the same time), or the one
+// that `options` names. Natural order keeps the columns, and the rows that matching put there.
+template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options);
 
 }  // namespace gs

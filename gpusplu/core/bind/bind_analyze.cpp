@@ -1,5 +1,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
@@ -27,15 +28,21 @@ MethodChoice method_of(const std::string& name) {
   throw nb::value_error(("method must be 'auto', 'column' or 'front', got '" + name + "'").c_str());
 }
 
-template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
-                                                             const std::string& ordering, std::optional<In<idx>> perm,
-                                                             const std::string& method, bool matching) {
+AnalyzeOptions options_of(bool cholesky, const std::string& ordering, const std::optional<In<idx>>& perm,
+                          bool matching) {
   AnalyzeOptions options;
   options.cholesky = cholesky;
   options.ordering = perm ? Ordering::user : ordering_of(ordering);
   options.user_perm = perm ? perm->data() : nullptr;
-  options.method = method_of(method);
   options.matching = matching;
+  return options;
+}
+
+template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
+                                                             const std::string& ordering, std::optional<In<idx>> perm,
+                                                             const std::string& method, bool matching) {
+  AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
+  options.method = method_of(method);
   const PatternView A = pattern_view(ptr, ind);
   nb::gil_scoped_release release;
   const auto start = std::chrono::steady_clock::now();
@@ -44,7 +51,26 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   return symbolic;
 }
 
+template <class T>
+std::vector<std::shared_ptr<Symbolic>> analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
+                                                              const std::string& ordering, std::optional<In<idx>> perm,
+                                                              bool matching) {
+  const AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
+  const PatternView A = pattern_view(ptr, ind);
+  nb::gil_scoped_release release;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::shared_ptr<Symbolic>> candidates;
+  for (Symbolic& s : analyze_fronts(A, values.data(), options))
+    candidates.push_back(std::make_shared<Symbolic>(std::move(s)));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (auto& candidate : candidates) candidate->seconds = seconds;
+  return candidates;
+}
+
 template <class T> void bind_analyze_of(nb::module_& m) {
+  m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
+        "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+        "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
   m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
         "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "matching"_a = true,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,9 @@ class SlogDet(NamedTuple):
 
 TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
 
+# Shape of the values that refactor takes, before the first refactor.
+UNKNOWN = (-2,)
+
 
 class Factor:
     """What LU and Cholesky factors share.
@@ -38,7 +40,6 @@ class Factor:
         "_dtype",
         "_lower",
         "_map",
-        "_seconds",
         "_size",
         "_solve",
         "_symbolic",
@@ -46,30 +47,16 @@ class Factor:
         "_vector",
     )
 
-    def __init__(self, symbolic: Symbolic, canonical: np.ndarray):
-        pattern, options = symbolic._pattern, symbolic._options
-        start = perf_counter()
-        try:
-            self._core = _core.factor(
-                symbolic._core,
-                pattern.ptr,
-                pattern.ind,
-                canonical,
-                pivot_threshold=options.pivot_threshold,
-                pivoting=options.pivoting,
-                refine=options.refine,
-            )
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
-        self._seconds = {**symbolic.seconds, "factor": perf_counter() - start}
+    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
+        """Factor `canonical`, or take over the core's factor of it."""
+        self._core = core or core_factor(symbolic, canonical)
         self._symbolic = symbolic
         self._dtype = canonical.dtype
-        self._vector = (pattern.n,)
+        self._vector = (self._core.n,)
         self._solve = self._core.solve
         self._lower = self._upper = None
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
-        direct, self._map = pattern.direct_map(canonical.dtype)
-        self._size = (pattern.size if direct else -1,)
+        self._size, self._map = UNKNOWN, None
 
     shape = property(lambda self: self._symbolic.shape, doc="Shape of A.")
     dtype = property(lambda self: self._dtype, doc="Of the factor and of the solutions.")
@@ -185,6 +172,10 @@ class Factor:
 
     def _refactor_any(self, values: Any) -> None:
         pattern = self._symbolic._pattern
+        if self._size is UNKNOWN:
+            direct, self._map = pattern.direct_map(self._dtype)
+            self._size = (pattern.size if direct else -1,)
+            return self.refactor(values)
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
         self._lower = self._upper = None
@@ -223,10 +214,9 @@ class Factor:
         core = self._core
         symbolic = core.symbolic  # not the one this factor began with if it had to be analysed again
         entries = dict(core.stats())
-        seconds = dict(self._seconds)
-        for phase in ("refactor", "solve"):
-            seconds[phase] = entries.pop(f"{phase}_seconds", 0.0)
-        entries.pop("factor_seconds", None)
+        seconds = dict(self._symbolic.seconds)
+        for phase in ("factor", "refactor", "solve"):
+            seconds[phase] = entries.pop(f"{phase}_seconds")
         return Stats(
             {
                 "engine": self.engine,
@@ -304,6 +294,22 @@ class CholeskyFactor(Factor):
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
         return self.slogdet().logabsdet
+
+
+def core_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
+    """The core's factor of the matrix with these canonical values."""
+    options = symbolic._options
+    try:
+        return _core.factor(
+            symbolic._core,
+            symbolic._pattern.core,
+            canonical,
+            pivot_threshold=options.pivot_threshold,
+            pivoting=options.pivoting,
+            refine=options.refine,
+        )
+    except _core.NotPositiveDefinite as error:
+        raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
 def inverse(gather: ndarray) -> ndarray:

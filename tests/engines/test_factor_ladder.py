@@ -16,7 +16,9 @@ def canonical(A, dtype=float):
 def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", matching=True, **options):
     ptr, ind, values = canonical(A, dtype)
     symbolic = _core.analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
-    return _core.factor(symbolic, ptr, ind, values, **options)
+    return _core.factor(
+        symbolic, _core.canonical_from_columns(ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
+    )
 
 
 def backward_error(A, x, b):

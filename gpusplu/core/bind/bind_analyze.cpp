@@ -2,12 +2,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 
 #include "analysis/analyze.hpp"
 #include "analysis/time_model.hpp"
+#include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 
 namespace gs {
@@ -45,9 +45,9 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   options.method = method_of(method);
   const PatternView A = pattern_view(ptr, ind);
   nb::gil_scoped_release release;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
-  symbolic->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  symbolic->seconds = watch.seconds();
   return symbolic;
 }
 

@@ -5,7 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "analysis/analyze.hpp"
+#include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
+#include "matrix/canonical.hpp"
+#include "matrix/values.hpp"
 #include "numeric/factor.hpp"
 
 namespace gs {
@@ -13,25 +17,58 @@ namespace {
 
 template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::device::cpu>;
 
-// What Python holds: the arrays of the pattern stay alive with the factor that points into them.
+// What Python holds: the canonical pattern stays alive with the factor that points into it.
 template <class T> struct FactorBinding {
-  In<off> ptr;
-  In<idx> ind;
+  nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
 };
 
-template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, In<off> ptr, In<idx> ind,
+template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
                                                     const std::string& refine) {
+  const PatternView A = nb::cast<const Canonical&>(canonical).pattern.view();
+  if ((off)values.shape(0) < A.nnz()) throw std::invalid_argument("too few values for this pattern");
   FactorOptions options;
   options.pivot_threshold = pivot_threshold;
   options.pivoting = pivoting == "static"    ? Pivoting::fixed
                      : pivoting == "partial" ? Pivoting::partial
                                              : Pivoting::automatic;
   options.refine = refine == "always" ? Refine::always : refine == "never" ? Refine::never : Refine::automatic;
-  nb::gil_scoped_release release;
-  auto factor = std::make_unique<Factor<T>>(std::move(symbolic), pattern_view(ptr, ind), values.data(), options);
-  return new FactorBinding<T>{ptr, ind, std::move(factor)};
+  std::unique_ptr<Factor<T>> factor;
+  {
+    nb::gil_scoped_release release;
+    factor = std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options);
+  }
+  return new FactorBinding<T>{std::move(canonical), std::move(factor)};
+}
+
+// Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
+// than the work. (canonical, symbolic, factor, seconds of the first two), or None if a value is not finite.
+template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values) {
+  if ((off)ptr.shape(0) != (off)n + 1) throw std::invalid_argument("indptr must have n + 1 entries");
+  auto canonical = std::make_unique<Canonical>();
+  std::shared_ptr<Symbolic> symbolic;
+  std::unique_ptr<Factor<T>> factor;
+  double seconds = 0;
+  {
+    nb::gil_scoped_release release;
+    const Stopwatch watch;
+    *canonical = canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
+    if ((off)values.shape(0) < canonical->nvalues) throw std::invalid_argument("data is shorter than indices");
+    const PatternView A = canonical->pattern.view();
+    std::vector<T> gathered;
+    if (!canonical->identity) gathered.resize(A.nnz()), gather_values(*canonical, values.data(), gathered.data());
+    const T* canonical_values = canonical->identity ? values.data() : gathered.data();
+    if (!all_finite(canonical_values, A.nnz())) return nb::none();
+    seconds = watch.seconds();
+    symbolic = std::make_shared<Symbolic>(analyze(A, canonical_values, AnalyzeOptions{}));
+    symbolic->seconds = watch.seconds() - seconds;
+    factor = std::make_unique<Factor<T>>(symbolic, A, canonical_values, FactorOptions{});
+  }
+  const double analyze_seconds = symbolic->seconds;
+  const nb::object owner = nb::cast(canonical.release(), nb::rv_policy::take_ownership);
+  const nb::object lu = nb::cast(new FactorBinding<T>{owner, std::move(factor)}, nb::rv_policy::take_ownership);
+  return nb::make_tuple(owner, std::move(symbolic), lu, seconds, analyze_seconds);
 }
 
 template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
@@ -121,10 +158,15 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           "method",
           [](const Self& self) { return self.factor->summary().method == Method::column ? "column" : "front"; })
       .def("values", [](const Self& self) { return to_numpy(self.factor->values()); })
+      .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; });
-  m.def("factor", &factor_binding<T>, "symbolic"_a, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),
+  m.def("factor", &factor_binding<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",
-        "Factor a canonical CSC matrix by what `analyze` found; see core/numeric/factor.hpp.");
+        "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
+  m.def("splu", &lu_binding<T, std::int32_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert(), "(canonical, symbolic, factor, seconds, seconds) of compressed columns, or None.");
+  m.def("splu", &lu_binding<T, std::int64_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert());
 }
 
 }  // namespace
@@ -145,8 +187,8 @@ void bind_factor(nb::module_& m) {
       PyErr_SetObject(not_positive_definite, error.ptr());
     }
   });
-  bind_factor_of<float>(m, "FactorF32");
   bind_factor_of<double>(m, "FactorF64");
+  bind_factor_of<float>(m, "FactorF32");
   bind_factor_of<std::complex<float>>(m, "FactorC64");
   bind_factor_of<std::complex<double>>(m, "FactorC128");
 }

@@ -1,25 +1,17 @@
 #include "numeric/factor.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "base/stopwatch.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
 #include "numeric/condition.hpp"
 
 namespace gs {
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 template <class T> constexpr double eps = std::numeric_limits<real_t<T>>::epsilon();
 // Solves above `refine_above` are refined; one that stays above `accept_below` is not accepted from fronts.

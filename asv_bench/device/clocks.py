@@ -23,7 +23,7 @@ SPIN_SECONDS = 400e-6  # longer than the host needs to enqueue a refactorization
 class HostClock:
     """Without a device. `budget` is how long one measurement repeats [s], a third of it for warming up."""
 
-    budget = 0.3
+    budget = 0.2
 
     def synchronize(self):
         pass

@@ -1,38 +1,53 @@
-"""Where the time of a recorded graph goes: its commands once more, one after another, with CUDA events between them.
+"""The graphs of a device factor: seconds of a replay, and where they go, command by command.
 
-`recorded` notes what the engine records while it is active; `commands_by_time` runs that again outside of any graph. A
-kernel that spins first gives the host the time to enqueue everything, so that no gap of Python's counts. An event costs
-about a microsecond, and commands that the graph runs side by side are measured in turn: the sum may exceed the graph.
+For the second the commands that were recorded run once more outside of any graph, one after another, with CUDA events
+between them. A kernel that spins first gives the host the time to enqueue everything, so that no gap of Python's
+counts. An event costs about a microsecond, and commands that a graph runs side by side are measured in turn: the sum
+may exceed the replay.
 """
 
-import contextlib
 import itertools
 import statistics
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7
+# Phase and what DeviceFactor records for it: A x = b, one right-hand side, backward error not measured or measured.
+GRAPHS = {
+    "refactor": ("refactor",),
+    "solve": ("solve", 0, 1, 0),
+    "step": ("refactor_solve", 0, 1, 0),
+    "solve_certified": ("solve", 0, 1, 1),
+    "step_certified": ("refactor_solve", 0, 1, 1),
+}
 
 
-@contextlib.contextmanager
-def recorded():
-    """A list that every call of Device.record appends its commands to, with the device."""
-    from gpusplu.kernels import launch
+def replay_seconds(factor, clock):
+    """Median seconds of a replay of each graph in GRAPHS, between CUDA events."""
+    core, found = factor._core, {}
+    with core._device:
+        queue = core._device.caller_queue()
+        for phase, key in GRAPHS.items():
+            graph = core._graph(*key)
+            found[phase] = clock.device(lambda graph=graph: queue.replay(graph))
+    return found
 
-    original, found = launch.Device.record, []
 
-    def record(self, commands):
-        found.append((self, commands))
-        return original(self, commands)
-
-    launch.Device.record = record
-    try:
-        yield found
-    finally:
-        launch.Device.record = original
+def commands_by_kernel(factor, clock):
+    """Seconds and number of launches by the name of the kernel, for the graphs of refactor and solve."""
+    core, found = factor._core, {}
+    for phase in ("refactor", "solve"):
+        what, *key = GRAPHS[phase]
+        commands = getattr(core, f"_do_{what}")
+        kernels = found.setdefault(phase, {})
+        for name, seconds in commands_by_time(core._device, lambda queue: commands(queue, *key), clock):  # noqa: B023
+            entry = kernels.setdefault(name, {"seconds": 0.0, "launches": 0})
+            entry["seconds"] += seconds
+            entry["launches"] += 1
+    return found
 
 
 def commands_by_time(device, commands, clock):
-    """Name, grid and median seconds of each command that the function `commands` asks of a queue.
+    """Name and median seconds of each command that the function `commands` asks of a queue.
 
     Parameters
     ----------
@@ -48,21 +63,21 @@ def commands_by_time(device, commands, clock):
 
         __slots__ = ("events", "names")
 
-        def note(self, name, grid):
-            self.names.append((name, grid))
+        def note(self, name):
+            self.names.append(name)
             self.events.append(event())
 
-        def launch(self, kernel, grid, *rest):
-            super().launch(kernel, grid, *rest)
-            self.note(kernel.name, grid)
+        def launch(self, kernel, *rest):
+            super().launch(kernel, *rest)
+            self.note(kernel.name)
 
         def copy(self, *arguments):
             super().copy(*arguments)
-            self.note("copy", 0)
+            self.note("copy")
 
         def clear(self, *arguments):
             super().clear(*arguments)
-            self.note("clear", 0)
+            self.note("clear")
 
     def event():
         made = cuda.Event()
@@ -84,14 +99,4 @@ def commands_by_time(device, commands, clock):
             pairs = itertools.pairwise([begin, *queue.events])
             runs.append([1e-3 * cuda.get_elapsed_time(before, after) for before, after in pairs])
     medians = [statistics.median(run[k] for run in runs) for k in range(len(queue.names))]
-    return [(name, grid, seconds) for (name, grid), seconds in zip(queue.names, medians, strict=True)]
-
-
-def by_kernel(timed):
-    """Seconds and launches of each kernel of a graph, in order of first appearance."""
-    found = {}
-    for name, _, seconds in timed:
-        entry = found.setdefault(name, {"seconds": 0.0, "launches": 0})
-        entry["seconds"] += seconds
-        entry["launches"] += 1
-    return found
+    return list(zip(queue.names, medians, strict=True))

@@ -103,15 +103,12 @@ def kernel_regime(name):
 
 
 def measured_regimes(record):
-    """Seconds of each regime of the factorization and of all else, by the profile; the graph that factors."""
-    for graph in record.get("graphs") or []:
-        if any("factor" in name for name in graph):
-            found = {}
-            for name, entry in graph.items():
-                regime = kernel_regime(name) or "else"
-                found[regime] = found.get(regime, 0.0) + entry["seconds"]
-            return found
-    return {}
+    """Seconds of each regime of a refactorization and of all else, as the profile has them."""
+    found = {}
+    for name, entry in (record.get("kernels") or {}).get("refactor", {}).items():
+        regime = kernel_regime(name) or "else"
+        found[regime] = found.get(regime, 0.0) + entry["seconds"]
+    return found
 
 
 def where_time_goes(found):

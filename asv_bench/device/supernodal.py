@@ -9,13 +9,14 @@ failure takes the others along. One JSON line a case, phase and peer is appended
     {"case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date", ...}
 
 Phases: analyze and factor from a call to the end of a synchronization, values and right-hand side on the device, least
-of up to three; total is their sum; refactor, solve and step (one of each) are medians between CUDA events, and
-`ours_wall_s`, `peer_wall_s` the same from Python with a synchronization. New values are the old ones with rows and
-columns scaled a little. `--engine cpu --peer none` runs all of it without a device.
+of up to three; total is their sum; refactor, solve and step (one of each) are medians between CUDA events, ours of one
+replay of the graph without the measurement of the backward error, as cuDSS has none. Further keys of the same
+phases: `ours_call_s`, events around the public call, which certifies solves; `ours_certified_s`, a replay with the
+measurement; `ours_wall_s` and `peer_wall_s`, from Python to the end of a synchronization. New values are the old ones
+with rows and columns scaled a little. `--engine cpu --peer none` runs without a device.
 """
 
 import argparse
-import contextlib
 import datetime
 import json
 import os
@@ -42,9 +43,11 @@ from gpusplu import gallery
 from gpusplu.plan import make_plan
 
 PHASES = ("analyze", "factor", "total", "refactor", "solve", "step")
+PREDICTED = {"refactor": "predicted_factor_seconds", "solve": "predicted_solve_seconds"}  # names in lu.stats
 PEERS = ("cudss", "klu", "cholmod")
 # Above these numbers of multiply-adds the CPU peers take longer than their numbers are worth [flop].
 KLU_FLOPS, CHOLMOD_FLOPS = 5e9, 2e11
+PLAIN = (int, float, str, bool, dict, list, type(None))  # what JSON can hold of the statistics
 REPEAT_UNTIL = 3.0  # analysis and first factorization are repeated for this long [s]
 
 
@@ -103,25 +106,11 @@ def repeated(clock, refactor, solve):
 
 
 def measure_ours(problem, engine):
-    """Seconds of each phase, the backward error, and what the plan had predicted."""
-    with launches.recorded() if problem.on_device else contextlib.nullcontext([]) as graphs:
-        found, factor = measure_phases(problem, engine, graphs)
-        stats = factor.stats
-        numbers = (int, float, str, bool, dict, list, type(None))
-        found["stats"] = {name: value for name, value in stats.items() if isinstance(value, numbers)}
-        found["graphs"] = [launches.by_kernel(launches.commands_by_time(*graph, problem.clock)) for graph in graphs]
-    if factor.symbolic.method == "front":
-        found["regimes"] = regimes(make_plan(factor.symbolic._core, factor.symbolic._pattern, factor.dtype), 8)
-    return found
-
-
-def measure_phases(problem, engine, graphs):
-    """The phases; `graphs` is emptied whenever a factor begins."""
+    """Seconds of each phase, the backward error, what the plan predicts and asks for, and where the time goes."""
     clock, A = problem.clock, problem.A
     values, b = problem.put(A.data), problem.put(problem.b)
 
     def first():
-        graphs.clear()
         analysis, symbolic = clock.once(lambda: gs.analyze(A, cholesky=problem.definite, engine=engine))
         factorization, factor = clock.once(lambda: symbolic.factor(values))
         return {"analyze": analysis, "factor": factorization}, factor
@@ -131,8 +120,16 @@ def measure_phases(problem, engine, graphs):
     factor.refactor(new)
     found["backward_error"] = problem.error(factor.solve(b))
     found |= repeated(clock, lambda: factor.refactor(new), lambda: factor.solve(b))
-    found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
-    return found, factor
+    if problem.on_device:
+        calls = {f"{phase}_call": found[phase] for phase in launches.GRAPHS if phase in found}
+        found |= calls | launches.replay_seconds(factor, clock)
+        found["kernels"] = launches.commands_by_kernel(factor, clock)
+    symbolic = factor.symbolic
+    found |= {"flops": float(symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
+    found["stats"] = {name: value for name, value in factor.stats.items() if isinstance(value, PLAIN)}
+    if symbolic.method == "front":
+        found["regimes"] = regimes(make_plan(symbolic._core, symbolic._pattern, factor.dtype), factor.dtype.itemsize)
+    return found
 
 
 def measure_cudss(problem):
@@ -248,14 +245,15 @@ def records(case, found, engine, commit):
             record |= {"peer_s": there.get(phase), "backward_error": ours.get("backward_error"), "commit": commit}
             record |= {"date": datetime.date.today().isoformat(), "peer_backward_error": there.get("backward_error")}
             for side, result in (("ours", ours), ("peer", there)):
-                if f"{phase}_wall" in result:
-                    record[f"{side}_wall_s"] = result[f"{phase}_wall"]
+                for kind in ("wall", "call", "certified"):
+                    if f"{phase}_{kind}" in result:
+                        record[f"{side}_{kind}_s"] = result[f"{phase}_{kind}"]
                 if phase in ("factor", "refactor") and result.get("flops") and result.get(phase):
                     key = "tflops" if side == "ours" else "peer_tflops"
                     record[key] = 1e-12 * result["flops"] / result[phase]
-            record["predicted_s"] = stats.get("predicted_seconds", {}).get("factor" if phase == "refactor" else phase)
+            record["predicted_s"] = stats.get(PREDICTED.get(phase, ""))
             if phase == "refactor" and peer == peers[0]:
-                record |= {key: ours.get(key) for key in ("n", "nnz", "flops", "regimes", "graphs", "stats")}
+                record |= {key: ours.get(key) for key in ("n", "nnz", "flops", "regimes", "kernels", "stats")}
             yield record
 
 
@@ -276,6 +274,7 @@ def print_table(lines):
             row += [brief(wall), f"{share:.2f}" if share else "-"]
             row += [f"{line[key]:.1f}" if line.get(key) else "-" for key in ("tflops", "peer_tflops")]
             errors = (line["backward_error"], line["peer_backward_error"])
+            row[0] += " (CPU)" if (line.get("stats") or {}).get("n_repivoted") else ""
             rows.append(row + [f"{error:.0e}" if error is not None else "-" for error in errors])
         columns = [cell for phase in phases for cell in (phase, peer, "ratio")]
         print(table(("case", *columns, "wall", "pred", "TF", peer, "error", peer), rows))

@@ -142,6 +142,16 @@ template <class R> __device__ __forceinline__ Complex<R> shuffle_xor(Complex<R> 
   return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
 }
 
+__device__ __forceinline__ unsigned warp_max(unsigned x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) x = max(x, __shfl_xor_sync(~0u, x, step));
+  return x;
+#else
+  return __reduce_max_sync(~0u, x);
+#endif
+}
+
 // ---- global memory that other blocks of the same launch write: past the first-level cache
 __device__ __forceinline__ float load_shared_level(const float* p) { return __ldcg(p); }
 __device__ __forceinline__ double load_shared_level(const double* p) { return __ldcg(p); }

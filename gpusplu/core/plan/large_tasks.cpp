@@ -1,0 +1,166 @@
+#include "plan/large_tasks.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+
+#include "base/threads.hpp"
+
+namespace gs::gpu {
+namespace {
+
+constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/large.cuh)
+
+// How a front is cut into tiles.
+struct Tiling {
+  idx width, rows, tile;
+  idx pivot_tiles() const { return (width + tile - 1) / tile; }
+  idx tiles() const { return pivot_tiles() + (rows - width + tile - 1) / tile; }
+  idx of_row(idx r) const { return r < width ? r / tile : pivot_tiles() + (r - width) / tile; }
+  idx end_row(idx t) const { return t < pivot_tiles() ? std::min(width, (t + 1) * tile) : width + (t + 1 - pivot_tiles()) * tile; }
+};
+
+// Runs body(k) for k < n, several threads where there is enough to do.
+template <class Body> void for_each(idx n, off work, Body&& body) {
+  const int threads = work < 50000 ? 1 : std::min<off>(num_threads(), work / 25000);
+  std::atomic<idx> next{0};
+  run_team(threads, [&](const Team&) {
+    for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(k);
+  });
+}
+
+// A child's rows, cut where the parent's tiles are cut: calls visit(tile, begin, end).
+template <class Visit> void for_pieces(const LargeInput& in, const Tiling& parent, idx child, Visit&& visit) {
+  const std::uint16_t* place = in.place + in.below_ptr[child];
+  const idx height = in.rows[child] - in.width[child];
+  for (idx begin = 0; begin < height;) {
+    const idx tile = parent.of_row(place[begin]);
+    const idx end = (idx)(std::lower_bound(place + begin, place + height, parent.end_row(tile)) - place);
+    visit(tile, begin, end);
+    begin = end;
+  }
+}
+
+// Pieces of all tiles of one front from `to` on: counted first, then placed child by child.
+void place_pieces(const LargeInput& in, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargePiece* to) {
+  const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+  std::vector<idx> next(tile_ptr, tile_ptr + tiling.tiles());
+  for (idx k = in.child_ptr[f]; k < in.child_ptr[f + 1]; ++k) {
+    const idx child = in.child[k];
+    for_pieces(in, tiling, child, [&](idx tile, idx begin, idx end) {
+      to[next[tile]++] = {child, begin, end, large_of[child]};
+    });
+  }
+}
+
+// Sorts the entries of front f by tile, stable, and gives every task its range. The tasks are in the order of (row,
+// col).
+void place_entries(const LargeInput& in, idx f, const Tiling& tiling, LargeTask* tasks, off count) {
+  const off first = in.entry_ptr[f], n = in.entry_ptr[f + 1] - first;
+  struct Keyed {
+    off key;  // tile
+    idx source;
+    std::uint32_t place;
+    double scale;
+  };
+  std::vector<Keyed> sorted(n);
+  for (off k = 0; k < n; ++k) {
+    const std::uint32_t place = in.entry_place[first + k];
+    const off tile = (off)tiling.of_row(place & 0xffff) * tiling.tiles() + tiling.of_row(place >> 16);
+    sorted[k] = {tile, in.entry_source[first + k], place, in.entry_scale ? in.entry_scale[first + k] : 1.0};
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
+  for (off k = 0; k < n; ++k) {
+    in.entry_source[first + k] = sorted[k].source;
+    in.entry_place[first + k] = sorted[k].place;
+    if (in.entry_scale) in.entry_scale[first + k] = sorted[k].scale;
+  }
+  off k = 0;
+  for (LargeTask* task = tasks; task < tasks + count; ++task) {
+    const off tile = (off)task->row * tiling.tiles() + task->col;
+    task->entry_begin = (std::int32_t)k;
+    while (k < n && sorted[k].key == tile) ++k;
+    task->entry_count = (std::int32_t)k - task->entry_begin;
+  }
+}
+
+struct Ordered {
+  double time;
+  idx index;  // among all tasks, front by front
+};
+
+// Tasks of one front in the order of (row, col), and when they are due. A task at distance from the diagonal is due a
+// quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead).
+void list_front(const LargeInput& in, idx f, idx large, double start, double duration, LargeTask* tasks,
+                Ordered* ordered, idx first) {
+  const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+  const idx pivots = tiling.pivot_tiles(), tiles = tiling.tiles();
+  const auto due = [&](idx step, idx far) { return step + 0.25 * (far - step); };
+  const double last = std::max(due(std::min(pivots, tiles - 1), tiles - 1), 1.0);
+  idx k = 0;
+  for (idx i = 0; i < tiles; ++i)
+    for (idx j = 0; j < (in.cholesky ? i + 1 : tiles); ++j, ++k) {
+      tasks[k] = {f, large, i, j, 0, 0, {0, 0}};
+      const idx step = std::min({i, j, pivots});
+      ordered[k] = {start + duration * (due(step, std::max(i, j)) / last), first + k};
+    }
+  place_entries(in, f, tiling, tasks, k);
+}
+
+}  // namespace
+
+LargeTasks make_large_tasks(const LargeInput& in) {
+  LargeTasks out;
+  std::vector<idx> large, large_of(in.nf, -1);
+  for (idx f = 0; f < in.nf; ++f)
+    if (in.phase[f] == 3) {
+      large_of[f] = (idx)large.size();
+      large.push_back(f);
+    }
+  const idx n = (idx)large.size();
+  out.fronts.resize(n);
+  std::vector<off> task_ptr(n + 1, 0);
+  idx tiles = 0;
+  out.counters = kControlWords;
+  for (idx k = 0; k < n; ++k) {
+    const idx f = large[k];
+    const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+    const idx t = tiling.tiles(), h = t - tiling.pivot_tiles();
+    out.fronts[k] = {tiles, out.counters - kControlWords, in.cholesky ? h * (h + 1) / 2 : h * h, 0};
+    tiles += t;
+    out.counters += 1 + (in.cholesky ? t : 2 * t);
+    task_ptr[k + 1] = task_ptr[k] + (in.cholesky ? (off)t * (t + 1) / 2 : (off)t * t);
+  }
+
+  out.piece_ptr.assign(tiles + 1, 0);
+  for_each(n, 32 * (off)tiles, [&](idx k) {
+    const idx f = large[k];
+    const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+    idx* count = out.piece_ptr.data() + out.fronts[k].tile_begin + 1;
+    for (idx c = in.child_ptr[f]; c < in.child_ptr[f + 1]; ++c)
+      for_pieces(in, tiling, in.child[c], [&](idx tile, idx, idx) { ++count[tile]; });
+  });
+  std::partial_sum(out.piece_ptr.begin(), out.piece_ptr.end(), out.piece_ptr.begin());
+  out.pieces.resize(out.piece_ptr.back());
+  for_each(n, 32 * (off)tiles, [&](idx k) {
+    place_pieces(in, large_of, large[k], out.piece_ptr.data() + out.fronts[k].tile_begin, out.pieces.data());
+  });
+
+  const LargeSchedule schedule = schedule_large(in, large);
+  out.seconds = schedule.seconds;
+  std::vector<LargeTask> tasks(task_ptr[n]);
+  std::vector<Ordered> order(task_ptr[n]);
+  for_each(n, 8 * task_ptr[n], [&](idx k) {
+    list_front(in, large[k], k, schedule.start[k], schedule.duration[k], tasks.data() + task_ptr[k],
+               order.data() + task_ptr[k], (idx)task_ptr[k]);
+  });
+  // Fronts of the same time: in plan order, so that a parent never comes before its child.
+  std::sort(order.begin(), order.end(), [](const Ordered& a, const Ordered& b) {
+    return a.time != b.time ? a.time < b.time : a.index < b.index;
+  });
+  out.tasks.resize(tasks.size());
+  for (std::size_t k = 0; k < order.size(); ++k) out.tasks[k] = tasks[order[k].index];
+  return out;
+}
+
+}  // namespace gs::gpu

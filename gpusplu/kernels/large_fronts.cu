@@ -1,0 +1,201 @@
+// Factors all large fronts in one launch: partial Cholesky, or block LU with inverted diagonal tiles.
+//
+// A task is one NB x NB tile (i, j) of a front, left-looking: the tile is assembled in shared memory (tile_assembly.cuh),
+// C_ij -= X_ik U_kj over all earlier tile columns k runs in registers (tile_update.cuh), then
+//   diagonal   Cholesky: L_jj and inv(L_jj)^H; LU: D_j = inv(C_jj), pivoting inside the tile
+//   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
+//   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
+//   block      the contribution block
+// Blocks are persistent and take tasks by tickets, in a topological order made by the plan (core/plan/large_tasks.cpp);
+// whoever needs tiles of another task waits for progress counters: finished tiles of a row of L, of a column of U (they
+// finish in order), and tiles of a child's contribution block. Counters only grow: an epoch tells launches apart, the
+// last block out resets the tickets, so that a graph can replay the launch.
+//
+// Grid: at most as many blocks as are resident together. Block: shape.threads; shape.shared_bytes of shared memory.
+// Every tile is written once, by fixed sums: bitwise repeatable. Source: prototype large_fronts (its README has the
+// measurements behind the shapes).
+#include "tile_assembly.cuh"
+#include "tile_cholesky.cuh"
+#include "tile_inverse.cuh"
+
+namespace {
+
+struct Control {
+  LargeTask task;
+  int has_task;
+  unsigned available, epoch;
+};
+static_assert(sizeof(Control) <= 128);
+
+constexpr int WORK_BYTES = shape.shared_bytes - 128;
+constexpr int SCRATCH_BYTES = WORK_BYTES - NB * STRIDE * (int)sizeof(Scalar);  // beside a tile
+static_assert(sizeof(AssemblyScratch) <= SCRATCH_BYTES && sizeof(CholeskyScratch) <= SCRATCH_BYTES &&
+              sizeof(InverseScratch) <= SCRATCH_BYTES);
+
+// Waits until both counters are `need` beyond `base`; returns how far both are. Called by the whole block.
+__device__ __forceinline__ int wait_progress(const unsigned* a, const unsigned* b, unsigned base, int need,
+                                             Control& control) {
+  if (threadIdx.x < 32) {
+    const unsigned* p = threadIdx.x & 1 ? b : a;  // one instruction polls both
+    unsigned behind;
+    do behind = 0x7fffffffu - (load_acquire(p) - base);
+    while (!__all_sync(~0u, (int)(0x7fffffffu - behind) >= need));
+    behind = warp_max(behind);
+    if (threadIdx.x == 0) control.available = 0x7fffffffu - behind;
+  }
+  __syncthreads();
+  const int available = (int)control.available;
+  __syncthreads();
+  return available;
+}
+
+// acc += A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished.
+__device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long long lda, int m, const Scalar* B,
+                                       long long ldb, int n, int depth, const unsigned* progress_a,
+                                       const unsigned* progress_b, unsigned base, Scalar* work, Control& control,
+                                       WarpPlace at) {
+  constexpr int STAGES = shape.stages;
+  const Slices<false> slices_a(A, lda, m, depth), slices_b(B, ldb, n, depth);
+  const int count = (depth + DEPTH - 1) / DEPTH;
+  auto load = [&](int slice, int stage) {
+    Scalar* to = work + stage * 2 * STAGE;
+    slices_a.load(to, slice);
+    slices_b.load(to + STAGE, slice);
+  };
+  int available = 0;
+#pragma unroll 1
+  for (int begin = 0; begin < count;) {
+    if (available <= begin * DEPTH / NB)
+      available = wait_progress(progress_a, progress_b, base, begin * DEPTH / NB + 1, control);
+    const int end = min(count, available * (NB / DEPTH));
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) {
+      if (begin + s < end) load(begin + s, s);
+      copy_commit();
+    }
+    int stage = 0;
+#pragma unroll 1
+    for (int s = begin; s < end; s++) {
+      copy_wait<STAGES - 2>();
+      __syncthreads();
+      if (s + STAGES - 1 < end) load(s + STAGES - 1, stage == 0 ? STAGES - 1 : stage - 1);
+      copy_commit();
+      const Scalar* from = work + stage * 2 * STAGE;
+      if (++stage == STAGES) stage = 0;
+      multiply_slice<false, CHOLESKY && is_complex>(acc, from, from + STAGE, at);
+    }
+    copy_wait<0>();
+    __syncthreads();
+    begin = end;
+  }
+}
+
+// acc = C times the inverted diagonal block; C is in `work`, [k][m].
+__device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar* inverse, Scalar* work, WarpPlace at) {
+  constexpr int SLICES = NB / DEPTH, IN_FLIGHT = shape.inverse_slices, SIZE = NB * INVERSE_STRIDE;
+  Scalar* ring = work + NB * STRIDE;
+  const Slices<true> slices(inverse, NB, NB, NB);
+#pragma unroll
+  for (int s = 0; s < IN_FLIGHT; s++) {
+    slices.load(ring + s * SIZE, s);
+    copy_commit();
+  }
+  clear(acc);
+#pragma unroll 1
+  for (int s = 0; s < SLICES; s++) {
+    copy_wait<IN_FLIGHT - 1>();
+    __syncthreads();
+    Scalar* slice = ring + s % IN_FLIGHT * SIZE;
+    multiply_slice<true, false>(acc, work + s * STAGE, slice, at);
+    if constexpr (SLICES > IN_FLIGHT) {
+      __syncthreads();
+      if (s + IN_FLIGHT < SLICES) slices.load(slice, s + IN_FLIGHT);
+    }
+    copy_commit();
+  }
+}
+
+__device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, int& next_ticket,
+                                         Scalar* work, Control& control) {
+  const unsigned epoch = control.epoch, base = epoch * EPOCH_STEP;
+  const Front& front = args.fronts[task.front];
+  const LargeFront large = args.large[task.large];
+  const FrontTiles f(front, args.factor, args.blocks);
+  const int step = min(min(task.row, task.col), f.pivot_tiles);  // tile columns to the left
+  const bool in_block = step == f.pivot_tiles, diagonal = task.row == task.col;
+  const bool right = !CHOLESKY && task.row < task.col && !in_block;
+  const int tall = right ? task.col : task.row, flat = right ? task.row : task.col;
+  const int m = f.size(tall), n = f.size(flat);
+  unsigned* done = args.counters + CONTROL + large.counter;
+  unsigned* lower_progress = done + 1;
+  unsigned* upper_progress = CHOLESKY ? lower_progress : lower_progress + f.tiles;
+  unsigned* progress_a = (right ? upper_progress : lower_progress) + tall;
+  unsigned* progress_b = (right ? lower_progress : upper_progress) + flat;
+  const WarpPlace at;
+  Accumulator acc;
+
+  assemble_tile(args, task, large, front.entry_begin, f.first_row(task.row), f.first_row(task.col),
+                right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work,
+                *(AssemblyScratch*)(work + NB * STRIDE));
+  __syncthreads();
+  load_negative(acc, work, at);
+  __syncthreads();
+  Scalar* const A = right ? f.upper.tile(tall, f.pivot_tiles) : f.lower.tile(tall, f.pivot_tiles);
+  const Scalar* const B = right ? f.lower.tile(flat, f.pivot_tiles) : f.upper.tile(flat, f.pivot_tiles);
+  update(acc, A, f.ld(tall), m, B, f.ld(flat), n,
+         in_block ? f.width : step * NB, progress_a, progress_b, base, work, control, at);
+
+  if (in_block) {
+    if (threadIdx.x == 0) next_ticket = (int)atomicAdd(args.counters, 1u);  // its latency hides behind the store
+    Scalar* to = f.block + (flat - f.pivot_tiles) * NB * f.height_ld + (tall - f.pivot_tiles) * NB;
+    if (CHOLESKY && diagonal) store_tile<true, true>(acc, to, f.height_ld, m, n, at);
+    else store_tile<true, false>(acc, to, f.height_ld, m, n, at);
+    __syncthreads();
+    if (threadIdx.x == 0) add_acquire_release(done, 1u);
+    return;
+  }
+  Scalar* to = A + step * NB * f.ld(tall);
+  Scalar* inverse = f.inverse + (long long)step * NB * NB;
+  if (diagonal) {
+    store_diagonal(acc, work, m, at);
+    __syncthreads();
+    int exceptions;
+    if constexpr (CHOLESKY) exceptions = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)(work + NB * STRIDE));
+    else exceptions = invert_tile(work, m, (Real)args.tiny, inverse, *(InverseScratch*)(work + NB * STRIDE));
+    if (exceptions) atomicAdd(&args.status->n_perturbed, exceptions);
+  } else if (right) {
+    store_tile<true, false>(acc, to, f.ld(tall), m, n, at);
+  } else {
+    store_negative(acc, work, at);
+    wait_progress(lower_progress + step, lower_progress + step, base, step + 1, control);
+    multiply_inverse(acc, inverse, work, at);
+    store_tile<false, false>(acc, to, f.ld(tall), m, n, at);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) store_release(progress_a, base + step + 1);
+}
+
+}  // namespace
+
+GPUSPLU_KERNEL(factor_large, LargeArgs, shape.threads, shape.blocks) {
+  Scalar* work = (Scalar*)shared_memory;
+  Control& control = *(Control*)(shared_memory + WORK_BYTES);
+  if (threadIdx.x == 0) control.epoch = load_acquire(args.counters + 2);
+  int ticket = -1;  // of thread 0: taken ahead
+  for (;;) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      if (ticket < 0) ticket = (int)atomicAdd(args.counters, 1u);
+      control.has_task = ticket < args.task_count;
+      if (control.has_task) control.task = args.tasks[ticket];
+      ticket = -1;
+    }
+    __syncthreads();
+    if (!control.has_task) break;
+    run_task(args, control.task, ticket, work, control);
+  }
+  if (threadIdx.x == 0 && add_acquire_release(args.counters + 1, 1u) == gridDim.x - 1) {
+    args.counters[0] = args.counters[1] = 0;
+    store_release(args.counters + 2, control.epoch + 1);
+  }
+}

@@ -1,0 +1,32 @@
+// Sizes of the large-front kernels. Also included by the plan (core/plan/large_tasks.hpp), so plain constexpr C++ only.
+#pragma once
+
+// What is fixed for a scalar type. The tile is also the size of the inverted diagonal blocks that the solve reads.
+struct LargeShape {
+  int tile;            // rows and columns of a tile (NB)
+  int threads;         // of a block
+  int blocks;          // blocks that should be resident on a multiprocessor
+  int depth;           // columns of an operand that one stage of the pipeline holds
+  int stages;          // of the pipeline
+  int inverse_slices;  // stages of the inverted diagonal block in a panel solve
+  int stride;          // between columns of a tile in shared memory; 4 mod 16: operand reads meet no bank twice
+  int inverse_stride;  // between columns of a slice of the inverted block
+  int shared_bytes;    // of a block
+};
+
+// `small_shared`: devices before sm_80, which have 64 KB of shared memory and no asynchronous copies.
+constexpr LargeShape large_shape(int scalar_bytes, bool small_shared) {
+  LargeShape s{};
+  s.tile = scalar_bytes == 16 ? 32 : 64;
+  s.threads = scalar_bytes == 16 ? 64 : 128;
+  s.blocks = scalar_bytes == 16 ? 4 : 2;
+  s.depth = scalar_bytes == 16 ? 8 : 16;
+  s.stages = small_shared ? 3 : 4;
+  s.inverse_slices = small_shared ? 2 : 4;
+  s.stride = s.tile + 4;
+  s.inverse_stride = s.depth + 2;
+  const int pipeline = 2 * s.stages * s.depth * s.stride;
+  const int solve = s.tile * s.stride + s.inverse_slices * s.tile * s.inverse_stride;
+  s.shared_bytes = (pipeline > solve ? pipeline : solve) * scalar_bytes + 128;
+  return s;
+}

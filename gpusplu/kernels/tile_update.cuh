@@ -1,0 +1,171 @@
+// C += A B^T of tiles: operands stream through shared memory, the result stays in registers.
+//
+// A block owns one NB x NB tile of C, a warp 32 rows x NB / (warps in a row) columns of it, a lane (g, t) = (lane / 4,
+// lane % 4) rows 2g, 2g + 1 and columns 4t .. 4t + 3 of each 16 x 16 part: the even and the odd columns are one tensor
+// core operation each, so that both operands load in pairs. Both operands are tall panels (m x K, n x K), staged as
+// [k][row]. Double precision on tensor cores where they exist, else fused multiply-adds.
+#pragma once
+#include "large.cuh"
+
+#if defined(SCALAR_d) && (FP64_TENSOR_CORES || defined(GPUSPLU_EMULATED))
+constexpr bool TENSOR_CORES = true;
+#else
+constexpr bool TENSOR_CORES = false;
+#endif
+
+constexpr int WARPS_IN_ROW = WARPS / (NB / 32), WARP_COLUMNS = NB / WARPS_IN_ROW;
+constexpr int MI = 2, NI = WARP_COLUMNS / 16;  // 16 x 16 parts of a warp
+constexpr int STAGE = DEPTH * STRIDE;          // one operand of one stage [scalars]
+constexpr int INVERSE_STRIDE = shape.inverse_stride;
+static_assert(WARPS == (NB / 32) * WARPS_IN_ROW && NI >= 1);
+
+// Row 2g + h, column 4t + q of a 16 x 16 part is [q & 1][2 h + q / 2].
+using Accumulator = Scalar[MI][NI][2][4];
+
+struct WarpPlace {
+  int row, col, g, t;  // first row and column of the warp; the lane's place
+  __device__ __forceinline__ WarpPlace() {
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+    row = warp / WARPS_IN_ROW * 32;
+    col = warp % WARPS_IN_ROW * WARP_COLUMNS;
+    g = lane >> 2;
+    t = lane & 3;
+  }
+};
+
+// Streams slices of an operand into shared memory; every thread's addresses are set up once.
+// BY_ROWS = false: the operand is m x K, a slice DEPTH of its columns, stored [k][m], stride STRIDE.
+// BY_ROWS = true: the operand is K x n, a slice DEPTH of its rows, stored [n][k], stride INVERSE_STRIDE.
+template <bool BY_ROWS> struct Slices {
+  static constexpr int CHUNKS = (BY_ROWS ? DEPTH : NB) / 2;  // pairs of a column
+  static constexpr int STEP = THREADS / CHUNKS;              // columns from one pair of a thread to its next
+  static constexpr int COUNT = DEPTH * NB / 2 / THREADS;     // pairs of a thread and slice
+  static constexpr int TO_STRIDE = BY_ROWS ? INVERSE_STRIDE : STRIDE;
+  const Scalar* from;
+  long long ld, step;
+  int to, col, row, extent, depth;  // extent: m or n; depth: K
+  __device__ __forceinline__ Slices(const Scalar* operand, long long ld_, int extent_, int depth_)
+      : ld(ld_), extent(extent_), depth(depth_) {
+    col = threadIdx.x / CHUNKS;
+    row = threadIdx.x % CHUNKS * 2;
+    from = operand + col * ld + row;
+    step = STEP * ld;
+    to = col * TO_STRIDE + row;
+  }
+  __device__ __forceinline__ void load(Scalar* stage, int slice) const {
+    const Scalar* p = from + (BY_ROWS ? (long long)slice * DEPTH : slice * DEPTH * ld);
+    const int rows = (BY_ROWS ? depth - slice * DEPTH : extent) - row, cols = (BY_ROWS ? extent : depth - slice * DEPTH) - col;
+    const int count = max(0, min(2, rows));
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+      const int here = i * STEP < cols ? count : 0;
+      copy_pair(stage + to + i * STEP * TO_STRIDE, here ? p + i * step : from, here);  // 0: nothing is read
+    }
+  }
+};
+
+template <bool CONJUGATE> __device__ __forceinline__ Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
+
+// acc += A B over one slice. A: [k][m]. B: [k][n] (BY_ROWS = false, stride STRIDE) or [n][k].
+template <bool BY_ROWS, bool CONJUGATE>
+__device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A, const Scalar* B, WarpPlace at) {
+  constexpr int SB = BY_ROWS ? INVERSE_STRIDE : STRIDE;
+  if constexpr (TENSOR_CORES) {
+    const Scalar* a_from = A + at.t * STRIDE + at.row + 2 * at.g;
+    const Scalar* b_from = BY_ROWS ? B + (at.col + 2 * at.g) * SB + at.t : B + at.t * SB + at.col + 2 * at.g;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += 4) {
+      Pair a[MI], b[NI];
+#pragma unroll
+      for (int i = 0; i < MI; i++) a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16);
+#pragma unroll
+      for (int j = 0; j < NI; j++)
+        if constexpr (BY_ROWS) b[j] = {b_from[j * 16 * SB + k], b_from[(j * 16 + 1) * SB + k]};
+        else b[j] = *(const Pair*)(b_from + k * SB + j * 16);
+#pragma unroll
+      for (int j = 0; j < NI; j++)
+#pragma unroll
+        for (int i = 0; i < MI; i++) {
+          mma(acc[i][j][0], a[i].x, a[i].y, b[j].x);
+          mma(acc[i][j][1], a[i].x, a[i].y, b[j].y);
+        }
+    }
+  } else {
+    const Scalar* a_from = A + at.row + 2 * at.g;
+    const Scalar* b_from = BY_ROWS ? B + (at.col + 4 * at.t) * SB : B + at.col + 4 * at.t;
+#pragma unroll 2
+    for (int k = 0; k < DEPTH; k++) {
+      Pair a[MI];
+#pragma unroll
+      for (int i = 0; i < MI; i++) a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16);
+#pragma unroll
+      for (int j = 0; j < NI; j++)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+          const Scalar b = operand<CONJUGATE>(BY_ROWS ? b_from[(j * 16 + q) * SB + k] : b_from[k * SB + j * 16 + q]);
+#pragma unroll
+          for (int i = 0; i < MI; i++) {
+            Scalar* c = acc[i][j][q & 1] + q / 2;
+            c[0] = mul_add(a[i].x, b, c[0]);
+            c[2] = mul_add(a[i].y, b, c[2]);
+          }
+        }
+    }
+  }
+}
+
+// Calls visit(i, j, q, row, column) for the pairs of a lane: rows row, row + 1 of the tile.
+template <class Visit> __device__ __forceinline__ void for_pairs(WarpPlace at, Visit&& visit) {
+#pragma unroll
+  for (int j = 0; j < NI; j++)
+#pragma unroll
+    for (int q = 0; q < 4; q++)
+#pragma unroll
+      for (int i = 0; i < MI; i++) visit(i, j, q, at.row + i * 16 + 2 * at.g, at.col + j * 16 + 4 * at.t + q);
+}
+__device__ __forceinline__ void clear(Accumulator& acc) {
+#pragma unroll
+  for (int i = 0; i < MI; i++)
+#pragma unroll
+    for (int j = 0; j < NI; j++)
+#pragma unroll
+      for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = Scalar(0);
+}
+// acc = -tile: what is accumulated is A B^T - C.
+__device__ __forceinline__ void load_negative(Accumulator& acc, const Scalar* tile, WarpPlace at) {
+  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+    const Pair v = *(const Pair*)(tile + col * STRIDE + row);
+    acc[i][j][q & 1][q / 2] = -v.x;
+    acc[i][j][q & 1][2 + q / 2] = -v.y;
+  });
+}
+__device__ __forceinline__ void store_negative(const Accumulator& acc, Scalar* tile, WarpPlace at) {
+  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+    *(Pair*)(tile + col * STRIDE + row) = {-acc[i][j][q & 1][q / 2], -acc[i][j][q & 1][2 + q / 2]};
+  });
+}
+// The tile as a diagonal tile of m x m: the identity beyond.
+__device__ __forceinline__ void store_diagonal(const Accumulator& acc, Scalar* tile, int m, WarpPlace at) {
+  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+    Pair v = {-acc[i][j][q & 1][q / 2], -acc[i][j][q & 1][2 + q / 2]};
+    if (row >= m || col >= m) v.x = Scalar(row == col ? 1 : 0);
+    if (row + 1 >= m || col >= m) v.y = Scalar(row + 1 == col ? 1 : 0);
+    *(Pair*)(tile + col * STRIDE + row) = v;
+  });
+}
+// To global memory: acc or -acc, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
+template <bool NEGATIVE, bool LOWER>
+__device__ __forceinline__ void store_tile(const Accumulator& acc, Scalar* to, long long ld, int m, int n,
+                                           WarpPlace at) {
+  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+    Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
+    if constexpr (NEGATIVE) v = {-v.x, -v.y};
+    Scalar* p = to + col * ld + row;
+    if constexpr (LOWER) {
+      if (col < n && row < m && row >= col) store_shared_level(p, v.x);
+      if (col < n && row + 1 < m && row + 1 >= col) store_shared_level(p + 1, v.y);
+    } else if (col < n && row < m) {
+      store_pair(p, v);
+    }
+  });
+}

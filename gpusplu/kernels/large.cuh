@@ -1,7 +1,7 @@
 // Large fronts: what the tasks of large_fronts.cu know about a front, and where its tiles lie.
 //
-// A front's rows (and columns) are cut into tiles at 0, NB, .., W, W + NB, .., R: `pivot_tiles` of pivots, then those of
-// the contribution block. Storage: front.cuh and core/plan/large_layout.hpp.
+// A front's rows (and columns) are cut into tiles at 0, NB, .., W, W + NB, .., R: `pivot_tiles` of pivots, then those
+// of the contribution block. Storage: front.cuh and core/plan/large_layout.hpp.
 #pragma once
 #include "front.cuh"
 #include "large_shape.cuh"
@@ -15,6 +15,8 @@
 constexpr LargeShape shape = large_shape((int)sizeof(Scalar), LARGE_SMALL_SHARED);
 constexpr int NB = shape.tile, THREADS = shape.threads, WARPS = THREADS / 32, DEPTH = shape.depth,
               STRIDE = shape.stride;
+
+using LocalRow = unsigned short;
 
 // One tile (row, col) of a front. Tasks are in topological order: a task waits only for earlier ones.
 struct LargeTask {
@@ -46,7 +48,7 @@ struct LargeArgs {
   int task_count;
   const int* piece_ptr;  // of every tile of every large front; pieces in order of children
   const LargePiece* pieces;
-  const unsigned short* place;  // as Front::below: local row in the parent's front
+  const LocalRow* place;  // as Front::below: local row in the parent's front
   const int* entry_source;
   const unsigned* entry_place;
   const double* entry_scale;  // null: ones

@@ -1,7 +1,7 @@
 // Factors all large fronts in one launch: partial Cholesky, or block LU with inverted diagonal tiles.
 //
-// A task is one NB x NB tile (i, j) of a front, left-looking: the tile is assembled in shared memory (tile_assembly.cuh),
-// C_ij -= X_ik U_kj over all earlier tile columns k runs in registers (tile_update.cuh), then
+// A task is one NB x NB tile (i, j) of a front, left-looking: the tile is assembled in shared memory
+// (tile_assembly.cuh), C_ij -= X_ik U_kj over all earlier tile columns k runs in registers (tile_update.cuh), then
 //   diagonal   Cholesky: L_jj and inv(L_jj)^H; LU: D_j = inv(C_jj), pivoting inside the tile
 //   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
@@ -115,8 +115,8 @@ __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar*
   }
 }
 
-__device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, int& next_ticket,
-                                         Scalar* work, Control& control) {
+__device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, int& next_ticket, Scalar* work,
+                                         Control& control) {
   const unsigned epoch = control.epoch, base = epoch * EPOCH_STEP;
   const Front& front = args.fronts[task.front];
   const LargeFront large = args.large[task.large];
@@ -142,8 +142,8 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
   __syncthreads();
   Scalar* const A = right ? f.upper.tile(tall, f.pivot_tiles) : f.lower.tile(tall, f.pivot_tiles);
   const Scalar* const B = right ? f.lower.tile(flat, f.pivot_tiles) : f.upper.tile(flat, f.pivot_tiles);
-  update(acc, A, f.ld(tall), m, B, f.ld(flat), n,
-         in_block ? f.width : step * NB, progress_a, progress_b, base, work, control, at);
+  update(acc, A, f.ld(tall), m, B, f.ld(flat), n, in_block ? f.width : step * NB, progress_a, progress_b, base, work,
+         control, at);
 
   if (in_block) {
     if (threadIdx.x == 0) next_ticket = (int)atomicAdd(args.counters, 1u);  // its latency hides behind the store
@@ -160,7 +160,8 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
     store_diagonal(acc, work, m, at);
     __syncthreads();
     int exceptions;
-    if constexpr (CHOLESKY) exceptions = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)(work + NB * STRIDE));
+    if constexpr (CHOLESKY)
+      exceptions = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)(work + NB * STRIDE));
     else exceptions = invert_tile(work, m, (Real)args.tiny, inverse, *(InverseScratch*)(work + NB * STRIDE));
     if (exceptions) atomicAdd(&args.status->n_perturbed, exceptions);
   } else if (right) {

@@ -83,15 +83,14 @@ __device__ __forceinline__ int find_matches(const LargeArgs& args, const LargePi
 }
 
 // Adds what a child has for the warp's columns of the tile. TRIANGLE: only the child's lower triangle exists.
-template <bool TRIANGLE>
-__device__ __forceinline__ void add_child(const LargeArgs& args, const Match& match, int row0, int col0,
-                                          TileStrides strides, Scalar* tile) {
+template <bool TRIANGLE> __device__ __forceinline__ void add_child(const LargeArgs& args, const Match& match, int row0,
+                                                                   int col0, TileStrides strides, Scalar* tile) {
   constexpr int ROWS = NB / 32, BATCH = 4;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const Front& child = args.fronts[match.child];
   const int height = child.rows - child.width;
   const long long ld = match.large >= 0 ? (height + 1) & ~1 : height;
-  const unsigned short* place = args.place + child.below;
+  const LocalRow* place = args.place + child.below;
   const Scalar* block = args.blocks + child.block;
   int row[ROWS], to[ROWS];
 #pragma unroll
@@ -139,8 +138,8 @@ __device__ __forceinline__ void assemble_tile(const LargeArgs& args, const Large
   const int* ptr = args.piece_ptr + large.tile_begin;
   const int row_end = ptr[task.row + 1], col_begin = ptr[task.col], col_count = ptr[task.col + 1] - col_begin;
   for (int p = ptr[task.row]; p < row_end && col_count > 0; p += THREADS) {
-    const int total = find_matches(args, args.pieces + p, min(THREADS, row_end - p), args.pieces + col_begin,
-                                   col_count, epoch, scratch);
+    const int total = find_matches(args, args.pieces + p, min(THREADS, row_end - p), args.pieces + col_begin, col_count,
+                                   epoch, scratch);
     for (int k = 0; k < total; k++)
       if (CHOLESKY && task.row == task.col) add_child<true>(args, scratch.matches[k], row0, col0, strides, tile);
       else add_child<false>(args, scratch.matches[k], row0, col0, strides, tile);

@@ -16,8 +16,8 @@ struct CholeskyScratch {
 struct CholeskyTile {
   Scalar a[TILE_ROWS][TILE_COLUMNS];
 
-  // Column k, which is complete, scaled by its pivot: to global memory and to `column`, by the warp that owns it. Called
-  // by all warps. L and the inverse are stored from row (up to row) k.
+  // Column k, which is complete, scaled by its pivot: to global memory and to `column`, by the warp that owns it.
+  // Called by all warps. L and the inverse are stored from row (up to row) k.
   __device__ __forceinline__ bool finish(const Scalar (&v)[TILE_ROWS], int k, int m, Scalar* column, Scalar* L,
                                          long long ld, Scalar* inverse) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;

@@ -9,9 +9,9 @@
 #include "tile_update.cuh"
 
 struct InverseScratch {
-  Scalar column[2][NB];                // multipliers
-  Scalar row[WARPS][NB / WARPS];       // pivot row, by warp
-  int row_of[NB], column_of[NB];       // pivot of a column; column of which a row is the pivot
+  Scalar column[2][NB];           // multipliers
+  Scalar row[WARPS][NB / WARPS];  // pivot row, by warp
+  int row_of[NB], column_of[NB];  // pivot of a column; column of which a row is the pivot
 };
 
 struct InverseTile {
@@ -20,8 +20,8 @@ struct InverseTile {
   unsigned used;  // bit h: row lane + 32 h is a pivot already, or beyond the tile
   int perturbed;
 
-  // Chooses the pivot in column k, whose entries are v, and leaves the multipliers in `column`. Called by all warps, acts
-  // on the one that owns the column.
+  // Chooses the pivot in column k, whose entries are v, and leaves the multipliers in `column`. Called by all warps,
+  // acts on the one that owns the column.
   __device__ __forceinline__ void choose(const Scalar (&v)[ROWS], int k, Real tiny, Scalar* column,
                                          InverseScratch& scratch) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -139,8 +139,7 @@ __device__ __forceinline__ int invert_tile(const Scalar* tile, int m, Real tiny,
   for (int s = 0; s < COLUMNS; s++) {
     const int col = scratch.row_of[(s + rotated) % COLUMNS * WARPS + warp];
 #pragma unroll
-    for (int h = 0; h < ROWS; h++)
-      store_shared_level(inverse + col * NB + scratch.column_of[lane + 32 * h], t.a[h][s]);
+    for (int h = 0; h < ROWS; h++) store_shared_level(inverse + col * NB + scratch.column_of[lane + 32 * h], t.a[h][s]);
   }
   return lane == 0 ? t.perturbed : 0;
 }

@@ -54,7 +54,8 @@ template <bool BY_ROWS> struct Slices {
   }
   __device__ __forceinline__ void load(Scalar* stage, int slice) const {
     const Scalar* p = from + (BY_ROWS ? (long long)slice * DEPTH : slice * DEPTH * ld);
-    const int rows = (BY_ROWS ? depth - slice * DEPTH : extent) - row, cols = (BY_ROWS ? extent : depth - slice * DEPTH) - col;
+    const int rows = (BY_ROWS ? depth - slice * DEPTH : extent) - row,
+              cols = (BY_ROWS ? extent : depth - slice * DEPTH) - col;
     const int count = max(0, min(2, rows));
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
@@ -154,9 +155,9 @@ __device__ __forceinline__ void store_diagonal(const Accumulator& acc, Scalar* t
   });
 }
 // To global memory: acc or -acc, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
-template <bool NEGATIVE, bool LOWER>
-__device__ __forceinline__ void store_tile(const Accumulator& acc, Scalar* to, long long ld, int m, int n,
-                                           WarpPlace at) {
+template <bool NEGATIVE, bool LOWER> __device__ __forceinline__ void store_tile(const Accumulator& acc, Scalar* to,
+                                                                                long long ld, int m, int n,
+                                                                                WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
     Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     if constexpr (NEGATIVE) v = {-v.x, -v.y};

@@ -7,12 +7,21 @@ namespace {
 using gpu::Plan;
 using gpu::PlanParameters;
 
+template <auto member> auto large_bytes_of(nb::handle self) {
+  const auto& v = nb::cast<const Plan&>(self).large.*member;
+  return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
+}
+
 template <auto member> auto array_of(nb::handle self) { return view_numpy(nb::cast<const Plan&>(self).*member, self); }
 
 // An array of structs as bytes; Python gives it a type.
 template <auto member> auto bytes_of(nb::handle self) {
   const auto& v = nb::cast<const Plan&>(self).*member;
   return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
+}
+
+LargeShape large_shape_of(const Plan& plan) {
+  return large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes < gpu::kSmallShared);
 }
 
 Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const std::string& scalar,
@@ -74,6 +83,16 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("gather_source", &array_of<&Plan::gather_source>)
       .def_prop_ro("front_bytes", &bytes_of<&Plan::fronts>)
       .def_prop_ro("launch_bytes", &bytes_of<&Plan::launches>)
+      .def_prop_ro("large_task_bytes", &large_bytes_of<&gpu::LargeTasks::tasks>)
+      .def_prop_ro("large_front_bytes", &large_bytes_of<&gpu::LargeTasks::fronts>)
+      .def_prop_ro("large_piece_bytes", &large_bytes_of<&gpu::LargeTasks::pieces>)
+      .def_prop_ro("large_piece_ptr",
+                   [](nb::handle self) { return view_numpy(nb::cast<const Plan&>(self).large.piece_ptr, self); })
+      .def_prop_ro("large_counters", [](const Plan& p) { return p.large.counters; })
+      .def_prop_ro("large_seconds", [](const Plan& p) { return p.large.seconds; })
+      .def_prop_ro("large_threads", [](const Plan& p) { return large_shape_of(p).threads; })
+      .def_prop_ro("large_blocks", [](const Plan& p) { return large_shape_of(p).blocks; })
+      .def_prop_ro("large_shared_bytes", [](const Plan& p) { return large_shape_of(p).shared_bytes; })
       .def_prop_ro("finish", &array_of<&Plan::finish>)
       .def_prop_ro("phase_seconds", &array_of<&Plan::phase_seconds>)
       .def_ro("factor_seconds", &Plan::factor_seconds)
@@ -83,7 +102,7 @@ void bind_plan(nb::module_& m) {
 
   m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, nb::kw_only(), "scalar"_a = "d",
         "shared_memory_bytes"_a = 232448, "multiprocessors"_a = 132, "warp_rows"_a = 16, "small_rows"_a = -1,
-        "block_rows"_a = 0, "large_tile"_a = 64, nb::call_guard<nb::gil_scoped_release>(),
+        "block_rows"_a = 0, "large_tile"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of.");
 }
 

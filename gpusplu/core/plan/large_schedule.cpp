@@ -14,7 +14,7 @@ struct FrontCost {
 
 FrontCost front_cost(const LargeInput& in, idx f) {
   const bool complex = in.scalar == 'F' || in.scalar == 'D';
-  const double tile = large_tile(in.scalar), W = in.width[f], R = in.rows[f], H = R - W;
+  const double tile = in.tile, W = in.width[f], R = in.rows[f], H = R - W;
   const double rate = (in.scalar == 'd' ? 40e12 : in.scalar == 'D' ? 12e12 : 20e12) / in.multiprocessors;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = in.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;

@@ -1,4 +1,4 @@
-#include "plan/large_tasks.hpp"
+#include "plan/plan.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,9 @@ struct Tiling {
   idx pivot_tiles() const { return (width + tile - 1) / tile; }
   idx tiles() const { return pivot_tiles() + (rows - width + tile - 1) / tile; }
   idx of_row(idx r) const { return r < width ? r / tile : pivot_tiles() + (r - width) / tile; }
-  idx end_row(idx t) const { return t < pivot_tiles() ? std::min(width, (t + 1) * tile) : width + (t + 1 - pivot_tiles()) * tile; }
+  idx end_row(idx t) const {
+    return t < pivot_tiles() ? std::min(width, (t + 1) * tile) : width + (t + 1 - pivot_tiles()) * tile;
+  }
 };
 
 // Runs body(k) for k < n, several threads where there is enough to do.
@@ -43,7 +45,7 @@ template <class Visit> void for_pieces(const LargeInput& in, const Tiling& paren
 
 // Pieces of all tiles of one front from `to` on: counted first, then placed child by child.
 void place_pieces(const LargeInput& in, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargePiece* to) {
-  const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+  const Tiling tiling{in.width[f], in.rows[f], in.tile};
   std::vector<idx> next(tile_ptr, tile_ptr + tiling.tiles());
   for (idx k = in.child_ptr[f]; k < in.child_ptr[f + 1]; ++k) {
     const idx child = in.child[k];
@@ -93,7 +95,7 @@ struct Ordered {
 // quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead).
 void list_front(const LargeInput& in, idx f, idx large, double start, double duration, LargeTask* tasks,
                 Ordered* ordered, idx first) {
-  const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+  const Tiling tiling{in.width[f], in.rows[f], in.tile};
   const idx pivots = tiling.pivot_tiles(), tiles = tiling.tiles();
   const auto due = [&](idx step, idx far) { return step + 0.25 * (far - step); };
   const double last = std::max(due(std::min(pivots, tiles - 1), tiles - 1), 1.0);
@@ -108,6 +110,26 @@ void list_front(const LargeInput& in, idx f, idx large, double start, double dur
 }
 
 }  // namespace
+
+void list_large(Plan& plan) {
+  plan.large = make_large_tasks({.nf = plan.nf,
+                                 .cholesky = plan.cholesky,
+                                 .scalar = plan.parameters.scalar,
+                                 .tile = plan.parameters.large_tile,
+                                 .multiprocessors = plan.parameters.multiprocessors,
+                                 .width = plan.width.data(),
+                                 .rows = plan.rows.data(),
+                                 .parent = plan.parent.data(),
+                                 .phase = plan.phase.data(),
+                                 .below_ptr = plan.below_ptr.data(),
+                                 .place = plan.place.data(),
+                                 .child_ptr = plan.child_ptr.data(),
+                                 .child = plan.child.data(),
+                                 .entry_ptr = plan.entry_ptr.data(),
+                                 .entry_source = plan.entry_source.data(),
+                                 .entry_place = plan.entry_place.data(),
+                                 .entry_scale = plan.entry_scale.empty() ? nullptr : plan.entry_scale.data()});
+}
 
 LargeTasks make_large_tasks(const LargeInput& in) {
   LargeTasks out;
@@ -124,7 +146,7 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   out.counters = kControlWords;
   for (idx k = 0; k < n; ++k) {
     const idx f = large[k];
-    const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+    const Tiling tiling{in.width[f], in.rows[f], in.tile};
     const idx t = tiling.tiles(), h = t - tiling.pivot_tiles();
     out.fronts[k] = {tiles, out.counters - kControlWords, in.cholesky ? h * (h + 1) / 2 : h * h, 0};
     tiles += t;
@@ -135,7 +157,7 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   out.piece_ptr.assign(tiles + 1, 0);
   for_each(n, 32 * (off)tiles, [&](idx k) {
     const idx f = large[k];
-    const Tiling tiling{in.width[f], in.rows[f], large_tile(in.scalar)};
+    const Tiling tiling{in.width[f], in.rows[f], in.tile};
     idx* count = out.piece_ptr.data() + out.fronts[k].tile_begin + 1;
     for (idx c = in.child_ptr[f]; c < in.child_ptr[f + 1]; ++c)
       for_pieces(in, tiling, in.child[c], [&](idx tile, idx, idx) { ++count[tile]; });
@@ -155,9 +177,8 @@ LargeTasks make_large_tasks(const LargeInput& in) {
                order.data() + task_ptr[k], (idx)task_ptr[k]);
   });
   // Fronts of the same time: in plan order, so that a parent never comes before its child.
-  std::sort(order.begin(), order.end(), [](const Ordered& a, const Ordered& b) {
-    return a.time != b.time ? a.time < b.time : a.index < b.index;
-  });
+  std::sort(order.begin(), order.end(),
+            [](const Ordered& a, const Ordered& b) { return a.time != b.time ? a.time < b.time : a.index < b.index; });
   out.tasks.resize(tasks.size());
   for (std::size_t k = 0; k < order.size(); ++k) out.tasks[k] = tasks[order[k].index];
   return out;

@@ -1,6 +1,8 @@
-// What the kernel of large fronts works off: one task a tile, in an order that is topological and keeps the device busy.
+// What the kernel of large fronts works off: one task a tile, in an order that is topological and keeps the device
+// busy.
 //
-// A front's rows and columns are cut into tiles at 0, NB, .., W, W + NB, .., R (NB = large_tile(scalar)). Every tile of
+// A front's rows and columns are cut into tiles at 0, NB, .., W, W + NB, .., R (NB =
+// LargeInput::tile). Every tile of
 // the lower triangle (LU: of the whole front) is one task; kernels/large_fronts.cu says what a task does and waits for.
 #pragma once
 #include <cstdint>
@@ -37,6 +39,7 @@ struct LargeInput {
   idx nf = 0;
   bool cholesky = false;
   char scalar = 'd';
+  idx tile = 64;
   int multiprocessors = 132;
   const idx *width = nullptr, *rows = nullptr, *parent = nullptr, *phase = nullptr;
   const off* below_ptr = nullptr;
@@ -57,6 +60,7 @@ struct LargeTasks {
   double seconds = 0;              // modelled
 };
 
+constexpr int kSmallShared = 80 * 1024;  // devices with less shared memory a block are older than sm_80
 constexpr int scalar_bytes(char scalar) { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
 constexpr int large_tile(char scalar) { return large_shape(scalar_bytes(scalar), false).tile; }
 

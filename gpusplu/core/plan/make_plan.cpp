@@ -15,12 +15,14 @@ Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& pa
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   plan.parameters = parameters;
   if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
+  if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar);
   merge_fronts(symbolic, plan);
   place_rows(plan);
   if (parameters.small_rows < 0) choose_small_rows(plan);
   set_phases(plan);
   place_arenas(plan);
   place_entries(A, plan);
+  list_large(plan);
   list_items(plan);
   list_starts(plan);
   list_gathers(plan);

@@ -33,7 +33,7 @@
 // Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
 // 0xffff) and local column (place >> 16) of entry_place[k]; no two at the same place. Ascending entry_source inside a
 // front. Cholesky: those in the lower triangle of the plan's order. The canonical matrix holds both triangles, so the
-// entry is taken as it is, complex ones without conjugation.
+// entry is taken as it is, complex ones without conjugation. In phase 3 a front's entries are sorted by tile first.
 //
 // Solve. The vector arena has a place for every entry of `below`: front c leaves what it adds to its k-th row below at
 // below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[f.row_begin + i] .. [+ 1]), children in plan
@@ -45,6 +45,7 @@
 #include <vector>
 
 #include "analysis/symbolic.hpp"
+#include "plan/large_tasks.hpp"
 
 namespace gs::gpu {
 
@@ -66,7 +67,7 @@ struct PlanParameters {
   int warp_rows = 16;
   int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
-  int large_tile = 64;  // NB of phase 3
+  int large_tile = 0;   // NB of phase 3; 0: that of the kernels
 
   int scalar_bytes() const { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
 };
@@ -125,6 +126,8 @@ struct Plan {
   std::vector<FrontRecord> fronts;
   std::vector<Launch> launches;
 
+  LargeTasks large;  // what phase 3 is worked off by
+
   std::vector<double> finish;         // modelled end of every front on an empty device [us]
   std::vector<double> phase_seconds;  // predicted, of the factorization
   double factor_seconds = 0, solve_seconds = 0;
@@ -147,6 +150,7 @@ void choose_small_rows(Plan& plan);                       // parameters.small_ro
 void set_phases(Plan& plan);                              // phase, level
 void place_arenas(Plan& plan);                            // factor_offset, block_offset and sizes
 void place_entries(PatternView A, Plan& plan);            // entry_*
+void list_large(Plan& plan);                              // large; sorts the entries of phase 3
 void list_items(Plan& plan);                              // owner_ptr, items, partial and `fronts`
 void list_starts(Plan& plan);                             // start, launches
 void list_gathers(Plan& plan);                            // gather_*

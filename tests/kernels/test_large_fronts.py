@@ -1,0 +1,179 @@
+"""Kernels of large fronts in the emulator, against the plain factorization of the same plan in plan_reference."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+sys.path.append(str(Path(__file__).parents[1] / "unit"))
+
+import emulated
+import plan_reference as reference
+from small_matrices import canonical
+
+from gpusplu import _core, gallery
+from gpusplu.kernels.layout import arguments, struct
+from gpusplu.plan import make_plan
+
+FILE = "large_fronts.cu"
+TOLERANCE = {"f": 2e-4, "F": 2e-4, "d": 1e-12, "D": 1e-12}
+
+
+class Pattern:
+    def __init__(self, A):
+        self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+
+
+def plan_of(A, cholesky, **parameters):
+    """A plan in which every front is large."""
+    pattern = Pattern(A)
+    real = A.data.astype("D" if A.dtype.kind == "c" else "d")
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, real, cholesky=cholesky, ordering="auto", method="front")
+    return make_plan(symbolic, pattern, A.dtype, **{"warp_rows": 0, "block_rows": -1, **parameters})
+
+
+class Emulated:
+    """Device arrays of one factorization; `run` may be called again and again."""
+
+    def __init__(self, plan, values, tiny=1e-300, **options):
+        dtype = values.dtype
+        self.plan, self.values = plan, values
+        self.factor = np.full(plan.factor_size, np.nan, dtype)
+        self.blocks = np.full(plan.block_size, np.nan, dtype)
+        self.status = np.zeros((), struct(FILE, "Status"))
+        self.counters = np.zeros(plan.large_counters, np.uint32)
+        self.library = emulated.compile(FILE, dtype.char, int(plan.cholesky), **options)
+        args = self.args = np.zeros((), arguments(FILE)["factor_large"])
+        self.arrays = {
+            "fronts": plan.front_bytes,
+            "large": plan.large_front_bytes,
+            "tasks": plan.large_task_bytes,
+            "piece_ptr": plan.large_piece_ptr,
+            "pieces": plan.large_piece_bytes,
+            "place": plan.place,
+            "entry_source": plan.entry_source,
+            "entry_place": plan.entry_place,
+            "values": values,
+            "factor": self.factor,
+            "blocks": self.blocks,
+            "counters": self.counters,
+            "status": self.status,
+        }
+        if plan.entry_scale.size:
+            self.arrays["entry_scale"] = plan.entry_scale
+        for name, array in self.arrays.items():
+            args[name] = array.ctypes.data
+        args["task_count"] = len(plan.large_task_bytes) // struct(FILE, "LargeTask").itemsize
+        args["tiny"] = tiny
+
+    def run(self, seed=0, grid=3):
+        self.status["n_perturbed"] = 0
+        self.library.launch(
+            "factor_large", grid, self.plan.large_threads, self.plan.large_shared_bytes, self.args, seed
+        )
+        return self
+
+
+def check(plan, device, values):
+    wide = values.astype("D" if values.dtype.kind == "c" else "d")
+    factor, blocks = reference.factor(plan, wide, items=False)
+    tolerance = TOLERANCE[values.dtype.char]
+    for f in range(plan.nf):
+        if plan.phase[f] < 3:
+            continue
+        H = int(plan.rows[f] - plan.width[f])
+        got, expected = reference.views(plan, device.factor, f), reference.views(plan, factor, f)
+        for k, (first, w) in enumerate(reference.panels(plan, f)):
+            end, at = first + w, k * plan.large_tile
+            compare(got["inverse"][:w, at : at + w], expected["inverse"][:w, at : at + w], tolerance)
+            for side in ("lower", "upper")[: 1 if plan.cholesky else 2]:
+                top, W = end, int(plan.width[f])
+                for part, rows in ((f"{side}11", slice(top, W)), (f"{side}21", slice(0, H))):
+                    compare(got[part][rows, first:end], expected[part][rows, first:end], tolerance)
+            if plan.cholesky:
+                pair = (v["lower11"][first:end, first:end] for v in (got, expected))
+                compare(*map(np.tril, pair), tolerance)
+        if H:
+            pair = [reference.block_view(plan, b, f) for b in (device.blocks, blocks)]
+            compare(*(map(np.tril, pair) if plan.cholesky else pair), tolerance)
+
+
+def compare(got, expected, tolerance):
+    if expected.size:
+        scale = np.abs(expected).max() or 1.0
+        assert np.abs(got - expected).max() <= tolerance * scale
+
+
+def matrix(case, dtype, cholesky):
+    A = CASES[case]().astype("D")
+    n = A.shape[0]
+    if dtype in "FD":
+        turn = sp.diags_array(np.exp(1j * np.arange(n)))
+        A = turn @ A @ (turn.conj() if cholesky else turn)
+    else:
+        A = A.real
+    return canonical(A.astype(dtype))
+
+
+def blocked_spd(n, seed=3):
+    """Sparse and positive definite, with separators of odd sizes."""
+    A = sp.random_array((n, n), density=0.02, rng=np.random.default_rng(seed))
+    return canonical(A @ A.T + 2 * sp.eye_array(n))
+
+
+def arrow(n):
+    A = sp.lil_array((n, n))
+    A.setdiag(9.0)
+    A[n - 3 :, :] = 0.5
+    A[:, n - 3 :] = 0.5
+    A.setdiag(9.0)
+    return canonical(A.tocsc())
+
+
+def dense(n):
+    rng = np.random.default_rng(n)
+    B = rng.standard_normal((n, n))
+    return canonical(sp.csc_array(B @ B.T / n + np.eye(n)))
+
+
+def star(leaves, width, n, touched):
+    """Leaves of `width` columns each that are coupled to `touched` columns of a dense part of order n."""
+    rng = np.random.default_rng(5)
+    A = np.zeros((leaves * width + n,) * 2)
+    A[-n:, -n:] = rng.standard_normal((n, n))
+    for k in range(leaves):
+        own = np.arange(k * width, (k + 1) * width)
+        rows = np.concatenate([own, leaves * width + rng.choice(n, touched, replace=False)])
+        A[np.ix_(own, rows)] = rng.standard_normal((width, len(rows)))
+        A[np.ix_(rows, own)] = A[np.ix_(own, rows)].T
+    A += np.diag(np.abs(A).sum(axis=1))
+    return canonical(sp.csc_array((A + A.T) / 2))
+
+
+CASES = {
+    "poisson": lambda: gallery.poisson(13, 11),
+    "poisson3": lambda: gallery.poisson(6, 7, 5),
+    "arrow": lambda: arrow(70),
+    "dense": lambda: dense(150),
+    "spd": lambda: blocked_spd(200),
+    "star": lambda: star(30, 3, 141, 9),
+    "wide star": lambda: star(3, 67, 201, 90),
+    "one": lambda: canonical(sp.csc_array([[2.0]])),
+}
+
+
+@pytest.mark.parametrize("cholesky", [1, 0])
+@pytest.mark.parametrize("dtype", "dfFD")
+@pytest.mark.parametrize("case", CASES)
+def test_factor(case, dtype, cholesky):
+    A = matrix(case, dtype, cholesky)
+    plan = plan_of(A, bool(cholesky))
+    assert (plan.phase == 3).all()
+    device = Emulated(plan, A.data).run()
+    check(plan, device, A.data)
+    assert device.status["n_perturbed"] == 0
+    first = device.factor.tobytes(), device.blocks.tobytes()
+    device.run(seed=7)
+    assert first == (device.factor.tobytes(), device.blocks.tobytes())

@@ -57,7 +57,8 @@ struct LargeArgs {
   Scalar* blocks;
   unsigned* counters;  // zeroed once: ticket, blocks that are done, launches before this one, reserved; then progress
   Status* status;
-  double tiny;
+  double tiny;      // pivots below are replaced [scaled A]
+  double singular;  // pivots below are counted in n_tiny too [scaled A]
 };
 
 constexpr unsigned EPOCH_STEP = 4096;  // more than the tile columns of any front

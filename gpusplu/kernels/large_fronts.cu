@@ -159,11 +159,16 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
   if (diagonal) {
     store_diagonal(acc, work, m, at);
     __syncthreads();
-    int exceptions;
-    if constexpr (CHOLESKY)
-      exceptions = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)(work + NB * STRIDE));
-    else exceptions = invert_tile(work, m, (Real)args.tiny, inverse, *(InverseScratch*)(work + NB * STRIDE));
-    if (exceptions) atomicAdd(&args.status->n_perturbed, exceptions);
+    Scalar* scratch = work + NB * STRIDE;
+    if constexpr (CHOLESKY) {
+      const int failed = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)scratch);
+      if (failed) atomicAdd(&args.status->n_perturbed, failed);
+    } else {
+      const PivotCounts counts =
+          invert_tile(work, m, (Real)args.tiny, (Real)args.singular, inverse, *(InverseScratch*)scratch);
+      if (counts.perturbed) atomicAdd(&args.status->n_perturbed, counts.perturbed);
+      if (counts.singular) atomicAdd(&args.status->n_tiny, counts.singular);
+    }
   } else if (right) {
     store_tile<true, false>(acc, to, f.ld(tall), m, n, at);
   } else {

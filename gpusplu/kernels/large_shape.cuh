@@ -1,6 +1,12 @@
 // Sizes of the large-front kernels. Also included by the plan (core/plan/large_tasks.hpp), so plain constexpr C++ only.
 #pragma once
 
+#ifdef __CUDACC__
+#define GPUSPLU_HOST_DEVICE __host__ __device__
+#else
+#define GPUSPLU_HOST_DEVICE
+#endif
+
 // What is fixed for a scalar type. The tile is also the size of the inverted diagonal blocks that the solve reads.
 struct LargeShape {
   int tile;            // rows and columns of a tile (NB)
@@ -15,7 +21,7 @@ struct LargeShape {
 };
 
 // `small_shared`: devices before sm_80, which have 64 KB of shared memory and no asynchronous copies.
-constexpr LargeShape large_shape(int scalar_bytes, bool small_shared) {
+GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, bool small_shared) {
   LargeShape s{};
   s.tile = scalar_bytes == 16 ? 32 : 64;
   s.threads = scalar_bytes == 16 ? 64 : 128;

@@ -18,11 +18,11 @@ struct InverseTile {
   static constexpr int ROWS = NB / 32, COLUMNS = NB / WARPS;
   Scalar a[ROWS][COLUMNS];
   unsigned used;  // bit h: row lane + 32 h is a pivot already, or beyond the tile
-  int perturbed;
+  int perturbed, singular;
 
   // Chooses the pivot in column k, whose entries are v, and leaves the multipliers in `column`. Called by all warps,
   // acts on the one that owns the column.
-  __device__ __forceinline__ void choose(const Scalar (&v)[ROWS], int k, Real tiny, Scalar* column,
+  __device__ __forceinline__ void choose(const Scalar (&v)[ROWS], int k, Real tiny, Real least, Scalar* column,
                                          InverseScratch& scratch) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     unsigned best = 0;
@@ -43,11 +43,13 @@ struct InverseTile {
       if (best_h == h) candidate = v[h];
     Scalar pivot = shuffle(candidate, source);
     const int row = source + 32 * shuffle(best_h, source);
-    const bool small = !(size1(pivot) >= tiny);
+    const Real size = size1(pivot);
+    const bool small = !(size >= tiny);
     if (small) pivot = Scalar(copysign(tiny, real(pivot)));
     const Scalar inverse = reciprocal(pivot);
     if (warp != k % WARPS) return;
     perturbed += small;
+    singular += !(size >= least);
 #pragma unroll
     for (int h = 0; h < ROWS; h++) {
       const int i = lane + 32 * h;
@@ -63,15 +65,19 @@ struct InverseTile {
   static __device__ __forceinline__ unsigned magnitude(double size) { return (unsigned)__double2hiint(size); }
 };
 
-// The tile is m x m in shared memory, the identity beyond. inverse: NB x NB in global memory. Returns the number of
-// perturbed pivots (thread 0 of the warp that met them).
-__device__ __forceinline__ int invert_tile(const Scalar* tile, int m, Real tiny, Scalar* inverse,
-                                           InverseScratch& scratch) {
+struct PivotCounts {
+  int perturbed, singular;
+};
+
+// The tile is m x m in shared memory, the identity beyond. inverse: NB x NB in global memory. Counts the pivots below
+// `tiny`, which are replaced, and those below `singular` (in thread 0 of the warp that met them).
+__device__ __forceinline__ PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singular, Scalar* inverse,
+                                                   InverseScratch& scratch) {
   constexpr int ROWS = InverseTile::ROWS, COLUMNS = InverseTile::COLUMNS;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   InverseTile t;
   t.used = 0;
-  t.perturbed = 0;
+  t.perturbed = t.singular = 0;
 #pragma unroll
   for (int s = 0; s < COLUMNS; s++)
 #pragma unroll
@@ -84,7 +90,7 @@ __device__ __forceinline__ int invert_tile(const Scalar* tile, int m, Real tiny,
     Scalar v[ROWS];
 #pragma unroll
     for (int h = 0; h < ROWS; h++) v[h] = t.a[h][0];
-    t.choose(v, 0, tiny, scratch.column[0], scratch);
+    t.choose(v, 0, tiny, singular, scratch.column[0], scratch);
   }
 #pragma unroll 1
   for (int k0 = 0; k0 < m; k0 += WARPS) {
@@ -124,7 +130,8 @@ __device__ __forceinline__ int invert_tile(const Scalar* tile, int m, Real tiny,
           else if (s > 0) t.a[h][s - 1] = v[h];
           else first[h] = v[h];
         }
-        if (s == (w < last ? 0 : 1) && k + 1 < m) t.choose(v, k + 1, tiny, scratch.column[(w + 1) & 1], scratch);
+        if (s == (w < last ? 0 : 1) && k + 1 < m)
+          t.choose(v, k + 1, tiny, singular, scratch.column[(w + 1) & 1], scratch);
       }
       if (w == last) {
 #pragma unroll
@@ -141,5 +148,5 @@ __device__ __forceinline__ int invert_tile(const Scalar* tile, int m, Real tiny,
 #pragma unroll
     for (int h = 0; h < ROWS; h++) store_shared_level(inverse + col * NB + scratch.column_of[lane + 32 * h], t.a[h][s]);
   }
-  return lane == 0 ? t.perturbed : 0;
+  return lane == 0 ? PivotCounts{t.perturbed, t.singular} : PivotCounts{0, 0};
 }

@@ -177,3 +177,42 @@ def test_factor(case, dtype, cholesky):
     first = device.factor.tobytes(), device.blocks.tobytes()
     device.run(seed=7)
     assert first == (device.factor.tobytes(), device.blocks.tobytes())
+
+
+@pytest.mark.parametrize("dtype", "dfFD")
+def test_lu_pivots_inside_tiles(dtype):
+    """No diagonal entry can be a pivot, and a tile is singular where a column is zero."""
+    n = 150
+    rng = np.random.default_rng(1)
+    B = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype in "FD" else 0)
+    np.fill_diagonal(B, 0)
+    A = canonical(sp.csc_array(B.astype(dtype)))
+    plan = plan_of(A, False)
+    device = Emulated(plan, A.data).run()
+    assert device.status["n_perturbed"] == 0
+    v = reference.views(plan, device.factor, 0)
+    D = np.linalg.inv(front_of(plan, A)[: plan.large_tile, : plan.large_tile])
+    compare(v["inverse"][:, : plan.large_tile], D, 1e4 * TOLERANCE[dtype])
+
+
+def front_of(plan, A):
+    return A[plan.row_perm][:, plan.col_perm].toarray() * (
+        np.outer(plan.row_scale[plan.row_perm], plan.col_scale[plan.col_perm]) if plan.row_scale.size else 1
+    )
+
+
+def test_tiny_pivots_are_counted():
+    A = matrix("dense", "d", False)
+    plan = plan_of(A, False)
+    values = np.zeros_like(A.data)
+    device = Emulated(plan, values, tiny=1e-3).run()
+    assert device.status["n_perturbed"] == device.status["n_tiny"] + 150 == 150
+    assert np.isfinite(reference.views(plan, device.factor, 0)["inverse"]).all()
+
+
+def test_cholesky_counts_pivots_that_are_not_positive():
+    A = matrix("dense", "d", True)
+    plan = plan_of(A, True)
+    values = A.data.copy()
+    values[A.indices == np.repeat(np.arange(150), np.diff(A.indptr))] -= 10
+    assert Emulated(plan, values).run().status["n_perturbed"] > 0

@@ -1,6 +1,7 @@
 // Which front every entry of A goes to, and where in it: entry (i, j) belongs to the front that owns plan position
-// min(i, j). Two passes over A by its own columns, in parallel over ranges of columns, so that the entries of a front
-// ascend in A whatever the ranges are. Cost: O(nnz log R).
+// min(i, j). Two passes over the plan's columns, in parallel over ranges of fronts. An entry whose column belongs to
+// its front finds its row in a map of that front; the column of any other is found by moving a cursor through the rows
+// below of its front, because columns ascend. Cost: O(nnz + structure).
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -12,70 +13,114 @@
 namespace gs::gpu {
 namespace {
 
-struct Positions {
-  std::vector<idx> row, col, front;  // plan position of A's rows and columns; front of a position
-  explicit Positions(const Plan& plan) : row(plan.n), col(plan.n), front(plan.n) {
-    for (idx k = 0; k < plan.n; k++) row[plan.row_perm[k]] = k, col[plan.col_perm[k]] = k;
-    for (idx f = 0; f < plan.nf; f++) std::fill_n(front.begin() + plan.first[f], plan.width[f], f);
-  }
+// A range of fronts whose columns one thread goes through.
+struct Part {
+  idx begin = 0, end = 0;
+  std::vector<off> next;             // where each front's entries continue
+  std::vector<idx> cursor;           // 1 + place among the rows below of the last column met; 0: none yet
+  std::vector<std::uint16_t> local;  // plan position -> row of the front at hand
 };
 
-// visit(k, i, j, front) for the entries of A's columns [begin, end) that are assembled.
-template <class Visit>
-void for_entries(const Plan& plan, const Positions& at, PatternView A, idx begin, idx end, Visit&& visit) {
-  for (idx column = begin; column < end; column++) {
-    const idx j = at.col[column];
-    for (off k = A.ptr[column]; k < A.ptr[column + 1]; k++) {
-      const idx i = at.row[A.ind[k]];
-      if (plan.cholesky && i < j) continue;
-      visit(k, i, j, at.front[std::min(i, j)]);
+class Placement {
+ public:
+  Placement(PatternView A, Plan& plan) : A_(A), plan_(plan), row_position_(plan.n), front_of_(plan.n) {
+    for (idx k = 0; k < plan.n; k++) row_position_[plan.row_perm[k]] = k;
+    for (idx f = 0; f < plan.nf; f++) std::fill_n(front_of_.begin() + plan.first[f], plan.width[f], f);
+  }
+
+  void count(Part& part) const {
+    part.next.assign(plan_.nf, 0);
+    for_entries(
+        part, [](idx) {}, [&](idx f, off, idx, idx) { part.next[f]++; });
+  }
+
+  void write(Part& part) {
+    part.cursor.assign(plan_.nf, 0), part.local.resize(plan_.n);
+    const auto map_rows = [&](idx f) {
+      std::uint16_t row = 0;
+      for (idx k = 0; k < plan_.width[f]; k++) part.local[plan_.first[f] + k] = row++;
+      for (off p = plan_.below_ptr[f]; p < plan_.below_ptr[f + 1]; p++) part.local[plan_.below[p]] = row++;
+    };
+    for_entries(part, map_rows, [&](idx f, off k, idx i, idx j) {
+      const off to = part.next[f]++;
+      const bool own = j < plan_.first[f] + plan_.width[f];
+      const std::uint32_t row = own ? part.local[i] : (std::uint32_t)(i - plan_.first[f]);
+      const std::uint32_t column = own ? (std::uint32_t)(j - plan_.first[f]) : column_below(part, f, j);
+      plan_.entry_source[to] = (idx)k;
+      plan_.entry_place[to] = row | column << 16;
+      if (!plan_.entry_scale.empty())
+        plan_.entry_scale[to] = plan_.row_scale[A_.ind[k]] * plan_.col_scale[plan_.col_perm[j]];
+    });
+  }
+
+ private:
+  // visit(f, k, i, j): entry k of A, which is (i, j) in the plan, goes to front f. enter(f) before f's own columns.
+  template <class Enter, class Visit> void for_entries(const Part& part, Enter&& enter, Visit&& visit) const {
+    for (idx own = part.begin; own < part.end; own++) {
+      const idx first = plan_.first[own];
+      enter(own);
+      for (idx j = first; j < first + plan_.width[own]; j++) {
+        const idx column = plan_.col_perm[j];
+        for (off k = A_.ptr[column]; k < A_.ptr[column + 1]; k++) {
+          const idx i = row_position_[A_.ind[k]];
+          if (plan_.cholesky && i < j) continue;
+          visit(i >= first ? own : front_of_[i], k, i, j);
+        }
+      }
     }
   }
-}
 
-std::uint32_t local_row(const Plan& plan, idx f, idx position) {
-  const idx pivot = position - plan.first[f], W = plan.width[f];
-  if (pivot < W) return (std::uint32_t)pivot;
-  const idx* rows = plan.below.data() + plan.below_ptr[f];
-  const idx* rows_end = plan.below.data() + plan.below_ptr[f + 1];
-  return (std::uint32_t)(W + (std::lower_bound(rows, rows_end, position) - rows));
+  std::uint32_t column_below(Part& part, idx f, idx j) const {
+    const idx* rows = plan_.below.data() + plan_.below_ptr[f];
+    idx& at = part.cursor[f];
+    if (at == 0) at = (idx)(std::lower_bound(rows, rows + plan_.height(f), j) - rows) + 1;
+    while (rows[at - 1] < j) at++;
+    return (std::uint32_t)(plan_.width[f] + at - 1);
+  }
+
+  const PatternView A_;
+  Plan& plan_;
+  std::vector<idx> row_position_, front_of_;
+};
+
+// Fronts cut into parts with about equal numbers of entries.
+std::vector<Part> divide(PatternView A, const Plan& plan, int n_parts) {
+  std::vector<Part> parts(n_parts);
+  off entries = 0;
+  int p = 0;
+  for (idx f = 0; f < plan.nf; f++) {
+    for (idx j = plan.first[f]; j < plan.first[f] + plan.width[f]; j++)
+      entries += A.ptr[plan.col_perm[j] + 1] - A.ptr[plan.col_perm[j]];
+    while (p < n_parts && entries * n_parts >= A.nnz() * (p + 1)) parts[p++].end = f + 1;
+  }
+  parts.back().end = plan.nf;
+  for (p = 1; p < n_parts; p++) parts[p].begin = parts[p - 1].end;
+  return parts;
 }
 
 }  // namespace
 
 void place_entries(PatternView A, Plan& plan) {
   if (A.nnz() > std::numeric_limits<idx>::max()) throw std::length_error("the matrix has more than 2147483647 entries");
-  const Positions at(plan);
+  Placement placement(A, plan);
   const int n_parts = std::min({team_size_for(A.nnz()), num_threads(), 16});
-  std::vector<idx> part_begin(n_parts + 1, A.n);
-  std::vector<std::vector<off>> next(n_parts);
-  for (int p = 0; p < n_parts; p++)
-    part_begin[p] = (idx)(std::lower_bound(A.ptr, A.ptr + A.n, A.nnz() * p / n_parts) - A.ptr);
-  part_begin[0] = 0;
-  for (auto& counts : next) counts.assign(plan.nf, 0);
-  run_team(n_parts, [&](const Team& team) {
-    for (int p = team.rank; p < n_parts; p += team.size)
-      for_entries(plan, at, A, part_begin[p], part_begin[p + 1], [&](off, idx, idx, idx f) { next[p][f]++; });
-  });
+  std::vector<Part> parts = divide(A, plan, n_parts);
+  const auto for_parts = [&](auto&& body) {
+    run_team(n_parts, [&](const Team& team) {
+      for (int p = team.rank; p < n_parts; p += team.size) body(parts[p]);
+    });
+  };
+  for_parts([&](Part& part) { placement.count(part); });
   plan.entry_ptr.resize((std::size_t)plan.nf + 1);
   off total = 0;
   for (idx f = 0; f < plan.nf; f++) {
     plan.entry_ptr[f] = total;
-    for (auto& counts : next) total += std::exchange(counts[f], total);
+    for (Part& part : parts) total += std::exchange(part.next[f], total);
   }
   plan.entry_ptr[plan.nf] = total;
   plan.entry_source.resize(total), plan.entry_place.resize(total);
-  const bool scaled = !plan.row_scale.empty();
-  plan.entry_scale.resize(scaled ? total : 0);
-  run_team(n_parts, [&](const Team& team) {
-    for (int p = team.rank; p < n_parts; p += team.size)
-      for_entries(plan, at, A, part_begin[p], part_begin[p + 1], [&](off k, idx i, idx j, idx f) {
-        const off to = next[p][f]++;
-        plan.entry_source[to] = (idx)k;
-        plan.entry_place[to] = local_row(plan, f, i) | local_row(plan, f, j) << 16;
-        if (scaled) plan.entry_scale[to] = plan.row_scale[plan.row_perm[i]] * plan.col_scale[plan.col_perm[j]];
-      });
-  });
+  plan.entry_scale.resize(plan.row_scale.empty() ? 0 : total);
+  for_parts([&](Part& part) { placement.write(part); });
 }
 
 }  // namespace gs::gpu

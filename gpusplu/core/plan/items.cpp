@@ -5,6 +5,7 @@
 // (Graham's LPT rule); inside a part items keep the order of children and columns.
 // Cost: O(items + columns log groups) a front, parallel over fronts.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <queue>
 #include <stdexcept>
@@ -31,8 +32,11 @@ class Dealer {
     const idx R = plan_.rows[f];
     groups_ = kGroups[plan_.phase[f]];
     load_.assign(R, 0);
-    for_columns(f,
-                [&](idx c, idx j) { load_[plan_.place[plan_.below_ptr[c] + j]] += pieces(plan_.height(c) - top(j)); });
+    for (idx q = plan_.child_ptr[f]; q < plan_.child_ptr[f + 1]; q++) {
+      const idx c = plan_.child[q], H = plan_.height(c);
+      const std::uint16_t* place = plan_.place.data() + plan_.below_ptr[c];
+      for (idx j = 0; j < H; j++) load_[place[j]] += pieces(H - top(j));
+    }
     cut_columns(f, partial);
     give_to_groups((idx)item_begin, owner_begin);
     write(f);
@@ -44,13 +48,6 @@ class Dealer {
     idx next;          // where its next item goes
   };
 
-  // visit(child, j): the columns of the children's blocks in the order of summation.
-  template <class Visit> void for_columns(idx f, Visit&& visit) const {
-    for (idx q = plan_.child_ptr[f]; q < plan_.child_ptr[f + 1]; q++) {
-      const idx c = plan_.child[q], H = plan_.height(c);
-      for (idx j = 0; j < H; j++) visit(c, j);
-    }
-  }
   // First row of column j that is summed.
   idx top(idx j) const { return plan_.cholesky ? j : 0; }
 
@@ -103,7 +100,8 @@ class Dealer {
   void give_to_groups(idx item_begin, idx owner_begin) {
     order_.resize(parts_.size());
     for (std::size_t k = 0; k < order_.size(); k++) order_[k] = (idx)k;
-    std::stable_sort(order_.begin(), order_.end(), [&](idx a, idx b) { return parts_[a].load > parts_[b].load; });
+    std::sort(order_.begin(), order_.end(),
+              [&](idx a, idx b) { return parts_[a].load != parts_[b].load ? parts_[a].load > parts_[b].load : a < b; });
     group_of_.resize(parts_.size());
     heap_.clear();  // (load, group), least first
     for (idx g = 0; g < groups_; g++) heap_.push_back({0, g});
@@ -126,24 +124,26 @@ class Dealer {
   // Parts of a column fill up one after the other: first_part_ moves on.
   void write(idx f) {
     const off base = plan_.block_offset[plan_.child[plan_.child_ptr[f]]];
-    for_columns(f, [&](idx c, idx j) {
+    std::uint8_t rows[kByteRows + 8];
+    for (idx q = plan_.child_ptr[f]; q < plan_.child_ptr[f + 1]; q++) {
+      const idx c = plan_.child[q], H = plan_.height(c);
       const std::uint16_t* place = plan_.place.data() + plan_.below_ptr[c];
-      const idx H = plan_.height(c);
-      const off from = plan_.block_offset[c] - base + off(H) * j;
-      for (idx k = top(j); k < H; k += 8) {
+      for (idx k = 0; k < H; k++) rows[k] = (std::uint8_t)place[k];
+      std::fill_n(rows + H, 8, 0);
+      off from = plan_.block_offset[c] - base;
+      for (idx j = 0; j < H; j++, from += H) {
         idx& current = first_part_[place[j]];
-        if (parts_[current].load == 0) current++;
-        Part& part = parts_[current];
-        part.load--;
-        plan_.items[part.next++] = item_at(from + k, part.column, place + k, std::min<idx>(8, H - k));
+        for (idx k = top(j); k < H; k += 8) {
+          if (parts_[current].load == 0) current++;
+          Part& part = parts_[current];
+          part.load--;
+          Item& item = plan_.items[part.next++];
+          item.x = (std::int32_t)(from + k);
+          item.y = part.column | std::min<idx>(8, H - k) << 16;
+          std::memcpy(&item.z, rows + k, 4), std::memcpy(&item.w, rows + k + 4, 4);
+        }
       }
-    });
-  }
-
-  static Item item_at(off from, idx column, const std::uint16_t* place, idx count) {
-    std::uint32_t rows[2] = {0, 0};
-    for (idx q = 0; q < count; q++) rows[q / 4] |= (std::uint32_t)place[q] << (8 * (q % 4));
-    return {(std::int32_t)from, column | count << 16, (std::int32_t)rows[0], (std::int32_t)rows[1]};
+    }
   }
 
   Plan& plan_;

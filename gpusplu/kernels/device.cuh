@@ -142,7 +142,8 @@ template <class R> __device__ __forceinline__ Complex<R> shuffle_xor(Complex<R> 
   return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
 }
 
-__device__ __forceinline__ unsigned warp_max(unsigned x) {
+// Largest of a warp, in all lanes.
+template <class T> __device__ __forceinline__ T warp_max(T x) {  // int or unsigned
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = max(x, __shfl_xor_sync(~0u, x, step));

@@ -1,0 +1,74 @@
+"""Runs the factor kernels in the emulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import emulated
+import numpy as np
+
+from gpusplu.kernels import layout
+from gpusplu.plan import Plan
+
+# Kernel, threads, and scalars of shared memory besides the front, by phase
+SMALL = (
+    ("warp_fronts.cu", "factor_warps", 128),
+    ("block_fronts.cu", "factor_small", 128),
+    ("block_fronts.cu", "factor_blocks", 512),
+)
+    ("warp_fronts.cu", "factor_warps", 128),
+    ("block_fronts.cu", "factor_small", 128),
+    ("block_fronts.cu", "factor_blocks", 512),
+)
+WARPS = 4
+
+
+@dataclass
+class Factored:
+    """Arenas after the factorization, and its status."""
+
+    factor: np.ndarray
+    blocks: np.ndarray
+    status: np.ndarray
+
+
+def factor(plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, sanitize: bool = False) -> Factored:
+    """Phases 0 to 2 of a plan; what no kernel writes stays NaN."""
+    dtype = values.dtype
+    result = Factored(
+        np.full(int(plan.factor_size), np.nan, dtype),
+        np.full(max(int(plan.block_size), 1), np.nan, dtype),
+        np.zeros((), layout.struct("front.cuh", "Status")),
+    )
+    counters = np.zeros(plan.nf, np.uint32)
+    arrays = {
+        "fronts": plan.front_records,
+        "owner_ptr": np.asarray(plan.owner_ptr),
+        "items": plan.items,
+        "partial": np.asarray(plan.partial),
+        "entry_source": np.asarray(plan.entry_source),
+        "entry_place": np.asarray(plan.entry_place),
+        "entry_scale": np.asarray(plan.entry_scale),
+        "values": values,
+        "factor": result.factor,
+        "blocks": result.blocks,
+        "counters": counters,
+        "status": result.status,
+    }
+    for launch in plan.launches:
+        if launch["phase"] == 3:
+            continue
+        file, kernel, threads = SMALL[launch["phase"]]
+        library = emulated.compile(file, dtype.char, int(plan.cholesky), sanitize=sanitize)
+        args = np.zeros((), layout.struct(file, "FactorArgs"))
+        for name, array in arrays.items():
+            args[name] = array.ctypes.data if array.size else 0
+        start = np.ascontiguousarray(plan.start[launch["begin"] : launch["begin"] + launch["count"]])
+        args["start"], args["count"], args["walk"], args["tiny"] = start.ctypes.data, len(start), 1, tiny
+        if launch["phase"] == 0:
+            grid, shared = -(-len(start) // WARPS), WARPS * 16 * 20 * dtype.itemsize
+        else:
+            grid, shared = len(start), (int(launch["scalars"]) + 16 * 20) * dtype.itemsize + 16
+        library.launch(kernel, grid, threads, shared, args, seed)
+    assert not counters.any()
+    return result

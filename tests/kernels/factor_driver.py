@@ -16,10 +16,6 @@ SMALL = (
     ("block_fronts.cu", "factor_small", 128),
     ("block_fronts.cu", "factor_blocks", 512),
 )
-    ("warp_fronts.cu", "factor_warps", 128),
-    ("block_fronts.cu", "factor_small", 128),
-    ("block_fronts.cu", "factor_blocks", 512),
-)
 WARPS = 4
 
 

@@ -21,7 +21,7 @@ SCALARS = ("f", "d", "F", "D")
 # Architectures that are tested; others of the same or a newer generation work too.
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 # Files whose kernels do not depend on the kind of factorization; they are compiled as those of LU.
-KINDLESS = ("residual.cu", "values.cu")
+KINDLESS = ("residual.cu", "solve_transposed.cu", "values.cu")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 

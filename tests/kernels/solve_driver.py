@@ -134,7 +134,7 @@ def solve(case: Case, b: np.ndarray, trans: str = "N", seed: int = 0, grid: int 
         "counters": pointer(counters),
     }.items():
         args[name] = value
-    library = emulated.compile("solve_fronts.cu", case.scalar, cholesky)
+    library = emulated.compile("solve_transposed.cu" if transposed else "solve_fronts.cu", case.scalar, cholesky)
     middle = "_transposed" if transposed else ""
     shared = 16 + shared_scalars(width) * case.A.dtype.itemsize
     for repeat in range(2):  # the second solve finds the counters as the first left them

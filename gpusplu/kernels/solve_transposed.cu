@@ -1,0 +1,7 @@
+// Solves with the transposed factor of LU: as solve_fronts.cu. Conjugate transposes are these for conjugated vectors.
+#include "solve_walk.cuh"
+
+GPUSPLU_KERNEL(solve_forward_transposed_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<1, true>(args); }
+GPUSPLU_KERNEL(solve_forward_transposed_4, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<4, true>(args); }
+GPUSPLU_KERNEL(solve_backward_transposed_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { backward<1, true>(args); }
+GPUSPLU_KERNEL(solve_backward_transposed_4, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { backward<4, true>(args); }

@@ -8,6 +8,8 @@
 #pragma once
 #include "solve.cuh"
 
+// One right-hand side: the next panel is under way early; several: registers go to them.
+template <int NV> constexpr bool AHEAD = NV == 1;
 constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns: 8 x 32 >= 240
 
 template <int NV> struct BlockScratch {
@@ -24,28 +26,21 @@ __device__ __forceinline__ void load_row(Scalar (&m)[PANEL], const Scalar* row, 
 #pragma unroll
   for (int k = 0; k < PANEL; k++) m[k] = load_constant(row + min(k0 + k, W - 1) * ld);
 }
-// y -= m v
-template <int NV>
-__device__ __forceinline__ void subtract_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
-    Scalar even(0), odd(0);
-#pragma unroll
-    for (int k = 0; k < PANEL; k += 2) {
-      even = mul_add(m[k], v[k * NV + j], even);
-      odd = mul_add(m[k + 1], v[(k + 1) * NV + j], odd);
-    }
-    y[j] -= even + odd;
-  }
-}
-// m v
-template <int NV>
+// y -= m v, or y = m v
+template <int NV, bool SUBTRACT>
 __device__ __forceinline__ void multiply_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
+  Scalar even[NV], odd[NV];  // two chains: the latency of one would show
 #pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = Scalar(0);
-  subtract_row<NV>(y, m, v);
+  for (int j = 0; j < NV; j++) even[j] = odd[j] = Scalar(0);
 #pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = -y[j];
+  for (int k = 0; k < PANEL; k += 2)
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      even[j] = mul_add(m[k], v[k * NV + j], even[j]);
+      odd[j] = mul_add(m[k + 1], v[(k + 1) * NV + j], odd[j]);
+    }
+#pragma unroll
+  for (int j = 0; j < NV; j++) y[j] = SUBTRACT ? y[j] - (even[j] + odd[j]) : even[j] + odd[j];
 }
 
 // Two columns of this warp, rows `first` .. `last` - 1; behind them the last one again.
@@ -110,7 +105,8 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveF
   wait_for_children<SOLVE_THREADS>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, group, scratch.partial, y);
   const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
-    if (k0 + PANEL < W) load_row(m_next, lower, R, k0 + PANEL, W);
+    if (!AHEAD<NV> && k0) load_row(m, lower, R, k0, W);
+    if (AHEAD<NV> && k0 + PANEL < W) load_row(m_next, lower, R, k0 + PANEL, W);
     if (row >= k0 && row < k0 + PANEL)
 #pragma unroll
       for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
@@ -118,14 +114,14 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveF
     Scalar rest[NV];
 #pragma unroll
     for (int j = 0; j < NV; j++) rest[j] = y[j];
-    subtract_row<NV>(rest, m, scratch.v + k0 * NV);
+    multiply_row<NV, true>(rest, m, scratch.v + k0 * NV);
     if (row >= min(k0 + PANEL, W))
 #pragma unroll
       for (int j = 0; j < NV; j++) y[j] = rest[j];
   };
   for (int k0 = 0; k0 < W; k0 += 2 * PANEL) {
     panel(k0, now, next);
-    if (k0 + PANEL < W) panel(k0 + PANEL, next, now);
+    if (k0 + PANEL < W) panel(k0 + PANEL, AHEAD<NV> ? next : now, now);
   }
   store_forward<NV>(args, f, group, y);
 }
@@ -143,7 +139,7 @@ __device__ __forceinline__ void backward_rows(const SolveArgs& args, const Solve
   const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
   load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
   const int last = (W - 1) / PANEL * PANEL;
-  load_row(now, lower, R, last, W);
+  if (AHEAD<NV>) load_row(now, lower, R, last, W);
   if (H) load_row(next, upper + min(part, H - 1) * W, parts * W, 0, max((H - 1 - part) / parts, 0) + 1);
   wait_for_parent<SOLVE_THREADS>(args, f, group);
   if (H) {
@@ -173,23 +169,24 @@ __device__ __forceinline__ void backward_rows(const SolveArgs& args, const Solve
         for (int j = 0; j < NV; j++) y[j] -= scratch.partial[(p * W + row) * NV + j];
   }
   const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
-    if (k0) load_row(m_next, lower, R, k0 - PANEL, W);
+    if (!AHEAD<NV>) load_row(m, lower, R, k0, W);
+    if (AHEAD<NV> && k0) load_row(m_next, lower, R, k0 - PANEL, W);
     const bool inside = row >= k0 && row < k0 + PANEL;
     if (inside)
 #pragma unroll
       for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
     __syncwarp();
     if (inside) {
-      multiply_row<NV>(y, m, scratch.v + k0 * NV);
+      multiply_row<NV, false>(y, m, scratch.v + k0 * NV);
 #pragma unroll
       for (int j = 0; j < NV; j++) scratch.w[row * NV + j] = row < W ? y[j] : Scalar(0);
     }
     __syncthreads();
-    if (row < k0) subtract_row<NV>(y, m, scratch.w + k0 * NV);
+    if (row < k0) multiply_row<NV, true>(y, m, scratch.w + k0 * NV);
   };
   for (int k0 = last; k0 >= 0; k0 -= 2 * PANEL) {
     panel(k0, now, next);
-    if (k0) panel(k0 - PANEL, next, now);
+    if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
   }
   if (row < W) store_values<NV>(work + (long long)(f.first + row) * NV, y);
   release<SOLVE_THREADS>(args, f, group);
@@ -215,8 +212,8 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
   const auto load_inverse = [&](int k0) {
     return load_constant(lower + min(k0 + (lane & 15), W - 1) + min(k0 + pair + side, W - 1) * R);
   };
-  ColumnPair now, next;
-  Scalar inverse = load_inverse(0), inverse_next = inverse;
+  ColumnPair m;
+  Scalar inverse = load_inverse(0);
   wait_for_children<SOLVE_THREADS>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, group, scratch.partial, y);
 #pragma unroll
@@ -225,13 +222,11 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
     if (row < PANEL) scratch.v[(SOLVE_THREADS + row) * NV + j] = Scalar(0);
   }
   __syncthreads();
-  const auto panel = [&](int k0, ColumnPair& m, ColumnPair& m_next) {
-    const int n0 = k0 + PANEL, column = k0 + pair + side;
-    if (n0 < W) {
-      m_next.load(lower, R, n0 + pair, W, 0, n0);
-      inverse_next = load_inverse(n0);
-    }
+  for (int k0 = 0; k0 < W; k0 += PANEL) {
+    const int column = k0 + pair + side;
     if (k0) {
+      m.load(lower, R, k0 + pair, W, 0, k0);
+      inverse = load_inverse(k0);
       Scalar s[NV];
       m.template sums<NV>(s, scratch.w, 0, k0);
       if ((lane & 15) == 0 && column < W)
@@ -247,17 +242,12 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
       for (int mask = 8; mask; mask >>= 1) z += shuffle_xor(z, mask);
       if ((lane & 15) == 0) scratch.w[column * NV + j] = column < W ? z : Scalar(0);
     }
-    inverse = inverse_next;
     __syncthreads();
-  };
-  for (int k0 = 0; k0 < W; k0 += 2 * PANEL) {
-    panel(k0, now, next);
-    if (k0 + PANEL < W) panel(k0 + PANEL, next, now);
   }
   for (int c0 = 0; c0 < H; c0 += PANEL) {
     Scalar s[NV];
-    now.load(upper, W, c0 + pair, H, 0, W);
-    now.template sums<NV>(s, scratch.w, 0, W);
+    m.load(upper, W, c0 + pair, H, 0, W);
+    m.template sums<NV>(s, scratch.w, 0, W);
     if ((lane & 15) == 0 && c0 + pair + side < H)
 #pragma unroll
       for (int j = 0; j < NV; j++) scratch.v[(W + c0 + pair + side) * NV + j] -= s[j];
@@ -280,8 +270,6 @@ template <int NV> __device__ __forceinline__ void backward_columns(const SolveAr
   const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
   load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
   const int last = (W - 1) / PANEL * PANEL;
-  ColumnPair now, next;
-  now.load(lower, R, last + pair, W, W, R);
   if (CHOLESKY) {
     Scalar d[PANEL];
     const int k0 = row / PANEL * PANEL;
@@ -289,18 +277,21 @@ template <int NV> __device__ __forceinline__ void backward_columns(const SolveAr
 #pragma unroll
     for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
     __syncwarp();
-    multiply_row<NV>(y, d, scratch.v + k0 * NV);
+    multiply_row<NV, false>(y, d, scratch.v + k0 * NV);
     __syncwarp();
   }
 #pragma unroll
   for (int j = 0; j < NV; j++)
     if (row < W) scratch.v[row * NV + j] = y[j];
+  ColumnPair now, next;
+  if (AHEAD<NV>) now.load(lower, R, last + pair, W, W, R);
   wait_for_parent<SOLVE_THREADS>(args, f, group);
   if (row < H) copy_values<NV>(scratch.w + (W + row) * NV, work + (long long)below * NV);
   __syncthreads();
   const auto panel = [&](int k0, ColumnPair& m, ColumnPair& m_next) {
     const int column = k0 + pair + side;
-    if (k0) m_next.load(lower, R, k0 - PANEL + pair, W, k0, R);
+    if (!AHEAD<NV>) m.load(lower, R, k0 + pair, W, min(k0 + PANEL, W), R);
+    if (AHEAD<NV> && k0) m_next.load(lower, R, k0 - PANEL + pair, W, k0, R);
     Scalar s[NV];
     m.template sums<NV>(s, scratch.w, min(k0 + PANEL, W), R);
     if ((lane & 15) == 0 && column < W)
@@ -310,7 +301,7 @@ template <int NV> __device__ __forceinline__ void backward_columns(const SolveAr
   };
   for (int k0 = last; k0 >= 0; k0 -= 2 * PANEL) {
     panel(k0, now, next);
-    if (k0) panel(k0 - PANEL, next, now);
+    if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
   }
   if (row < W) {
 #pragma unroll

@@ -74,7 +74,7 @@ def with_plan(found):
     """Cases and the record of each that holds what the plan and the profile say."""
     for case, peers in found.items():
         for phases in peers.values():
-            if phases.get("refactor", {}).get("regimes"):
+            if isinstance(phases.get("refactor", {}).get("regimes"), list):
                 yield case, phases["refactor"]
                 break
 

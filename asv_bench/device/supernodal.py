@@ -8,12 +8,13 @@ failure takes the others along. One JSON line a case, phase and peer is appended
 
     {"case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date", ...}
 
-Phases: analyze and factor from a call to the end of a synchronization, values and right-hand side on the device, least
-of up to three; total is their sum; refactor, solve and step (one of each) are medians between CUDA events, ours of one
-replay of the graph without the measurement of the backward error, as cuDSS has none. Further keys of the same
-phases: `ours_call_s`, events around the public call, which certifies solves; `ours_certified_s`, a replay with the
-measurement; `ours_wall_s` and `peer_wall_s`, from Python to the end of a synchronization. New values are the old ones
-with rows and columns scaled a little. `--engine cpu --peer none` runs without a device.
+Phases: analyze and factor from a call to the end of a synchronization, A on the host for us and on the device for
+cuDSS, least of up to three; total is their sum. Values and right-hand sides of refactor, solve and step (one of each)
+are on the device: medians between CUDA events, ours of one replay of the graph without the measurement of the backward
+error, as cuDSS has none. Further keys of the same phases: `ours_call_s`, events around the public call, which certifies
+solves; `ours_certified_s`, a replay with the measurement; `ours_wall_s` and `peer_wall_s`, from Python to the end of a
+synchronization. New values are the old ones with rows and columns scaled a little. `--engine cpu --peer none` runs
+without a device.
 """
 
 import argparse
@@ -40,7 +41,6 @@ from regimes import regimes
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.plan import make_plan
 
 PHASES = ("analyze", "factor", "total", "refactor", "solve", "step")
 PREDICTED = {"refactor": "predicted_factor_seconds", "solve": "predicted_solve_seconds"}  # names in lu.stats
@@ -108,11 +108,11 @@ def repeated(clock, refactor, solve):
 def measure_ours(problem, engine):
     """Seconds of each phase, the backward error, what the plan predicts and asks for, and where the time goes."""
     clock, A = problem.clock, problem.A
-    values, b = problem.put(A.data), problem.put(problem.b)
+    b = problem.put(problem.b)
 
     def first():
         analysis, symbolic = clock.once(lambda: gs.analyze(A, cholesky=problem.definite, engine=engine))
-        factorization, factor = clock.once(lambda: symbolic.factor(values))
+        factorization, factor = clock.once(lambda: symbolic.factor(A.data))
         return {"analyze": analysis, "factor": factorization}, factor
 
     found, factor = least(first)
@@ -120,15 +120,13 @@ def measure_ours(problem, engine):
     factor.refactor(new)
     found["backward_error"] = problem.error(factor.solve(b))
     found |= repeated(clock, lambda: factor.refactor(new), lambda: factor.solve(b))
-    if problem.on_device:
-        calls = {f"{phase}_call": found[phase] for phase in launches.GRAPHS if phase in found}
-        found |= calls | launches.replay_seconds(factor, clock)
-        found["kernels"] = launches.commands_by_kernel(factor, clock)
-    symbolic = factor.symbolic
-    found |= {"flops": float(symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
+    found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
     found["stats"] = {name: value for name, value in factor.stats.items() if isinstance(value, PLAIN)}
-    if symbolic.method == "front":
-        found["regimes"] = regimes(make_plan(symbolic._core, symbolic._pattern, factor.dtype), factor.dtype.itemsize)
+    if problem.on_device:
+        found |= {f"{phase}_call": found[phase] for phase in launches.GRAPHS if phase in found}
+        found |= attempt(lambda: launches.replay_seconds(factor, clock), "note")
+        found["kernels"] = attempt(lambda: launches.commands_by_kernel(factor, clock))
+        found["regimes"] = attempt(lambda: regimes(factor._core._program.plan, factor.dtype.itemsize))
     return found
 
 
@@ -179,9 +177,9 @@ def child(arguments):
     (case,) = select(arguments.cases)
     clock = HostClock() if arguments.engine == "cpu" else DeviceClock()
     peers = arguments.peer
-    small = gallery.elasticity(10, 10, 10) if case.definite else gallery.convection_diffusion(18, 18, 18)
+    small = gallery.elasticity(6, 6, 6) if case.definite else gallery.convection_diffusion(12, 12, 12)
     A = load(case.name)
-    for matrix in (small, A):  # the first pays for loading modules and starting threads
+    for matrix in (small, A):  # the first has fronts of all classes and pays for modules and threads
         clock.budget = 0.01 if matrix is small else type(clock).budget
         problem = Problem(matrix, case.definite, clock)
         solvers = {"cudss": lambda problem=problem: measure_cudss(problem)} if "cudss" in peers else {}
@@ -195,12 +193,12 @@ def child(arguments):
         report(name, attempt(lambda name=name: measure_suitesparse(problem, name, flops)))
 
 
-def attempt(measure):
-    """What was measured, or why not."""
+def attempt(measure, name="error"):
+    """What was measured, or why not, under `name`."""
     try:
         return measure()
     except Exception as error:  # one solver's failure is a finding about that solver
-        return {"error": f"{type(error).__name__}: {describe(error)}"[:300]}
+        return {name: f"{type(error).__name__}: {describe(error)}"[:300]}
 
 
 def report(name, found):
@@ -228,8 +226,9 @@ def run_case(case, arguments, limit):
     for name in ("ours", *arguments.peer):
         if "error" in found.get(name, {}):
             print(f"  {name}: {found.pop(name)['error']}", flush=True)
-    if ended and complaint:
-        print(f"  {complaint[0][:300]}", flush=True)
+    notes = [found.get("ours", {}).get("note"), found.get("ours", {}).get("kernels", {}).get("error"), *complaint]
+    for note in filter(None, notes if ended else notes[:2]):
+        print(f"  {note[:300]}", flush=True)
     return found
 
 

@@ -16,6 +16,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
 from cases import CASES
 from common import geomean, seconds
+from next_steps import sentence
 
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 GROUPS = {case.name: case.group for case in CASES}
@@ -111,13 +112,23 @@ def measured_regimes(record):
     return found
 
 
+def floors_of(entry):
+    return {name: entry[key] for key, name in FLOORS.items()}
+
+
+def next_steps(found):
+    """A sentence a case."""
+    cases = [(case, record, measured_regimes(record)) for case, record in with_plan(found)]
+    return "\n".join(f"- {sentence(*case, floors_of)}" for case in cases)
+
+
 def where_time_goes(found):
     """A row a case and regime: fronts, levels, arithmetic, measured and predicted seconds, and the floors."""
     rows = []
     for case, record in with_plan(found):
         measured = measured_regimes(record)
         for entry in record["regimes"]:
-            floors = {FLOORS[key]: entry[key] for key in FLOORS}
+            floors = floors_of(entry)
             bound = max(floors, key=floors.get)
             took = measured.get(entry["regime"])
             row = [case, entry["regime"], f"{entry['fronts']:,}", str(entry["levels"]), f"{entry['gflop']:.3g}"]
@@ -142,6 +153,7 @@ def tables(paths):
         parts += ["### Beside cholmod", compared(found, "cholmod", ("refactor", "solve"))]
     parts += ["### Predicted and measured", predictions(found)]
     parts += ["### Regime by regime", where_time_goes(found)]
+    parts += ["### The next factor of two", next_steps(found)]
     return "\n\n".join(parts)
 
 

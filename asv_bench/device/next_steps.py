@@ -1,0 +1,68 @@
+"""One sentence a case: which regime takes the time, what bounds it, and what half the time would take.
+
+The remedies and what they promise come from the profiles of the prototypes that the kernels grew from; they are
+predictions, not measurements.
+"""
+
+from common import seconds
+
+CHAIN_OF_BLOCKS = (
+    "a front's fixed 6 us to about 3 (descriptor, entries and first items fetched together, panels stored during the "
+    "elimination) and 0.16 us a pivot to about 0.10 (16 x 16 inverses joined from 8 x 8 ones by tensor cores)"
+)
+REMEDIES = {
+    (
+        "warp",
+        "chain",
+    ): "whole subtrees in a warp, contribution blocks kept in shared memory: 3.7 us a front to about 1.3",
+    (
+        "warp",
+        "places",
+    ): "whole subtrees in a warp, contribution blocks kept in shared memory: 3.7 us a front to about 1.3",
+    ("small", "chain"): CHAIN_OF_BLOCKS,
+    ("small", "places"): "less of the fixed 6 us a front, or more fronts on a multiprocessor at a time",
+    ("block", "chain"): CHAIN_OF_BLOCKS,
+    ("block", "places"): "less of the fixed 6 us a front, or more fronts on a multiprocessor at a time",
+    (
+        "large",
+        "chain",
+    ): "0.21 us a pivot to about 0.12: steps of 128 columns as 2 x 2 tiles in a block, the panel of the "
+    "next step split over several blocks",
+    (
+        "large",
+        "arithmetic",
+    ): "the main loop of the updates nearer to a large matrix product (46 to 55 TFLOP/s: a warp that "
+    "only loads, tiles stored contiguously), and fewer zeros of merged fronts",
+    ("large", "places"): "more blocks for tiles at a time",
+}
+TRAFFIC = (
+    "contribution blocks that are written and read fewer times, by larger fronts or in the memory of their children"
+)
+LOST = 2.5  # a regime that takes this many times what bounds it loses its time elsewhere
+
+
+def sentence(case, record, measured, floors_of):
+    """What limits `case`.
+
+    Parameters
+    ----------
+    record : dict
+        Of the refactorization.
+    measured : dict
+        Seconds by regime.
+    floors_of : callable
+        Floors by name of an entry of ``record["regimes"]``.
+    """
+    took = {entry["regime"]: measured.get(entry["regime"], entry["predicted_s"]) for entry in record["regimes"]}
+    total = sum(took.values()) + measured.get("else", 0.0)
+    entry = max(record["regimes"], key=lambda entry: took[entry["regime"]])
+    regime, floors = entry["regime"], floors_of(entry)
+    bound = max(floors, key=floors.get)
+    text = f"**{case}**: {took[regime] / total:.0%} is the {regime} regime ({seconds(took[regime])}), bound by {bound}"
+    if bound == "chain":
+        text += f" ({entry['chain_fronts']} fronts, {entry['chain_pivots']:,} pivots)"
+    text += f" at {seconds(floors[bound])}"
+    over = took[regime] / floors[bound]
+    if over > LOST:
+        return f"{text}; {over:.1f} times that is lost to something else, which a profile must name first."
+    return f"{text}. Half the time takes {TRAFFIC if bound == 'traffic' else REMEDIES[regime, bound]}."

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 from gpusplu import _core, gallery
-from gpusplu.plan import FRONT, make_plan
+from gpusplu.plan import FRONT, Limits, front_ld, make_plan, predict
 
 
 class Pattern:
@@ -84,6 +84,20 @@ def test_records():
     np.testing.assert_array_equal(records["entry_count"], np.diff(plan.entry_ptr))
 
 
+@pytest.mark.parametrize("dtype", "fD")
+def test_predict_is_what_the_plan_predicts(dtype):
+    A = gallery.poisson(40, 40).astype(dtype)
+    pattern = Pattern(A)
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
+    old = Limits(shared_memory_bytes=65536, multiprocessors=40, arch=75)
+    for limits in (Limits(), old):
+        plan = make_plan(symbolic, pattern, dtype, limits)
+        assert predict(symbolic, dtype, limits) == (plan.factor_seconds, plan.solve_seconds)
+        assert plan.factor_seconds == pytest.approx(plan.phase_seconds.sum()) and plan.solve_seconds > 0
+        assert front_ld(plan.block_rows) * plan.block_rows * A.dtype.itemsize < limits.shared_memory_bytes
+    assert predict(symbolic, dtype, old) >= predict(symbolic, dtype)
+
+
 def test_rejects():
     A = random_matrix()
     pattern = Pattern(A)
@@ -93,3 +107,5 @@ def test_rejects():
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
     with pytest.raises(ValueError, match="'q'"):
         _core.make_plan(symbolic, pattern.ptr, pattern.ind, scalar="q")
+    with pytest.raises(TypeError, match="'rows'"):
+        make_plan(symbolic, pattern, A.dtype, rows=3)

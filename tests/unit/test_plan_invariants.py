@@ -102,7 +102,8 @@ def test_every_entry_is_placed_once(plan, matrix, cholesky):
     for f in range(plan.nf):
         entries = slice(plan.entry_ptr[f], plan.entry_ptr[f + 1])
         source, place = plan.entry_source[entries], plan.entry_place[entries]
-        np.testing.assert_array_equal(np.lexsort((source, cols[source])), np.arange(len(source)))
+        if plan.phase[f] < 3:
+            np.testing.assert_array_equal(np.lexsort((source, cols[source])), np.arange(len(source)))
         local = local_rows(plan, f)
         np.testing.assert_array_equal(local[place & 0xFFFF], rows[source])
         np.testing.assert_array_equal(local[place >> 16], cols[source])

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "bind/bind.hpp"
 #include "plan/plan.hpp"
 
@@ -24,19 +26,40 @@ LargeShape large_shape_of(const Plan& plan) {
   return large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes < gpu::kSmallShared);
 }
 
-Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const std::string& scalar,
-                       int shared_memory_bytes, int multiprocessors, int warp_rows, int small_rows, int block_rows,
-                       int large_tile) {
-  if (scalar.size() != 1 || std::string("fdFD").find(scalar) == std::string::npos)
-    throw nb::value_error(("scalar must be 'f', 'd', 'F' or 'D', got '" + scalar + "'").c_str());
-  return gpu::make_plan(symbolic, pattern_view(ptr, ind),
-                        {.scalar = scalar[0],
-                         .shared_memory_bytes = shared_memory_bytes,
-                         .multiprocessors = multiprocessors,
-                         .warp_rows = warp_rows,
-                         .small_rows = small_rows,
-                         .block_rows = block_rows,
-                         .large_tile = large_tile});
+PlanParameters parameters_of(const nb::kwargs& named) {
+  PlanParameters p;
+  const std::pair<const char*, int*> numbers[] = {{"shared_memory_bytes", &p.shared_memory_bytes},
+                                                  {"multiprocessors", &p.multiprocessors},
+                                                  {"arch", &p.arch},
+                                                  {"warp_rows", &p.warp_rows},
+                                                  {"small_rows", &p.small_rows},
+                                                  {"block_rows", &p.block_rows},
+                                                  {"large_tile", &p.large_tile}};
+  for (const auto& [key, value] : named) {
+    const std::string name = nb::cast<std::string>(key);
+    if (name == "scalar") {
+      const std::string scalar = nb::cast<std::string>(value);
+      if (scalar.size() != 1 || std::string("fdFD").find(scalar) == std::string::npos)
+        throw nb::value_error(("scalar must be 'f', 'd', 'F' or 'D', got '" + scalar + "'").c_str());
+      p.scalar = scalar[0];
+      continue;
+    }
+    const auto* number = std::find_if(std::begin(numbers), std::end(numbers), [&](auto& n) { return n.first == name; });
+    if (number == std::end(numbers)) throw nb::type_error(("a plan has no parameter '" + name + "'").c_str());
+    *number->second = nb::cast<int>(value);
+  }
+  return p;
+}
+
+Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, nb::kwargs named) {
+  const PlanParameters parameters = parameters_of(named);
+  return without_gil([&] { return gpu::make_plan(symbolic, pattern_view(ptr, ind), parameters); });
+}
+
+nb::tuple predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
+  const PlanParameters parameters = parameters_of(named);
+  const gpu::Prediction p = without_gil([&] { return gpu::predict_plan(symbolic, parameters); });
+  return nb::make_tuple(p.factor_seconds, p.solve_seconds);
 }
 
 }  // namespace
@@ -100,10 +123,11 @@ void bind_plan(nb::module_& m) {
       .def_ro("flops", &Plan::flops)
       .def_ro("seconds", &Plan::seconds);
 
-  m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, nb::kw_only(), "scalar"_a = "d",
-        "shared_memory_bytes"_a = 232448, "multiprocessors"_a = 132, "warp_rows"_a = 16, "small_rows"_a = -1,
-        "block_rows"_a = 0, "large_tile"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
-        "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of.");
+  m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "parameters"_a,
+        "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of. "
+        "Parameters: fields of PlanParameters, core/plan/plan.hpp.");
+  m.def("predict_plan", &predict_plan_binding, "symbolic"_a, "parameters"_a,
+        "(seconds of a factorization, of a solve) that a plan with these parameters would predict.");
 }
 
 }  // namespace gs

@@ -64,6 +64,7 @@ struct PlanParameters {
   char scalar = 'd';                 // f, d, F or D
   int shared_memory_bytes = 232448;  // that a block can have
   int multiprocessors = 132;
+  int arch = 90;  // 90 for compute capability 9.0
   int warp_rows = 16;
   int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
@@ -154,8 +155,14 @@ void list_large(Plan& plan);                              // large; sorts the en
 void list_items(Plan& plan);                              // owner_ptr, items, partial and `fronts`
 void list_starts(Plan& plan);                             // start, launches
 void list_gathers(Plan& plan);                            // gather_*
-void predict_times(Plan& plan);                           // phase_seconds, factor_seconds, solve_seconds
+void predict_times(Plan& plan);                           // *_seconds and flops; needs phases only
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
+
+// What a plan would predict, from the tree of fronts alone: a small part of the cost of making it.
+struct Prediction {
+  double factor_seconds, solve_seconds;
+};
+Prediction predict_plan(const Symbolic& symbolic, const PlanParameters& parameters);
 
 }  // namespace gs::gpu

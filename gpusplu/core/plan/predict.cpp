@@ -11,9 +11,18 @@ namespace {
 
 constexpr FrontTimes kTimes;
 
+bool is_complex(const Plan& plan) { return plan.parameters.scalar == 'F' || plan.parameters.scalar == 'D'; }
+
 double front_flops(const Plan& plan, idx f) {
   const double R = plan.rows[f], H = plan.height(f);
-  return (R * R * R - H * H * H) * (plan.cholesky ? 1 : 2) / 3;
+  return (R * R * R - H * H * H) * (plan.cholesky ? 1 : 2) * (is_complex(plan) ? 4 : 1) / 3;
+}
+
+// Of one multiprocessor, per microsecond. Double precision is slow on all but the devices for data centers.
+double multiprocessor_flops(const PlanParameters& p) {
+  const bool slow = p.arch == 75 || p.arch == 86 || p.arch == 87 || p.arch == 89 || p.arch >= 120;
+  const bool is_double = p.scalar == 'd' || p.scalar == 'D';
+  return slow && is_double ? kTimes.slow_flops : kTimes.device_flops / kTimes.multiprocessors;
 }
 
 // Entries that front f reads and writes: its children's blocks, its factor, its block.
@@ -38,14 +47,29 @@ struct PhaseTotals {
 
 double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
   if (t.fronts == 0) return 0;
-  double throughput =
-      std::max(t.flops / kTimes.device_flops, t.scalars * plan.parameters.scalar_bytes() / kTimes.device_bytes);
+  const PlanParameters& p = plan.parameters;
+  double throughput = std::max(t.flops / (multiprocessor_flops(p) * p.multiprocessors),
+                               t.scalars * p.scalar_bytes() / kTimes.device_bytes);
   if (phase < 3) {
     const int fronts = concurrency(plan, phase, t.rows);
     const double latency = fronts > 1 ? kTimes.crowding * t.latency : t.latency;
-    throughput = std::max(throughput, latency / ((double)fronts * plan.parameters.multiprocessors));
+    throughput = std::max(throughput, latency / ((double)fronts * p.multiprocessors));
   }
   return std::max(t.path, throughput) + kTimes.launch;
+}
+
+// Of phase 3, by its own schedule [us].
+double large_time(const Plan& plan) {
+  std::vector<idx> large;
+  for (idx f = 0; f < plan.nf; f++)
+    if (plan.phase[f] == 3) large.push_back(f);
+  if (large.empty()) return 0;
+  LargeInput input;
+  input.nf = plan.nf, input.cholesky = plan.cholesky;
+  input.scalar = plan.parameters.scalar, input.tile = plan.parameters.large_tile;
+  input.multiprocessors = plan.parameters.multiprocessors;
+  input.width = plan.width.data(), input.rows = plan.rows.data(), input.parent = plan.parent.data();
+  return 1e6 * schedule_large(input, large).seconds;
 }
 
 // Of all phases, for the phases that the plan holds.
@@ -64,21 +88,23 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<off>& items
   }
   std::vector<double> out(kPhases);
   for (int phase = 0; phase < kPhases; phase++) out[phase] = phase_time(plan, phase, totals[phase]);
+  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan) + kTimes.launch);
   return out;
 }
 
 double solve_time(const Plan& plan) {
-  double longest = 0;
+  double longest = 0, scalars = 0;
   std::vector<float> way(plan.nf);
   for (idx f = plan.nf; f-- > 0;) {
     const int phase = plan.phase[f];
+    scalars += factor_entries(plan.width[f], plan.height(f), phase == 3, plan.cholesky, plan.parameters.large_tile);
     way[f] = (float)(kTimes.solve_fixed[phase] + kTimes.solve_pivot[phase] * plan.width[f]);
     if (plan.parent[f] >= 0) way[f] += way[plan.parent[f]];
     longest = std::max(longest, (double)way[f]);
   }
-  const double bytes = (double)plan.factor_size * plan.parameters.scalar_bytes() + 8.0 * plan.below.size();
+  const double bytes = scalars * plan.parameters.scalar_bytes() + 8.0 * plan.below.size();
   const double one_way = bytes * (plan.cholesky ? 1 : 0.5) / kTimes.device_bytes;
-  return 2 * (std::max(longest, one_way) + kTimes.launch * plan.launches.size());
+  return 2 * (std::max(longest, one_way) + kTimes.launch);
 }
 
 double sum(const std::vector<double>& v) {
@@ -98,8 +124,9 @@ std::vector<off> count_items(const Plan& plan) {
 
 double front_time(const Plan& plan, idx f, int phase, off items) {
   const double R = plan.rows[f], W = plan.width[f];
-  double time =
-      kTimes.fixed[phase] + kTimes.pivot[plan.cholesky][phase] * W + front_flops(plan, f) / kTimes.flops[phase];
+  const double flops = phase < 3 ? std::min(kTimes.flops[phase], multiprocessor_flops(plan.parameters))
+                                 : multiprocessor_flops(plan.parameters) * plan.parameters.multiprocessors;
+  double time = kTimes.fixed[phase] + kTimes.pivot[plan.cholesky][phase] * W + front_flops(plan, f) / flops;
   if (kTimes.scalars[phase] > 0) time += R * R / kTimes.scalars[phase];
   if (phase < 3) time += kTimes.batch[phase] * std::ceil((double)items / (kGroups[phase] * kBatch[phase]));
   return time;

@@ -1,4 +1,5 @@
-// Modelled times on the GPU, in microseconds. Constants of one H200, double precision, from the prototypes.
+// Modelled times on the GPU, in microseconds. Constants of one H200, double precision, from the prototypes;
+// other devices differ in what is counted by multiprocessors.
 #pragma once
 #include <vector>
 
@@ -35,13 +36,14 @@ struct FrontTimes {
   double batch[kPhases] = {0.7, 1.0, 1.0, 0};    // of kBatch items of every group
   double pivot[2][kPhases] = {{0.02, 0.16, 0.16, 0.32}, {0.02, 0.16, 0.16, 0.21}};  // LU, Cholesky
   double scalars[kPhases] = {0, 4.5e3, 5.5e3, 3e5};  // of a front written per microsecond
-  double flops[kPhases] = {1e3, 1e5, 1.5e5, 3e7};    // per microsecond, for what pivots do not hide
+  double flops[kPhases] = {1e3, 1e5, 1.5e5, 0};      // per microsecond, for what pivots do not hide; 3: the device's
 
-  double crowding = 1.3;        // of latencies, when all multiprocessors are full
-  double device_flops = 2.5e7;  // per microsecond, whole device
-  double device_bytes = 3e6;    // per microsecond
-  double launch = 6.0;          // boundary of phases
-  int warps = 32;               // fronts of phase 0 on a multiprocessor
+  double crowding = 1.3;                               // of latencies, when fronts share multiprocessors
+  double device_flops = 2.5e7, multiprocessors = 132;  // per microsecond, of so many
+  double slow_flops = 6e3;                             // of a multiprocessor with little double precision
+  double device_bytes = 3e6;                           // per microsecond
+  double launch = 6.0;                                 // boundary of phases
+  int warps = 32;                                      // fronts of phase 0 on a multiprocessor
 
   double solve_fixed[kPhases] = {2.0, 2.5, 2.5, 4.0};  // one way
   double solve_pivot[kPhases] = {0, 0.04, 0.04, 0.03};

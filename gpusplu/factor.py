@@ -56,7 +56,8 @@ class Factor:
         self._solve = self._core.solve
         self._lower = self._upper = None
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
-        self._size, self._map = UNKNOWN, None
+        self._size: tuple[int, ...] = UNKNOWN
+        self._map: ndarray | None = None
 
     shape = property(lambda self: self._symbolic.shape, doc="Shape of A.")
     dtype = property(lambda self: self._dtype, doc="Of the factor and of the solutions.")

@@ -8,6 +8,7 @@
 #include "analysis/amd.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -40,52 +41,55 @@ template <class Offset> class MinimumDegree {
   void raise_stamp(idx by);
   std::vector<idx> expand() const;
 
+  // Lists of equal degree are rings through head n_ + degree, so that nothing needs to be asked.
   void push(idx i, idx degree) {
-    const idx first = degree_head_[degree];
-    if (first >= 0) node_[first].prev = i;
-    node_[i].next = first;
-    node_[i].prev = -1;
-    degree_head_[degree] = i;
+    const idx head = n_ + degree, first = link_[head].next;
+    link_[i] = {first, head};
+    link_[first].prev = i;
+    link_[head].next = i;
   }
   void unlink(idx i) {
-    const idx before = node_[i].prev, after = node_[i].next;
-    if (after >= 0) node_[after].prev = before;
-    if (before >= 0) node_[before].next = after;
-    else degree_head_[node_[i].degree] = after;
+    const auto [next, prev] = link_[i];
+    link_[prev].next = next;
+    link_[next].prev = prev;
   }
 
   // What is read together lies together: one cache line a node.
   struct Node {
-    Offset start = 0;        // where its list starts
-    idx length = 0;          // of the list
-    idx n_elements = 0;      // variable: elements at the front of the list; -1: a pivot of eliminate_independent
-    idx degree = 0;          // variable: approximate external degree; element: columns in its list
-    idx stamp = 0;           // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
-    idx next = 0, prev = 0;  // variable: list of equal degree; in the current element, hash chain and hash
-    idx parent = 0;          // what absorbed it
+    Offset start = 0;    // where its list starts
+    idx length = 0;      // of the list
+    idx n_elements = 0;  // variable: elements at the front of the list; -1: a pivot of eliminate_independent
+    idx degree = 0;      // variable: approximate external degree; element: columns in its list
+    idx stamp = 0;       // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
+    idx parent = 0;      // what absorbed it
+  };
+  struct Link {
+    idx next, prev;  // variable: list of equal degree; in the current element, hash chain and hash
   };
 
   const idx n_;
   std::unique_ptr<Node[]> node_;
+  std::unique_ptr<Link[]> link_;
   std::unique_ptr<idx[]> arena_;
   idx* list_;  // the lists
   Offset list_size_, list_end_ = 0;
-  idx* size_;         // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
-  idx* degree_head_;  // degree -> list of variables
-  idx* bucket_;       // hash -> chain of variables
+  idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
+  idx* bucket_;  // hash -> chain of variables
   idx *pivots_, n_pivots_ = 0;  // in elimination order; the first n_stripped_ cause no fill
   idx *dense_, n_dense_ = 0, n_stripped_ = 0;
   idx n_eliminated_ = 0, min_degree_ = 0, stamp_now_ = 1, longest_element_ = 0;
+  std::uint32_t hash_mask_;
   idx pivot_size_ = 0, element_degree_ = 0;  // of the current pivot
 };
 
 template <class Offset> MinimumDegree<Offset>::MinimumDegree(PatternView graph)
-    : n_(graph.n), list_size_((Offset)(graph.nnz() + graph.n)) {
+    : n_(graph.n), list_size_((Offset)(graph.nnz() + graph.n)), hash_mask_(std::bit_floor((std::uint32_t)graph.n) - 1) {
   const std::size_t n = n_;
   node_ = std::make_unique_for_overwrite<Node[]>(n);
-  arena_ = std::make_unique_for_overwrite<idx[]>(5 * n + list_size_);
+  link_ = std::make_unique_for_overwrite<Link[]>(2 * n);
+  arena_ = std::make_unique_for_overwrite<idx[]>(4 * n + list_size_);
   idx* next_free = arena_.get();
-  for (idx** array : {&size_, &degree_head_, &bucket_, &pivots_, &dense_, &list_}) {
+  for (idx** array : {&size_, &bucket_, &pivots_, &dense_, &list_}) {
     *array = next_free;
     next_free += n;
   }
@@ -149,7 +153,7 @@ template <class Offset> void MinimumDegree<Offset>::load(PatternView graph) {
   remove_dense(graph);
   strip_leaves(graph);
   eliminate_independent(graph);
-  std::fill_n(degree_head_, n_, -1);
+  for (idx head = n_; head < 2 * n_; ++head) link_[head] = {head, head};
   std::fill_n(bucket_, n_, -1);
   stamp_now_ = 2;
   longest_element_ = 2;
@@ -184,15 +188,14 @@ template <class Offset> void MinimumDegree<Offset>::load(PatternView graph) {
 
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::order() {
   while (n_eliminated_ < n_) {
-    while (degree_head_[min_degree_] < 0) ++min_degree_;
-    eliminate(degree_head_[min_degree_]);
+    while (link_[n_ + min_degree_].next >= n_) ++min_degree_;
+    eliminate(link_[n_ + min_degree_].next);
   }
   return expand();
 }
 
 template <class Offset> void MinimumDegree<Offset>::eliminate(idx pivot) {
-  degree_head_[min_degree_] = node_[pivot].next;
-  if (node_[pivot].next >= 0) node_[node_[pivot].next].prev = -1;
+  unlink(pivot);
   pivots_[n_pivots_++] = pivot;
   form_element(pivot);
   count_outside(pivot);
@@ -254,8 +257,8 @@ template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
     const idx size = -size_[member[k]];
     for (idx p = 0; p < variable.n_elements; ++p) {
       Node& e = node_[elements[p]];
-      if (e.stamp >= now) e.stamp -= size;
-      else if (e.stamp) e.stamp = e.degree + now - size;
+      const idx stamp = e.stamp, fresh = stamp ? e.degree + now - size : 0;
+      e.stamp = stamp >= now ? stamp - size : fresh;
     }
   }
 }
@@ -274,22 +277,23 @@ template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
     std::uint32_t hash = 0;
     for (idx p = 0; p < variable.n_elements; ++p) {
       Node& e = node_[list[p]];
-      if (e.stamp > now) {
-        degree += e.stamp - now;
-        hash += (std::uint32_t)list[p];
-        list[kept++] = list[p];
-      } else if (e.stamp) {
+      const idx outside = e.stamp - now, keep = outside > 0;
+      degree += keep ? outside : 0;
+      hash += keep ? (std::uint32_t)list[p] : 0;
+      list[kept] = list[p];
+      kept += keep;
+      if (outside == 0) {
         e.parent = pivot;
         e.stamp = 0;
       }
     }
     const idx elements = kept;
     for (idx p = variable.n_elements; p < variable.length; ++p) {
-      const idx j = list[p], size = size_[j];
-      if (size <= 0) continue;
-      degree += size;
-      hash += (std::uint32_t)j;
-      list[kept++] = j;
+      const idx j = list[p], size = size_[j], keep = size > 0;
+      degree += keep ? size : 0;
+      hash += keep ? (std::uint32_t)j : 0;
+      list[kept] = j;
+      kept += keep;
     }
     if (kept == 0) {
       variable.parent = pivot;
@@ -306,9 +310,8 @@ template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
     variable.n_elements = elements + 1;
     variable.length = kept + 1;
     variable.degree = std::min(variable.degree, degree);
-    const idx h = (idx)(hash % (std::uint32_t)n_);
-    variable.next = bucket_[h];
-    variable.prev = h;
+    const idx h = (idx)(hash & hash_mask_);
+    link_[i] = {bucket_[h], h};
     bucket_[h] = i;
   }
   node_[pivot].degree = element_degree_;
@@ -321,8 +324,8 @@ template <class Offset> void MinimumDegree<Offset>::merge_indistinguishable(idx 
   const idx* const member = list_ + node_[pivot].start;
   for (idx k = 0; k < node_[pivot].length; ++k) {
     if (size_[member[k]] >= 0) continue;
-    idx i = std::exchange(bucket_[node_[member[k]].prev], -1);
-    for (; i >= 0 && node_[i].next >= 0; i = node_[i].next) merge_chain(i);
+    idx i = std::exchange(bucket_[link_[member[k]].prev], -1);
+    for (; i >= 0 && link_[i].next >= 0; i = link_[i].next) merge_chain(i);
   }
 }
 
@@ -332,7 +335,7 @@ template <class Offset> void MinimumDegree<Offset>::merge_chain(idx i) {
   const idx *const list = list_ + first.start, now = stamp_now_++;
   for (idx p = 1; p < first.length; ++p) node_[list[p]].stamp = now;
   idx last = i;
-  for (idx j = first.next; j >= 0; j = node_[j].next) {
+  for (idx j = link_[i].next; j >= 0; j = link_[j].next) {
     const idx* const other = list_ + node_[j].start;
     bool equal = node_[j].length == first.length && node_[j].n_elements == first.n_elements;
     for (idx p = 1; equal && p < first.length; ++p) equal = node_[other[p]].stamp == now;
@@ -340,7 +343,7 @@ template <class Offset> void MinimumDegree<Offset>::merge_chain(idx i) {
       node_[j].parent = i;
       size_[i] += size_[j];
       size_[j] = 0;
-      node_[last].next = node_[j].next;
+      link_[last].next = link_[j].next;
     } else {
       last = j;
     }

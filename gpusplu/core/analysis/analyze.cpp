@@ -124,14 +124,16 @@ void finish_front(Symbolic& s, PatternView graph, Ordered&& order, const idx* ro
   s.method = Method::front;
   s.ordering = order.name;
   s.block_ptr = {0, s.n};
-  s.col_perm = supernodal_structure(graph, std::move(order.tree), Relaxation{}, s);
+  s.col_perm =
+      timed(s, "structure", [&] { return supernodal_structure(graph, std::move(order.tree), Relaxation{}, s); });
   set_rows(s, row_of_col);
 }
 
 void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s) {
   s.structural_rank = s.n;
-  const Pattern graph = symmetrize(A, nullptr);
-  finish_front(s, graph.view(), order_graph(graph.view(), A, options), nullptr);
+  const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, nullptr); });
+  Ordered order = timed(s, "order", [&] { return order_graph(graph.view(), A, options); });
+  finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
 // Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
@@ -175,21 +177,22 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   constexpr double acceptable_coupling = 1.2;
   const bool minimum_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
   BlockTriangular blocks;
-  if (minimum_degree && options.method != MethodChoice::front) blocks = block_triangular(A, row_of_col);
+  if (minimum_degree && options.method != MethodChoice::front)
+    blocks = timed(s, "blocks", [&] { return block_triangular(A, row_of_col); });
   const bool reducible = blocks.block_ptr.size() > 2;
   const bool likely_column = s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column;
   const bool by_blocks = reducible && likely_column && !one_block_dominates(blocks);
   Ordered order;
   if (by_blocks) {
-    order = order_blocks(A, row_of_col, blocks);
+    order = timed(s, "order", [&] { return order_blocks(A, row_of_col, blocks); });
     if (column_is_faster(s, order.tree.cost, options.method))
       return finish_column(s, std::move(order), std::move(blocks.block_ptr), row_of_col);
   }
-  const Pattern graph = symmetrize(A, row_of_col);
+  const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
   const double flops_of_blocks = order.tree.cost.flops;
   if (by_blocks) order.tree = ordered_tree(graph.view(), std::move(order.tree.perm));
   if (!by_blocks || order.tree.cost.flops > acceptable_coupling * flops_of_blocks)
-    order = order_graph(graph.view(), A, options);
+    order = timed(s, "order", [&] { return order_graph(graph.view(), A, options); });
   if (!column_is_faster(s, order.tree.cost, options.method))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
@@ -210,7 +213,7 @@ template <class T>
 bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s, std::vector<idx>& row_of_col) {
   s.structural_rank = s.n;
   if (!options.matching) return true;
-  Matching matching = max_product_matching(A, values);
+  Matching matching = timed(s, "matching", [&] { return max_product_matching(A, values); });
   s.structural_rank = matching.structural_rank;
   if (s.structural_rank < s.n) return false;
   s.row_scale = std::move(matching.row_scale);
@@ -247,7 +250,8 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   if (options.cholesky) s.structural_rank = s.n;
   else if (!match(A, values, options, s, rows)) return {s};
   const idx* row_of_col = rows.empty() ? nullptr : rows.data();
-  const Pattern graph = symmetrize(A, row_of_col);
+  const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
+  const Stopwatch ordering;
   std::vector<Ordered> orders;
   if (options.ordering == Ordering::automatic && s.n < always_dissect) {
     auto other = std::async(std::launch::async, order_amd, graph.view());
@@ -256,6 +260,7 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   } else {
     orders.push_back(order_graph(graph.view(), A, options));
   }
+  s.stages.emplace_back("order", ordering.seconds());
   std::vector<Symbolic> candidates(orders.size(), s);
   for (size_t k = 0; k < orders.size(); k++)
     finish_front(candidates[k], graph.view(), std::move(orders[k]), row_of_col);

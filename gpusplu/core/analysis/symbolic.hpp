@@ -1,8 +1,10 @@
 // The result of analysis: permutations, scaling, block structure and the supernodal structure, as flat arrays.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/stopwatch.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -38,12 +40,26 @@ struct Symbolic {
   off lnz = 0;           // entries of L, diagonal included, relaxed supernodes not counted
   double flops = 0;      // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
   idx structural_rank = 0;
-  idx column_levels = 0;     // height of the elimination tree
-  idx super_levels = 0;      // height of the supernode tree
-  double critical_path = 0;  // largest sum of front flops from a leaf to a root [flop]
-  double seconds = 0;        // what the analysis took [s]
+  idx column_levels = 0;                               // height of the elimination tree
+  idx super_levels = 0;                                // height of the supernode tree
+  double critical_path = 0;                            // largest sum of front flops from a leaf to a root [flop]
+  double seconds = 0;                                  // what the analysis took [s]
+  std::vector<std::pair<const char*, double>> stages;  // and its stages [s]
 
   idx nsuper() const { return (idx)super_parent.size(); }
 };
+
+// Runs work() as a stage of the analysis, or as another part of one.
+template <class Work> auto timed(Symbolic& symbolic, const char* stage, Work&& work) {
+  const Stopwatch watch;
+  auto result = work();
+  for (auto& [name, seconds] : symbolic.stages)
+    if (name == stage) {
+      seconds += watch.seconds();
+      return result;
+    }
+  symbolic.stages.emplace_back(stage, watch.seconds());
+  return result;
+}
 
 }  // namespace gs

@@ -134,6 +134,12 @@ void bind_symbolic(nb::module_& m) {
       .def_ro("super_levels", &Symbolic::super_levels)
       .def_ro("critical_path", &Symbolic::critical_path)
       .def_ro("seconds", &Symbolic::seconds)
+      .def_prop_ro("stages",
+                   [](const Symbolic& s) {
+                     nb::dict stages;
+                     for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
+                     return stages;
+                   })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
 

@@ -16,6 +16,7 @@
 // measurements behind the shapes).
 #include "tile_assembly.cuh"
 #include "tile_cholesky.cuh"
+#include "tile_cholesky_tensor.cuh"
 #include "tile_inverse.cuh"
 
 namespace {
@@ -106,7 +107,8 @@ __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar*
     copy_wait<IN_FLIGHT - 1>();
     __syncthreads();
     Scalar* slice = ring + s % IN_FLIGHT * SIZE;
-    multiply_slice<true, false>(acc, work + s * STAGE, slice, at);
+    const int skip = CHOLESKY ? (s * DEPTH - at.col) / 16 : 0;  // its inverse is upper triangular
+    multiply_slice<true, false>(acc, work + s * STAGE, slice, at, skip);
     if constexpr (SLICES > IN_FLIGHT) {
       __syncthreads();
       if (s + IN_FLIGHT < SLICES) slices.load(slice, s + IN_FLIGHT);
@@ -161,7 +163,11 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
     __syncthreads();
     Scalar* scratch = work + NB * STRIDE;
     if constexpr (CHOLESKY) {
+#if TENSOR_CORES
+      const int failed = cholesky_tile_tensor(work, m, to, f.width_ld, inverse, *(CholeskyTensorScratch*)scratch);
+#else
       const int failed = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)scratch);
+#endif
       if (failed) atomicAdd(&args.status->n_perturbed, failed);
     } else {
       const PivotCounts counts =

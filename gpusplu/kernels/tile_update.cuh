@@ -8,9 +8,9 @@
 #include "large.cuh"
 
 #if defined(SCALAR_d) && (FP64_TENSOR_CORES || defined(GPUSPLU_EMULATED))
-constexpr bool TENSOR_CORES = true;
+#define TENSOR_CORES 1
 #else
-constexpr bool TENSOR_CORES = false;
+#define TENSOR_CORES 0
 #endif
 
 constexpr int WARPS_IN_ROW = WARPS / (NB / 32), WARP_COLUMNS = NB / WARPS_IN_ROW;
@@ -67,9 +67,11 @@ template <bool BY_ROWS> struct Slices {
 
 template <bool CONJUGATE> __device__ __forceinline__ Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
 
-// acc += A B over one slice. A: [k][m]. B: [k][n] (BY_ROWS = false, stride STRIDE) or [n][k].
-template <bool BY_ROWS, bool CONJUGATE>
-__device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A, const Scalar* B, WarpPlace at) {
+// acc += A B over one slice. A: [k][m]. B: [k][n] (BY_ROWS = false, stride STRIDE) or [n][k]. B is zero in the warp's
+// 16-column parts before `skip`.
+template <bool BY_ROWS, bool CONJUGATE> __device__ __forceinline__ void multiply_slice(Accumulator& acc,
+                                                                                       const Scalar* A, const Scalar* B,
+                                                                                       WarpPlace at, int skip = 0) {
   constexpr int SB = BY_ROWS ? INVERSE_STRIDE : STRIDE;
   if constexpr (TENSOR_CORES) {
     const Scalar* a_from = A + at.t * STRIDE + at.row + 2 * at.g;
@@ -84,12 +86,14 @@ __device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A
         if constexpr (BY_ROWS) b[j] = {b_from[j * 16 * SB + k], b_from[(j * 16 + 1) * SB + k]};
         else b[j] = *(const Pair*)(b_from + k * SB + j * 16);
 #pragma unroll
-      for (int j = 0; j < NI; j++)
+      for (int j = 0; j < NI; j++) {
+        if (j < skip) continue;
 #pragma unroll
         for (int i = 0; i < MI; i++) {
           mma(acc[i][j][0], a[i].x, a[i].y, b[j].x);
           mma(acc[i][j][1], a[i].x, a[i].y, b[j].y);
         }
+      }
     }
   } else {
     const Scalar* a_from = A + at.row + 2 * at.g;

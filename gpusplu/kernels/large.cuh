@@ -24,14 +24,12 @@ struct LargeTask {
   int row, col;      // tile
   int entry_begin;   // entries of A in this tile, from the front's first entry
   int entry_count;
-  int reserved[2];
+  int row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
 };
 
 struct LargeFront {
-  int tile_begin;   // of the front's tiles in piece_ptr
   int counter;      // of the front's progress counters
   int block_tiles;  // tiles of the contribution block
-  int reserved;
 };
 
 // The rows below the pivots of a child that fall into one tile of its parent, as a range of the child's rows.

@@ -136,7 +136,7 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
   const WarpPlace at;
   Accumulator acc;
 
-  assemble_tile(args, task, large, front.entry_begin, f.first_row(task.row), f.first_row(task.col),
+  assemble_tile(args, task, front.entry_begin, f.first_row(task.row), f.first_row(task.col),
                 right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work,
                 *(AssemblyScratch*)(work + NB * STRIDE));
   __syncthreads();

@@ -159,6 +159,7 @@ CASES = {
     "dense": lambda: dense(150),
     "spd": lambda: blocked_spd(200),
     "star": lambda: star(30, 3, 141, 9),
+    "many": lambda: star(90, 2, 131, 6),
     "wide star": lambda: star(3, 67, 201, 90),
     "one": lambda: canonical(sp.csc_array([[2.0]])),
 }

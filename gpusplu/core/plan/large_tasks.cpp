@@ -93,7 +93,7 @@ struct Ordered {
 
 // Tasks of one front in the order of (row, col), and when they are due. A task at distance from the diagonal is due a
 // quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead).
-void list_front(const LargeInput& in, idx f, idx large, double start, double duration, LargeTask* tasks,
+void list_front(const LargeInput& in, idx f, idx large, idx first_tile, double start, double duration, LargeTask* tasks,
                 Ordered* ordered, idx first) {
   const Tiling tiling{in.width[f], in.rows[f], in.tile};
   const idx pivots = tiling.pivot_tiles(), tiles = tiling.tiles();
@@ -102,7 +102,7 @@ void list_front(const LargeInput& in, idx f, idx large, double start, double dur
   idx k = 0;
   for (idx i = 0; i < tiles; ++i)
     for (idx j = 0; j < (in.cholesky ? i + 1 : tiles); ++j, ++k) {
-      tasks[k] = {f, large, i, j, 0, 0, {0, 0}};
+      tasks[k] = {f, large, i, j, 0, 0, first_tile + i, first_tile + j};
       const idx step = std::min({i, j, pivots});
       ordered[k] = {start + duration * (due(step, std::max(i, j)) / last), first + k};
     }
@@ -142,13 +142,15 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   const idx n = (idx)large.size();
   out.fronts.resize(n);
   std::vector<off> task_ptr(n + 1, 0);
+  std::vector<idx> first_tile(n);
   idx tiles = 0;
   out.counters = kControlWords;
   for (idx k = 0; k < n; ++k) {
     const idx f = large[k];
     const Tiling tiling{in.width[f], in.rows[f], in.tile};
     const idx t = tiling.tiles(), h = t - tiling.pivot_tiles();
-    out.fronts[k] = {tiles, out.counters - kControlWords, in.cholesky ? h * (h + 1) / 2 : h * h, 0};
+    out.fronts[k] = {out.counters - kControlWords, in.cholesky ? h * (h + 1) / 2 : h * h};
+    first_tile[k] = tiles;
     tiles += t;
     out.counters += 1 + (in.cholesky ? t : 2 * t);
     task_ptr[k + 1] = task_ptr[k] + (in.cholesky ? (off)t * (t + 1) / 2 : (off)t * t);
@@ -158,14 +160,14 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   for_each(n, 32 * (off)tiles, [&](idx k) {
     const idx f = large[k];
     const Tiling tiling{in.width[f], in.rows[f], in.tile};
-    idx* count = out.piece_ptr.data() + out.fronts[k].tile_begin + 1;
+    idx* count = out.piece_ptr.data() + first_tile[k] + 1;
     for (idx c = in.child_ptr[f]; c < in.child_ptr[f + 1]; ++c)
       for_pieces(in, tiling, in.child[c], [&](idx tile, idx, idx) { ++count[tile]; });
   });
   std::partial_sum(out.piece_ptr.begin(), out.piece_ptr.end(), out.piece_ptr.begin());
   out.pieces.resize(out.piece_ptr.back());
   for_each(n, 32 * (off)tiles, [&](idx k) {
-    place_pieces(in, large_of, large[k], out.piece_ptr.data() + out.fronts[k].tile_begin, out.pieces.data());
+    place_pieces(in, large_of, large[k], out.piece_ptr.data() + first_tile[k], out.pieces.data());
   });
 
   const LargeSchedule schedule = schedule_large(in, large);
@@ -173,7 +175,7 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   std::vector<LargeTask> tasks(task_ptr[n]);
   std::vector<Ordered> order(task_ptr[n]);
   for_each(n, 8 * task_ptr[n], [&](idx k) {
-    list_front(in, large[k], k, schedule.start[k], schedule.duration[k], tasks.data() + task_ptr[k],
+    list_front(in, large[k], k, first_tile[k], schedule.start[k], schedule.duration[k], tasks.data() + task_ptr[k],
                order.data() + task_ptr[k], (idx)task_ptr[k]);
   });
   // Fronts of the same time: in plan order, so that a parent never comes before its child.

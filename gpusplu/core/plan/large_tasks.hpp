@@ -19,20 +19,18 @@ struct LargeTask {
   std::int32_t row, col;      // tile
   std::int32_t entry_begin;   // entries of A in this tile, from the front's first entry
   std::int32_t entry_count;
-  std::int32_t reserved[2];
+  std::int32_t row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
 };
 struct LargeFront {
-  std::int32_t tile_begin;   // of the front's tiles in piece_ptr
   std::int32_t counter;      // of the front's progress counters
   std::int32_t block_tiles;  // tiles of the contribution block
-  std::int32_t reserved;
 };
 struct LargePiece {
   std::int32_t child;       // of the plan
   std::int32_t begin, end;  // rows of the child's contribution block
   std::int32_t large;       // the child among the large fronts, or -1
 };
-static_assert(sizeof(LargeTask) == 32 && sizeof(LargeFront) == 16 && sizeof(LargePiece) == 16);
+static_assert(sizeof(LargeTask) == 32 && sizeof(LargeFront) == 8 && sizeof(LargePiece) == 16);
 
 // What it is made from: arrays of the plan (plan.hpp). The entries of every large front are reordered by tile.
 struct LargeInput {

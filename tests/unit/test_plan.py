@@ -15,10 +15,10 @@ class Pattern:
         self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
 
 
-def plan_of(A, cholesky=False, ordering="auto", **parameters):
+def plan_of(A, cholesky=False, ordering="auto", multiprocessors=132, **parameters):
     pattern = Pattern(A)
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, ordering=ordering, method="front")
-    return make_plan(symbolic, pattern, A.dtype, **parameters)
+    return make_plan(symbolic, pattern, A.dtype, Limits(multiprocessors=multiprocessors), **parameters)
 
 
 CASES = {

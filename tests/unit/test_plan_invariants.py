@@ -207,6 +207,15 @@ def test_crowded_columns_are_cut():
     assert load.max() <= max(16, 2 * load.mean())
 
 
+def test_full_device_merges_siblings():
+    """With few multiprocessors fronts fill the device: fewer, larger ones in phases 0-2, and the large ones stay."""
+    A = gallery.poisson(150, 150)
+    few, many = plan_of(A, multiprocessors=2), plan_of(A, multiprocessors=1000)
+    assert few.nf < 0.8 * many.nf
+    np.testing.assert_array_equal(few.rows[few.phase == 3], many.rows[many.phase == 3])
+    assert few.factor_size < 1.3 * many.factor_size
+
+
 @pytest.mark.parametrize("case", ["poisson:250x200", "circuit:16x16"])
 def test_threads_do_not_matter(case):
     A = gallery.named(case)

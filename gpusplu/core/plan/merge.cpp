@@ -7,6 +7,7 @@
 // Cost: O(nsuper log nsuper + structure), one thread.
 #include <algorithm>
 
+#include "plan/front_tree.hpp"
 #include "plan/plan.hpp"
 #include "plan/time_model.hpp"
 
@@ -62,36 +63,22 @@ class ChildHeaps {
   std::vector<idx> below_, next_;
 };
 
-struct Node {
-  double width, rows, zeros;
-};
-
-// into[s]: the supernode that s becomes part of, -1 when it stays; finish[s] in microseconds.
-struct Merging {
-  std::vector<idx> into;
-  std::vector<double> finish;
-};
-
-Merging merge_supernodes(const Symbolic& symbolic, const PlanParameters& parameters) {
+// Along the critical path: fills nodes, into and finish of `tree`.
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
   const MergeTimes times;
-  const auto time = [&](const Node& v) { return times(kind((idx)v.rows), v.width, v.rows); };
-  Merging out{std::vector<idx>(ns, -1), std::vector<double>(ns)};
-  std::vector<Node> nodes(ns);
+  const auto time = [&](const FrontTree::Node& v) { return times(kind((idx)v.rows), v.width, v.rows); };
   std::vector<idx> last(ns, -1);  // heap of children
-  ChildHeaps heaps(ns, out.finish);
-  const auto finish_of = [&](idx s) { return s >= 0 ? out.finish[s] : 0.0; };
+  ChildHeaps heaps(ns, tree.finish);
+  const auto finish_of = [&](idx s) { return s >= 0 ? tree.finish[s] : 0.0; };
   for (idx s = 0; s < ns; s++) {
-    Node& node = nodes[s];
-    node.width = symbolic.super_ptr[s + 1] - symbolic.super_ptr[s];
-    node.rows = node.width + (double)(symbolic.row_ptr[s + 1] - symbolic.row_ptr[s]);
+    FrontTree::Node& node = tree.nodes[s];
     double now = finish_of(last[s]) + time(node);
     while (last[s] >= 0) {
       const idx c = last[s], others = heaps.pop(c);
-      const Node& child = nodes[c];
-      Node both{child.width + node.width, child.width + node.rows, 0};
-      both.zeros = child.zeros + node.zeros + 2 * child.width * (both.rows - child.rows);
+      const FrontTree::Node& child = tree.nodes[c];
+      const FrontTree::Node both = merged(child, node);
       const double then = std::max(finish_of(others), finish_of(last[c])) + time(both);
       const double entries = both.rows * both.rows;
       const bool faster =
@@ -102,21 +89,22 @@ Merging merge_supernodes(const Symbolic& symbolic, const PlanParameters& paramet
         break;
       }
       node = both;
-      out.into[c] = s;
+      tree.into[c] = s;
       last[s] = heaps.meld(others, last[c]);
       now = then;
     }
-    out.finish[s] = now;
+    tree.finish[s] = now;
     if (const idx above = symbolic.super_parent[s]; above >= 0) last[above] = heaps.meld(last[above], s);
   }
-  return out;
 }
 
 }  // namespace
 
 void merge_fronts(const Symbolic& symbolic, Plan& plan) {
   const idx ns = symbolic.nsuper(), n = symbolic.n;
-  Merging merging = merge_supernodes(symbolic, plan.parameters);
+  FrontTree merging(symbolic);
+  merge_by_path(symbolic, plan.parameters, merging);
+  merge_by_work(symbolic, plan.parameters, merging);
   // Number of the front that supernode s belongs to.
   std::vector<idx> front_of(ns);
   idx nf = 0;

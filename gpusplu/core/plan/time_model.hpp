@@ -49,6 +49,29 @@ struct FrontTimes {
   double solve_pivot[kPhases] = {0, 0.04, 0.04, 0.03};
 };
 
+// Time of the whole device that a front of phase 0-2 takes in a factorization and a solve when the device is full of
+// fronts of its size.
+class DeviceTimes {
+ public:
+  DeviceTimes(const PlanParameters& parameters, bool cholesky) : p_(parameters), cholesky_(cholesky) {}
+
+  double operator()(double W, double R) const {
+    const int phase = R <= p_.warp_rows ? 0 : R <= 72 ? 1 : 2;
+    const double H = R - W, factor = cholesky_ ? R * W : R * W + W * H;
+    const double latency = times_.fixed[phase] + times_.batch[phase] + times_.pivot[cholesky_][phase] * W +
+                           (phase ? R * R / times_.scalars[phase] : 0);
+    const double beside = phase == 0 ? times_.warps : R <= 48 ? 9 : R <= 72 ? 4 : 1;  // on a multiprocessor
+    const double scalars = 3 * factor + 2 * H * H * (cholesky_ ? 0.6 : 1);  // factor: written, read twice by a solve
+    return times_.crowding * latency / (beside * p_.multiprocessors) +
+           scalars * p_.scalar_bytes() / times_.device_bytes;
+  }
+
+ private:
+  const PlanParameters& p_;
+  bool cholesky_;
+  FrontTimes times_;
+};
+
 constexpr int kBatch[kPhases] = {4, 8, 8, 1};
 
 // Items of a child with H rows below.

@@ -89,6 +89,15 @@ template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs&
   return args.vectors + (long long)group * args.places * NV;
 }
 
+// The next ticket, one for the block.
+__device__ __forceinline__ int take_ticket(unsigned* next) {
+  int* slot = (int*)shared_memory;
+  __syncthreads();
+  if (threadIdx.x == 0) *slot = (int)atomicAdd(next, 1u);
+  __syncthreads();
+  return *slot;
+}
+
 template <int TEAM> __device__ __forceinline__ void team_barrier() {
   if (TEAM == 32) __syncwarp();
   else __syncthreads();

@@ -5,15 +5,6 @@
 
 constexpr int SOLVE_BLOCKS = sizeof(Scalar) == 16 ? 1 : 2;  // on a multiprocessor: registers
 
-// The next ticket, one for the block.
-__device__ __forceinline__ int take_ticket(unsigned* next) {
-  int* slot = (int*)shared_memory;
-  __syncthreads();
-  if (threadIdx.x == 0) *slot = (int)atomicAdd(next, 1u);
-  __syncthreads();
-  return *slot;
-}
-
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const SolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + 16);
   const int warp = threadIdx.x >> 5;

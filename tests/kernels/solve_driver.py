@@ -76,8 +76,7 @@ def case(name: str, dtype: str, cholesky: bool, **parameters: int) -> Case:
     A = matrix(name, dtype, cholesky)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")
-    tile = 32 if dtype == "D" else 64
-    plan = make_plan(symbolic, pattern, dtype, **{"large_tile": tile, **parameters})
+    plan = make_plan(symbolic, pattern, dtype, large_tile=layout_tile(np.dtype(dtype).itemsize), **parameters)
     # In the next wider type: what is compared below is the solve, not this factor.
     wide = A.data.astype({"f": "d", "F": "D"}.get(dtype, dtype))
     return Case(A, plan, reference_factor(plan, wide, plan.large_tile).factor.astype(dtype))
@@ -87,66 +86,102 @@ def pointer(array: np.ndarray | None) -> int:
     return 0 if array is None or array.size == 0 else array.ctypes.data
 
 
+class Solver:
+    """The launches of one solve, in their order, as an engine does them."""
+
+    def __init__(self, case: Case, b: np.ndarray, trans: str):
+        plan, schedule = case.plan, case.schedule
+        cholesky = int(plan.cholesky)
+        self.b = np.asfortranarray(b.reshape(len(b), -1), dtype=case.A.dtype)
+        nan = np.array(np.nan, case.A.dtype)
+        self.x = np.full_like(self.b, nan)
+        nrhs = self.b.shape[1]
+        self.width = 1 if nrhs == 1 else 4
+        groups, places = -(-nrhs // self.width), max(1, len(plan.below))
+        transposed = trans != "N" and not cholesky
+        perms, scales = [plan.row_perm, plan.col_perm], [plan.row_scale, plan.col_scale]
+        into, out = (1, 0) if transposed else (0, 1)
+        self.kernels = "solve_transposed.cu" if transposed else "solve_fronts.cu"
+        self.middle = "_transposed" if transposed else ""
+        self.bytes = case.A.dtype.itemsize
+        self.compile = lambda file: emulated.compile(file, case.scalar, cholesky)
+        self.keep: list[np.ndarray] = []
+        self.args = np.zeros((), layout.struct("solve_large.cu", "LargeSolveArgs"))
+        self.fill(
+            self.args["solve"],
+            slots=schedule.slot_bytes,
+            tickets=schedule.tickets,
+            groups=groups,
+            group_capacity=GROUP_CAPACITY,
+            front_count=plan.nf,
+            below=plan.below,
+            piece_ptr=schedule.piece_ptr,
+            pieces=schedule.piece_bytes,
+            perm_in=perms[into],
+            perm_out=perms[out],
+            scale_in=scales[into],
+            scale_out=scales[out],
+            factor=case.factor,
+            b=self.b,
+            x=self.x,
+            ld=len(b),
+            n=plan.n,
+            nrhs=nrhs,
+            conjugate=trans == ("T" if cholesky else "H"),
+            places=places,
+            work=np.full(groups * plan.n * self.width, nan),
+            vectors=np.full(groups * places * self.width, nan),
+            counters=np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
+        )
+        large = schedule.large_bytes.size // 40
+        self.fill(
+            self.args,
+            fronts=schedule.large_bytes,
+            forward=schedule.large_forward_bytes,
+            backward=schedule.large_backward_bytes,
+            forward_count=schedule.large_forward_bytes.size // 8,
+            backward_count=schedule.large_backward_bytes.size // 8,
+            front_count=large,
+            transposed=transposed,
+            progress=np.zeros(max(1, 4 * groups * large), np.uint32),
+        )
+
+    def fill(self, record: np.ndarray, **fields: object) -> None:
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value = np.asfortranarray(value)
+                self.keep.append(value)
+            record[name] = pointer(value) if isinstance(value, np.ndarray) else value
+
+    def run(self, grid: int, seed: int) -> None:
+        width, bytes, args = self.width, self.bytes, self.args
+        gather = 256 * (2 if width == 1 else 1)  # Gather, BlockScratch, LargeScratch
+        fronts = 16 + (gather + 2 * (256 + 16)) * width * bytes
+        tile = layout_tile(bytes)
+        large = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * width) * bytes
+        is_large = args["forward_count"] > 0
+        self.compile(self.kernels).launch(f"solve_forward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed)
+        if is_large:
+            library = self.compile("solve_large.cu")
+            library.launch(f"solve_large_forward_{width}", grid, 256, large, args, seed)
+            library.launch(f"solve_large_backward_{width}", grid, 256, large, args, seed)
+        self.compile(self.kernels).launch(
+            f"solve_backward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed
+        )
+
+
+def layout_tile(bytes: int) -> int:
+    """NB of phase 3, as large_shape.cuh."""
+    return 32 if bytes == 16 else 64
+
+
 def solve(case: Case, b: np.ndarray, trans: str = "N", seed: int = 0, grid: int = 2) -> np.ndarray:
-    """x of op(A) x = b, by the kernels; b has one column or more."""
-    plan, schedule, cholesky = case.plan, case.schedule, int(case.plan.cholesky)
-    columns = np.asfortranarray(b.reshape(len(b), -1), dtype=case.A.dtype)
-    nrhs = columns.shape[1]
-    width = 1 if nrhs == 1 else 4
-    groups = -(-nrhs // width)
-    transposed = trans != "N" and not cholesky
-    conjugate = trans == ("T" if cholesky else "H")
-    scales = [np.ascontiguousarray(s) for s in (plan.row_scale, plan.col_scale)]
-    perms = [np.ascontiguousarray(p) for p in (plan.row_perm, plan.col_perm)]
-    into, out = (1, 0) if transposed else (0, 1)
-    places = max(1, len(plan.below))
-    nan = np.array(np.nan, case.A.dtype)
-    x = np.full_like(columns, nan)
-    work = np.full(groups * plan.n * width, nan)
-    vectors = np.full(groups * places * width, nan)
-    counters = np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32)
-    arrays = (schedule.slot_bytes, plan.below, schedule.piece_ptr, schedule.piece_bytes)
-    keep = [np.ascontiguousarray(a) for a in arrays]
-    args = np.zeros((), layout.struct("solve_fronts.cu", "SolveArgs"))
-    for name, value in {
-        "slots": pointer(keep[0]),
-        "tickets": schedule.tickets,
-        "groups": groups,
-        "group_capacity": GROUP_CAPACITY,
-        "front_count": plan.nf,
-        "below": pointer(keep[1]),
-        "piece_ptr": pointer(keep[2]),
-        "pieces": pointer(keep[3]),
-        "perm_in": pointer(perms[into]),
-        "perm_out": pointer(perms[out]),
-        "scale_in": pointer(scales[into]),
-        "scale_out": pointer(scales[out]),
-        "factor": pointer(case.factor),
-        "b": pointer(columns),
-        "x": pointer(x),
-        "ld": len(b),
-        "n": plan.n,
-        "nrhs": nrhs,
-        "conjugate": conjugate,
-        "places": places,
-        "work": pointer(work),
-        "vectors": pointer(vectors),
-        "counters": pointer(counters),
-    }.items():
-        args[name] = value
-    library = emulated.compile("solve_transposed.cu" if transposed else "solve_fronts.cu", case.scalar, cholesky)
-    middle = "_transposed" if transposed else ""
-    shared = 16 + shared_scalars(width) * case.A.dtype.itemsize
-    for repeat in range(2):  # the second solve finds the counters as the first left them
-        x[:] = nan
-        for direction in ("forward", "backward"):
-            library.launch(f"solve_{direction}{middle}_{width}", grid, 256, shared, args, seed + repeat if seed else 0)
-    return x.reshape(b.shape)
-
-
-def shared_scalars(width: int) -> int:
-    """As BlockScratch in solve_block.cuh."""
-    return (256 * (2 if width == 1 else 1) + 2 * (256 + 16)) * width
+    """x of op(A) x = b; solved twice, since the second solve finds the counters as the first left them."""
+    solver = Solver(case, b, trans)
+    for repeat in range(2):
+        solver.x[:] = np.nan
+        solver.run(grid, seed + repeat if seed else 0)
+    return solver.x.reshape(b.shape)
 
 
 def backward_error(case: Case, x: np.ndarray, b: np.ndarray, trans: str) -> float:

@@ -20,7 +20,10 @@ void bind_solve_schedule(nb::module_& m) {
       .def_prop_ro("slot_bytes", &bytes_of<&SolveSchedule::slots>)
       .def_prop_ro("piece_ptr",
                    [](nb::handle self) { return view_numpy(nb::cast<const SolveSchedule&>(self).piece_ptr, self); })
-      .def_prop_ro("piece_bytes", &bytes_of<&SolveSchedule::pieces>);
+      .def_prop_ro("piece_bytes", &bytes_of<&SolveSchedule::pieces>)
+      .def_prop_ro("large_bytes", &bytes_of<&SolveSchedule::large>)
+      .def_prop_ro("large_forward_bytes", &bytes_of<&SolveSchedule::large_forward>)
+      .def_prop_ro("large_backward_bytes", &bytes_of<&SolveSchedule::large_backward>);
   m.def("make_solve_schedule", &gpu::make_solve_schedule, "plan"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Order of the solve on the GPU for a plan.");
 }

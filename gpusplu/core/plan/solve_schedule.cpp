@@ -71,11 +71,63 @@ SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f) {
   return r;
 }
 
+constexpr double kTileTime = 2.0;  // from the pivots of one tile to those of the next [us]
+
+struct TimedTask {
+  double time;
+  LargeSolveTask task;
+};
+std::vector<LargeSolveTask> sorted_by_time(std::vector<TimedTask>& timed) {
+  std::stable_sort(timed.begin(), timed.end(), [](const TimedTask& a, const TimedTask& b) { return a.time < b.time; });
+  std::vector<LargeSolveTask> tasks(timed.size());
+  std::transform(timed.begin(), timed.end(), tasks.begin(), [](const TimedTask& t) { return t.task; });
+  return tasks;
+}
+
+void list_large_tasks(const Plan& plan, SolveSchedule& schedule) {
+  const idx tile = plan.parameters.large_tile;
+  const auto tiles = [&](idx rows) { return (rows + tile - 1) / tile; };
+  std::vector<idx> large, number(plan.nf, -1);
+  for (idx f = 0; f < plan.nf; f++)
+    if (plan.phase[f] == 3) {
+      number[f] = (idx)large.size();
+      large.push_back(f);
+    }
+  schedule.large.resize(large.size());
+  std::vector<double> above(large.size(), 0);  // from the end of the front, forward, to the end of its root
+  std::vector<TimedTask> forward, backward;
+  for (idx k = (idx)large.size() - 1; k >= 0; k--) {
+    const idx f = large[k], W = plan.width[f], parent = plan.parent[f], up = parent < 0 ? -1 : number[parent];
+    const auto time = [&](idx front) { return kTileTime * (tiles(plan.width[front]) + 2); };
+    if (up >= 0) above[k] = above[up] + time(parent);
+    LargeSolveFront& r = schedule.large[k];
+    r = {.width = W,
+         .rows = plan.rows[f],
+         .first = plan.first[f],
+         .below = (std::int32_t)plan.below_ptr[f],
+         .parent = up,
+         .parent_tiles = up < 0 ? 0 : tiles(plan.width[parent]),
+         .arrivals = 0,
+         .reserved = 0,
+         .factor = plan.factor_offset[f]};
+    for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
+      if (number[plan.child[q]] >= 0) r.arrivals += tiles(plan.height(plan.child[q]));
+    const idx pivots = tiles(W), all = pivots + tiles(plan.height(f));
+    for (idx i = all - 1; i >= 0; i--)
+      forward.push_back({kTileTime * std::min(i, pivots) - above[k] - time(f), {k, i}});
+    for (idx j = pivots - 1; j >= 0; j--) backward.push_back({kTileTime * (pivots - 1 - j) + above[k], {k, j}});
+  }
+  std::reverse(forward.begin(), forward.end());  // children first
+  schedule.large_forward = sorted_by_time(forward);
+  schedule.large_backward = sorted_by_time(backward);
+}
+
 }  // namespace
 
 SolveSchedule make_solve_schedule(const Plan& plan) {
   SolveSchedule schedule;
   cut_gathers(plan, schedule);
+  list_large_tasks(plan, schedule);
   std::vector<char> open(plan.nf, 0);  // in the ticket that is being filled
   std::vector<idx> filling;
   const auto close = [&] {

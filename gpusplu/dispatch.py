@@ -2,41 +2,89 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 from .errors import EngineUnavailableError
 
 ENGINES = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
+# Of those, what this version has.
+AVAILABLE = ("auto", "cpu", "supernodal")
+# Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded.
+SMALLEST = 50_000
 
 
 class Choice(NamedTuple):
-    """An engine and the sentence that explain() prints about it."""
+    """An engine and the sentence that explain() prints about it.
+
+    Attributes
+    ----------
+    engine : str
+        "auto" until the matrix decides (`analyze_pattern`).
+    reason : str
+    device : int or None
+        Number of the CUDA device.
+    device_memory : int or None
+        Device memory that may be used [bytes]; None for what is free.
+    """
 
     engine: str
     reason: str
+    device: int | None = None
+    device_memory: int | None = None
 
 
-def choose_engine(engine: str, device: object = None) -> Choice:
-    """Resolve ``engine=`` and ``device=``.
+def choose_engine(engine: str, device: Any = None, device_memory: int | None = None) -> Choice:
+    """Resolve ``engine=``, ``device=`` and ``device_memory=``.
 
     Raises
     ------
     ValueError
-        `engine` is not one of `ENGINES`.
+        `engine` is not one of `ENGINES`, or `device_memory` is no number of bytes.
     EngineUnavailableError
-        A GPU engine or a device was asked for by name. Only ``"auto"`` may fall back.
+        A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
     """
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}")
-    if engine not in ("auto", "cpu"):
+    if engine not in AVAILABLE:
         raise EngineUnavailableError(
-            f"engine={engine!r} needs a GPU engine and this version of gpusplu has none; "
-            "pass engine='auto' or engine='cpu'"
+            f"this version of gpusplu has no engine={engine!r}; pass one of {', '.join(map(repr, AVAILABLE))}"
         )
-    if device is not None and device != "cpu":
-        raise EngineUnavailableError(
-            f"device={device!r} needs a GPU engine and this version of gpusplu has none; leave device=None"
-        )
-    if engine == "cpu":
+    if device_memory is not None and (isinstance(device_memory, bool) or int(device_memory) <= 0):
+        raise ValueError(f"device_memory={device_memory!r} must be a positive number of bytes")
+    if engine == "cpu" or device == "cpu":
+        if engine == "supernodal" or (engine == "cpu" and device not in (None, "cpu")):
+            raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
         return Choice("cpu", "asked for by name")
-    return Choice("cpu", "engine='auto' and this version of gpusplu has no GPU engine")
+    if engine == "auto" and device is None:
+        missing = no_device()
+        return Choice("cpu", f"engine='auto' and {missing}") if missing else Choice("auto", "", None, device_memory)
+    from .kernels import launch
+
+    index = launch.open_device(device).index
+    reason = "asked for by name" if engine == "supernodal" else f"device={index} was asked for"
+    return Choice("supernodal", reason, index, device_memory)
+
+
+def without_small(choice: Choice, nnz: int) -> Choice:
+    """Decide "auto" where no look at the matrix is needed."""
+    if choice.engine == "auto" and nnz < SMALLEST:
+        return Choice("cpu", f"engine='auto' and {nnz:,} entries are too few for a GPU to pay")
+    return choice
+
+
+@cache
+def no_device() -> str:
+    """Why no GPU can be used, found without importing CuPy; empty if one can."""
+    if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
+        return "CuPy is not installed"
+    count = ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    except (OSError, AttributeError):
+        return "there is no CUDA driver"
+    return "there is no CUDA device" if failed or not count.value else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,8 +49,8 @@ class Factor:
     )
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
-        """Factor `canonical`, or take over the core's factor of it."""
-        self._core = core or core_factor(symbolic, canonical)
+        """Factor `canonical`, or take over an engine's factor of it."""
+        self._core = core or engine_factor(symbolic, canonical)
         self._symbolic = symbolic
         self._dtype = canonical.dtype
         self._vector = (self._core.n,)
@@ -107,28 +108,27 @@ class Factor:
         return x
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
-        if matrix.is_cupy(rhs):
-            import cupy
-
-            return cupy.asarray(self._solve_any(rhs.get(), trans), order="F")
-        if not isinstance(rhs, ndarray):
+        if matrix.is_cupy(rhs) and (self.engine == "cpu" or not matrix.is_cupy_array(rhs)):
+            return matrix.to_device(self._solve_any(rhs.get(), trans))
+        if not (isinstance(rhs, ndarray) or matrix.is_cupy(rhs)):
             raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
         if not isinstance(trans, str) or len(trans) != 1:
             raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
         if trans not in TRANS:
             raise ValueError("trans must be N, T, or H")
+        xp = import_module("cupy") if matrix.is_cupy(rhs) else np
         if rhs.dtype.kind == "c" and self._dtype.kind == "f":
-            parts = rhs.astype(complex_dtype(self._dtype), casting="safe")
+            parts = cast(rhs, complex_dtype(self._dtype))
             check_rhs(parts, self._vector[0])
-            real_imag = np.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
-            solved = self._solve(np.asfortranarray(real_imag), TRANS[trans]).reshape((*parts.shape, 2))
-            x = np.empty(parts.shape, dtype=parts.dtype, order="F")
+            real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
+            solved = self._solve(xp.asfortranarray(real_imag), TRANS[trans]).reshape((*parts.shape, 2))
+            x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
             x.real, x.imag = solved[..., 0], solved[..., 1]
         else:
-            b = np.asarray(rhs).astype(self._dtype, order="F", casting="safe", copy=False)
+            b = cast(rhs if xp is not np else np.asarray(rhs), self._dtype)
             check_rhs(b, self._vector[0])
             x = self._solve(b, TRANS[trans])
-        return x if type(rhs) is ndarray else like(rhs, x)
+        return like(rhs, x) if isinstance(rhs, ndarray) and type(rhs) is not ndarray else x
 
     def refactor(self, values: Any) -> None:
         """Factor new values on the same pattern, reusing the analysis.
@@ -177,6 +177,10 @@ class Factor:
             direct, self._map = pattern.direct_map(self._dtype)
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
+        if self.engine != "cpu" and matrix.is_cupy_array(values):
+            self._lower = self._upper = None
+            self._core.refactor(self._device_values(values))
+            return None
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
         self._lower = self._upper = None
@@ -186,6 +190,38 @@ class Factor:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         if bad >= 0:
             raise matrix.non_finite(pattern, bad, canonical)
+
+    def _device_values(self, values: Any) -> Any:
+        """Values for a GPU engine, in one piece and in the dtype of the factor."""
+        pattern = self._symbolic._pattern
+        if values.size != pattern.size:
+            raise matrix.wrong_size(pattern, values.size)
+        return cast(values.reshape(-1), self._dtype)
+
+    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N") -> Any:
+        """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU with both there, at the cost of one launch.
+
+        Parameters
+        ----------
+        values, rhs, trans
+            As those methods take them.
+
+        Returns
+        -------
+        x : ndarray, shape of `rhs`
+        """
+        if (
+            self.engine != "cpu"
+            and matrix.is_cupy_array(values)
+            and matrix.is_cupy_array(rhs)
+            and rhs.dtype == self._dtype
+            and rhs.shape == self._vector
+            and trans in TRANS
+        ):
+            self._lower = self._upper = None
+            return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
+        self.refactor(values)
+        return self.solve(rhs, trans)
 
     @property
     def L(self) -> sp.csc_array:
@@ -297,9 +333,16 @@ class CholeskyFactor(Factor):
         return self.slogdet().logabsdet
 
 
-def core_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
-    """The core's factor of the matrix with these canonical values."""
+def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
+    """The engine's factor of the matrix with these canonical values."""
     options = symbolic._options
+    if symbolic.engine == "supernodal":
+        from .engines.supernodal import DeviceFactor
+
+        program = symbolic.program(canonical.dtype)
+        return DeviceFactor(
+            program, symbolic._core, symbolic._pattern, canonical, options, symbolic._choice.device_memory
+        )
     try:
         return _core.factor(
             symbolic._core,
@@ -326,6 +369,14 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
 def type_name(value: object) -> str:
     """As CPython's own argument errors name it."""
     return "None" if value is None else type(value).__name__
+
+
+def cast(array: Any, dtype: np.dtype) -> Any:
+    """`array` as `dtype`, Fortran-contiguous, on the side where it is; NumPy's error if that would lose precision."""
+    if not isinstance(array, ndarray):
+        np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
+        return array.astype(dtype, order="F", copy=False)
+    return array.astype(dtype, order="F", casting="safe", copy=False)
 
 
 def check_rhs(rhs: ndarray, n: int) -> None:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from . import _core, matrix
 from ._scipy import umfpack_is_demanded, warn
-from .dispatch import Choice, choose_engine
+from .dispatch import Choice, choose_engine, without_small
 from .factor import CholeskyFactor, LUFactor, check_rhs
 from .options import REFINEMENTS, Options, lu_options, one_of, read_ordering
 from .report import explain_matrix
@@ -35,6 +35,7 @@ def splu(
     *,
     engine: str = "auto",
     device: Any = None,
+    device_memory: int | None = None,
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
@@ -56,8 +57,10 @@ def splu(
         SuperLU's; ColPerm, DiagPivotThresh, SymmetricMode and IterRefine count, the others have no effect.
     engine : {"auto", "cpu", "glu", "sflu", "crisscross", "supernodal"}, optional
         One asked for by name runs or raises.
-    device : optional
-        CUDA device for a GPU engine.
+    device : int or cupy.cuda.Device, optional
+        For a GPU engine; CuPy's current one unless given. Given, "auto" takes the GPU; "cpu" keeps to the processor.
+    device_memory : int, optional
+        Device memory that may be used [bytes]; what is free unless given.
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
@@ -78,6 +81,8 @@ def splu(
         A is not square, not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
         The engine asked for cannot run here.
+    DeviceMemoryError
+        The factor does not fit into the memory of the device.
 
     Warns
     -----
@@ -87,7 +92,7 @@ def splu(
     return factor_lu(
         matrix.to_host(A),
         (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine),
-        choose_engine(engine, device),
+        choose_engine(engine, device, device_memory),
     )
 
 
@@ -165,7 +170,13 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
 
 def cholesky(
-    A: Any, *, engine: str = "auto", device: Any = None, ordering: Any = "auto", refine: str = "auto"
+    A: Any,
+    *,
+    engine: str = "auto",
+    device: Any = None,
+    device_memory: int | None = None,
+    ordering: Any = "auto",
+    refine: str = "auto",
 ) -> CholeskyFactor:
     """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
@@ -173,7 +184,7 @@ def cholesky(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, ordering, refine : optional
+    engine, device, device_memory, ordering, refine : optional
         As in :func:`splu`.
 
     Returns
@@ -190,8 +201,10 @@ def cholesky(
         A is not square or not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
         The engine asked for cannot run here.
+    DeviceMemoryError
+        The factor does not fit into the memory of the device.
     """
-    choice = choose_engine(engine, device)
+    choice = choose_engine(engine, device, device_memory)
     symbolic, canonical = prepare(matrix.to_host(A), choice, True, lambda n: cholesky_options(n, ordering, refine))
     return CholeskyFactor(symbolic, canonical)
 
@@ -202,6 +215,7 @@ def analyze(
     cholesky: bool = False,
     engine: str = "auto",
     device: Any = None,
+    device_memory: int | None = None,
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
@@ -214,14 +228,14 @@ def analyze(
         Its values guide matching and scaling.
     cholesky : bool, optional
         A is Hermitian positive definite.
-    engine, device, ordering, pivoting, refine : optional
+    engine, device, device_memory, ordering, pivoting, refine : optional
         As in :func:`splu`.
 
     Returns
     -------
     Symbolic
     """
-    choice = choose_engine(engine, device)
+    choice = choose_engine(engine, device, device_memory)
     return prepare(
         matrix.to_host(A),
         choice,
@@ -257,6 +271,7 @@ def prepare(A: Any, choice: Choice, cholesky: bool, options: Callable[[int], Opt
     canonical = pattern.gather(data)
     chosen = options(pattern.n)
     seconds = {"canonicalize": perf_counter() - start}
+    choice = without_small(choice, pattern.nnz)
     return analyze_pattern(pattern, canonical, chosen, choice, cholesky, seconds), canonical
 
 
@@ -268,8 +283,8 @@ def factor_lu(
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
-    choice = choice or choose_engine("auto")
-    if all(map(is_, arguments, DEFAULTS)) and (lu := factor_at_once(A, choice, kind)):
+    choice = without_small(choice or choose_engine("auto"), A.nnz)
+    if choice.engine == "cpu" and all(map(is_, arguments, DEFAULTS)) and (lu := factor_at_once(A, choice, kind)):
         return lu
     symbolic, canonical = prepare(A, choice, False, lambda n: lu_options(n, *arguments))
     return kind(symbolic, canonical)

@@ -31,6 +31,11 @@ def is_cupy(A: Any) -> bool:
     return type(A).__module__.partition(".")[0] in ("cupy", "cupyx")
 
 
+def is_cupy_array(A: Any) -> bool:
+    """Whether `A` is a dense array on a CUDA device."""
+    return type(A).__module__.partition(".")[0] == "cupy"
+
+
 def to_host(A: Any) -> Any:
     """Bring CuPy and pydata/sparse input to NumPy and SciPy; return anything else as it is."""
     if is_cupy(A):
@@ -250,8 +255,13 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
         return new.gather(data)
     data = np.asarray(values)
     if data.size != pattern.size:
-        raise ValueError(
-            f"refactor: values has {data.size} entries, A.data had {pattern.size}; pass as many, in the order of "
-            "A.data, or a matrix"
-        )
+        raise wrong_size(pattern, data.size)
     return pattern.gather(np.ascontiguousarray(data.reshape(-1), dtype=float_dtype(data.dtype)))
+
+
+def wrong_size(pattern: Pattern, size: int) -> ValueError:
+    """The error about a number of values that A.data did not have."""
+    return ValueError(
+        f"refactor: values has {size} entries, A.data had {pattern.size}; pass as many, in the order of "
+        "A.data, or a matrix"
+    )

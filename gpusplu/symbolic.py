@@ -40,13 +40,23 @@ class Symbolic:
         Of the phases that led here [s].
     """
 
-    __slots__ = ("_choice", "_core", "_options", "_pattern", "seconds")
+    __slots__ = ("_choice", "_core", "_options", "_pattern", "_plan", "_programs", "seconds")
 
-    def __init__(self, pattern: matrix.Pattern, core: Any, options: Options, choice: Choice, seconds: dict[str, float]):
+    def __init__(
+        self,
+        pattern: matrix.Pattern,
+        core: Any,
+        options: Options,
+        choice: Choice,
+        seconds: dict[str, float],
+        plan: Any = None,
+    ):
         self._pattern = pattern
         self._core = core
         self._options = options
         self._choice = choice
+        self._plan = plan
+        self._programs: dict[np.dtype, Any] = {}
         self.seconds = seconds
 
     n = property(lambda self: self._pattern.n)
@@ -86,6 +96,20 @@ class Symbolic:
         matrix.check_finite(self._pattern, canonical)
         return kind(self, canonical)
 
+    def program(self, dtype: np.dtype) -> Any:
+        """The plan for values of `dtype` on the device that was chosen; made and uploaded once."""
+        if dtype not in self._programs:
+            from .engines.program import Program
+            from .kernels import launch
+            from .plan import Limits, make_plan
+
+            device = launch.open_device(self._choice.device)
+            if self._plan is None or np.dtype(self._plan.scalar) != dtype:
+                limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
+                self._plan = make_plan(self._core, self._pattern, dtype, limits)
+            self._programs[dtype] = Program(device, self._plan, self._pattern)
+        return self._programs[dtype]
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Symbolic, (self._pattern, self._core, self._options, self._choice, self.seconds)
 
@@ -102,7 +126,13 @@ def analyze_pattern(
     cholesky: bool,
     seconds: dict[str, float],
 ) -> Symbolic:
-    """Run the core's analysis."""
+    """Analyse for the engine of `choice`; "auto" is decided here, by what is predicted for both."""
+    if choice.engine == "supernodal":
+        from .engines import choose
+        from .kernels import launch
+
+        planned = choose.plan_fronts(pattern, canonical, options, cholesky, launch.open_device(choice.device))
+        return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
     start = perf_counter()
     core = _core.analyze(
         pattern.ptr,
@@ -114,4 +144,12 @@ def analyze_pattern(
         method="column" if options.pivoting == "partial" else "auto",
         matching=options.matching,
     )
-    return Symbolic(pattern, core, options, choice, {**seconds, "analyze": perf_counter() - start})
+    seconds = {**seconds, "analyze": perf_counter() - start}
+    if choice.engine == "auto":
+        from .engines import choose
+
+        choice, chosen = choose.choose(pattern, canonical, options, cholesky, choice, core)
+        if chosen:
+            seconds = {**seconds, **chosen.seconds, "analyze": seconds["analyze"] + chosen.seconds["analyze"]}
+            return Symbolic(pattern, chosen.core, options, choice, seconds, chosen.plan)
+    return Symbolic(pattern, core, options, choice, seconds)

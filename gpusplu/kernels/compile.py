@@ -20,8 +20,8 @@ FOLDER = Path(__file__).parent
 SCALARS = ("f", "d", "F", "D")
 # Architectures that are tested; others of the same or a newer generation work too.
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
-# Files whose kernels do not depend on the kind of factorization; they are compiled as those of LU.
-KINDLESS = ("residual.cu", "solve_transposed.cu", "values.cu")
+# Files that are compiled for LU only: what they do does not depend on the kind of factorization, or only LU needs it.
+ONE_KIND = ("residual.cu", "solve_transposed.cu", "values.cu")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -36,7 +36,7 @@ def files() -> list[str]:
 
 def kinds(file: str) -> tuple[int, ...]:
     """Values of CHOLESKY that `file` is compiled for."""
-    return (0,) if file in KINDLESS else (0, 1)
+    return (0,) if file in ONE_KIND else (0, 1)
 
 
 def sources(file: str) -> dict[str, str]:

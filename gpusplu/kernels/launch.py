@@ -7,7 +7,8 @@ engine sees, so the tests put an emulated device in their place.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from threading import Lock
@@ -17,6 +18,7 @@ import numpy as np
 
 from ..errors import DeviceMemoryError, EngineUnavailableError
 from . import cache as compiled
+from .compile import kinds
 from .layout import arguments
 
 OLDEST = 75  # compute capability
@@ -151,7 +153,7 @@ class Device:
         self.shared_memory_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
         with self._device:
             self._stream = cuda.Stream(non_blocking=True)
-        self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
+        self._modules: dict[tuple[str, str, int], tuple[Any, dict[str, Kernel]]] = {}
         self._lock = Lock()
 
     def __enter__(self) -> Device:
@@ -212,19 +214,34 @@ class Device:
         with self._device:
             return self._cupy.empty(shape, dtype, order="F")
 
-    def kernels(self, file: str, scalar: str, cholesky: int) -> dict[str, Kernel]:
-        """The kernels of a file by name; compiled and loaded once per process and device."""
-        key = (file, scalar, cholesky)
+    def pointer(self, array: Any) -> int:
+        """Address of a CuPy array's first element."""
+        return int(array.data.ptr)
+
+    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
+        """One kernel of a file; compiled and loaded once per process and device."""
+        cholesky *= len(kinds(file)) - 1
         with self._lock:
-            if key not in self._modules:
+            module, found = self._modules.get((file, scalar, cholesky), (None, {}))
+            if module is None:
                 code = compiled.kernels(file, scalar, cholesky, self.arch)
                 with self._device:
                     module = self._cuda.function.Module()
                     module.load(code)
-                    self._modules[key] = {
-                        name: Kernel(module.get_function(name), name, dtype) for name, dtype in arguments(file).items()
-                    }
-        return self._modules[key]
+                self._modules[file, scalar, cholesky] = module, found
+            if name not in found:
+                with self._device:
+                    found[name] = Kernel(module.get_function(name), name, arguments(file)[name])
+        return found[name]
+
+    def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
+        """Compile what is not in the cache, several files at a time."""
+        with ThreadPoolExecutor() as pool:
+            list(
+                pool.map(
+                    lambda file: compiled.kernels(file, scalar, cholesky * (len(kinds(file)) - 1), self.arch), files
+                )
+            )
 
     def own_queue(self) -> Queue:
         """The queue of allocations and uploads."""

@@ -53,6 +53,23 @@ def arguments(file: str) -> dict[str, np.dtype]:
     return {kernel: struct(file, name) for kernel, name in KERNEL.findall(text) if kernel != "name"}
 
 
+def record(dtype: np.dtype, **fields: object) -> np.ndarray:
+    """A record of `dtype`; every field has to be given.
+
+    Raises
+    ------
+    TypeError
+        One is missing, or there is no such field.
+    """
+    if set(fields) != set(dtype.names or ()):
+        different = sorted(set(fields) ^ set(dtype.names or ()))
+        raise TypeError(f"the kernel's struct and the host disagree about {', '.join(different)}")
+    filled = np.zeros((), dtype)
+    for name, value in fields.items():
+        filled[name] = value
+    return filled
+
+
 def constant(file: str, name: str) -> int:
     """Value of a ``constexpr int`` that is a plain number.
 

@@ -1,6 +1,7 @@
 """The arguments that choose how factors are made, ours and SuperLU's."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -9,22 +10,47 @@ from small_matrices import EPS, backward_error, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 import gpusplu.linalg
+from gpusplu import dispatch
 from gpusplu.options import Options
 
 
-@pytest.mark.parametrize("name", ["glu", "sflu", "crisscross", "supernodal"])
+@pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])
 @pytest.mark.parametrize("call", [gs.splu, gs.cholesky, gs.analyze, gs.explain])
-def test_gpu_engines_raise_by_name(call, name):
-    with pytest.raises(gs.EngineUnavailableError, match=f"engine='{name}' needs a GPU engine"):
+def test_engines_of_other_versions_raise_by_name(call, name):
+    with pytest.raises(gs.EngineUnavailableError, match=f"no engine='{name}'; pass one of 'auto', 'cpu', 'supernodal'"):
         call(spd_matrix(), engine=name)
 
 
-def test_unknown_engine_and_device():
+@pytest.fixture
+def without_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    dispatch.no_device.cache_clear()
+    yield
+    dispatch.no_device.cache_clear()
+
+
+@pytest.mark.parametrize("call", [gs.splu, gs.cholesky, gs.analyze, gs.explain])
+def test_gpu_engine_by_name_needs_cupy(call, without_cupy):
+    with pytest.raises(gs.EngineUnavailableError, match=r"GPU engines need CuPy .*pip install 'gpusplu\[cuda13\]'"):
+        call(spd_matrix(), engine="supernodal")
+
+
+def test_unknown_engine_and_device(without_cupy):
     with pytest.raises(ValueError, match="engine='abacus' is not one of 'auto', 'cpu'"):
         gs.splu(spd_matrix(), engine="abacus")
-    with pytest.raises(gs.EngineUnavailableError, match="device=0 needs a GPU engine"):
+    with pytest.raises(gs.EngineUnavailableError, match="GPU engines need CuPy"):
         gs.splu(spd_matrix(), device=0)
+    with pytest.raises(gs.EngineUnavailableError, match="engine='cpu' does not run on device=0"):
+        gs.splu(spd_matrix(), engine="cpu", device=0)
+    with pytest.raises(gs.EngineUnavailableError, match="engine='supernodal' does not run on device='cpu'"):
+        gs.splu(spd_matrix(), engine="supernodal", device="cpu")
+    with pytest.raises(ValueError, match="device_memory=0 must be a positive number of bytes"):
+        gs.splu(spd_matrix(), device_memory=0)
     assert gs.splu(spd_matrix(), device="cpu").engine == "cpu"
+
+
+def test_auto_without_cupy(without_cupy):
+    assert "cpu: engine='auto' and CuPy is not installed" in gs.splu(spd_matrix()).explain()
 
 
 @pytest.mark.parametrize("option", ["ordering", "pivoting", "refine"])

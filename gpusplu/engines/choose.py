@@ -1,0 +1,97 @@
+"""Analysis for the GPU, and the choice between it and the CPU by predicted seconds."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..dispatch import Choice
+from ..errors import EngineUnavailableError
+from ..kernels import launch
+from ..matrix import Pattern
+from ..options import Options
+from ..plan import Limits, Plan, make_plan
+
+# What a user is taken to do with a factor before the pattern changes, as the CPU engine's analysis does
+# (core/analysis/time_model.hpp).
+REFACTORIZATIONS = 5
+LOAD_SECONDS = 1.0  # import of CuPy and start of a context
+START_SECONDS = 0.02  # uploads, recording of graphs
+BYTES_PER_SECOND = 10e9  # between host and device, pinned memory filled or emptied
+
+
+class Planned(NamedTuple):
+    """An analysis, the plan made of it, and what they took [s]."""
+
+    core: Any
+    plan: Plan
+    seconds: dict[str, float]
+
+
+def plan_fronts(pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, device: Any) -> Planned:
+    """Analyse for fronts on `device`: the ordering whose plan promises the fastest factorization and solve."""
+    if options.pivoting == "partial":
+        raise EngineUnavailableError(
+            "engine='supernodal' pivots inside its fronts only; pass pivoting='auto' or engine='cpu'"
+        )
+    start = perf_counter()
+    candidates = _core.analyze_fronts(
+        pattern.ptr,
+        pattern.ind,
+        canonical,
+        cholesky=cholesky,
+        ordering=options.ordering,
+        perm=options.perm,
+        matching=options.matching,
+    )
+    analysed = perf_counter()
+    limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
+    plans = [(core, make_plan(core, pattern, canonical.dtype, limits)) for core in candidates]
+    core, plan = min(plans, key=lambda pair: pair[1].factor_seconds + pair[1].solve_seconds)
+    return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
+
+
+def choose(
+    pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, choice: Choice, core: Any
+) -> tuple[Choice, Planned | None]:
+    """Whether the GPU pays, given what the analysis for the CPU found.
+
+    Returns
+    -------
+    choice : Choice
+        Of engine "supernodal" or "cpu".
+    planned : Planned or None
+        For the GPU.
+    """
+    n, itemsize = pattern.n, canonical.dtype.itemsize
+    on_cpu = total(*_core.predict_seconds(core.method, n, pattern.nnz, core.lnz, core.flops, cholesky))
+    start = START_SECONDS + (0 if "cupy" in sys.modules else LOAD_SECONDS)
+    if options.pivoting == "partial":
+        return Choice("cpu", "engine='auto' and partial pivoting, which no GPU engine has"), None
+    if on_cpu < start + core.seconds:
+        return Choice("cpu", f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"), None
+    try:
+        device = launch.open_device(choice.device)
+        planned = plan_fronts(pattern, canonical, options, cholesky, device)
+    except EngineUnavailableError as error:
+        return Choice("cpu", f"engine='auto' and no GPU engine can run: {error}"), None
+    plan = planned.plan
+    moved = 2 * pattern.nnz * itemsize + REFACTORIZATIONS * (pattern.nnz + 2 * n) * itemsize
+    on_gpu = total(plan.factor_seconds, plan.factor_seconds, plan.solve_seconds)
+    on_gpu += start + sum(planned.seconds.values()) + moved / BYTES_PER_SECOND
+    compared = (
+        f"predicted {on_gpu:.2g} s on {device.name} and {on_cpu:.2g} s on the CPU for a factorization and "
+        f"{REFACTORIZATIONS} refactorizations and solves"
+    )
+    if on_gpu >= on_cpu:
+        return Choice("cpu", compared), None
+    return Choice("supernodal", compared, device.index, choice.device_memory), planned
+
+
+def total(factor: float, refactor: float, solve: float) -> float:
+    """Seconds of all that a factor is used for."""
+    return factor + REFACTORIZATIONS * (refactor + solve)

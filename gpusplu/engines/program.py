@@ -1,0 +1,400 @@
+"""A plan on a device, and the launches that it stands for.
+
+`Program` holds what all factors on one pattern and of one dtype share and never changes; `Buffers` holds what one
+factor writes. Every method with a queue only adds commands to it, so that graphs can be recorded of them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _core
+from ..errors import DeviceMemoryError
+from ..kernels.launch import Buffer, Kernel, Queue
+from ..kernels.layout import record, struct
+from ..matrix import Pattern
+from ..plan import FRONT, Plan
+
+FILES = ("warp_fronts.cu", "block_fronts.cu", "large_fronts.cu", "solve_fronts.cu", "values.cu", "residual.cu")
+CONTROL = 8  # words ahead of the counters of a solve
+GROUP = 4  # right-hand sides that a solve kernel takes together where there are several
+STAGED = 1 << 26  # bytes of pinned memory at most; larger arrays are copied from and to pageable memory
+INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
+# File, kernel and threads of a block by phase.
+FRONT_KERNELS = (
+    ("warp_fronts.cu", "factor_warps", 128),
+    ("block_fronts.cu", "factor_small", 128),
+    ("block_fronts.cu", "factor_blocks", 512),
+)
+STATUS = struct("front.cuh", "Status")
+
+
+class Program:
+    """A plan in the memory of a device.
+
+    Parameters
+    ----------
+    device : kernels.launch.Device
+    plan : Plan
+        For the limits of `device`.
+    pattern : Pattern
+
+    Attributes
+    ----------
+    nnz : int
+        Entries of the factors, zeros of merged fronts included.
+    nbytes : int
+        Device memory of the plan so far [bytes].
+    """
+
+    def __init__(self, device: Any, plan: Plan, pattern: Pattern):
+        self.device, self.plan, self.pattern = device, plan, pattern
+        self.dtype = np.dtype(plan.scalar)
+        self.cholesky = int(plan.cholesky)
+        self.nbytes = 0
+        width, height = plan.width.astype(np.int64), (plan.rows - plan.width).astype(np.int64)
+        triangle = int((width * (width + 1) // 2 + width * height).sum())
+        self.nnz = triangle if plan.cholesky else 2 * triangle
+        # Pivots of the scaled matrix below these are perturbed, and may mean a singular matrix. Cholesky scales
+        # nothing: its pivots must be positive.
+        eps = float(np.finfo(self.dtype).eps)
+        self.tiny = 0.0 if plan.cholesky else eps**0.5
+        self.singular = 0.0 if plan.cholesky else plan.n * eps
+
+    def upload(self, array: np.ndarray | None) -> Buffer | None:
+        """A copy on the device; None for an empty array."""
+        if array is None or array.size == 0:
+            return None
+        self.nbytes += array.nbytes
+        buffer: Buffer = self.device.upload(array)
+        return buffer
+
+    def kernel(self, file: str, name: str) -> Kernel:
+        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.cholesky)
+        return kernel
+
+    @cached_property
+    def _factor_arrays(self) -> dict[str, Buffer | None]:
+        plan = self.plan
+        return {
+            "fronts": self.upload(plan.front_records),
+            "start": self.upload(plan.start),
+            "owner_ptr": self.upload(plan.owner_ptr),
+            "items": self.upload(plan.items),
+            "partial": self.upload(plan.partial),
+            "entry_source": self.upload(plan.entry_source),
+            "entry_place": self.upload(plan.entry_place),
+            "entry_scale": self.upload(plan.entry_scale),
+        }
+
+    @cached_property
+    def _large_arrays(self) -> dict[str, Buffer | None]:
+        plan = self.plan
+        shared = ("fronts", "entry_source", "entry_place", "entry_scale")
+        return {
+            **{name: self._factor_arrays[name] for name in shared},
+            "large": self.upload(plan.large_front_bytes),
+            "tasks": self.upload(plan.large_task_bytes),
+            "piece_ptr": self.upload(plan.large_piece_ptr),
+            "pieces": self.upload(plan.large_piece_bytes),
+            "place": self.upload(plan.place),
+        }
+
+    @cached_property
+    def _map(self) -> tuple[Buffer | None, Buffer | None]:
+        """Source and source_ptr of the canonical values in the caller's."""
+        core = self.pattern.core
+        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+
+    @cached_property
+    def _schedule(self) -> Any:
+        return _core.make_solve_schedule(self.plan._core)
+
+    @cached_property
+    def _solve_arrays(self) -> dict[str, Buffer | None]:
+        plan, schedule = self.plan, self._schedule
+        return {
+            "slots": self.upload(schedule.slot_bytes),
+            "below": self.upload(plan.below),
+            "piece_ptr": self.upload(schedule.piece_ptr),
+            "pieces": self.upload(schedule.piece_bytes),
+        }
+
+    @cached_property
+    def _orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        plan = self.plan
+        return [
+            (self.upload(plan.row_perm), self.upload(plan.row_scale)),
+            (self.upload(plan.col_perm), self.upload(plan.col_scale)),
+        ]
+
+    @cached_property
+    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """Canonical A as it is: the rows of its transpose."""
+        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
+
+    @cached_property
+    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of A: pointers, columns, and which canonical value an entry is."""
+        n, nnz = self.pattern.n, self.pattern.nnz
+        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
+        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
+        ptr, ind, source = map(self.upload, arrays)
+        return ptr, ind, source
+
+    # ---- commands
+
+    def gather(self, queue: Queue, buffers: Buffers) -> None:
+        """The caller's values in the input buffer -> canonical values."""
+        if self.pattern.core.identity:
+            queue.copy(buffers.values.pointer, buffers.input.pointer, buffers.values.nbytes)
+        else:
+            source, source_ptr = self._map
+            self._values(queue, "gather_values", buffers, buffers.input, source, source_ptr)
+
+    def check(self, queue: Queue, buffers: Buffers) -> None:
+        """Clear the status; count what is not finite and find the largest value."""
+        queue.clear(buffers.device_status.pointer, STATUS.itemsize)
+        self._values(queue, "check_values", buffers, None, None, None)
+
+    def _values(
+        self,
+        queue: Queue,
+        name: str,
+        buffers: Buffers,
+        source_values: Buffer | None,
+        source: Buffer | None,
+        source_ptr: Buffer | None,
+    ) -> None:
+        kernel, count = self.kernel("values.cu", name), self.pattern.nnz
+        args = record(
+            kernel.arguments,
+            **{"from": address(source_values)},
+            to=buffers.values.pointer,
+            source=address(source),
+            source_ptr=address(source_ptr),
+            count=count,
+            status=buffers.device_status.pointer,
+        )
+        queue.launch(kernel, self._blocks(count, 256, 8), 256, 64, args)
+
+    def _blocks(self, work: int, threads: int, resident: int) -> int:
+        """Blocks for `work` threads of work: no more than the device holds at once."""
+        return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
+
+    def factor(self, queue: Queue, buffers: Buffers) -> None:
+        """Factor the canonical values."""
+        for launch in self.plan.launches:
+            self._factor_phase(queue, buffers, launch)
+
+    def _factor_phase(self, queue: Queue, buffers: Buffers, launch: np.ndarray) -> None:
+        phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
+        shared = {
+            "values": buffers.values.pointer,
+            "factor": buffers.factor.pointer,
+            "blocks": buffers.blocks.pointer,
+            "status": buffers.device_status.pointer,
+            "tiny": self.tiny,
+            "singular": self.singular,
+        }
+        if phase == 3:
+            kernel = self.kernel("large_fronts.cu", "factor_large")
+            arrays = {**self._large_arrays, "counters": buffers.large_counters}
+            tasks = self.plan.large_task_bytes.size // struct("large_fronts.cu", "LargeTask").itemsize
+            args = record(kernel.arguments, **addresses(arrays), **shared, task_count=tasks)
+            grid = self._blocks(tasks, 1, self.plan.large_blocks)
+            queue.launch(kernel, grid, self.plan.large_threads, self.plan.large_shared_bytes, args)
+            return
+        file, name, threads = FRONT_KERNELS[phase]
+        kernel = self.kernel(file, name)
+        arrays = {**self._factor_arrays, "counters": buffers.counters}
+        fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
+        fields["start"] += 4 * int(launch["begin"])
+        if phase == 0:
+            warps = threads // 32
+            grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
+        else:
+            grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
+        queue.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields))
+
+    def solve(
+        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        """op(A) X = B for columns that are n apart."""
+        middle = "_transposed" if trans and not self.cholesky else ""
+        columns = 1 if nrhs == 1 else GROUP
+        groups = -(-nrhs // columns)
+        schedule = self._schedule
+        into, out = self._orders[1 if middle else 0], self._orders[0 if middle else 1]
+        fields = {
+            **addresses(self._solve_arrays),
+            "tickets": schedule.tickets,
+            "groups": groups,
+            "group_capacity": vectors.groups,
+            "front_count": self.plan.nf,
+            "perm_in": address(into[0]),
+            "perm_out": address(out[0]),
+            "scale_in": address(into[1]),
+            "scale_out": address(out[1]),
+            "factor": buffers.factor.pointer,
+            "b": b.pointer,
+            "x": x.pointer,
+            "ld": self.plan.n,
+            "n": self.plan.n,
+            "nrhs": nrhs,
+            "conjugate": trans == (1 if self.cholesky else 2),
+            "places": max(1, self.plan.below.size),
+            "work": vectors.work.pointer,
+            "vectors": vectors.vectors.pointer,
+            "counters": vectors.counters.pointer,
+        }
+        shared = 16 + (256 * (2 if columns == 1 else 1) + 2 * (256 + 16)) * columns * self.dtype.itemsize
+        grid = self._blocks(schedule.tickets * groups, 1, 1 if self.dtype.char == "D" else 2)
+        file = "solve_transposed.cu" if middle else "solve_fronts.cu"
+        for direction in ("forward", "backward"):
+            kernel = self.kernel(file, f"solve_{direction}{middle}_{columns}")
+            queue.launch(kernel, grid, 256, shared, record(kernel.arguments, **fields))
+
+    def residual(self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:
+        """r = b - op(A) x and the norms of its backward error."""
+        columns = 1 if nrhs == 1 else GROUP
+        if self.cholesky:  # rows of A are the conjugates of its columns
+            arrays, conjugate = self._columns, trans != 1
+        else:
+            arrays, conjugate = (self._columns if trans else self._rows), trans == 2
+        kernel = self.kernel("residual.cu", f"measure_residual_{columns}")
+        n, nnz = self.plan.n, self.pattern.nnz
+        lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
+        args = record(
+            kernel.arguments,
+            ptr=address(arrays[0]),
+            ind=address(arrays[1]),
+            source=address(arrays[2]),
+            values=buffers.values.pointer,
+            x=vectors.x.pointer,
+            b=vectors.b.pointer,
+            r=vectors.residual.pointer,
+            ld=n,
+            n=n,
+            nrhs=nrhs,
+            conjugate=conjugate,
+            lanes_log2=lanes_log2,
+            partial=vectors.norms.pointer,
+            done=vectors.done.pointer,
+            status=buffers.device_status.pointer,
+        )
+        queue.launch(kernel, self._blocks(n << lanes_log2, 256, 2), 256, 128, args)
+
+    def add_step(self, queue: Queue, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
+        """x += step"""
+        kernel, n = self.kernel("residual.cu", "add_step"), self.plan.n
+        args = record(kernel.arguments, x=vectors.x.pointer, step=vectors.step.pointer, ld=n, n=n, nrhs=nrhs)
+        queue.launch(kernel, self._blocks(n * nrhs, 256, 8), 256, 0, args)
+
+
+class Buffers:
+    """What one factor writes on the device, all of it allocated here or, for right-hand sides, on first use.
+
+    Raises
+    ------
+    DeviceMemoryError
+        Before anything is allocated, if it cannot fit.
+    """
+
+    def __init__(self, program: Program, limit: int | None = None):
+        self._program, device = program, program.device
+        plan, pattern, itemsize = program.plan, program.pattern, program.dtype.itemsize
+        nnz_bytes = pattern.nnz * itemsize
+        sizes = {
+            "values": nnz_bytes,
+            "previous": nnz_bytes,
+            "input": pattern.size * itemsize,
+            "factor": plan.factor_size * itemsize,
+            "blocks": plan.block_size * itemsize,
+        }
+        needed = sum(sizes.values())
+        free = device.free_bytes() if limit is None else min(limit, device.free_bytes())
+        if needed > free:
+            raise DeviceMemoryError(needed, free)
+        self.values, self.previous, self.input, self.factor, self.blocks = map(device.empty, sizes.values())
+        self.counters = device.zeros(4 * plan.nf)
+        self.large_counters = device.zeros(4 * plan.large_counters)
+        self.device_status = device.zeros(STATUS.itemsize)
+        self.status = device.pinned(STATUS, 1)[0:1].reshape(())
+        self._staging: np.ndarray | None = None
+        self._vectors: dict[bool, Vectors] = {}
+        self.nbytes = needed + self.counters.nbytes + self.device_status.nbytes
+        device.own_queue().synchronize()
+
+    def vectors(self, nrhs: int) -> Vectors:
+        """Buffers for that many right-hand sides."""
+        several = nrhs > 1
+        if several not in self._vectors:
+            self._vectors[several] = Vectors(self._program, self.rhs_at_once(32) if several else 1)
+            self.nbytes += self._vectors[several].nbytes
+        return self._vectors[several]
+
+    def rhs_at_once(self, nrhs: int) -> int:
+        """Right-hand sides that are solved for together if `nrhs` are given: fewer where memory is short."""
+        if nrhs > 1 and True in self._vectors:
+            return min(nrhs, self._vectors[True].capacity)
+        capacity = 32
+        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > self._program.device.free_bytes() // 2:
+            capacity //= 2
+        return min(nrhs, capacity)
+
+    def staging(self, nbytes: int) -> np.ndarray:
+        """Host memory of that size, pinned unless it is large."""
+        if nbytes > STAGED:
+            return np.empty(nbytes, np.uint8)
+        if self._staging is None or self._staging.size < nbytes:
+            self._staging = self._program.device.pinned(np.dtype(np.uint8), nbytes)
+        return self._staging[:nbytes]
+
+    def stage(self, array: np.ndarray) -> np.ndarray:
+        """`array`, column by column, where copies can take it from."""
+        if array.nbytes > STAGED:
+            return array
+        staged = self.staging(array.nbytes)
+        staged.view(array.dtype)[...] = array.reshape(-1, order="F")
+        return staged
+
+
+class Vectors:
+    """Work memory of solves with up to `capacity` right-hand sides."""
+
+    def __init__(self, program: Program, capacity: int):
+        device, plan, itemsize = program.device, program.plan, program.dtype.itemsize
+        self.capacity = capacity
+        columns = 1 if capacity == 1 else GROUP
+        self.groups = -(-capacity // columns)
+        dense = plan.n * capacity * itemsize
+        self.b, self.x, self.residual, self.step, self.kept = (device.empty(dense) for _ in range(5))
+        self.work = device.empty(plan.n * self.groups * columns * itemsize)
+        self.vectors = device.empty(max(1, plan.below.size) * self.groups * columns * itemsize)
+        self.counters = device.zeros(4 * (CONTROL + 2 * self.groups * plan.nf))
+        self.norms = device.empty(2 * device.multiprocessors * (1 + 3 * capacity) * 8)
+        self.done = device.zeros(4)
+        self.nbytes = Vectors.bytes_for(program, capacity)
+        device.own_queue().synchronize()
+
+    @staticmethod
+    def bytes_for(program: Program, capacity: int) -> int:
+        """Device memory that vectors of this capacity take [bytes]."""
+        plan = program.plan
+        return int((6 * plan.n + plan.below.size) * capacity * program.dtype.itemsize + 8 * capacity * plan.nf)
+
+
+def address(buffer: Buffer | None) -> int:
+    """Null for what is not there."""
+    return 0 if buffer is None else buffer.pointer
+
+
+def addresses(buffers: dict[str, Buffer | None]) -> dict[str, int]:
+    """`address` of each."""
+    return {name: address(buffer) for name, buffer in buffers.items()}

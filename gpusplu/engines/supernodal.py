@@ -1,0 +1,446 @@
+"""The supernodal engine: a factor in device memory that is refactored and solved with by replaying graphs.
+
+`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Everything it needs is allocated
+when it is made; refactor, solve and refinement are graphs recorded on first use over these buffers, so that nothing is
+decided or allocated on the host in between. Answers are certified as the CPU engine's are (core/numeric/factor.hpp),
+always by measuring: the backward error of a solve comes back with it, at most three steps of refinement mend it, and
+where that is not enough, or where pivots say that the matrix may be singular or indefinite, the CPU engine factors
+the same values, with pivoting over whole columns, and solves until the next refactor. It is also what L, U,
+determinants and condition numbers are taken from.
+
+Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
+with it shows at the next call, which then raises and holds the factor of the values before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import RLock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .. import _core, matrix
+from ..errors import NotPositiveDefiniteError
+from ..kernels.launch import Graph, Queue
+from ..options import Options
+from .program import Buffers, Program
+
+# In units of the precision, as the CPU engine has them: solves above the first are refined, one that stays above the
+# second is left to the CPU engine.
+REFINE_ABOVE, ACCEPT_BELOW = 8, 100
+MOST_STEPS = 3
+MOST_RHS = 32  # solved at a time
+
+
+class DeviceFactor:
+    """LU or Cholesky factor of one matrix on one device.
+
+    Parameters
+    ----------
+    program : Program
+        The plan, on the device.
+    symbolic : _core.Symbolic
+        Of method "front".
+    pattern : matrix.Pattern
+    canonical : ndarray, shape (nnz,)
+        Finite.
+    options : Options
+    device_memory : int, optional
+        That may be used [bytes].
+    """
+
+    method = "front"
+
+    def __init__(
+        self,
+        program: Program,
+        symbolic: Any,
+        pattern: matrix.Pattern,
+        canonical: np.ndarray,
+        options: Options,
+        device_memory: int | None = None,
+    ):
+        start = perf_counter()
+        self._program, self._device = program, program.device
+        self._symbolic, self._pattern, self._options = symbolic, pattern, options
+        self.n, self._dtype = pattern.n, canonical.dtype
+        self._eps = float(np.finfo(self._dtype).eps)
+        self._lock = RLock()
+        self._cpu: Any = None  # the CPU engine's factor, once something needed it
+        self._cpu_current = False  # it is of the values held
+        self._on_cpu = False  # it has to solve
+        self._pending = False  # a refactorization was not waited for
+        self._queue: Queue | None = None  # where the last commands went
+        self._mark: Any = None
+        self._graphs: dict[tuple[Any, ...], Graph] = {}
+        self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
+        self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
+        self._error = -1.0
+        if symbolic.structural_rank < self.n:
+            self._make_cpu(canonical)  # raises
+        with self._lock, self._device:
+            self._buffers = Buffers(program, device_memory)
+            self._status = self._buffers.status
+            queue = self._begin()
+            self._send(queue, self._buffers.values.pointer, canonical)
+            queue.replay(self._graph("factor"))
+            queue.synchronize()
+            self._accept(canonical)
+        self._seconds["factor_seconds"] = perf_counter() - start
+
+    # ---- queues and graphs
+
+    def _begin(self) -> Queue:
+        """The caller's queue, behind everything that was asked of this factor before."""
+        queue: Queue = self._device.caller_queue()
+        if self._mark is not None and queue != self._queue:
+            queue.wait(self._mark)
+        self._queue, self._mark = queue, None
+        return queue
+
+    def _send(self, queue: Queue, to: int, array: np.ndarray) -> None:
+        """Copy from the host by way of pinned memory."""
+        staged = self._buffers.stage(array)
+        queue.copy(to, staged.ctypes.data, array.nbytes)
+
+    def _graph(self, what: str, *key: int) -> Graph:
+        if (what, *key) not in self._graphs:
+            commands: Callable[..., None] = getattr(self, f"_do_{what}")
+            self._graphs[what, *key] = self._device.record(lambda queue: commands(queue, *key))
+        return self._graphs[what, *key]
+
+    def _do_factor(self, queue: Queue) -> None:
+        """Of the values as they lie there."""
+        self._program.check(queue, self._buffers)
+        self._program.factor(queue, self._buffers)
+        self._report(queue)
+
+    def _do_refactor(self, queue: Queue) -> None:
+        """Of the caller's values in the input buffer."""
+        buffers = self._buffers
+        queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
+        self._program.gather(queue, buffers)
+        self._do_factor(queue)
+
+    def _do_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+        """Of the right-hand sides in b, to x."""
+        vectors = self._buffers.vectors(nrhs)
+        self._program.solve(queue, self._buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        if measured:
+            self._program.residual(queue, self._buffers, vectors, trans, nrhs)
+        self._report(queue)
+
+    def _do_refactor_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+        self._do_refactor(queue)
+        self._do_solve(queue, trans, nrhs, measured)
+
+    def _do_refine(self, queue: Queue, trans: int, nrhs: int) -> None:
+        """One step: x by what the residual says, the x before kept."""
+        vectors = self._buffers.vectors(nrhs)
+        queue.copy(vectors.kept.pointer, vectors.x.pointer, self._nbytes(nrhs))
+        self._program.solve(queue, self._buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
+        self._program.add_step(queue, self._buffers, vectors, nrhs)
+        self._program.residual(queue, self._buffers, vectors, trans, nrhs)
+        self._report(queue)
+
+    def _report(self, queue: Queue) -> None:
+        queue.copy(self._status.ctypes.data, self._buffers.device_status.pointer, self._status.nbytes)
+
+    def _nbytes(self, nrhs: int) -> int:
+        return int(self.n) * nrhs * self._dtype.itemsize
+
+    # ---- refactor
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+        """Factor new values; see `Factor.refactor`.
+
+        Parameters
+        ----------
+        values : ndarray or cupy.ndarray
+            The caller's, in the order of A.data; without `source` and on the host: canonical.
+        source : ndarray, optional
+            Says that `values` are the caller's.
+
+        Returns
+        -------
+        int
+            Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
+        """
+        start = perf_counter()
+        with self._lock, self._device:
+            on_host = isinstance(values, np.ndarray)
+            queue = self._begin()
+            self._settle(queue)
+            self._send_values(queue, values, on_host and source is None)
+            self._pending = True
+            if on_host:
+                queue.synchronize()
+                bad = self._settle_host()
+                if bad >= 0:
+                    return bad
+            else:
+                self._mark = queue.record()
+            self._seconds["refactor_seconds"] = perf_counter() - start
+        return -1
+
+    def _send_values(self, queue: Queue, values: Any, canonical: bool) -> None:
+        """Have new values factored."""
+        buffers = self._buffers
+        if not isinstance(values, np.ndarray):
+            queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            queue.replay(self._graph("refactor"))
+        elif canonical and not self._pattern.core.identity:
+            queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
+            self._send(queue, buffers.values.pointer, values)
+            queue.replay(self._graph("factor"))
+        else:
+            self._send(queue, buffers.input.pointer, values)
+            queue.replay(self._graph("refactor"))
+
+    def _settle(self, queue: Queue) -> None:
+        """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
+        if self._pending:
+            queue.synchronize()
+            self._settle_device()
+
+    def _settle_device(self) -> None:
+        """`_settle_host` for values that came from the device; raises."""
+        canonical = self._values() if self._status["not_finite"] else None
+        bad = self._settle_host()
+        if bad >= 0 and canonical is not None:
+            raise matrix.non_finite(self._pattern, bad, canonical)
+
+    def _settle_host(self) -> int:
+        """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
+        self._pending = False
+        self._cpu_current = self._on_cpu = False
+        bad = -1
+        if self._status["not_finite"]:
+            bad = int(np.isfinite(self._values()).argmin())
+        else:
+            try:
+                self._accept()
+            except Exception:
+                self._restore()
+                raise
+        if bad >= 0:
+            self._restore()
+        else:
+            self._events["n_refactor"] += 1
+        return bad
+
+    def _accept(self, canonical: np.ndarray | None = None) -> None:
+        """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
+        status, options = self._status, self._options
+        if self._symbolic.cholesky:
+            doubtful = status["n_perturbed"] > 0
+        else:
+            doubtful = status["n_tiny"] > 0 or (options.refine == "never" and status["n_perturbed"] > 0)
+            doubtful = doubtful and options.pivoting != "static"
+        if doubtful:
+            self._make_cpu(canonical)
+            self._on_cpu = True
+            self._events["n_repivoted"] += 1
+
+    def _restore(self) -> None:
+        """Back to the values before."""
+        buffers, queue = self._buffers, self._begin()
+        queue.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
+        queue.replay(self._graph("factor"))
+        queue.synchronize()
+        self._accept()
+
+    def _values(self) -> np.ndarray:
+        """Canonical values on the device; the caller has waited."""
+        return self._receive(self._buffers.values.pointer, self._pattern.nnz)
+
+    def _receive(self, pointer: int, count: int) -> np.ndarray:
+        array = np.empty(count, self._dtype)
+        queue = self._device.own_queue()
+        queue.copy(array.ctypes.data, pointer, array.nbytes)
+        queue.synchronize()
+        return array
+
+    # ---- the CPU engine
+
+    def _make_cpu(self, canonical: np.ndarray | None = None) -> Any:
+        """The CPU engine's factor of the values held."""
+        if not self._cpu_current:
+            values = self._values() if canonical is None else canonical
+            cpu, self._cpu = self._cpu, None
+            try:
+                if cpu is None:
+                    cpu = _core.factor(
+                        self._symbolic,
+                        self._pattern.core,
+                        values,
+                        pivot_threshold=self._options.pivot_threshold,
+                        pivoting=self._options.pivoting,
+                        refine=self._options.refine,
+                    )
+                else:
+                    cpu.refactor(values)
+            except _core.NotPositiveDefinite as error:
+                raise NotPositiveDefiniteError(error.column, error.pivot) from None
+            self._cpu, self._cpu_current = cpu, True
+        return self._cpu
+
+    def _settled_cpu(self) -> Any:
+        with self._lock, self._device:
+            self._settle(self._begin())
+            return self._make_cpu()
+
+    # ---- solve
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
+        return self._solve(b, trans)
+
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
+        """Refactor with values and solve for a right-hand side, both on the device, by one graph."""
+        with self._lock, self._device:
+            queue = self._begin()
+            self._settle(queue)
+            queue.copy(self._buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            self._pending = True
+            return self._solve(b, trans, "refactor_solve")
+
+    def _solve(self, b: Any, trans: int, first: str = "solve") -> Any:
+        start = perf_counter()
+        with self._lock, self._device:
+            nrhs = 1 if b.ndim == 1 else b.shape[1]
+            on_host = isinstance(b, np.ndarray)
+            x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
+            if self._on_cpu and not self._pending:
+                return self._solve_on_cpu(b, trans)
+            worst = 0.0
+            at_once = self._buffers.rhs_at_once(min(nrhs, MOST_RHS))
+            for begin in range(0, nrhs, at_once):
+                columns = slice(begin, min(begin + at_once, nrhs))
+                some_b, some_x = (b, x) if b.ndim == 1 else (b[:, columns], x[:, columns])
+                error = self._solve_some(some_b, some_x, trans, columns.stop - begin, first)
+                first = "solve"
+                if not error <= worst:
+                    worst = error
+                if self._on_cpu:
+                    return self._solve_on_cpu(b, trans)
+            self._error = worst if self._measures() else -1.0
+            self._seconds["solve_seconds"] = perf_counter() - start
+        return x
+
+    def _measures(self) -> bool:
+        return bool(self._options.refine != "never")
+
+    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
+        """Solve for columns that fit the buffers; the backward error that is left."""
+        vectors, queue = self._buffers.vectors(nrhs), self._begin()
+        on_host, nbytes = isinstance(b, np.ndarray), self._nbytes(nrhs)
+        if on_host:
+            self._send(queue, vectors.b.pointer, b)
+            target = self._buffers.staging(nbytes)
+        else:
+            queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+            target = None
+        to = target.ctypes.data if target is not None else self._device.pointer(x)
+        queue.replay(self._graph(first, trans, nrhs, int(self._measures())))
+        queue.copy(to, vectors.x.pointer, nbytes)
+        queue.synchronize()
+        if self._pending:
+            self._settle_device()
+        error = 0.0
+        if self._measures() and not self._on_cpu:
+            error = self._backward_error()
+            if not error <= REFINE_ABOVE * self._eps:
+                error = self._refine(queue, trans, nrhs, error)
+                queue.copy(to, vectors.x.pointer, nbytes)
+                queue.synchronize()
+            if not error <= ACCEPT_BELOW * self._eps and self._options.pivoting != "static":
+                self._make_cpu()
+                self._on_cpu = True
+                self._events["n_repivoted"] += 1
+        if target is not None:
+            x.reshape(-1, order="F")[...] = target.view(self._dtype)
+        return error
+
+    def _backward_error(self) -> float:
+        status = self._status
+        size = float(status["a_norm"]) * float(status["x_norm"]) + float(status["b_norm"])
+        residual = float(status["residual"])
+        return residual / size if residual else 0.0
+
+    def _refine(self, queue: Queue, trans: int, nrhs: int, error: float) -> float:
+        """Refine while that helps; the error of what is left in x."""
+        vectors = self._buffers.vectors(nrhs)
+        for _ in range(MOST_STEPS):
+            queue.replay(self._graph("refine", trans, nrhs))
+            queue.synchronize()
+            after = self._backward_error()
+            if not after < error:
+                queue.copy(vectors.x.pointer, vectors.kept.pointer, self._nbytes(nrhs))
+                break
+            self._events["n_refinement"] += 1
+            helps = after < 0.5 * error
+            error = after
+            if not helps or error <= REFINE_ABOVE * self._eps:
+                break
+        return error
+
+    def _solve_on_cpu(self, b: Any, trans: int) -> Any:
+        x = self._make_cpu().solve(b if isinstance(b, np.ndarray) else b.get(order="F"), trans)
+        self._error = self._cpu.backward_error
+        if isinstance(b, np.ndarray):
+            return x
+        moved = self._device.array(b.shape, self._dtype)
+        moved.set(x)
+        return moved
+
+    # ---- what is known about the factor
+
+    @property
+    def symbolic(self) -> Any:
+        return self._cpu.symbolic if self._on_cpu else self._symbolic
+
+    nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._program.nnz)
+    backward_error = property(lambda self: self._error)
+    row_perm = property(lambda self: self._settled_cpu().row_perm)
+    col_perm = property(lambda self: self._settled_cpu().col_perm)
+
+    def lower(self) -> Any:
+        return self._settled_cpu().lower()
+
+    def upper(self) -> Any:
+        return self._settled_cpu().upper()
+
+    def slogdet(self) -> Any:
+        return self._settled_cpu().slogdet()
+
+    def rcond(self) -> Any:
+        return self._settled_cpu().rcond()
+
+    def values(self) -> np.ndarray:
+        """Canonical values that were factored last."""
+        with self._lock, self._device:
+            queue = self._begin()
+            self._settle(queue)
+            queue.synchronize()
+            return self._values()
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, seconds and sizes, as the core's factor names them."""
+        with self._lock, self._device:
+            self._settle(self._begin())
+            status, program = self._status, self._program
+            cpu = self._cpu.stats() if self._on_cpu else {}
+            return {
+                **cpu,
+                **self._events,
+                "n_reanalyzed": cpu.get("n_reanalyzed", 0),
+                **self._seconds,
+                "n_perturbed": cpu.get("n_perturbed", int(status["n_perturbed"])),
+                "flops": program.plan.flops,
+                "bytes": self._buffers.nbytes + program.nbytes,
+                "predicted_factor_seconds": program.plan.factor_seconds,
+                "predicted_solve_seconds": program.plan.solve_seconds,
+            }

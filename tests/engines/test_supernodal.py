@@ -1,0 +1,76 @@
+"""The supernodal GPU engine from end to end on an emulated device: everything but the hardware."""
+
+import emulated
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from emulated_device import EmulatedDevice
+from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.kernels import launch
+
+if emulated.compiler() is None:
+    pytest.skip("no C++ compiler", allow_module_level=True)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """What CuPy would find."""
+    emulated_device = EmulatedDevice()
+    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+    return emulated_device
+
+
+def phased(A, dtype, hermitian=False):
+    """`A` with entries of all phases if `dtype` is complex."""
+    if np.dtype(dtype).kind == "c":
+        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
+        A = turn @ A @ (turn.conj() if hermitian else turn)
+    return canonical(A).astype(dtype)
+
+
+LU = {
+    "random": lambda dtype: random_matrix(60, dtype),
+    "circuit": lambda dtype: phased(gallery.named("circuit:9x9"), dtype),
+    "poisson": lambda dtype: phased(gallery.poisson(12, 11), dtype),
+    "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
+}
+CHOLESKY = {
+    "random": lambda dtype: spd_matrix(50, dtype),
+    "poisson": lambda dtype: phased(gallery.poisson(12, 11), dtype, hermitian=True),
+    "elasticity": lambda dtype: phased(gallery.elasticity(3, 2, 2), dtype, hermitian=True),
+}
+CASES = [(gs.splu, name, make) for name, make in LU.items()] + [
+    (gs.cholesky, name, make) for name, make in CHOLESKY.items()
+]
+
+
+def check_solves(A, factor, columns=((), (1,), (3,))):
+    """Solve in all directions with some right-hand sides."""
+    for shape in columns:
+        b = rhs(A.shape[0], A.dtype, shape)
+        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            x = factor.solve(b, trans)
+            assert x.shape == b.shape
+            assert x.dtype == b.dtype
+            assert backward_error(op, x, b) < 100 * EPS[A.dtype.char], (trans, shape)
+            assert factor.backward_error < 100 * EPS[A.dtype.char]
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(("make", "name", "matrix"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_factor_solve_refactor(device, make, name, matrix, dtype):
+    A = matrix(dtype)
+    factor = make(A, engine="supernodal")
+    assert factor.engine == "supernodal"
+    check_solves(A, factor)
+    scaled = A.copy()
+    scaled.data *= 3
+    factor.refactor(scaled.data)
+    check_solves(scaled, factor, [()])
+    stats = factor.stats
+    assert stats.n_refactor == 1
+    assert stats.n_repivoted == 0
+    assert stats.nnz_factor >= A.nnz / 2

@@ -1,0 +1,172 @@
+"""A device of `gpusplu.kernels.launch` whose memory is NumPy's and whose kernels run in the emulator.
+
+Memory starts as NaN and is checked for writes past its end when a queue is synchronized. What runs is counted, so that
+tests can say what a step may cost.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import emulated
+import numpy as np
+
+from gpusplu.errors import DeviceMemoryError
+from gpusplu.kernels.compile import kinds
+from gpusplu.kernels.launch import Buffer, Graph
+from gpusplu.kernels.layout import arguments
+
+GUARD = 64  # bytes behind every buffer
+
+
+class Kernel:
+    def __init__(self, library: emulated.Library, name: str, dtype: np.dtype):
+        self.library, self.name, self.arguments = library, name, dtype
+
+
+class Memory:
+    """An allocation and its guard."""
+
+    def __init__(self, device: EmulatedDevice, nbytes: int):
+        self.device, self.nbytes = device, nbytes
+        self.bytes = np.full(nbytes + GUARD + 16, 0xFF, dtype=np.uint8)
+        self.begin = -self.bytes.ctypes.data % 16
+        device.used += nbytes
+
+    def check(self) -> None:
+        guard = self.bytes[self.begin + self.nbytes :]
+        assert (guard == 0xFF).all(), f"a kernel wrote past the end of a buffer of {self.nbytes} bytes"
+
+    def __del__(self) -> None:
+        self.device.used -= self.nbytes
+
+
+class Queue:
+    def __init__(self, device: EmulatedDevice, recorded: list[Callable[[], None]] | None = None):
+        self.device, self.recorded = device, recorded
+
+    def _do(self, command: Callable[[], None]) -> None:
+        if self.recorded is None:
+            command()
+        else:
+            self.recorded.append(command)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self.device.count("copy")
+        self._do(lambda: memory_at(to, nbytes).__setitem__(slice(None), memory_at(source, nbytes)))
+
+    def clear(self, to: int, nbytes: int) -> None:
+        self.device.count("clear")
+        self._do(lambda: memory_at(to, nbytes).fill(0))
+
+    def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
+        assert shared_bytes <= self.device.shared_memory_bytes, (kernel.name, shared_bytes)
+        assert grid > 0
+        self.device.count(kernel.name)
+        record = np.array(args, dtype=kernel.arguments)
+        seed = self.device.seed
+        self._do(lambda: kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed))
+
+    def replay(self, graph: Graph) -> None:
+        assert self.recorded is None, "a graph cannot be recorded into another"
+        self.device.count("replay")
+        for command in graph._graph:
+            command()
+
+    def record(self) -> None:
+        return None
+
+    def wait(self, mark: Any) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        assert self.recorded is None, "the host cannot wait for what is only recorded"
+        self.device.count("synchronize")
+        self.device.check()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Queue)
+
+    __hash__ = None
+
+
+class EmulatedDevice:
+    """Looks like an H200 with `memory_bytes` of memory."""
+
+    def __init__(self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4):
+        self.index, self.name, self.arch = 0, "emulated", 90
+        self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
+        self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
+        self.counts: dict[str, int] = {}
+        self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
+
+    def __enter__(self) -> EmulatedDevice:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def check(self) -> None:
+        for memory in list(self._memories):
+            memory.check()
+
+    def free_bytes(self) -> int:
+        return self.memory_bytes - self.used
+
+    def empty(self, nbytes: int) -> Buffer:
+        size = max(int(nbytes), 256)
+        if size > self.free_bytes():
+            raise DeviceMemoryError(size, self.free_bytes())
+        self.count("allocate")
+        memory = Memory(self, size)
+        self._memories.add(memory)
+        return Buffer(memory, memory.bytes.ctypes.data + memory.begin, int(nbytes))
+
+    def zeros(self, nbytes: int) -> Buffer:
+        buffer = self.empty(nbytes)
+        memory_at(buffer.pointer, max(int(nbytes), 256)).fill(0)
+        return buffer
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        array = np.ascontiguousarray(array)
+        buffer = self.empty(array.nbytes) if array.nbytes else self.zeros(0)
+        memory_at(buffer.pointer, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+        return buffer
+
+    def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
+        return np.zeros(count, dtype)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        return np.empty(shape, dtype, order="F")
+
+    def pointer(self, array: np.ndarray) -> int:
+        return array.ctypes.data
+
+    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
+        library = emulated.compile(file, scalar, cholesky * (len(kinds(file)) - 1))
+        return Kernel(library, name, arguments(file)[name])
+
+    def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
+        pass
+
+    def own_queue(self) -> Queue:
+        return Queue(self)
+
+    def caller_queue(self) -> Queue:
+        return Queue(self)
+
+    def record(self, commands: Callable[[Queue], None]) -> Graph:
+        recorded: list[Callable[[], None]] = []
+        commands(Queue(self, recorded))
+        return Graph(recorded)
+
+
+def memory_at(pointer: int, nbytes: int) -> np.ndarray:
+    """The bytes at an address."""
+    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(pointer), np.uint8) if nbytes else np.empty(0, np.uint8)

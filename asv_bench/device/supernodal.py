@@ -213,7 +213,8 @@ def run_case(case, arguments, limit):
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         start = time.perf_counter()
         try:
-            status = subprocess.run([*command, case.name], stdout=output, stderr=errors, timeout=limit).returncode
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors}
+            status = subprocess.run([*command, case.name], **streams, timeout=limit).returncode
             ended = f"exit status {status}" if status else ""
         except subprocess.TimeoutExpired:
             ended = f"stopped after {limit:.0f} s"

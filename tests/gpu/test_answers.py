@@ -1,0 +1,88 @@
+"""The supernodal engine on a device solves what the CPU engine solves, as accurately."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.cli.report import backward_error
+
+pytestmark = pytest.mark.gpu
+
+GALLERY = [
+    ("circuit:20x20", gs.splu),
+    ("rlc:60x60", gs.splu),
+    ("power:40x40", gs.splu),
+    ("convdiff:40x40", gs.splu),
+    ("convdiff:16", gs.splu),
+    ("poisson:60x60", gs.cholesky),
+    ("poisson:16x16x16", gs.cholesky),
+    ("elast:8x8x8", gs.cholesky),
+    ("elast:8x8x8", gs.splu),
+]
+REAL_LU = [
+    *("1138_bus", "2dcyl1", "add20", "adder_dcop_05", "anemometer1_A1", "bayer10", "case3375wp_nrjac"),
+    *("case_ACTIVSg10k_nrjac", "cage8", "faer_matrix_n19168", "fs_183_6", "ibmpg1t_mna_tran", "ibmpg2t_mna_tran"),
+    *("memplus", "nnc1374", "orsirr_1", "rajat19", "sherman2", "sherman5", "steam2", "young1c"),
+]
+REAL_CHOLESKY = [
+    *("1138_bus", "Dubcova1", "bcsstk16", "bcsstk18", "bcsstk26", "bodyy4", "cotlap_armadillo", "fv2"),
+    *("G3_circuit", "ibmpg2t_spd_tran", "rail_20209_negA"),
+]
+
+
+def turned(A, dtype):
+    """`A` as `dtype`; a complex one is turned so that entries have all phases and a Hermitian matrix stays one."""
+    if np.dtype(dtype).kind == "c":
+        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
+        A = turn @ A @ turn.conj()
+    A = sp.csc_array(A).astype(dtype)
+    A.sort_indices()
+    return A
+
+
+def rhs(A, columns, seed=0):
+    rng = np.random.default_rng(seed)
+    b = rng.normal(size=(A.shape[0], *columns))
+    if A.dtype.kind == "c":
+        b = b + 1j * rng.normal(size=b.shape)
+    return np.asfortranarray(b.astype(A.dtype))
+
+
+def check(cupy, A, factorize, columns):
+    """Backward errors on the device against those of the CPU engine, in all directions."""
+    here, there = (factorize(A, engine=engine) for engine in ("cpu", "supernodal"))
+    there.refactor(cupy.asarray(A.data))
+    eps = float(np.finfo(A.dtype).eps)
+    for shape in columns:
+        b = rhs(A, shape)
+        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            x = there.solve(cupy.asarray(b), trans)
+            assert isinstance(x, cupy.ndarray)
+            assert x.dtype == A.dtype
+            limit = max(20 * eps, 10 * backward_error(op, here.solve(b, trans), b))
+            assert backward_error(op, x.get(), b) < limit, (trans, shape)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(("name", "factorize"), GALLERY, ids=lambda value: getattr(value, "__name__", value))
+def test_gallery(cupy, name, factorize, dtype):
+    check(cupy, turned(gallery.named(name), dtype), factorize, [(), (1,), (3,), (32,), (45,)])
+
+
+@pytest.mark.parametrize("name", REAL_LU)
+def test_real_lu(cupy, real_matrix, name):
+    check(cupy, real_matrix(name), gs.splu, [(), (4,)])
+
+
+@pytest.mark.parametrize("name", REAL_CHOLESKY)
+def test_real_cholesky(cupy, real_matrix, name):
+    check(cupy, real_matrix(name), gs.cholesky, [(), (4,)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rlc:300x300", "poisson:400x400", "elast:20x20x20", "convdiff:30"])
+def test_large_gallery(cupy, name):
+    A = gallery.named(name)
+    check(cupy, A, gs.cholesky if name.startswith(("poisson", "elast")) else gs.splu, [()])

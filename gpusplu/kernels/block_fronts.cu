@@ -1,74 +1,113 @@
-// Phases 1 and 2: fronts that fit into the shared memory of a block.
+// Fronts in the shared memory of a block (phases 1 and 2).
 //
-// Grid: one block for every front of the start list, which climbs. Threads: 128 (phase 1) or 512 (phase 2). Shared
-// bytes: the inverted diagonal block (320 scalars), 16 bytes, and the largest front of the launch. Panels of 16
-// columns: D = A11^-1, X = A21 D, A22 -= X A12; the next diagonal block is brought up to date and inverted by warp 0
-// while the others update. Nobody waits. Bitwise repeatable: sums are taken in the plan's order.
+// Kernels: factor_small (128 threads, several blocks on a multiprocessor) and factor_blocks (512 threads). Grid: count
+// blocks; block k takes start front k and goes on with the parent when it finishes the last of its children, so nobody
+// waits. Shared memory: BLOCK_SHARED_BYTES and the front, ld * (R + partial columns) scalars, ld = front_ld(R).
+// While a front is stored, the first entries and items of its parent are loaded. Precondition: counters of the phase
+// are zero, and are left so. Deterministic: sums are taken in the order of the plan, whoever takes them.
+//
+// Factor: lower R x W with D = A11^-1 of each panel of 16 columns on its diagonal, X = A21 D below it and, for LU, raw
+// A12 above; LU: upper W x H, raw. Contribution block H x H (Cholesky: lower triangle).
 #include "assembly.cuh"
-#include "elimination.cuh"
+#include "panels.cuh"
 
-constexpr int DIAGONAL = PANEL * DIAGONAL_LD;
+constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);
 
+struct BlockMemory {
+  Front record[2];  // of this front and of its parent
+  int next, unused[15];
+  Scalar inverse[INVERSE_SCALARS];
+};
+constexpr int BLOCK_SHARED_BYTES = 256 + INVERSE_SCALARS * sizeof(Scalar);
+static_assert(sizeof(BlockMemory) == BLOCK_SHARED_BYTES, "what the host asks for");
+
+// At least R, and 4 mod 8: operands of products meet no bank conflicts.
+__device__ __forceinline__ int front_ld(int R) { return ((R + 3) & ~7) + 4; }
+
+template <int THREADS> __device__ __forceinline__ void clear_front(Scalar* front, const Front& f) {
+  const int pieces = front_ld(f.rows) * (f.rows + f.partial_count) * (int)sizeof(Scalar) / (int)sizeof(int4);
+#pragma unroll 4
+  for (int k = threadIdx.x; k < pieces; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
+}
+
+// Partial sums of crowded columns, which lie behind the front, to their homes. Those of one home follow each other and
+// are one task of a warp, for 32 rows.
 template <int THREADS>
-__device__ __forceinline__ void eliminate_panels(const FactorArgs& args, const Front& f, Scalar* F, int ld, Scalar* D) {
-  constexpr int WARPS = THREADS / 32;
-  const int warp = threadIdx.x >> 5, R = f.rows, W = f.width;
-  if (warp == 0) invert_diagonal(F, ld, min(PANEL, W), args.tiny, D, args.status);
-  __syncthreads();
-  for (int k0 = 0; k0 < W; k0 += PANEL) {
-    const int w = min(PANEL, W - k0), n0 = k0 + w, m = R - n0;
-    Scalar *A = F + k0 * ld, *B = F + k0;
-    for (int t = warp; 16 * t < m; t += WARPS) apply_diagonal(A, B, ld, n0 + 16 * t, R, w, D);
-    __syncthreads();
-    const bool more = n0 < W;
-    const int tile_rows = (m + 31) / 32, tiles = tile_rows * ((m + 15) / 16);
-    // With a panel to come warp 0 does its diagonal block (t = -1), and the other warps of its scheduler stay out of
-    // its way.
-    const int first = !more ? warp : warp == 0 ? -1 : warp & 3 ? warp - (warp >> 2) - 1 : tiles;
-    for (int t = first; t < tiles; t += more ? WARPS - WARPS / 4 : WARPS) {
-      const int r0 = n0 + 32 * (t % tile_rows), c0 = n0 + 16 * (t / tile_rows);
-      if (CHOLESKY && t > 0 && r0 + 31 < c0) continue;
-      if (more && t <= 0) {
-        if (t < 0 || m > 16) update_tile<1, 2>(F, A, B, ld, t < 0 ? n0 : n0 + 16, R, n0, w);
-        if (t < 0) break;
-      } else update_tile<2, 2>(F, A, B, ld, r0, R, c0, w);
-    }
-    if (more && warp == 0) {
-      __syncwarp();
-      invert_diagonal(F + n0 + n0 * ld, ld, min(PANEL, W - n0), args.tiny, D, args.status);
-    }
-    __syncthreads();
+__device__ __forceinline__ void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
+  const int lane = threadIdx.x & 31, row_tasks = (f.rows + 31) / 32;
+  const int home = __ldg(args.partial + f.partial_begin + min(lane, f.partial_count - 1));
+  int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, homes task / row_tasks, ..
+  const int i = task % row_tasks * 32 + lane, homes = max(THREADS / 32 / row_tasks, 1);
+  task /= row_tasks;
+  if (task >= homes) return;
+  for (int e = 0, number = 0; e < f.partial_count; number++) {
+    const int column = shuffle(home, e);
+    const bool mine = number % homes == task && i < f.rows;
+    Scalar sum = mine ? front[i + column * ld] : Scalar(0);
+    do {
+      if (mine) sum += front[i + (f.rows + e) * ld];
+      e++;
+    } while (e < f.partial_count && shuffle(home, e) == column);
+    if (mine) front[i + column * ld] = sum;
   }
 }
 
-template <int THREADS>
-__device__ __forceinline__ void store_front(const FactorArgs& args, const Front& f, const Scalar* F, int ld) {
-  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, R = f.rows, W = f.width, H = R - W;
-  Scalar* lower = args.factor + f.factor;
-  Scalar* upper = lower + (long long)R * W;
-  Scalar* block = args.blocks + f.block;
-  for (int j = warp; j < R; j += THREADS / 32)
-    for (int i = lane + (CHOLESKY ? (j < W ? j & ~(PANEL - 1) : j) : 0); i < R; i += 32) {
-      const Scalar x = F[i + j * ld];
-      if (j < W) lower[i + (long long)j * R] = x;
-      else if (i < W) upper[i + (j - W) * W] = x;
-      else store_shared_level(block + (i - W) + (j - W) * H, x);
-    }
-}
-
-template <int THREADS> __device__ __forceinline__ void factor_block(const FactorArgs& args) {
-  Scalar* D = (Scalar*)shared_memory;
-  int* next = (int*)(D + DIAGONAL);
-  Scalar* F = (Scalar*)(next + 4);
-  for (int s = args.start[blockIdx.x]; s >= 0;) {
-    const Front f = args.fronts[s];
-    const int ld = front_ld(f.rows);
-    assemble<THREADS>(args, f, F, ld, threadIdx.x);
-    eliminate_panels<THREADS>(args, f, F, ld, D);
-    store_front<THREADS>(args, f, F, ld);
-    s = climb<THREADS>(args, f, next);
+template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& args) {
+  constexpr int N_ENTRIES = sizeof(Scalar) == 16 ? 1 : is_complex ? 2 : 4, N_ITEMS = sizeof(Scalar) == 16 ? 2 : 4;
+  const int thread = threadIdx.x, group = thread >> 3;
+  BlockMemory& memory = *(BlockMemory*)shared_memory;
+  Scalar* front = (Scalar*)(shared_memory + BLOCK_SHARED_BYTES);
+  const PivotLimits limits(args);
+  PivotReport report;
+  Entries<THREADS, N_ENTRIES> entries;
+  Items<N_ITEMS> items;
+  {
+    const Front* first = args.fronts + __ldg(args.start + blockIdx.x);
+    if (thread < RECORD_PIECES) ((int4*)memory.record)[thread] = __ldg((const int4*)first + thread);
+    __syncthreads();
+    entries.find(args, memory.record[0], thread), items.find(args, memory.record[0], group);
+    entries.load(args, memory.record[0], thread), items.load(args);
+    clear_front<THREADS>(front, memory.record[0]);
+    __syncthreads();
   }
+  for (int current = 0;; current ^= 1) {
+    const Front &f = memory.record[current], &next = memory.record[current ^ 1];
+    const int R = f.rows, ld = front_ld(R), climb = args.walk ? f.climb : -1;
+    int4 piece = make_int4(0, 0, 0, 0);
+    if (climb >= 0 && thread < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + thread);
+    entries.put(f, thread, front, ld);
+    for (int first = thread + THREADS * N_ENTRIES; first - thread < f.entry_count; first += THREADS * N_ENTRIES) {
+      entries.find(args, f, first), entries.load(args, f, first);
+      entries.put(f, first, front, ld);
+    }
+    __syncthreads();
+    if (f.children > 0) {
+      add_items(args, f, items, front, ld);
+      __syncthreads();
+    }
+    if (f.partial_count > 0) {
+      add_partial_sums<THREADS>(args, f, front, ld);
+      __syncthreads();
+    }
+    if (thread < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[thread] = piece;
+    Scalar* lower = args.factor + f.factor;
+    eliminate<THREADS>({front, memory.inverse, ld, R, f.width, lower, lower + R * f.width, args.blocks + f.block},
+                       limits, report);
+    if (climb < 0) break;
+    entries.find(args, next, thread), items.find(args, next, group);
+    __syncthreads();
+    if (thread == 0) {
+      const bool last = add_acquire_release(args.counters + climb, 1) + 1 == (unsigned)next.pending;
+      if (last) args.counters[climb] = 0;
+      memory.next = last;
+    }
+    entries.load(args, next, thread), items.load(args);
+    clear_front<THREADS>(front, next);
+    __syncthreads();
+    if (!memory.next) break;
+  }
+  add_to_status(report, args.status);
 }
 
-GPUSPLU_KERNEL(factor_small, FactorArgs, 128, 4) { factor_block<128>(args); }
-GPUSPLU_KERNEL(factor_blocks, FactorArgs, 512, 1) { factor_block<512>(args); }
+GPUSPLU_KERNEL(factor_small, FactorArgs, 128, sizeof(Scalar) == 16 ? 2 : 4) { factor<128>(args); }
+GPUSPLU_KERNEL(factor_blocks, FactorArgs, 512, 1) { factor<512>(args); }

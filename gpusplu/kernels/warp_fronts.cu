@@ -1,54 +1,112 @@
-// Phase 0: fronts of up to 16 rows, one warp each.
+// Fronts of at most 16 rows (phase 0), one by one in a warp: assembled in shared memory, eliminated in registers.
 //
-// Grid: 4 warps a block; warp i starts with front start[i] and climbs. The front is assembled in shared memory and
-// eliminated in registers. Shared bytes: 4 * 16 * 20 scalars. Nobody waits. Bitwise repeatable: sums are taken in the
-// plan's order, whoever takes them.
+// Kernel: factor_warps. Grid: ceil(count / 4) blocks of 128 threads; warp k takes start front k and goes on with the
+// parent when it finishes the last of its children, so nobody waits. Shared memory: warp_shared_bytes(). While a front
+// is eliminated and stored, the record, first entries and first items of its parent are loaded. Precondition: counters
+// of the phase are zero, and are left so. Deterministic: sums are taken in the order of the plan, whoever takes them.
+//
+// Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky: lower
+// triangle).
 #include "assembly.cuh"
 #include "elimination.cuh"
 
-constexpr int WARPS = 4, WARP_ROWS = 16, WARP_LD = 20;
+constexpr int WARP_FRONTS = 4;  // warps of a block
+constexpr int FRONT_LD = 20;    // 4 mod 8: see tiles.cuh
 
-GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARPS, 8) {
-  const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, row = lane >> 2, col = lane & 3,
-            id = blockIdx.x * WARPS + warp;
-  if (id >= args.count) return;
-  Scalar* F = (Scalar*)shared_memory + warp * WARP_ROWS * WARP_LD;
-  for (int s = args.start[id]; s >= 0;) {
-    const Front f = args.fronts[s];
-    const int R = f.rows, W = f.width, H = R - W;
-    for (int i = lane; i < WARP_ROWS * WARP_LD; i += 32) F[i] = Scalar(0);
-    __syncwarp();
-    add_entries<32>(args, f, F, WARP_LD, lane);
-    __syncwarp();
-    if (f.children) {
-      add_children<4>(args, f, F, WARP_LD, lane >> 3);
-      __syncwarp();
-    }
-    Block16 a;
-    auto load = [&](int i, int j) { return CHOLESKY && i < j ? conj(F[j + i * WARP_LD]) : F[i + j * WARP_LD]; };
+struct WarpMemory {
+  Front record[2];  // of this front and of its parent
+  Scalar front[PANEL * FRONT_LD];
+};
+constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);
+
+__device__ __forceinline__ void clear_front(Scalar* front) {
+  const int lane = threadIdx.x & 31;
 #pragma unroll
-    for (int q = 0; q < 4; q++) a[0][q] = load(row, col + 4 * q), a[1][q] = load(row + 8, col + 4 * q);
-    unsigned long long order;
-    int pivot[2];
-    const int replaced = eliminate16(a, W, args.tiny, order, pivot[0], pivot[1]);
-    Scalar* lower = args.factor + f.factor;
-    Scalar* upper = lower + R * W;
-    Scalar* block = args.blocks + f.block;
+  for (int k = 0; k < (int)(PANEL * FRONT_LD * sizeof(Scalar) / sizeof(int4)) / 32 + 1; k++)
+    if (k * 32 + lane < (int)(PANEL * FRONT_LD * sizeof(Scalar) / sizeof(int4)))
+      ((int4*)front)[k * 32 + lane] = make_int4(0, 0, 0, 0);
+}
+
+__device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4]) {
+  const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const int from = row + 8 * i, to = CHOLESKY ? from : pivot[i];
+  for (int i = 0; i < 2; i++)
 #pragma unroll
-      for (int q = 0; q < 4; q++) {
-        const int j = col + 4 * q;
-        const Scalar x = a[i][q];
-        if (from >= R || j >= R) continue;
-        if (j < W) store_shared_level(lower + to + (CHOLESKY ? j : row_of(order, j)) * R, from < W ? x : -x);
-        else if (from < W) {
-          if (!CHOLESKY) store_shared_level(upper + to + (j - W) * W, x);
-        } else if (!CHOLESKY || from >= j) store_shared_level(block + (from - W) + (j - W) * H, x);
+    for (int q = 0; q < 4; q++) {
+      const int r = row + 8 * i, c = column + 4 * q;
+      if constexpr (CHOLESKY) {
+        const Scalar x = front[max(r, c) + min(r, c) * FRONT_LD];
+        a[i][q] = r < c ? conj(x) : x;
+      } else {
+        a[i][q] = front[r + c * FRONT_LD];
       }
     }
-    if (replaced && lane == 0) atomicAdd(&args.status->n_perturbed, replaced);
-    s = climb<32>(args, f, nullptr);
+}
+
+__device__ __forceinline__ void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4],
+                                            const Places& places, PivotReport& report) {
+  const int R = f.rows, W = f.width, H = R - W;
+  Scalar *lower = args.factor + f.factor, *upper = lower + R * W, *block = args.blocks + f.block;
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const int r = places.row[i], c = places.column(q);
+      const bool left = c < W, top = r < W, multiplier = left && !top;
+      Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
+      if (r < R && c < R && (!CHOLESKY || left || (!top && r >= c)))
+        store_shared_level(to, multiplier ? -a[i][q] : a[i][q]);
+      if (multiplier && r < R) report.largest_multiplier = max(report.largest_multiplier, magnitude_bits(a[i][q]));
+    }
+}
+
+GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 5) {
+  constexpr int N_ENTRIES = 2, N_ITEMS = 2;
+  const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5), group = lane >> 3;
+  if (id >= args.count) return;
+  WarpMemory& memory = ((WarpMemory*)shared_memory)[threadIdx.x >> 5];
+  const PivotLimits limits(args);
+  PivotReport report;
+  Entries<32, N_ENTRIES> entries;
+  Items<N_ITEMS> items;
+  {
+    const Front* first = args.fronts + __ldg(args.start + id);
+    if (lane < RECORD_PIECES) ((int4*)memory.record)[lane] = __ldg((const int4*)first + lane);
+    clear_front(memory.front);
+    __syncwarp();
+    entries.find(args, memory.record[0], lane), items.find(args, memory.record[0], group);
+    entries.load(args, memory.record[0], lane), items.load(args);
   }
+  for (int current = 0;; current ^= 1) {
+    const Front &f = memory.record[current], &next = memory.record[current ^ 1];
+    const int climb = args.walk ? f.climb : -1;
+    int4 piece = make_int4(0, 0, 0, 0);
+    if (climb >= 0 && lane < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + lane);
+    entries.put(f, lane, memory.front, FRONT_LD);
+    for (int first = lane + 32 * N_ENTRIES; first - lane < f.entry_count; first += 32 * N_ENTRIES) {
+      entries.find(args, f, first), entries.load(args, f, first);
+      entries.put(f, first, memory.front, FRONT_LD);
+    }
+    __syncwarp();
+    add_items(args, f, items, memory.front, FRONT_LD);
+    if (lane < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[lane] = piece;
+    __syncwarp();
+    Scalar a[2][4];
+    load_block(memory.front, a);
+    __syncwarp();
+    clear_front(memory.front);
+    if (climb >= 0) entries.find(args, next, lane), items.find(args, next, group);
+    const Places places = gauss_jordan(a, f.width, limits, report);
+    if (climb >= 0) entries.load(args, next, lane), items.load(args);
+    store_block(args, f, a, places, report);
+    if (climb < 0) break;
+    __syncwarp();
+    int last = 0;
+    if (lane == 0) {
+      last = add_acquire_release(args.counters + climb, 1) + 1 == (unsigned)next.pending;
+      if (last) args.counters[climb] = 0;
+    }
+    if (!shuffle(last, 0)) break;
+  }
+  add_to_status(report, args.status);
 }

@@ -62,9 +62,9 @@ def factor(plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, s
         start = np.ascontiguousarray(plan.start[launch["begin"] : launch["begin"] + launch["count"]])
         args["start"], args["count"], args["walk"], args["tiny"] = start.ctypes.data, len(start), 1, tiny
         if launch["phase"] == 0:
-            grid, shared = -(-len(start) // WARPS), WARPS * 16 * 20 * dtype.itemsize
+            grid, shared = -(-len(start) // WARPS), WARPS * (2 * 96 + 16 * 20 * dtype.itemsize)
         else:
-            grid, shared = len(start), (int(launch["scalars"]) + 16 * 20) * dtype.itemsize + 16
+            grid, shared = len(start), 256 + (int(launch["scalars"]) + 16 * 20) * dtype.itemsize
         library.launch(kernel, grid, threads, shared, args, seed)
     assert not counters.any()
     return result

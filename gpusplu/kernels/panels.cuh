@@ -1,0 +1,171 @@
+// The blocked elimination of a front in shared memory (R x R, leading dimension ld, its first W columns are pivots).
+//
+// Panel of w <= 16 columns from k0: D = A11^-1, X = A21 D, A22 -= X A12. A12 stays raw; X is kept negated in shared
+// memory, so that the update is a sum. Cholesky: only the lower triangle is assembled; where X is formed, raw A21^H is
+// written into the upper triangle and takes the part of A12. What is done with a panel goes to global memory while
+// later panels are eliminated; the last update goes straight to the contribution block.
+#pragma once
+#include "elimination.cuh"
+#include "tiles.cuh"
+
+constexpr int INVERSE_LD = 20;
+constexpr int INVERSE_SCALARS = PANEL * INVERSE_LD;
+constexpr int TILE = sizeof(Scalar) == 16 ? 1 : 2;  // registers
+
+struct Elimination {
+  Scalar* front;    // shared
+  Scalar* inverse;  // shared: D of the current panel, INVERSE_LD x 16, zero beyond w
+  int ld, R, W;
+  Scalar* lower;  // global
+  Scalar* upper;
+  Scalar* block;
+};
+
+// One warp: the diagonal block from n0 (w columns) after the update by the panel (k0, n0 - k0) -> its inverse.
+__device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0, int w, const PivotLimits& limits,
+                                            PivotReport& report) {
+  Scalar c[1][2][4], a[2][4];
+#pragma unroll
+  for (int n = 0; n < 2; n++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const int i = min(n0 + tile_row(q), e.R - 1), j = min(n0 + 8 * n + tile_column(q), e.R - 1);
+      if constexpr (CHOLESKY) {
+        const Scalar x = e.front[max(i, j) + min(i, j) * e.ld];
+        c[0][n][q] = i < j ? conj(x) : x;
+      } else {
+        c[0][n][q] = e.front[i + j * e.ld];
+      }
+    }
+  if (n0 > k0) {
+    add_product<1, 2>(c, e.front + k0 * e.ld, e.ld, n0, e.R, e.front + k0, e.ld, n0, e.R, n0 - k0);
+    if (w < PANEL) {  // the rest of the tile belongs to rows and columns behind the pivots
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+          const int i = tile_row(q), j = 8 * n + tile_column(q);
+          if ((i >= w || j >= w) && max(n0 + i, n0 + j) < e.R) e.front[n0 + i + (n0 + j) * e.ld] = c[0][n][q];
+        }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) a[i][q] = c[0][q >> 1][2 * i + (q & 1)];
+  const Places places = gauss_jordan(a, w, limits, report);
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const int row = places.row[i], column = places.column(q);
+      e.inverse[row + column * INVERSE_LD] = row < w && column < w ? a[i][q] : Scalar(0);
+    }
+}
+
+// One warp: rows r0 .. r0 + 15 of the panel (k0, w): A21 -> -A21 D.
+__device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int w, int r0, PivotReport& report) {
+  Scalar c[1][2][4] = {};
+  Scalar* panel = e.front + k0 * e.ld;
+  add_product<1, 2>(c, panel, e.ld, r0, e.R, e.inverse, INVERSE_LD, 0, PANEL, w);
+  __syncwarp();
+#pragma unroll
+  for (int n = 0; n < 2; n++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const int i = r0 + tile_row(q), j = 8 * n + tile_column(q);
+      if (i < e.R && j < w) {
+        if constexpr (CHOLESKY) e.front[k0 + j + i * e.ld] = conj(panel[i + j * e.ld]);
+        panel[i + j * e.ld] = -c[0][n][q];
+        report.largest_multiplier = max(report.largest_multiplier, magnitude_bits(c[0][n][q]));
+      }
+    }
+}
+
+// Warp `worker` of `workers`: the update of A22 by the panel (k0, w) in tiles of 16 TILE x 16. With `more` panels to
+// come the first 16 x 16 tile is left to invert_next; else A22 is the contribution block and goes there.
+__device__ __forceinline__ void update_rest(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
+  const int n0 = k0 + w, tile_rows = (e.R - n0 + 16 * TILE - 1) / (16 * TILE),
+            tiles = tile_rows * ((e.R - n0 + 15) / 16), H = e.R - e.W;
+  for (int tile = worker; tile < tiles; tile += workers) {
+    const int r0 = n0 + 16 * TILE * (tile % tile_rows), c0 = n0 + 16 * (tile / tile_rows);
+    if (CHOLESKY && r0 + 16 * TILE <= c0) continue;
+    const int first_row = more && tile == 0 ? n0 + PANEL : 0;
+    Scalar c[TILE][2][4];
+    bool used[TILE][2][4];
+#pragma unroll
+    for (int m = 0; m < TILE; m++)
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+          const int i = r0 + 16 * m + tile_row(q), j = c0 + 8 * n + tile_column(q);
+          used[m][n][q] = i < e.R && j < e.R && i >= first_row && (!CHOLESKY || i >= j);
+          c[m][n][q] = used[m][n][q] ? e.front[i + j * e.ld] : Scalar(0);
+        }
+    add_product<TILE, 2>(c, e.front + k0 * e.ld, e.ld, r0, e.R, e.front + k0, e.ld, c0, e.R, w);
+    Scalar* to = more ? e.front + r0 + c0 * e.ld : e.block + (r0 - e.W) + (c0 - e.W) * H;
+    const int ld = more ? e.ld : H;
+#pragma unroll
+    for (int m = 0; m < TILE; m++)
+#pragma unroll
+      for (int n = 0; n < 2; n++)
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+          if (used[m][n][q]) to[16 * m + tile_row(q) + (8 * n + tile_column(q)) * ld] = c[m][n][q];
+  }
+}
+
+// Warp `worker` of `workers`: X of the panel (k0, w) and, for LU, its rows of A12 to global memory.
+__device__ __forceinline__ void store_panel(const Elimination& e, int k0, int w, int worker, int workers) {
+  const int lane = threadIdx.x & 31, n0 = k0 + w;
+  for (int j = k0 + worker; j < n0; j += workers)
+#pragma unroll 4
+    for (int i = n0 + lane; i < e.R; i += 32) e.lower[i + j * e.R] = -e.front[i + j * e.ld];
+  if constexpr (!CHOLESKY) {
+    const int k = k0 + (lane & 15);
+    if (k >= n0) return;
+#pragma unroll 4
+    for (int j = n0 + 2 * worker + (lane >> 4); j < e.R; j += 2 * workers) {
+      Scalar* to = j < e.W ? e.lower + j * e.R : e.upper + (j - e.W) * e.W;
+      to[k] = e.front[k + j * e.ld];
+    }
+  }
+}
+
+// One warp: D of the panel (k0, w) to global memory.
+__device__ __forceinline__ void store_inverse(const Elimination& e, int k0, int w) {
+  const int lane = threadIdx.x & 31, i = lane & 15;
+  if (i >= w) return;
+  for (int j = lane >> 4; j < w; j += 2) e.lower[k0 + i + (k0 + j) * e.R] = e.inverse[i + j * INVERSE_LD];
+}
+
+// The whole block: all panels of the front.
+template <int THREADS>
+__device__ __forceinline__ void eliminate(const Elimination& e, const PivotLimits& limits, PivotReport& report) {
+  constexpr int WARPS = THREADS / 32;
+  const int warp = threadIdx.x >> 5;
+  int k0 = 0, w = 0;  // the panel whose update is due
+  for (;;) {
+    const int n0 = k0 + w, next = min(PANEL, e.W - n0);
+    if (next > 0 && warp == 0) {
+      invert_next(e, k0, n0, next, limits, report);
+    } else if (w > 0) {
+      // While warp 0 inverts, the other warps of its scheduler only store, unless the update is the longer task.
+      const bool spare = WARPS >= 8 && next > 0 && e.R - n0 <= 112;
+      const int all = next > 0 ? WARPS - 1 : WARPS, one = next > 0 ? warp - 1 : warp;
+      if (!spare || warp % 4 > 0) {
+        update_rest(e, k0, w, next > 0, spare ? warp - warp / 4 - 1 : one, spare ? WARPS - WARPS / 4 : all);
+        if (!spare) store_panel(e, k0, w, one, all);
+      } else {
+        store_panel(e, k0, w, warp / 4 - 1, WARPS / 4 - 1);
+      }
+    }
+    if (next == 0) return;
+    __syncthreads();
+    for (int t = warp; n0 + next + 16 * t < e.R; t += WARPS) apply_inverse(e, n0, next, n0 + next + 16 * t, report);
+    if (warp == WARPS - 1) store_inverse(e, n0, next);
+    __syncthreads();
+    k0 = n0, w = next;
+  }
+}

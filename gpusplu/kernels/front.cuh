@@ -34,7 +34,7 @@ struct Status {
   int n_tiny;       // of these, below `singular`: A may be singular
   int not_finite;   // values that are NaN or Inf
   double largest;   // entry of A in modulus
-  double growth;    // largest entry met in elimination relative to it, where a kernel tracks it
+  double growth;    // largest entry of a multiplier A21 A11^-1 of phases 0 to 2 if it is 64 or more
   double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
 };
 

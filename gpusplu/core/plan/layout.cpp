@@ -9,7 +9,7 @@
 namespace gs::gpu {
 
 idx block_rows_for(const PlanParameters& parameters) {
-  const off scalars = parameters.shared_memory_bytes / parameters.scalar_bytes() - 16 * 20;
+  const off scalars = (parameters.shared_memory_bytes - kControlBytes) / parameters.scalar_bytes() - 16 * 20;
   idx R = kByteRows;
   while (R > 16 && (off)front_ld(R) * (R + 8) > scalars) R -= 16;
   return R;

@@ -56,6 +56,9 @@ constexpr int kAlign = 4;         // scalars
 constexpr int kMostRows = 65535;  // local rows are 16 bits
 constexpr int kByteRows = 240;    // of fronts that are assembled by items: local rows are bytes there
 
+// Of the shared memory of a block, besides the front and the 16 x 20 inverted diagonal block [bytes].
+constexpr int kControlBytes = 256;
+
 // Leading dimension of a front in shared memory: at least R, and 4 mod 8 so that MMA operands meet no bank conflicts.
 constexpr idx front_ld(idx R) { return ((R + 3) & ~7) + 4; }
 constexpr idx round_up(idx k, idx step) { return (k + step - 1) / step * step; }

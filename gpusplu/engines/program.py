@@ -19,7 +19,6 @@ from ..kernels.layout import record, struct
 from ..matrix import Pattern
 from ..plan import FRONT, Plan
 
-FILES = ("warp_fronts.cu", "block_fronts.cu", "large_fronts.cu", "solve_fronts.cu", "values.cu", "residual.cu")
 CONTROL = 8  # words ahead of the counters of a solve
 GROUP = 4  # right-hand sides that a solve kernel takes together where there are several
 STAGED = 1 << 26  # bytes of pinned memory at most; larger arrays are copied from and to pageable memory
@@ -30,6 +29,7 @@ FRONT_KERNELS = (
     ("block_fronts.cu", "factor_small", 128),
     ("block_fronts.cu", "factor_blocks", 512),
 )
+TASK_BYTES = struct("solve_large.cu", "LargeSolveTask").itemsize
 STATUS = struct("front.cuh", "Status")
 
 
@@ -122,6 +122,20 @@ class Program:
             "below": self.upload(plan.below),
             "piece_ptr": self.upload(schedule.piece_ptr),
             "pieces": self.upload(schedule.piece_bytes),
+        }
+
+    @property
+    def large_fronts(self) -> int:
+        """Fronts of phase 3."""
+        return int(self._schedule.large_bytes.size) // struct("solve_large.cu", "LargeSolveFront").itemsize
+
+    @cached_property
+    def _solve_large_arrays(self) -> dict[str, Buffer | None]:
+        schedule = self._schedule
+        return {
+            "fronts": self.upload(schedule.large_bytes),
+            "forward": self.upload(schedule.large_forward_bytes),
+            "backward": self.upload(schedule.large_backward_bytes),
         }
 
     @cached_property
@@ -256,9 +270,37 @@ class Program:
         shared = 16 + (256 * (2 if columns == 1 else 1) + 2 * (256 + 16)) * columns * self.dtype.itemsize
         grid = self._blocks(schedule.tickets * groups, 1, 1 if self.dtype.char == "D" else 2)
         file = "solve_transposed.cu" if middle else "solve_fronts.cu"
-        for direction in ("forward", "backward"):
-            kernel = self.kernel(file, f"solve_{direction}{middle}_{columns}")
-            queue.launch(kernel, grid, 256, shared, record(kernel.arguments, **fields))
+        forward, backward = (self.kernel(file, f"solve_{to}{middle}_{columns}") for to in ("forward", "backward"))
+        args = record(forward.arguments, **fields)
+        if schedule.tickets:
+            queue.launch(forward, grid, 256, shared, args)
+        if schedule.large_forward_bytes.size:
+            self._solve_large(queue, vectors, args, bool(middle), columns)
+        if schedule.tickets:
+            queue.launch(backward, grid, 256, shared, args)
+
+    def _solve_large(self, queue: Queue, vectors: Vectors, solve: np.ndarray, transposed: bool, columns: int) -> None:
+        """Forward and backward with the fronts of phase 3."""
+        schedule, itemsize, tile = self._schedule, self.dtype.itemsize, self.plan.large_tile
+        forward, backward = (
+            self.kernel("solve_large.cu", f"solve_large_{to}_{columns}") for to in ("forward", "backward")
+        )
+        counts = [schedule.large_forward_bytes.size // TASK_BYTES, schedule.large_backward_bytes.size // TASK_BYTES]
+        args = record(
+            forward.arguments,
+            solve=solve,
+            **addresses(self._solve_large_arrays),
+            forward_count=counts[0],
+            backward_count=counts[1],
+            front_count=self.large_fronts,
+            transposed=transposed,
+            progress=vectors.progress.pointer,
+        )
+        gather = 256 * (2 if columns == 1 else 1)
+        shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
+        for kernel, count in zip((forward, backward), counts, strict=True):
+            grid = self._blocks(count * int(solve["groups"]), 1, 2)
+            queue.launch(kernel, grid, 256, shared, args)
 
     def residual(self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:
         """r = b - op(A) x and the norms of its backward error."""
@@ -378,6 +420,7 @@ class Vectors:
         self.work = device.empty(plan.n * self.groups * columns * itemsize)
         self.vectors = device.empty(max(1, plan.below.size) * self.groups * columns * itemsize)
         self.counters = device.zeros(4 * (CONTROL + 2 * self.groups * plan.nf))
+        self.progress = device.zeros(16 * self.groups * program.large_fronts)
         self.norms = device.empty(2 * device.multiprocessors * (1 + 3 * capacity) * 8)
         self.done = device.zeros(4)
         self.nbytes = Vectors.bytes_for(program, capacity)

@@ -9,7 +9,9 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, s
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.engines import choose
 from gpusplu.kernels import launch
+from gpusplu.plan import make_plan
 
 if emulated.compiler() is None:
     pytest.skip("no C++ compiler", allow_module_level=True)
@@ -74,3 +76,23 @@ def test_factor_solve_refactor(device, make, name, matrix, dtype):
     assert stats.n_refactor == 1
     assert stats.n_repivoted == 0
     assert stats.nnz_factor >= A.nnz / 2
+
+
+# Limits of the classes of fronts that put small matrices into every phase.
+PHASES = {
+    "block": {"warp_rows": 4, "small_rows": 0, "block_rows": 240},
+    "small": {"warp_rows": 4, "small_rows": 16, "block_rows": 240},
+    "large": {"warp_rows": 0, "block_rows": -1},
+    "mixed": {"warp_rows": 4, "small_rows": 8, "block_rows": 12},
+}
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("phases", PHASES)
+@pytest.mark.parametrize(
+    ("make", "matrix"), [(gs.splu, LU["poisson"]), (gs.cholesky, CHOLESKY["poisson"])], ids=["lu", "cholesky"]
+)
+def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
+    monkeypatch.setattr(choose, "make_plan", lambda *arguments: make_plan(*arguments, **PHASES[phases]))
+    A = matrix(dtype)
+    check_solves(A, make(A, engine="supernodal"))

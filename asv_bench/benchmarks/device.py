@@ -58,8 +58,7 @@ class Supernodal:
 
     def time_step(self, name, engine):
         """One Newton step: refactor and solve."""
-        self.factorization.refactor(self.values)
-        self.factorization.solve(self.b)
+        self.factorization.refactor_solve(self.values, self.b)
         self.synchronize()
 
     def time_total(self, name, engine):

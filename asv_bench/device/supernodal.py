@@ -91,13 +91,8 @@ def least(measure):
     return {**best, "total": best["analyze"] + best["factor"]}, made
 
 
-def repeated(clock, refactor, solve):
+def repeated(clock, refactor, solve, step):
     """Seconds of the phases that are called again and again."""
-
-    def step():
-        refactor()
-        solve()
-
     found = {}
     for phase, function in (("refactor", refactor), ("solve", solve), ("step", step)):
         found[phase] = clock.device(function)
@@ -119,7 +114,8 @@ def measure_ours(problem, engine):
     new = problem.put(problem.scaled.data)
     factor.refactor(new)
     found["backward_error"] = problem.error(factor.solve(b))
-    found |= repeated(clock, lambda: factor.refactor(new), lambda: factor.solve(b))
+    refactor, solve, step = factor.refactor, factor.solve, factor.refactor_solve
+    found |= repeated(clock, lambda: refactor(new), lambda: solve(b), lambda: step(new, b))
     found |= {"flops": float(factor.symbolic.flops), "entries": factor.nnz, "n": A.shape[0], "nnz": A.nnz}
     found["stats"] = {name: value for name, value in factor.stats.items() if isinstance(value, PLAIN)}
     if problem.on_device:
@@ -151,7 +147,7 @@ def measure_cudss(problem):
         solver.refactor()
         solver.solve()
         found["backward_error"] = problem.error(solver.x)
-        found |= repeated(clock, solver.refactor, solver.solve)
+        found |= repeated(clock, solver.refactor, solver.solve, lambda: (solver.refactor(), solver.solve()))
         flops = solver.query(cudss.FLOPS)
         found |= {"flops": None if flops is None else float(flops), "entries": solver.query(cudss.ENTRIES)}
     finally:

@@ -28,6 +28,7 @@ struct Control {
 };
 static_assert(sizeof(Control) <= 128);
 
+constexpr int CLERK = 32;  // the thread that looks for tasks, while thread 0 publishes results
 constexpr int WORK_BYTES = shape.shared_bytes - 128;
 constexpr int SCRATCH_BYTES = WORK_BYTES - NB * STRIDE * (int)sizeof(Scalar);  // beside a tile
 static_assert(sizeof(AssemblyScratch) <= SCRATCH_BYTES && sizeof(CholeskyScratch) <= SCRATCH_BYTES &&
@@ -117,74 +118,111 @@ __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar*
   }
 }
 
-__device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, int& next_ticket, Scalar* work,
-                                         Control& control) {
+// Where a task's tile lies and what it depends on. Rows and columns are swapped for tiles of U, which is stored
+// transposed: `tall` rows, `flat` columns.
+struct Tile {
+  int step;  // tile columns to the left
+  bool in_block, diagonal, right;
+  int tall, flat, m, n;
+  unsigned *done, *lower_progress, *progress_a, *progress_b;
+  __device__ __forceinline__ Tile(const LargeTask& task, const LargeFront& large, const FrontTiles& f,
+                                  unsigned* counters) {
+    step = min(min(task.row, task.col), f.pivot_tiles);
+    in_block = step == f.pivot_tiles;
+    diagonal = task.row == task.col;
+    right = !CHOLESKY && task.row < task.col && !in_block;
+    tall = right ? task.col : task.row;
+    flat = right ? task.row : task.col;
+    m = f.size(tall);
+    n = f.size(flat);
+    done = counters + CONTROL + large.counter;
+    lower_progress = done + 1;
+    unsigned* upper_progress = CHOLESKY ? lower_progress : lower_progress + f.tiles;
+    progress_a = (right ? upper_progress : lower_progress) + tall;
+    progress_b = (right ? lower_progress : upper_progress) + flat;
+  }
+};
+
+// Takes the next ticket, to be looked up by `next_task`: in between its latency is hidden. Nobody should hold a ticket
+// for long.
+__device__ __forceinline__ void take_ticket(const LargeArgs& args, int& ticket) {
+  if (threadIdx.x == CLERK) ticket = (int)atomicAdd(args.counters, 1u);
+}
+__device__ __forceinline__ void next_task(const LargeArgs& args, int ticket, Control& control) {
+  if (threadIdx.x == CLERK) {
+    control.has_task = ticket < args.task_count;
+    if (control.has_task) control.task = args.tasks[ticket];
+  }
+}
+
+// The diagonal tile in acc, factored and inverted.
+__device__ __forceinline__ void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m, Scalar* L,
+                                                long long ld, Scalar* inverse, Scalar* work, WarpPlace at) {
+  Scalar* scratch = work + NB * STRIDE;
+  store_diagonal(acc, work, m, at);
+  __syncthreads();
+  if constexpr (CHOLESKY) {
+#if TENSOR_CORES
+    const int failed = cholesky_tile_tensor(work, m, L, ld, inverse, *(CholeskyTensorScratch*)scratch);
+#else
+    const int failed = cholesky_tile(work, m, L, ld, inverse, *(CholeskyScratch*)scratch);
+#endif
+    if (failed) atomicAdd(&args.status->n_perturbed, failed);
+  } else {
+    const PivotCounts counts =
+        invert_tile(work, m, (Real)args.tiny, (Real)args.singular, inverse, *(InverseScratch*)scratch);
+    if (counts.perturbed) atomicAdd(&args.status->n_perturbed, counts.perturbed);
+    if (counts.singular) atomicAdd(&args.status->n_tiny, counts.singular);
+  }
+}
+
+// Does the task, and leaves the next one in `control`.
+__device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work, Control& control) {
   const unsigned epoch = control.epoch, base = epoch * EPOCH_STEP;
   const Front& front = args.fronts[task.front];
-  const LargeFront large = args.large[task.large];
   const FrontTiles f(front, args.factor, args.blocks);
-  const int step = min(min(task.row, task.col), f.pivot_tiles);  // tile columns to the left
-  const bool in_block = step == f.pivot_tiles, diagonal = task.row == task.col;
-  const bool right = !CHOLESKY && task.row < task.col && !in_block;
-  const int tall = right ? task.col : task.row, flat = right ? task.row : task.col;
-  const int m = f.size(tall), n = f.size(flat);
-  unsigned* done = args.counters + CONTROL + large.counter;
-  unsigned* lower_progress = done + 1;
-  unsigned* upper_progress = CHOLESKY ? lower_progress : lower_progress + f.tiles;
-  unsigned* progress_a = (right ? upper_progress : lower_progress) + tall;
-  unsigned* progress_b = (right ? lower_progress : upper_progress) + flat;
+  const Tile tile(task, args.large[task.large], f, args.counters);
   const WarpPlace at;
   Accumulator acc;
-
+  int ticket = 0;
   assemble_tile(args, task, front.entry_begin, f.first_row(task.row), f.first_row(task.col),
-                right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work,
+                tile.right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work,
                 *(AssemblyScratch*)(work + NB * STRIDE));
   __syncthreads();
   load_negative(acc, work, at);
   __syncthreads();
-  Scalar* const A = right ? f.upper.tile(tall, f.pivot_tiles) : f.lower.tile(tall, f.pivot_tiles);
-  const Scalar* const B = right ? f.lower.tile(flat, f.pivot_tiles) : f.upper.tile(flat, f.pivot_tiles);
-  update(acc, A, f.ld(tall), m, B, f.ld(flat), n, in_block ? f.width : step * NB, progress_a, progress_b, base, work,
-         control, at);
+  Scalar* const A = tile.right ? f.upper.tile(tile.tall, f.pivot_tiles) : f.lower.tile(tile.tall, f.pivot_tiles);
+  const Scalar* const B = tile.right ? f.lower.tile(tile.flat, f.pivot_tiles) : f.upper.tile(tile.flat, f.pivot_tiles);
+  const long long ld = f.ld(tile.tall);
+  update(acc, A, ld, tile.m, B, f.ld(tile.flat), tile.n, tile.in_block ? f.width : tile.step * NB, tile.progress_a,
+         tile.progress_b, base, work, control, at);
 
-  if (in_block) {
-    if (threadIdx.x == 0) next_ticket = (int)atomicAdd(args.counters, 1u);  // its latency hides behind the store
-    Scalar* to = f.block + (flat - f.pivot_tiles) * NB * f.height_ld + (tall - f.pivot_tiles) * NB;
-    if (CHOLESKY && diagonal) store_tile<true, true>(acc, to, f.height_ld, m, n, at);
-    else store_tile<true, false>(acc, to, f.height_ld, m, n, at);
-    __syncthreads();
-    if (threadIdx.x == 0) add_acquire_release(done, 1u);
-    return;
-  }
-  Scalar* to = A + step * NB * f.ld(tall);
-  Scalar* inverse = f.inverse + (long long)step * NB * NB;
-  if (diagonal) {
-    store_diagonal(acc, work, m, at);
-    __syncthreads();
-    Scalar* scratch = work + NB * STRIDE;
-    if constexpr (CHOLESKY) {
-#if TENSOR_CORES
-      const int failed = cholesky_tile_tensor(work, m, to, f.width_ld, inverse, *(CholeskyTensorScratch*)scratch);
-#else
-      const int failed = cholesky_tile(work, m, to, f.width_ld, inverse, *(CholeskyScratch*)scratch);
-#endif
-      if (failed) atomicAdd(&args.status->n_perturbed, failed);
-    } else {
-      const PivotCounts counts =
-          invert_tile(work, m, (Real)args.tiny, (Real)args.singular, inverse, *(InverseScratch*)scratch);
-      if (counts.perturbed) atomicAdd(&args.status->n_perturbed, counts.perturbed);
-      if (counts.singular) atomicAdd(&args.status->n_tiny, counts.singular);
-    }
-  } else if (right) {
-    store_tile<true, false>(acc, to, f.ld(tall), m, n, at);
+  Scalar* to = A + tile.step * NB * ld;
+  Scalar* inverse = f.inverse + (long long)tile.step * NB * NB;
+  if (tile.in_block) {
+    take_ticket(args, ticket);
+    to = f.block + (tile.flat - f.pivot_tiles) * NB * f.height_ld + (tile.tall - f.pivot_tiles) * NB;
+    if (CHOLESKY && tile.diagonal) store_tile<true, true>(acc, to, f.height_ld, tile.m, tile.n, at);
+    else store_tile<true, false>(acc, to, f.height_ld, tile.m, tile.n, at);
+  } else if (tile.diagonal) {
+    factor_diagonal(args, acc, tile.m, to, ld, inverse, work, at);
+  } else if (tile.right) {
+    take_ticket(args, ticket);
+    store_tile<true, false>(acc, to, ld, tile.m, tile.n, at);
   } else {
     store_negative(acc, work, at);
-    wait_progress(lower_progress + step, lower_progress + step, base, step + 1, control);
+    wait_progress(tile.lower_progress + tile.step, tile.lower_progress + tile.step, base, tile.step + 1, control);
+    take_ticket(args, ticket);
     multiply_inverse(acc, inverse, work, at);
-    store_tile<false, false>(acc, to, f.ld(tall), m, n, at);
+    store_tile<false, false>(acc, to, ld, tile.m, tile.n, at);
   }
   __syncthreads();
-  if (threadIdx.x == 0) store_release(progress_a, base + step + 1);
+  if (threadIdx.x == 0) {
+    if (tile.in_block) add_acquire_release(tile.done, 1u);
+    else store_release(tile.progress_a, base + tile.step + 1);
+  }
+  if (tile.diagonal && !tile.in_block) take_ticket(args, ticket);
+  next_task(args, ticket, control);
 }
 
 }  // namespace
@@ -193,18 +231,14 @@ GPUSPLU_KERNEL(factor_large, LargeArgs, shape.threads, shape.blocks) {
   Scalar* work = (Scalar*)shared_memory;
   Control& control = *(Control*)(shared_memory + WORK_BYTES);
   if (threadIdx.x == 0) control.epoch = load_acquire(args.counters + 2);
-  int ticket = -1;  // of thread 0: taken ahead
+  int ticket = 0;
+  take_ticket(args, ticket);
+  next_task(args, ticket, control);
   for (;;) {
     __syncthreads();
-    if (threadIdx.x == 0) {
-      if (ticket < 0) ticket = (int)atomicAdd(args.counters, 1u);
-      control.has_task = ticket < args.task_count;
-      if (control.has_task) control.task = args.tasks[ticket];
-      ticket = -1;
-    }
-    __syncthreads();
     if (!control.has_task) break;
-    run_task(args, control.task, ticket, work, control);
+    const LargeTask task = control.task;
+    run_task(args, task, work, control);
   }
   if (threadIdx.x == 0 && add_acquire_release(args.counters + 1, 1u) == gridDim.x - 1) {
     args.counters[0] = args.counters[1] = 0;

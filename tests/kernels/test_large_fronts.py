@@ -15,7 +15,7 @@ from small_matrices import canonical
 
 from gpusplu import _core, gallery
 from gpusplu.kernels.layout import arguments, struct
-from gpusplu.plan import make_plan
+from gpusplu.plan import Limits, make_plan
 
 FILE = "large_fronts.cu"
 TOLERANCE = {"f": 2e-4, "F": 2e-4, "d": 1e-12, "D": 1e-12}
@@ -26,12 +26,12 @@ class Pattern:
         self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
 
 
-def plan_of(A, cholesky, **parameters):
+def plan_of(A, cholesky, limits=None, **parameters):
     """A plan in which every front is large."""
     pattern = Pattern(A)
     real = A.data.astype("D" if A.dtype.kind == "c" else "d")
     symbolic = _core.analyze(pattern.ptr, pattern.ind, real, cholesky=cholesky, ordering="auto", method="front")
-    return make_plan(symbolic, pattern, A.dtype, **{"warp_rows": 0, "block_rows": -1, **parameters})
+    return make_plan(symbolic, pattern, A.dtype, limits, **{"warp_rows": 0, "block_rows": -1, **parameters})
 
 
 class Emulated:
@@ -178,6 +178,16 @@ def test_factor(case, dtype, cholesky):
     first = device.factor.tobytes(), device.blocks.tobytes()
     device.run(seed=7)
     assert first == (device.factor.tobytes(), device.blocks.tobytes())
+
+
+@pytest.mark.parametrize("cholesky", [1, 0])
+@pytest.mark.parametrize("dtype", "dD")
+def test_small_shared_memory(dtype, cholesky):
+    """As on devices before sm_80: fewer stages."""
+    A = matrix("wide star", dtype, cholesky)
+    plan = plan_of(A, bool(cholesky), Limits(shared_memory_bytes=65536, arch=75))
+    assert plan.large_shared_bytes <= 65536
+    check(plan, Emulated(plan, A.data, defines=("LARGE_SMALL_SHARED=true",)).run(), A.data)
 
 
 @pytest.mark.parametrize("dtype", "dfFD")

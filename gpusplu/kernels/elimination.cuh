@@ -56,8 +56,8 @@ struct PivotLimits {
   Real tiny;  // replaces what is smaller; a normal number
   unsigned tiny_bits, singular_bits;
   __device__ __forceinline__ explicit PivotLimits(const FactorArgs& args) {
-    constexpr Real least = sizeof(Real) == 4 ? (Real)1.17549435e-38 : (Real)2.2250738585072014e-308;
-    tiny = (Real)args.tiny > least ? (Real)args.tiny : least;
+    constexpr double least_normal = sizeof(Real) == 4 ? 1.17549435e-38 : 2.2250738585072014e-308;
+    tiny = (Real)fmax(args.tiny, least_normal);
     tiny_bits = magnitude_bits(tiny), singular_bits = magnitude_bits((Real)args.singular);
   }
 };

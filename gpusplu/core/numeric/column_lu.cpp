@@ -75,6 +75,18 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const Options
   return info;
 }
 
+template <class T> off ColumnLU<T>::bytes() const {
+  const auto size = [](const auto&... v) { return (off(v.size() * sizeof(v[0])) + ... + 0); };
+  off bytes = size(block_ptr_, analysis_row_perm_, analysis_row_scale_, pattern_.ptr, pattern_.first, pattern_.row,
+                   row_perm_, col_perm_, scale_row_, scale_col_);
+  if (!nodes_) return bytes;
+  const ColumnNodes<T>& f = *nodes_;
+  bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
+                f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
+  for (const ZeroedWork<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
+  return bytes;
+}
+
 template class ColumnLU<float>;
 template class ColumnLU<double>;
 template class ColumnLU<std::complex<float>>;

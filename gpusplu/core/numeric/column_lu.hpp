@@ -55,6 +55,7 @@ template <class T> class ColumnLU {
   const std::vector<idx>& col_perm() const { return col_perm_; }
   off nnz_lower() const { return nnz_lower_; }  // unit diagonal included, as SciPy counts
   off nnz_upper() const { return nnz_upper_; }
+  off bytes() const;  // held by the factor and what it needs for refactorizations
 
   // A[row_perm][:, col_perm] = lower() upper(), no scaling left in them; lower is unit lower triangular. Sorted rows.
   Matrix<T> lower() const;
@@ -67,7 +68,7 @@ template <class T> class ColumnLU {
 
   idx n_ = 0;
   std::vector<idx> block_ptr_;
-  std::vector<idx> analysis_row_perm_, analysis_col_perm_;
+  std::vector<idx> analysis_row_perm_;
   std::vector<double> analysis_row_scale_;
   PermutedPattern pattern_;
   std::vector<idx> row_perm_, col_perm_;

@@ -270,7 +270,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   all.method = front_ ? Method::front : Method::column;
   if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
   else all.nnz = front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
-  all.bytes = front_ ? front_->bytes() : all.nnz * (off)(sizeof(T) + sizeof(idx));
+  all.bytes = front_ ? front_->bytes() : column_->bytes();
   all.error_bound = error_bound();
   return all;
 }

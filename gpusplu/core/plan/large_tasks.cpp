@@ -86,15 +86,27 @@ void place_entries(const LargeInput& in, idx f, const Tiling& tiling, LargeTask*
   }
 }
 
-struct Ordered {
-  double time;
-  idx index;  // among all tasks, front by front
-};
+constexpr int kTimeBits = 22, kDigitBits = 11;  // of a due time, and of a digit in sorting
+
+// Order of `keys` ascending, stable: two passes of a radix sort.
+std::vector<idx> order_of(const std::vector<std::uint32_t>& keys) {
+  std::vector<idx> order(keys.size()), before(keys.size());
+  std::iota(before.begin(), before.end(), 0);
+  for (int shift = 0; shift < kTimeBits; shift += kDigitBits) {
+    std::vector<idx> next((1 << kDigitBits) + 1, 0);
+    const auto digit = [&](idx k) { return keys[k] >> shift & ((1 << kDigitBits) - 1); };
+    for (std::size_t k = 0; k < keys.size(); ++k) ++next[digit((idx)k) + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    for (const idx k : before) order[next[digit(k)]++] = k;
+    before.swap(order);
+  }
+  return before;
+}
 
 // Tasks of one front in the order of (row, col), and when they are due. A task at distance from the diagonal is due a
 // quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead).
-void list_front(const LargeInput& in, idx f, idx large, idx first_tile, double start, double duration, LargeTask* tasks,
-                Ordered* ordered, idx first) {
+void list_front(const LargeInput& in, idx f, idx large, idx first_tile, double start, double duration, double end,
+                LargeTask* tasks, std::uint32_t* time) {
   const Tiling tiling{in.width[f], in.rows[f], in.tile};
   const idx pivots = tiling.pivot_tiles(), tiles = tiling.tiles();
   const auto due = [&](idx step, idx far) { return step + 0.25 * (far - step); };
@@ -104,7 +116,8 @@ void list_front(const LargeInput& in, idx f, idx large, idx first_tile, double s
     for (idx j = 0; j < (in.cholesky ? i + 1 : tiles); ++j, ++k) {
       tasks[k] = {f, large, i, j, 0, 0, first_tile + i, first_tile + j};
       const idx step = std::min({i, j, pivots});
-      ordered[k] = {start + duration * (due(step, std::max(i, j)) / last), first + k};
+      const double at = start + duration * (due(step, std::max(i, j)) / last);
+      time[k] = (std::uint32_t)(at / end * ((1 << kTimeBits) - 1));
     }
   place_entries(in, f, tiling, tasks, k);
 }
@@ -173,16 +186,19 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   const LargeSchedule schedule = schedule_large(in, large);
   out.seconds = schedule.seconds;
   std::vector<LargeTask> tasks(task_ptr[n]);
-  std::vector<Ordered> order(task_ptr[n]);
+  std::vector<std::uint32_t> time(tasks.size());
   for_each(n, 8 * task_ptr[n], [&](idx k) {
-    list_front(in, large[k], k, first_tile[k], schedule.start[k], schedule.duration[k], tasks.data() + task_ptr[k],
-               order.data() + task_ptr[k], (idx)task_ptr[k]);
+    list_front(in, large[k], k, first_tile[k], schedule.start[k], schedule.duration[k], schedule.seconds,
+               tasks.data() + task_ptr[k], time.data() + task_ptr[k]);
   });
-  // Fronts of the same time: in plan order, so that a parent never comes before its child.
-  std::sort(order.begin(), order.end(),
-            [](const Ordered& a, const Ordered& b) { return a.time != b.time ? a.time < b.time : a.index < b.index; });
+  // Tasks of the same time stay in plan order and in the order of (row, col), which is topological.
+  const std::vector<idx> order = order_of(time);
   out.tasks.resize(tasks.size());
-  for (std::size_t k = 0; k < order.size(); ++k) out.tasks[k] = tasks[order[k].index];
+  const idx chunk = 4096;
+  for_each((idx)((order.size() + chunk - 1) / chunk), 8 * (off)order.size(), [&](idx c) {
+    const std::size_t stop = std::min(order.size(), (std::size_t)(c + 1) * chunk);
+    for (std::size_t k = (std::size_t)c * chunk; k < stop; ++k) out.tasks[k] = tasks[order[k]];
+  });
   return out;
 }
 

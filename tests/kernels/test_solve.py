@@ -27,7 +27,7 @@ def rhs(n, dtype, nrhs):
 def check(case, trans, nrhs):
     b = rhs(case.plan.n, case.scalar, nrhs)
     x = driver.solve(case, b, trans, seed=1)
-    assert driver.backward_error(case, x, b, trans) < 10 * driver.EPS[case.scalar], (trans, nrhs)
+    assert driver.backward_error(case, x, b, trans) < 50 * driver.EPS[case.scalar], (trans, nrhs)
     # Another order of threads and another number of blocks: other bits would be a race.
     assert np.array_equal(x, driver.solve(case, b, trans, seed=2, grid=5)), (trans, nrhs)
 

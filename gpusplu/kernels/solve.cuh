@@ -170,10 +170,10 @@ template <int NV> __device__ __forceinline__ void store_values(Scalar* to, const
 
 // Sums of the children's contributions. Every row has a run of pieces, each of up to 4 places; piece by piece is summed
 // by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
-// fixed by the plan.
-template <int TEAM, int NV> struct Gather {
+// fixed by the plan. A thread has ROWS rows, TEAM apart.
+template <int TEAM, int NV, int ROWS = 1> struct Gather {
   static constexpr int DEEP = NV == 1 ? 2 : 1, WINDOW = DEEP * TEAM, SCALARS = WINDOW * NV, MANY = 8;
-  int begin, end;  // pieces of this thread's row
+  int begin[ROWS], end[ROWS];  // pieces of this thread's rows
   int4 ahead[DEEP];
 
   __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
@@ -181,19 +181,32 @@ template <int TEAM, int NV> struct Gather {
     for (int q = 0; q < DEEP; q++)
       ahead[q] = __ldg(args.pieces + gather_begin + min(window + q * TEAM + team_rank<TEAM>(), count - 1));
   }
-  // `count` pieces from `gather_begin`; this thread's row is `row` of piece_ptr, or none
-  __device__ __forceinline__ void start(const SolveArgs& args, int gather_begin, int count, long long row, bool some) {
-    begin = end = 0;
+  // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
+  // row + rows - 1
+  __device__ __forceinline__ void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) begin[q] = end[q] = 0;
     if (count == 0) return;
     load_window(args, gather_begin, count, 0);
-    if (some) {
-      begin = __ldg(args.piece_ptr + row) - gather_begin;
-      end = __ldg(args.piece_ptr + row + 1) - gather_begin;
-    }
+#pragma unroll
+    for (int q = 0; q < ROWS; q++)
+      if (q * TEAM < rows) {
+        begin[q] = __ldg(args.piece_ptr + row + q * TEAM) - gather_begin;
+        end[q] = __ldg(args.piece_ptr + row + q * TEAM + 1) - gather_begin;
+      }
   }
-  // y += the sum of this thread's row; `partial`: SCALARS
   __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, int group, Scalar* partial,
                                       Scalar (&y)[NV]) {
+    Scalar row[1][NV];
+#pragma unroll
+    for (int j = 0; j < NV; j++) row[0][j] = y[j];
+    add(args, gather_begin, count, group, partial, row);
+#pragma unroll
+    for (int j = 0; j < NV; j++) y[j] = row[0][j];
+  }
+  // y += the sums of this thread's rows; `partial`: SCALARS
+  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, int group, Scalar* partial,
+                                      Scalar (&y)[ROWS][NV]) {
     const Scalar* vectors = vectors_of<NV>(args, group);
     const int rank = team_rank<TEAM>(), lane = rank & 31;
     for (int window = 0; window < count; window += WINDOW) {
@@ -216,25 +229,28 @@ template <int TEAM, int NV> struct Gather {
         for (int j = 0; j < NV; j++)
           partial[(q * TEAM + rank) * NV + j] = (v[q][0][j] + v[q][1][j]) + (v[q][2][j] + v[q][3][j]);
       team_barrier<TEAM>();
-      const int from = min(max(begin - window, 0), WINDOW), to = min(max(end - window, 0), WINDOW);
-      const bool many = to - from > MANY;
-      if (!many)
-        for (int c = from; c < to; c++)
 #pragma unroll
-          for (int j = 0; j < NV; j++) y[j] += partial[c * NV + j];
-      for (unsigned rows = __ballot_sync(~0u, many); rows; rows &= rows - 1) {
-        const int owner = __ffs(rows) - 1, last = shuffle(to, owner);
-        Scalar s[NV];
+      for (int i = 0; i < ROWS; i++) {
+        const int from = min(max(begin[i] - window, 0), WINDOW), to = min(max(end[i] - window, 0), WINDOW);
+        const bool many = to - from > MANY;
+        if (!many)
+          for (int c = from; c < to; c++)
 #pragma unroll
-        for (int j = 0; j < NV; j++) s[j] = Scalar(0);
-        for (int c = shuffle(from, owner) + lane; c < last; c += 32)
+            for (int j = 0; j < NV; j++) y[i][j] += partial[c * NV + j];
+        for (unsigned rows = __ballot_sync(~0u, many); rows; rows &= rows - 1) {
+          const int owner = __ffs(rows) - 1, last = shuffle(to, owner);
+          Scalar s[NV];
 #pragma unroll
-          for (int j = 0; j < NV; j++) s[j] += partial[c * NV + j];
+          for (int j = 0; j < NV; j++) s[j] = Scalar(0);
+          for (int c = shuffle(from, owner) + lane; c < last; c += 32)
 #pragma unroll
-        for (int j = 0; j < NV; j++) {
+            for (int j = 0; j < NV; j++) s[j] += partial[c * NV + j];
 #pragma unroll
-          for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
-          if (lane == owner) y[j] += s[j];
+          for (int j = 0; j < NV; j++) {
+#pragma unroll
+            for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
+            if (lane == owner) y[i][j] += s[j];
+          }
         }
       }
       team_barrier<TEAM>();

@@ -96,7 +96,7 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveF
   const Scalar* lower = args.factor + f.factor + min(row, R - 1);
   Scalar y[NV], now[PANEL], next[PANEL];
   Gather<SOLVE_THREADS, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, row < R);
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
   load_b<NV>(args, group, f.first + min(row, W - 1), y);
 #pragma unroll
   for (int j = 0; j < NV; j++)
@@ -203,7 +203,7 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
   const Scalar* upper = lower + R * W;
   Scalar y[NV];
   Gather<SOLVE_THREADS, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, row < R);
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
   load_b<NV>(args, group, f.first + min(row, W - 1), y);
 #pragma unroll
   for (int j = 0; j < NV; j++)

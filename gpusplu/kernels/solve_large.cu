@@ -170,7 +170,7 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
   const int gather_begin = __ldg(task.solve.piece_ptr + first_row);
   const int gather_count = __ldg(task.solve.piece_ptr + first_row + rows) - gather_begin;
   Gather<SOLVE_THREADS, NV> gather;
-  gather.start(task.solve, gather_begin, gather_count, first_row + thread, thread < rows);
+  gather.start(task.solve, gather_begin, gather_count, first_row + thread, rows - thread);
   Scalar y[NV];
 #pragma unroll
   for (int j = 0; j < NV; j++) y[j] = Scalar(0);

@@ -13,7 +13,7 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveF
   const int step = TRANSPOSED ? 1 : R;
   Scalar m[8], y[NV];
   Gather<32, NV> gather;
-  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, lane < R);
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, R - lane);
 #pragma unroll
   for (int q = 0; q < 8; q++) {
     const int k = 2 * q + half;

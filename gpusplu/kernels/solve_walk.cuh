@@ -2,8 +2,21 @@
 #pragma once
 #include "solve_block.cuh"
 #include "solve_tiny.cuh"
+#include "solve_warp.cuh"
 
 constexpr int SOLVE_BLOCKS = sizeof(Scalar) == 16 ? 1 : 2;  // on a multiprocessor: registers
+
+// Transposed, the whole block also solves the fronts that are a warp's otherwise: those of a ticket one after another.
+// They fill its first slots and have it to themselves.
+template <bool FORWARD, class Solve>
+__device__ __forceinline__ void for_whole_block(const SolveFront* slots, Solve solve) {
+  const int kind = load_front(slots).kind, count = kind == BLOCK ? 1 : kind == WARP ? SLOTS : 0;
+  for (int k = 0; k < count; k++) {
+    const SolveFront f = load_front(slots + (FORWARD ? k : count - 1 - k));
+    if (f.kind == kind) solve(f);
+    __syncthreads();
+  }
+}
 
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const SolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + 16);
@@ -15,10 +28,11 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const
     const int position = ticket / args.groups, group = ticket - position * args.groups;
     const SolveFront f = load_front(args.slots + position * SLOTS + warp);
     if (f.kind == TINY) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
-    else if (f.kind == BLOCK) {
-      if constexpr (TRANSPOSED) forward_columns<NV>(args, f, group, memory);
-      else forward_rows<NV>(args, f, group, memory);
-    }
+    else if constexpr (TRANSPOSED) {
+      for_whole_block<true>(args.slots + position * SLOTS,
+                            [&](const SolveFront& g) { forward_columns<NV>(args, g, group, memory); });
+    } else if (f.kind == WARP) forward_warp<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
+    else if (f.kind == BLOCK) forward_rows<NV>(args, f, group, memory);
   }
 }
 
@@ -30,10 +44,18 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void backward(cons
     if (ticket >= args.tickets * args.groups) return;
     if (ticket == 0 && threadIdx.x == 0) args.counters[FORWARD_TICKET] = 0;
     const int taken = ticket / args.groups, group = ticket - taken * args.groups;
-    const SolveFront f = load_front(args.slots + (args.tickets - 1 - taken) * SLOTS + warp);
+    const int position = args.tickets - 1 - taken;
+    const SolveFront f = load_front(args.slots + position * SLOTS + warp);
     if (f.kind == TINY) backward_tiny<NV, TRANSPOSED>(args, f, group);
-    else if (f.kind == BLOCK) {
-      if constexpr (CHOLESKY || TRANSPOSED) backward_columns<NV>(args, f, group, memory);
+    else if constexpr (TRANSPOSED) {
+      for_whole_block<false>(args.slots + position * SLOTS,
+                             [&](const SolveFront& g) { backward_columns<NV>(args, g, group, memory); });
+    } else if (f.kind == WARP) {
+      Scalar* v = memory + warp * WARP_SCALARS<NV>;
+      if constexpr (CHOLESKY) backward_warp_columns<NV>(args, f, group, v);
+      else backward_warp_rows<NV>(args, f, group, v);
+    } else if (f.kind == BLOCK) {
+      if constexpr (CHOLESKY) backward_columns<NV>(args, f, group, memory);
       else backward_rows<NV>(args, f, group, memory);
     }
   }

@@ -12,11 +12,10 @@ from reference_factor import reference_factor
 
 from gpusplu import _core, gallery
 from gpusplu.kernels import layout
-from gpusplu.plan import Plan, make_plan
+from gpusplu.plan import Limits, Plan, make_plan
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 GROUP_CAPACITY = 32
-MULTIPROCESSORS = 4
 
 
 @dataclass
@@ -72,11 +71,12 @@ def matrix(name: str, dtype: str, cholesky: bool) -> sp.csc_array:
     return A.astype(dtype)
 
 
-def case(name: str, dtype: str, cholesky: bool, **parameters: int) -> Case:
+def case(name: str, dtype: str, cholesky: bool, multiprocessors: int = 132, **parameters: int) -> Case:
     A = matrix(name, dtype, cholesky)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")
-    plan = make_plan(symbolic, pattern, dtype, large_tile=layout_tile(np.dtype(dtype).itemsize), **parameters)
+    parameters = {"large_tile": layout_tile(np.dtype(dtype).itemsize), **parameters}
+    plan = make_plan(symbolic, pattern, dtype, Limits(multiprocessors=multiprocessors), **parameters)
     # In the next wider type: what is compared below is the solve, not this factor.
     wide = A.data.astype({"f": "d", "F": "D"}.get(dtype, dtype))
     return Case(A, plan, reference_factor(plan, wide, plan.large_tile).factor.astype(dtype))

@@ -9,6 +9,7 @@ CASES = {
     "phases 0 and 2": ("poisson:13x11", {}),
     "phases 0 to 2": ("poisson:13x11", {"warp_rows": 4, "small_rows": 12, "block_rows": 240}),
     "all phases": ("circuit:12x12", {"warp_rows": 4, "small_rows": 8, "block_rows": 16}),
+    "warps for small fronts": ("poisson:9x9x9", {"warp_rows": 4, "multiprocessors": 1}),
     "many children": ("arrow", {}),
     "one front": ("dense", {}),
     "large fronts": ("poisson:9x9x9", {"block_rows": 48}),

@@ -32,6 +32,18 @@ std::vector<idx> forward_order(const Plan& plan) {
   return order;
 }
 
+// What solves each front: a warp those of phase 0, and those of up to kWarpRows rows where there are more of them than
+// the device holds blocks; but blocks, which are faster alone, the ones nearest to the root.
+std::vector<SolveKind> solve_kinds(const Plan& plan, const std::vector<idx>& order) {
+  std::vector<SolveKind> kind(plan.nf, kSolveBlock);
+  int blocks = 4 * plan.parameters.multiprocessors;  // that are left
+  for (auto f = order.rbegin(); f != order.rend(); ++f) {
+    if (plan.phase[*f] == 0) kind[*f] = kSolveTiny;
+    else if (plan.rows[*f] <= kWarpRows && --blocks < 0) kind[*f] = kSolveWarp;
+  }
+  return kind;
+}
+
 void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
   const std::size_t n_rows = plan.gather_ptr.size() - 1;
   schedule.piece_ptr.resize(n_rows + 1);
@@ -56,10 +68,10 @@ void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
   });
 }
 
-SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f) {
+SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveKind kind) {
   SolveFront r;
   r.width = plan.width[f], r.rows = plan.rows[f], r.first = plan.first[f], r.front = f;
-  r.kind = plan.phase[f] == 0 ? kSolveTiny : kSolveBlock;
+  r.kind = kind;
   const idx above = plan.parent[f];
   r.parent = above >= 0 && plan.phase[above] < 3 ? above : -1;
   r.children = plan.child_ptr[f + 1] - plan.child_ptr[f];
@@ -128,28 +140,30 @@ SolveSchedule make_solve_schedule(const Plan& plan) {
   SolveSchedule schedule;
   cut_gathers(plan, schedule);
   list_large_tasks(plan, schedule);
-  std::vector<char> open(plan.nf, 0);  // in the ticket that is being filled
-  std::vector<idx> filling;
-  const auto close = [&] {
-    for (const idx f : filling) {
-      schedule.slots.push_back(record(plan, schedule, f));
+  const std::vector<idx> order = forward_order(plan);
+  const std::vector<SolveKind> kind = solve_kinds(plan, order);
+  std::vector<char> open(plan.nf, 0);  // in a ticket that is being filled
+  std::vector<idx> filling[2];         // by kind
+  const auto close = [&](int k) {
+    for (const idx f : filling[k]) {
+      schedule.slots.push_back(record(plan, schedule, f, kind[f]));
       open[f] = 0;
     }
-    if (!filling.empty()) schedule.slots.resize(schedule.slots.size() + kSolveSlots - filling.size());
-    filling.clear();
+    if (!filling[k].empty()) schedule.slots.resize(schedule.slots.size() + kSolveSlots - filling[k].size());
+    filling[k].clear();
   };
-  for (const idx f : forward_order(plan)) {
-    if (plan.phase[f] == 0) {
-      filling.push_back(f);
-      open[f] = 1;
-      if (filling.size() == kSolveSlots) close();
+  for (const idx f : order) {
+    for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
+      if (const idx child = plan.child[q]; open[child] && kind[child] != kind[f]) close(kind[child]);
+    if (kind[f] == kSolveBlock) {
+      schedule.slots.insert(schedule.slots.end(), kSolveSlots, record(plan, schedule, f, kSolveBlock));
       continue;
     }
-    for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
-      if (open[plan.child[q]]) close();
-    schedule.slots.insert(schedule.slots.end(), kSolveSlots, record(plan, schedule, f));
+    filling[kind[f]].push_back(f);
+    open[f] = 1;
+    if (filling[kind[f]].size() == kSolveSlots) close(kind[f]);
   }
-  close();
+  close(kSolveTiny), close(kSolveWarp);
   return schedule;
 }
 

@@ -22,6 +22,7 @@
 namespace gs::gpu {
 
 constexpr int kSolveSlots = 8;  // warps of a block of the solve kernels
+constexpr int kWarpRows = 80;   // of a front that a warp can solve
 enum SolveKind : std::int32_t { kSolveEmpty = -1, kSolveTiny = 0, kSolveWarp = 1, kSolveBlock = 2 };
 
 // struct SolveFront of kernels/solve.cuh

@@ -128,7 +128,7 @@ class Factor:
             b = cast(rhs if xp is not np else np.asarray(rhs), self._dtype)
             check_rhs(b, self._vector[0])
             x = self._solve(b, TRANS[trans])
-        return like(rhs, x) if isinstance(rhs, ndarray) and type(rhs) is not ndarray else x
+        return x if xp is not np or type(rhs) is ndarray else like(rhs, x)
 
     def refactor(self, values: Any) -> None:
         """Factor new values on the same pattern, reusing the analysis.
@@ -336,7 +336,7 @@ class CholeskyFactor(Factor):
 def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
     """The engine's factor of the matrix with these canonical values."""
     options = symbolic._options
-    if symbolic.engine == "supernodal":
+    if symbolic.engine == "supernodal" and 0 < symbolic.n == symbolic.structural_rank:
         from .engines.supernodal import DeviceFactor
 
         program = symbolic.program(canonical.dtype)
@@ -373,7 +373,7 @@ def type_name(value: object) -> str:
 
 def cast(array: Any, dtype: np.dtype) -> Any:
     """`array` as `dtype`, Fortran-contiguous, on the side where it is; NumPy's error if that would lose precision."""
-    if not isinstance(array, ndarray):
+    if matrix.is_cupy_array(array):
         np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
         return array.astype(dtype, order="F", copy=False)
     return array.astype(dtype, order="F", casting="safe", copy=False)

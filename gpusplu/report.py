@@ -22,8 +22,12 @@ def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
     }
     happened = [f"{what}: {show(count)}" for what, count in events.items() if count]
     error, seconds = stats["backward_error"], stats["seconds"]
-    bound = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
-    accuracy = bound if error is None else f"backward error {error:.1e}"
+    if error is not None:
+        accuracy = f"backward error {error:.1e}"
+    elif "error_bound" in stats:
+        accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
+    else:
+        accuracy = "every solve is measured"
     size = f"{show(stats['nnz_factor'])} entries, {stats['fill']:.2f} times A, {show(stats['bytes'])} bytes"
     return table(
         [

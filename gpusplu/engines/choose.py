@@ -25,10 +25,10 @@ BYTES_PER_SECOND = 10e9  # between host and device, pinned memory filled or empt
 
 
 class Planned(NamedTuple):
-    """An analysis, the plan made of it, and what they took [s]."""
+    """An analysis, the plan made of it (none of a structurally singular matrix), and what they took [s]."""
 
     core: Any
-    plan: Plan
+    plan: Plan | None
     seconds: dict[str, float]
 
 
@@ -49,6 +49,8 @@ def plan_fronts(pattern: Pattern, canonical: np.ndarray, options: Options, chole
         matching=options.matching,
     )
     analysed = perf_counter()
+    if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
+        return Planned(candidates[0], None, {"analyze": analysed - start})
     limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
     plans = [(core, make_plan(core, pattern, canonical.dtype, limits)) for core in candidates]
     core, plan = min(plans, key=lambda pair: pair[1].factor_seconds + pair[1].solve_seconds)
@@ -80,6 +82,8 @@ def choose(
     except EngineUnavailableError as error:
         return Choice("cpu", f"engine='auto' and no GPU engine can run: {error}"), None
     plan = planned.plan
+    if plan is None:
+        return Choice("cpu", "engine='auto' and A is structurally singular"), None
     moved = 2 * pattern.nnz * itemsize + REFACTORIZATIONS * (pattern.nnz + 2 * n) * itemsize
     on_gpu = total(plan.factor_seconds, plan.factor_seconds, plan.solve_seconds)
     on_gpu += start + sum(planned.seconds.values()) + moved / BYTES_PER_SECOND

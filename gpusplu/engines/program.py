@@ -163,38 +163,21 @@ class Program:
 
     # ---- commands
 
-    def gather(self, queue: Queue, buffers: Buffers) -> None:
-        """The caller's values in the input buffer -> canonical values."""
-        if self.pattern.core.identity:
-            queue.copy(buffers.values.pointer, buffers.input.pointer, buffers.values.nbytes)
-        else:
-            source, source_ptr = self._map
-            self._values(queue, "gather_values", buffers, buffers.input, source, source_ptr)
-
-    def check(self, queue: Queue, buffers: Buffers) -> None:
-        """Clear the status; count what is not finite and find the largest value."""
-        queue.clear(buffers.device_status.pointer, STATUS.itemsize)
-        self._values(queue, "check_values", buffers, None, None, None)
-
-    def _values(
-        self,
-        queue: Queue,
-        name: str,
-        buffers: Buffers,
-        source_values: Buffer | None,
-        source: Buffer | None,
-        source_ptr: Buffer | None,
-    ) -> None:
-        kernel, count = self.kernel("values.cu", name), self.pattern.nnz
+    def take_values(self, queue: Queue, buffers: Buffers, new: bool) -> None:
+        """Clear the status and check the canonical values; `new`: those that the input buffer stands for."""
+        kernel, count = self.kernel("values.cu", "gather_values" if new else "check_values"), self.pattern.nnz
+        source, source_ptr = self._map
         args = record(
             kernel.arguments,
-            **{"from": address(source_values)},
+            **{"from": buffers.input.pointer},
             to=buffers.values.pointer,
+            previous=buffers.previous.pointer,
             source=address(source),
             source_ptr=address(source_ptr),
             count=count,
             status=buffers.device_status.pointer,
         )
+        queue.clear(buffers.device_status.pointer, STATUS.itemsize)
         queue.launch(kernel, self._blocks(count, 256, 8), 256, 64, args)
 
     def _blocks(self, work: int, threads: int, resident: int) -> int:

@@ -15,6 +15,7 @@ with it shows at the next call, which then raises and holds the factor of the va
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import RLock
 from time import perf_counter
 from typing import Any
@@ -78,8 +79,6 @@ class DeviceFactor:
         self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
         self._error = -1.0
-        if symbolic.structural_rank < self.n:
-            self._make_cpu(canonical)  # raises
         with self._lock, self._device:
             self._buffers = Buffers(program, device_memory)
             self._status = self._buffers.status
@@ -89,6 +88,11 @@ class DeviceFactor:
             queue.synchronize()
             self._accept(canonical)
         self._seconds["factor_seconds"] = perf_counter() - start
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_pending"):  # its memory must not be given away before
+            with suppress(Exception):  # at the end of the process there may be no CUDA any more
+                self._begin().synchronize()
 
     # ---- queues and graphs
 
@@ -113,16 +117,15 @@ class DeviceFactor:
 
     def _do_factor(self, queue: Queue) -> None:
         """Of the values as they lie there."""
-        self._program.check(queue, self._buffers)
+        self._program.take_values(queue, self._buffers, new=False)
         self._program.factor(queue, self._buffers)
         self._report(queue)
 
     def _do_refactor(self, queue: Queue) -> None:
         """Of the caller's values in the input buffer."""
-        buffers = self._buffers
-        queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
-        self._program.gather(queue, buffers)
-        self._do_factor(queue)
+        self._program.take_values(queue, self._buffers, new=True)
+        self._program.factor(queue, self._buffers)
+        self._report(queue)
 
     def _do_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
         """Of the right-hand sides in b, to x."""
@@ -170,7 +173,7 @@ class DeviceFactor:
         """
         start = perf_counter()
         with self._lock, self._device:
-            on_host = isinstance(values, np.ndarray)
+            on_host = not matrix.is_cupy_array(values)
             queue = self._begin()
             self._settle(queue)
             self._send_values(queue, values, on_host and source is None)
@@ -188,7 +191,7 @@ class DeviceFactor:
     def _send_values(self, queue: Queue, values: Any, canonical: bool) -> None:
         """Have new values factored."""
         buffers = self._buffers
-        if not isinstance(values, np.ndarray):
+        if matrix.is_cupy_array(values):
             queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
             queue.replay(self._graph("refactor"))
         elif canonical and not self._pattern.core.identity:
@@ -216,30 +219,25 @@ class DeviceFactor:
         """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
         self._pending = False
         self._cpu_current = self._on_cpu = False
-        bad = -1
-        if self._status["not_finite"]:
-            bad = int(np.isfinite(self._values()).argmin())
-        else:
-            try:
-                self._accept()
-            except Exception:
+        if self._status["not_finite"]:  # values, or pivots that overflowed
+            finite = np.isfinite(self._values())
+            if not finite.all():
                 self._restore()
-                raise
-        if bad >= 0:
+                return int(finite.argmin())
+        try:
+            self._accept()
+        except Exception:
             self._restore()
-        else:
-            self._events["n_refactor"] += 1
-        return bad
+            raise
+        self._events["n_refactor"] += 1
+        return -1
 
     def _accept(self, canonical: np.ndarray | None = None) -> None:
         """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
         status, options = self._status, self._options
-        if self._symbolic.cholesky:
-            doubtful = status["n_perturbed"] > 0
-        else:
-            doubtful = status["n_tiny"] > 0 or (options.refine == "never" and status["n_perturbed"] > 0)
-            doubtful = doubtful and options.pivoting != "static"
-        if doubtful:
+        unmeasured = self._symbolic.cholesky or options.refine == "never"
+        doubtful = status["n_tiny"] > 0 or (unmeasured and status["n_perturbed"] > 0)
+        if status["not_finite"] or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
             self._make_cpu(canonical)
             self._on_cpu = True
             self._events["n_repivoted"] += 1
@@ -311,12 +309,12 @@ class DeviceFactor:
         start = perf_counter()
         with self._lock, self._device:
             nrhs = 1 if b.ndim == 1 else b.shape[1]
-            on_host = isinstance(b, np.ndarray)
+            on_host = not matrix.is_cupy_array(b)
             x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
             if self._on_cpu and not self._pending:
                 return self._solve_on_cpu(b, trans)
             worst = 0.0
-            at_once = self._buffers.rhs_at_once(min(nrhs, MOST_RHS))
+            at_once = self._buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
             for begin in range(0, nrhs, at_once):
                 columns = slice(begin, min(begin + at_once, nrhs))
                 some_b, some_x = (b, x) if b.ndim == 1 else (b[:, columns], x[:, columns])
@@ -336,7 +334,7 @@ class DeviceFactor:
     def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
         """Solve for columns that fit the buffers; the backward error that is left."""
         vectors, queue = self._buffers.vectors(nrhs), self._begin()
-        on_host, nbytes = isinstance(b, np.ndarray), self._nbytes(nrhs)
+        on_host, nbytes = not matrix.is_cupy_array(b), self._nbytes(nrhs)
         if on_host:
             self._send(queue, vectors.b.pointer, b)
             target = self._buffers.staging(nbytes)
@@ -388,9 +386,10 @@ class DeviceFactor:
         return error
 
     def _solve_on_cpu(self, b: Any, trans: int) -> Any:
-        x = self._make_cpu().solve(b if isinstance(b, np.ndarray) else b.get(order="F"), trans)
+        on_device = matrix.is_cupy_array(b)
+        x = self._make_cpu().solve(b.get(order="F") if on_device else b, trans)
         self._error = self._cpu.backward_error
-        if isinstance(b, np.ndarray):
+        if not on_device:
             return x
         moved = self._device.array(b.shape, self._dtype)
         moved.set(x)

@@ -70,6 +70,19 @@ class Graph:
         self._graph = graph
 
 
+class Rehearsal:
+    """A queue that does nothing."""
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        pass
+
+    def clear(self, to: int, nbytes: int) -> None:
+        pass
+
+    def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
+        pass
+
+
 class Queue:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
 
@@ -252,9 +265,14 @@ class Device:
         with self._device:
             return Queue(self._cuda.get_current_stream(), self._cuda)
 
-    def record(self, commands: Callable[[Queue], None]) -> Graph:
-        """Record what `commands` asks of its queue, without running it."""
+    def record(self, commands: Callable[[Queue | Rehearsal], None]) -> Graph:
+        """Record what `commands` asks of its queue, without running it.
+
+        It is called twice: nothing may be allocated, loaded or uploaded while a stream is recorded, so all that is done
+        on first use has to be done before.
+        """
         cuda = self._cuda
+        commands(Rehearsal())
         with self._device:
             stream = cuda.Stream(non_blocking=True)
             stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)

@@ -2,7 +2,7 @@
 //
 // gather_values: to[k] = sum of from[source[p]], source_ptr[k] <= p < source_ptr[k + 1], in this order; a negative
 // source ~p is the conjugate of from[p]. Without source_ptr every entry has one source, without source it is its own.
-// Also does what check_values does. check_values: counts the values of `to` that are NaN or Inf into
+// What `to` held goes to `previous`. Also does what check_values does. check_values: counts the values of `to` that are NaN or Inf into
 // status->not_finite, and raises status->largest to the largest modulus of the others. Grid: any (2048 threads a
 // multiprocessor are best); block: 256 threads, one value each at a time. Shared memory: 64 bytes. Precondition:
 // status->not_finite and largest are zero. Deterministic.
@@ -11,6 +11,7 @@
 struct ValuesArgs {
   const Scalar* from;
   Scalar* to;
+  Scalar* previous;                      // null: not kept
   const long long *source, *source_ptr;  // null: see above
   long long count;                       // of canonical values
   Status* status;
@@ -35,6 +36,7 @@ template <bool GATHER> __device__ __forceinline__ void values(const ValuesArgs& 
       value = source_value(args, p);
       while (++p < end) value += source_value(args, p);
     }
+    if (GATHER && args.previous) args.previous[k] = args.to[k];
     if (GATHER) args.to[k] = value;
     const double size = modulus(widen(value));
     const bool finite = size <= 1.7976931348623157e308;  // false for NaN

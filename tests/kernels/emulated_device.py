@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import emulated
+import fake_cupy
 import numpy as np
 
 from gpusplu.errors import DeviceMemoryError
 from gpusplu.kernels.compile import kinds
-from gpusplu.kernels.launch import Buffer, Graph
+from gpusplu.kernels.launch import Buffer, Graph, Rehearsal
 from gpusplu.kernels.layout import arguments
 
 GUARD = 64  # bytes behind every buffer
@@ -143,7 +144,7 @@ class EmulatedDevice:
         return np.zeros(count, dtype)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        return np.empty(shape, dtype, order="F")
+        return fake_cupy.empty(shape, dtype, order="F")
 
     def pointer(self, array: np.ndarray) -> int:
         return array.ctypes.data
@@ -163,7 +164,10 @@ class EmulatedDevice:
 
     def record(self, commands: Callable[[Queue], None]) -> Graph:
         recorded: list[Callable[[], None]] = []
+        commands(Rehearsal())
+        allocated = self.counts.get("allocate")
         commands(Queue(self, recorded))
+        assert self.counts.get("allocate") == allocated, "nothing may be allocated while a stream is recorded"
         return Graph(recorded)
 
 

@@ -22,7 +22,7 @@ FRONT = np.dtype(
         *((name, np.int64) for name in ("entry_begin", "factor", "block", "block_base", "below", "row_begin")),
     ]
 )
-#: A launch of the factorization: fronts ``start[begin : begin + count]`` of a phase.
+#: A launch of the factorization: fronts ``start[begin : begin + count]`` of a phase, or large tasks.
 LAUNCH = np.dtype([(name, np.int32) for name in ("phase", "begin", "count", "scalars", "rows", "width")])
 
 PHASES = ("warp", "small", "block", "large")
@@ -41,11 +41,14 @@ class Limits:
     multiprocessors : int
     arch : int
         Compute capability, 90 for 9.0.
+    block_bytes : int
+        Memory that contribution blocks should not exceed, where that can be done; 0: any. Less memory costs launches.
     """
 
     shared_memory_bytes: int = 232448
     multiprocessors: int = 132
     arch: int = 90
+    block_bytes: int = 0
 
 
 def front_ld(rows: int) -> int:
@@ -127,4 +130,5 @@ def _named(dtype: Any, limits: Limits) -> dict[str, Any]:
         "shared_memory_bytes": limits.shared_memory_bytes,
         "multiprocessors": limits.multiprocessors,
         "arch": limits.arch,
+        "block_bytes": limits.block_bytes,
     }

@@ -15,10 +15,11 @@ class Pattern:
         self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
 
 
-def plan_of(A, cholesky=False, ordering="auto", multiprocessors=132, **parameters):
+def plan_of(A, cholesky=False, ordering="auto", multiprocessors=132, block_bytes=0, **parameters):
     pattern = Pattern(A)
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, ordering=ordering, method="front")
-    return make_plan(symbolic, pattern, A.dtype, Limits(multiprocessors=multiprocessors), **parameters)
+    limits = Limits(multiprocessors=multiprocessors, block_bytes=block_bytes)
+    return make_plan(symbolic, pattern, A.dtype, limits, **parameters)
 
 
 CASES = {
@@ -37,6 +38,7 @@ PARAMETERS = {
     "small": {"warp_rows": 4, "small_rows": 12, "block_rows": 24, "large_tile": 8},
     "block": {"warp_rows": 2, "block_rows": 16, "large_tile": 4},
     "large": {"warp_rows": 0, "block_rows": 1, "large_tile": 16},
+    "segments": {"warp_rows": 3, "block_rows": 10, "large_tile": 16, "block_bytes": 1},
 }
 
 

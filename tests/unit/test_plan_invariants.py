@@ -128,28 +128,45 @@ def test_phases_are_closed_under_descendants(plan):
     parent = plan.parent
     climbs = (parent >= 0) & (phase[parent] == phase)
     np.testing.assert_array_equal(records["climb"], np.where(climbs, parent, -1))
-    for p in range(4):
-        start = plan.start[plan.start_ptr[p] : plan.start_ptr[p + 1]]
-        np.testing.assert_array_equal(np.sort(start), np.flatnonzero((phase == p) & (level == 0)))
+    segment = np.searchsorted(plan.segment_ptr, np.arange(plan.nf), side="right") - 1
+    small_parent = (parent >= 0) & (phase[parent] < 3)
+    np.testing.assert_array_equal(segment[small_parent], segment[parent[small_parent]])
+    tasks = plan.large_task_bytes.view(np.int32).reshape(-1, 8)[:, 0]  # their fronts
+    done = np.zeros(plan.nf, bool)
     for launch in plan.launches:
-        mine = records[phase == launch["phase"]]
-        assert launch["begin"] == plan.start_ptr[launch["phase"]]
-        assert launch["begin"] + launch["count"] == plan.start_ptr[launch["phase"] + 1]
-        assert launch["rows"] == mine["rows"].max() and launch["width"] == mine["width"].max()
-        if launch["phase"] < 3:
-            assert launch["scalars"] == max(front_ld(r["rows"]) * (r["rows"] + r["partial_count"]) for r in mine)
-    assert set(plan.launches["phase"]) == set(phase)
+        work = slice(launch["begin"], launch["begin"] + launch["count"])
+        (s,) = set(segment[tasks[work] if launch["phase"] == 3 else plan.start[work]])
+        mine = (phase == launch["phase"]) & (segment == s)
+        if launch["phase"] == 3:
+            np.testing.assert_array_equal(np.unique(tasks[work]), np.flatnonzero(mine))
+        else:
+            np.testing.assert_array_equal(np.sort(plan.start[work]), np.flatnonzero(mine & (level == 0)))
+            assert launch["scalars"] == max(
+                front_ld(r["rows"]) * (r["rows"] + r["partial_count"]) for r in records[mine]
+            )
+        assert launch["rows"] == records["rows"][mine].max() and launch["width"] == records["width"][mine].max()
+        for f in np.flatnonzero(mine):
+            children = plan.child[plan.child_ptr[f] : plan.child_ptr[f + 1]]
+            assert (done[children] | mine[children]).all()
+        done |= mine
+    assert done.all()
 
 
 def test_arenas_are_disjoint(plan):
     factor, blocks = np.zeros(plan.factor_size, int), np.zeros(plan.block_size, int)
-    for f in range(plan.nf):
-        assert plan.factor_offset[f] % 4 == 0 and plan.block_offset[f] % 4 == 0
-        for at, rows, columns in pieces(plan, f).values():
-            factor[at : at + rows * columns] += 1
-            assert plan.phase[f] < 3 or at % 2 == 0
-        block_view(plan, blocks, f)[:] += 1
-    assert factor.max(initial=0) <= 1 and blocks.max(initial=0) <= 1
+    segment = np.searchsorted(plan.segment_ptr, np.arange(plan.nf), side="right") - 1
+    last_use = np.where(plan.parent >= 0, segment[plan.parent], segment)
+    for s in range(len(plan.segment_ptr) - 1):
+        for f in range(plan.segment_ptr[s], plan.segment_ptr[s + 1]):
+            assert plan.factor_offset[f] % 4 == 0 and plan.block_offset[f] % 4 == 0
+            for at, rows, columns in pieces(plan, f).values():
+                factor[at : at + rows * columns] += 1
+                assert plan.phase[f] < 3 or at % 2 == 0
+            block_view(plan, blocks, f)[:] += 1
+        assert blocks.max(initial=0) <= 1
+        for f in np.flatnonzero(last_use == s):
+            block_view(plan, blocks, f)[:] = 0
+    assert factor.max(initial=0) <= 1 and not blocks.any()
 
 
 def test_items_cover_the_childrens_blocks(plan, cholesky):
@@ -205,6 +222,18 @@ def test_crowded_columns_are_cut():
     record = plan.front_records[np.argmax(plan.front_records["partial_count"])]
     load = np.diff(plan.owner_ptr[record["owner_begin"] :][: GROUPS[2] + 1])
     assert load.max() <= max(16, 2 * load.mean())
+
+
+@pytest.mark.parametrize("cholesky", [False, True])
+def test_segments_keep_to_a_limit(cholesky):
+    A = gallery.poisson(12, 12, 12)
+    parameters = {"warp_rows": 8, "block_rows": 16, "large_tile": 16}
+    whole = plan_of(A, cholesky, **parameters)
+    assert len(whole.segment_ptr) == 2
+    limit = 8 * whole.block_size * 7 // 10
+    plan = plan_of(A, cholesky, block_bytes=limit, **parameters)
+    assert len(plan.segment_ptr) > 3 and 8 * plan.block_size <= limit
+    np.testing.assert_array_equal(plan.factor_offset, whole.factor_offset)
 
 
 def test_full_device_merges_siblings():

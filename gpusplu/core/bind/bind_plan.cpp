@@ -37,6 +37,10 @@ PlanParameters parameters_of(const nb::kwargs& named) {
                                                   {"large_tile", &p.large_tile}};
   for (const auto& [key, value] : named) {
     const std::string name = nb::cast<std::string>(key);
+    if (name == "block_bytes") {
+      p.block_bytes = nb::cast<off>(value);
+      continue;
+    }
     if (name == "scalar") {
       const std::string scalar = nb::cast<std::string>(value);
       if (scalar.size() != 1 || std::string("fdFD").find(scalar) == std::string::npos)
@@ -100,7 +104,7 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("owner_ptr", &array_of<&Plan::owner_ptr>)
       .def_prop_ro("partial", &array_of<&Plan::partial>)
       .def_prop_ro("item_bytes", &bytes_of<&Plan::items>)
-      .def_prop_ro("start_ptr", &array_of<&Plan::start_ptr>)
+      .def_prop_ro("segment_ptr", &array_of<&Plan::segment_ptr>)
       .def_prop_ro("start", &array_of<&Plan::start>)
       .def_prop_ro("gather_ptr", &array_of<&Plan::gather_ptr>)
       .def_prop_ro("gather_source", &array_of<&Plan::gather_source>)

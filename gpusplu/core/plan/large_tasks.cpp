@@ -9,6 +9,7 @@
 namespace gs::gpu {
 namespace {
 
+constexpr idx kEarlier = -2;      // LargePiece::large of a large child that an earlier launch has finished
 constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/large.cuh)
 
 // How a front is cut into tiles.
@@ -21,6 +22,10 @@ struct Tiling {
     return t < pivot_tiles() ? std::min(width, (t + 1) * tile) : width + (t + 1 - pivot_tiles()) * tile;
   }
 };
+
+idx segment_of(const LargeInput& in, idx f) {
+  return (idx)(std::upper_bound(in.segment_ptr.begin(), in.segment_ptr.end(), f) - in.segment_ptr.begin());
+}
 
 // Runs body(k) for k < n, several threads where there is enough to do.
 template <class Body> void for_each(idx n, off work, Body&& body) {
@@ -45,13 +50,13 @@ template <class Visit> void for_pieces(const LargeInput& in, const Tiling& paren
 
 // Pieces of all tiles of one front from `to` on: counted first, then placed child by child.
 void place_pieces(const LargeInput& in, const std::vector<idx>& large_of, idx f, const idx* tile_ptr, LargePiece* to) {
+  const idx segment = segment_of(in, f);
   const Tiling tiling{in.width[f], in.rows[f], in.tile};
   std::vector<idx> next(tile_ptr, tile_ptr + tiling.tiles());
   for (idx k = in.child_ptr[f]; k < in.child_ptr[f + 1]; ++k) {
     const idx child = in.child[k];
-    for_pieces(in, tiling, child, [&](idx tile, idx begin, idx end) {
-      to[next[tile]++] = {child, begin, end, large_of[child]};
-    });
+    const idx large = large_of[child] >= 0 && segment_of(in, child) != segment ? kEarlier : large_of[child];
+    for_pieces(in, tiling, child, [&](idx tile, idx begin, idx end) { to[next[tile]++] = {child, begin, end, large}; });
   }
 }
 
@@ -138,6 +143,7 @@ void list_large(Plan& plan) {
                                  .place = plan.place.data(),
                                  .child_ptr = plan.child_ptr.data(),
                                  .child = plan.child.data(),
+                                 .segment_ptr = plan.segment_ptr,
                                  .entry_ptr = plan.entry_ptr.data(),
                                  .entry_source = plan.entry_source.data(),
                                  .entry_place = plan.entry_place.data(),
@@ -199,6 +205,10 @@ LargeTasks make_large_tasks(const LargeInput& in) {
     const std::size_t stop = std::min(order.size(), (std::size_t)(c + 1) * chunk);
     for (std::size_t k = (std::size_t)c * chunk; k < stop; ++k) out.tasks[k] = tasks[order[k]];
   });
+  if (in.segment_ptr.size() > 2)
+    std::stable_sort(out.tasks.begin(), out.tasks.end(), [&](const LargeTask& a, const LargeTask& b) {
+      return segment_of(in, a.front) < segment_of(in, b.front);
+    });
   return out;
 }
 

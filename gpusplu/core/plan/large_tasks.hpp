@@ -28,7 +28,7 @@ struct LargeFront {
 struct LargePiece {
   std::int32_t child;       // of the plan
   std::int32_t begin, end;  // rows of the child's contribution block
-  std::int32_t large;       // the child among the large fronts, or -1
+  std::int32_t large;       // the child among the large fronts, -1 if it is not, -2 if it is of an earlier segment
 };
 static_assert(sizeof(LargeTask) == 32 && sizeof(LargeFront) == 8 && sizeof(LargePiece) == 16);
 
@@ -43,6 +43,7 @@ struct LargeInput {
   const off* below_ptr = nullptr;
   const std::uint16_t* place = nullptr;
   const idx *child_ptr = nullptr, *child = nullptr;
+  std::vector<idx> segment_ptr = {};  // Plan::segment_ptr; empty: one
   const off* entry_ptr = nullptr;
   idx* entry_source = nullptr;
   std::uint32_t* entry_place = nullptr;

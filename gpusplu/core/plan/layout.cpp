@@ -1,4 +1,4 @@
-// Where rows, factors and contribution blocks lie, and which phase a front belongs to. Cost: O(structure).
+// Where rows and factors lie, and which phase a front belongs to. Cost: O(structure).
 #include <algorithm>
 #include <stdexcept>
 
@@ -61,16 +61,14 @@ void set_phases(Plan& plan) {
       plan.level[above] = std::max(plan.level[above], plan.level[f] + 1);
 }
 
-void place_arenas(Plan& plan) {
-  const auto aligned = [](off k) { return (k + kAlign - 1) / kAlign * kAlign; };
-  plan.factor_offset.resize(plan.nf), plan.block_offset.resize(plan.nf);
-  plan.factor_size = plan.block_size = 0;
+void place_factors(Plan& plan) {
+  plan.factor_offset.resize(plan.nf);
+  plan.factor_size = 0;
   for (idx f = 0; f < plan.nf; f++) {
-    const bool large = plan.phase[f] == 3;
-    plan.factor_offset[f] = plan.factor_size, plan.block_offset[f] = plan.block_size;
-    plan.factor_size +=
-        aligned(factor_entries(plan.width[f], plan.height(f), large, plan.cholesky, plan.parameters.large_tile));
-    plan.block_size += aligned(block_entries(plan.height(f), large));
+    plan.factor_offset[f] = plan.factor_size;
+    const off entries =
+        factor_entries(plan.width[f], plan.height(f), plan.phase[f] == 3, plan.cholesky, plan.parameters.large_tile);
+    plan.factor_size += (entries + kAlign - 1) / kAlign * kAlign;
   }
 }
 

@@ -30,7 +30,8 @@ Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& pa
   Plan plan = plan_fronts(symbolic, parameters);
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   place_rows(plan);
-  place_arenas(plan);
+  place_factors(plan);
+  place_blocks(plan);
   place_entries(A, plan);
   list_large(plan);
   list_items(plan);

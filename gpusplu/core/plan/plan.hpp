@@ -10,9 +10,16 @@
 //
 // Phases. Class of a front by R: 0 warp, 1 small, 2 block, 3 large. A front's phase is the largest class in its
 // subtree, so that phases can run one after another; level counts inside a phase, from 0. The format of a front's
-// factor follows its phase, not its class. start[start_ptr[p] .. start_ptr[p+1]) are the fronts of phase p without a
-// child in phase p: those with the longest modelled way up to the end of the phase first, in steps of 1/32 of the
-// longest, and in plan order among equals, so that siblings run close together. Phase 3 has a start list too.
+// factor follows its phase, not its class.
+//
+// Segments. Usually there is one. If contribution blocks would take more than block_bytes, ranges of fronts in
+// postorder are factored one after another and share memory: fronts segment_ptr[s] .. segment_ptr[s+1]-1. A front of
+// phases 0-2 is in the segment of its children. A solve knows nothing of segments.
+//
+// Launches run in order. One of phases 0-2 takes start[begin .. begin + count): the fronts of one phase of one segment
+// without a child in the phase, those with the longest modelled way up to the end of the phase first, in steps of 1/32
+// of the longest, and in plan order among equals, so that siblings run close together. One of phase 3 takes the large
+// tasks begin .. begin + count - 1 (large_tasks.hpp).
 //
 // Arenas. Factors and contribution blocks lie one front after another in plan order; every front's part starts at a
 // multiple of kAlign scalars. Sizes: factor_entries and block_entries below. block_base of a front of phase 0-2 is the
@@ -67,7 +74,8 @@ struct PlanParameters {
   char scalar = 'd';                 // f, d, F or D
   int shared_memory_bytes = 232448;  // that a block can have
   int multiprocessors = 132;
-  int arch = 90;  // 90 for compute capability 9.0
+  off block_bytes = 0;  // the arena of contribution blocks should not be larger; 0: it may
+  int arch = 90;        // 90 for compute capability 9.0
   int warp_rows = 16;
   int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
@@ -92,11 +100,11 @@ struct Item {
   std::int32_t x, y, z, w;
 };
 
-// One kernel launch of the factorization: start[begin .. begin + count) of this phase.
+// One kernel launch of the factorization.
 struct Launch {
-  std::int32_t phase, begin, count;
-  std::int32_t scalars;      // phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count)
-  std::int32_t rows, width;  // largest
+  std::int32_t phase, begin, count;  // start[begin ..], or large tasks
+  std::int32_t scalars;              // phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count)
+  std::int32_t rows, width;          // largest
 };
 
 struct Plan {
@@ -118,12 +126,13 @@ struct Plan {
   std::vector<std::uint32_t> entry_place;
   std::vector<double> entry_scale;
 
+  std::vector<idx> segment_ptr;  // first front of every segment, and nf
   std::vector<off> factor_offset, block_offset;
   off factor_size = 0, block_size = 0;
 
   std::vector<idx> owner_ptr, partial;
   std::vector<Item> items;
-  std::vector<idx> start_ptr, start;
+  std::vector<idx> start;
   std::vector<off> gather_ptr;
   std::vector<idx> gather_source;
 
@@ -152,7 +161,8 @@ void merge_fronts(const Symbolic& symbolic, Plan& plan);  // perms, width .. par
 void place_rows(Plan& plan);                              // place
 void choose_small_rows(Plan& plan);                       // parameters.small_rows, by the model
 void set_phases(Plan& plan);                              // phase, level
-void place_arenas(Plan& plan);                            // factor_offset, block_offset and sizes
+void place_factors(Plan& plan);                           // factor_offset and size
+void place_blocks(Plan& plan);                            // segment_ptr, block_offset and size; segments.cpp
 void place_entries(PatternView A, Plan& plan);            // entry_*
 void list_large(Plan& plan);                              // large; sorts the entries of phase 3
 void list_items(Plan& plan);                              // owner_ptr, items, partial and `fronts`

@@ -202,9 +202,11 @@ class Program:
         if phase == 3:
             kernel = self.kernel("large_fronts.cu", "factor_large")
             arrays = {**self._large_arrays, "counters": buffers.large_counters}
-            tasks = self.plan.large_task_bytes.size // struct("large_fronts.cu", "LargeTask").itemsize
-            args = record(kernel.arguments, **addresses(arrays), **shared, task_count=tasks)
-            grid = self._blocks(tasks, 1, self.plan.large_blocks)
+            fields = {**addresses(arrays), **shared, "task_count": count}
+            fields["tasks"] += struct("large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
+            fields["counters"] += 4 * int(launch["scalars"])
+            args = record(kernel.arguments, **fields)
+            grid = self._blocks(count, 1, self.plan.large_blocks)
             queue.launch(kernel, grid, self.plan.large_threads, self.plan.large_shared_bytes, args)
             return
         file, name, threads = FRONT_KERNELS[phase]

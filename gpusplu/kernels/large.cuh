@@ -36,7 +36,7 @@ struct LargeFront {
 struct LargePiece {
   int child;       // of the plan
   int begin, end;  // rows of the child's contribution block
-  int large;       // the child among the large fronts, or -1
+  int large;       // the child among the large fronts; -1: it is none; -2: an earlier launch has finished it
 };
 
 struct LargeArgs {

@@ -62,7 +62,7 @@ __device__ __forceinline__ Match match_of(const LargeArgs& args, const LargePiec
   const Front& child = args.fronts[rows.child];
   const int height = child.rows - child.width;
   Match match;
-  match.ld = rows.large >= 0 ? (height + 1) & ~1 : height;
+  match.ld = rows.large != -1 ? (height + 1) & ~1 : height;
   match.from = args.blocks + child.block + rows.begin + cols.begin * match.ld;
   match.row_place = args.place + child.below + rows.begin;
   match.col_place = args.place + child.below + cols.begin;

@@ -9,8 +9,7 @@
 namespace gs::gpu {
 namespace {
 
-constexpr idx kEarlier = -2;      // LargePiece::large of a large child that an earlier launch has finished
-constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/large.cuh)
+constexpr idx kEarlier = -2;  // LargePiece::large of a large child that an earlier launch has finished
 
 // How a front is cut into tiles.
 struct Tiling {
@@ -163,12 +162,14 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   std::vector<off> task_ptr(n + 1, 0);
   std::vector<idx> first_tile(n);
   idx tiles = 0;
-  out.counters = kControlWords;
+  const idx n_segments = std::max<idx>(1, (idx)in.segment_ptr.size() - 1);
+  out.counters = kControlWords * n_segments;
   for (idx k = 0; k < n; ++k) {
     const idx f = large[k];
+    const idx own_control = kControlWords * std::max<idx>(1, segment_of(in, f));  // where that of its segment ends
     const Tiling tiling{in.width[f], in.rows[f], in.tile};
     const idx t = tiling.tiles(), h = t - tiling.pivot_tiles();
-    out.fronts[k] = {out.counters - kControlWords, in.cholesky ? h * (h + 1) / 2 : h * h};
+    out.fronts[k] = {out.counters - own_control, in.cholesky ? h * (h + 1) / 2 : h * h};
     first_tile[k] = tiles;
     tiles += t;
     out.counters += 1 + (in.cholesky ? t : 2 * t);

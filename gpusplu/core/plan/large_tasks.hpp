@@ -59,6 +59,7 @@ struct LargeTasks {
   double seconds = 0;              // modelled
 };
 
+constexpr int kControlWords = 4;         // ahead of the progress counters (CONTROL in kernels/large.cuh)
 constexpr int kSmallShared = 80 * 1024;  // devices with less shared memory a block are older than sm_80
 constexpr int scalar_bytes(char scalar) { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
 constexpr int large_tile(char scalar) { return large_shape(scalar_bytes(scalar), false).tile; }

@@ -103,8 +103,10 @@ struct Item {
 // One kernel launch of the factorization.
 struct Launch {
   std::int32_t phase, begin, count;  // start[begin ..], or large tasks
-  std::int32_t scalars;              // phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count)
-  std::int32_t rows, width;          // largest
+  // Phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count). Phase 3: where in the counters the
+  // control words of this segment are, from which LargeFront::counter counts.
+  std::int32_t scalars;
+  std::int32_t rows, width;  // largest
 };
 
 struct Plan {

@@ -117,7 +117,7 @@ void place_blocks(Plan& plan) {
   const Blocks blocks(plan);
   off total = 0;
   for (const off size : blocks.size) total += size;
-  const off limit = plan.parameters.block_bytes / plan.parameters.scalar_bytes();
+  const off bytes = plan.parameters.scalar_bytes(), limit = (plan.parameters.block_bytes + bytes - 1) / bytes;
   Segments best = cut(blocks, total + 1);
   place(blocks, best);
   constexpr int kMostHalvings = 8;

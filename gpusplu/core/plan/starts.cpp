@@ -52,6 +52,9 @@ void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, 
   launches[3].begin = first_task;
   while (first_task < (idx)plan.large.tasks.size() && plan.large.tasks[first_task].front < end) first_task++;
   launches[3].count = first_task - launches[3].begin;
+  launches[3].scalars =
+      kControlWords *
+      (idx)(std::upper_bound(plan.segment_ptr.begin(), plan.segment_ptr.end(), begin) - plan.segment_ptr.begin() - 1);
   for (int phase = 0; phase < kPhases; phase++) {
     launches[phase].phase = phase;
     if (launches[phase].count) plan.launches.push_back(launches[phase]);

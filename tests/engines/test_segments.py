@@ -1,0 +1,38 @@
+"""The supernodal GPU engine with its fronts cut into segments, on an emulated device: memory of blocks is shared."""
+
+import emulated
+import pytest
+from emulated_device import EmulatedDevice
+from small_matrices import EPS, backward_error, canonical, rhs
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.engines import choose
+from gpusplu.kernels import launch
+from gpusplu.plan import Limits, make_plan
+
+if emulated.compiler() is None:
+    pytest.skip("no C++ compiler", allow_module_level=True)
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_segments(monkeypatch, make):
+    monkeypatch.setattr(launch, "open_device", lambda which=None: EmulatedDevice())
+    plans = []
+
+    def small_blocks(core, pattern, dtype, limits, **parameters):
+        limits = Limits(limits.shared_memory_bytes, limits.multiprocessors, limits.arch, block_bytes=1)
+        plans.append(make_plan(core, pattern, dtype, limits, warp_rows=8, block_rows=16, **parameters))
+        return plans[-1]
+
+    monkeypatch.setattr(choose, "make_plan", small_blocks)
+    A = canonical(gallery.poisson(20, 20))
+    factor = make(A, engine="supernodal", ordering="nd")
+    (plan,) = plans
+    assert len(plan.segment_ptr) > 3
+    assert sum(plan.launches["phase"] == 3) > 1
+    b = rhs(A.shape[0])
+    for scale in (1, 3):  # the counters of the large fronts live on from one to the next
+        A.data *= scale
+        factor.refactor(A.data)
+        assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]

@@ -14,7 +14,7 @@ from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
-from ..plan import Limits, Plan, make_plan
+from ..plan import Limits, Plan, make_plan, predict
 
 # What a user is taken to do with a factor before the pattern changes, as the CPU engine's analysis does
 # (core/analysis/time_model.hpp).
@@ -22,6 +22,7 @@ REFACTORIZATIONS = 5
 LOAD_SECONDS = 1.0  # import of CuPy and start of a context
 START_SECONDS = 0.02  # uploads, recording of graphs
 BYTES_PER_SECOND = 10e9  # between host and device, pinned memory filled or emptied
+BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
 
 
 class Planned(NamedTuple):
@@ -51,9 +52,14 @@ def plan_fronts(pattern: Pattern, canonical: np.ndarray, options: Options, chole
     analysed = perf_counter()
     if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
         return Planned(candidates[0], None, {"analyze": analysed - start})
-    limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
-    plans = [(core, make_plan(core, pattern, canonical.dtype, limits)) for core in candidates]
-    core, plan = min(plans, key=lambda pair: pair[1].factor_seconds + pair[1].solve_seconds)
+    limits = Limits(
+        device.shared_memory_bytes,
+        device.multiprocessors,
+        device.arch,
+        block_bytes=int(BLOCK_SHARE * device.free_bytes()),
+    )
+    core = min(candidates, key=lambda candidate: sum(predict(candidate, canonical.dtype, limits)))
+    plan = make_plan(core, pattern, canonical.dtype, limits)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
 
 

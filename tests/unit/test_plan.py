@@ -109,5 +109,11 @@ def test_rejects():
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
     with pytest.raises(ValueError, match="'q'"):
         _core.make_plan(symbolic, pattern.ptr, pattern.ind, scalar="q")
+    empty = A.copy()
+    empty.data[empty.indptr[3] : empty.indptr[4]] = 0
+    empty.eliminate_zeros()
+    gap = Pattern(empty)
+    with pytest.raises(ValueError, match="structurally singular"):
+        make_plan(_core.analyze(gap.ptr, gap.ind, empty.data, method="front"), gap, A.dtype)
     with pytest.raises(TypeError, match="'rows'"):
         make_plan(symbolic, pattern, A.dtype, rows=3)

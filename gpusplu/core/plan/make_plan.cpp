@@ -11,6 +11,7 @@ namespace {
 // The fronts and their phases.
 Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   if (symbolic.method != Method::front) throw std::invalid_argument("a plan needs a symbolic of method 'front'");
+  if (symbolic.structural_rank < symbolic.n) throw std::invalid_argument("a structurally singular matrix has no plan");
   Plan plan;
   plan.cholesky = symbolic.cholesky;
   plan.parameters = parameters;

@@ -103,6 +103,10 @@ class Nvrtc:
         major, minor, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         self._call("nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
         self.version = (major.value, minor.value)
+        # NVRTC 13.0 looks for this library only where the loader looks anyway, unless it has been loaded.
+        builtins = Path(path).with_name(f"libnvrtc-builtins.so.{major.value}.{minor.value}")
+        if builtins.exists():
+            ctypes.CDLL(str(builtins))
         self._call("nvrtcGetNumSupportedArchs", ctypes.byref(count))
         found = (ctypes.c_int * count.value)()
         self._call("nvrtcGetSupportedArchs", found)

@@ -12,20 +12,20 @@ template <int THREADS, int N> struct Entries {
   unsigned place[N];
   Scalar value[N];
 
-  // Indices of entries first, first + THREADS, .. of the front.
+  // Indices of entries first, first + THREADS, .. of the front. All registers are set, whatever the front has: else
+  // they would be kept through the elimination before.
   __device__ __forceinline__ void find(const FactorArgs& args, const Front& f, int first) {
-    if (f.entry_count == 0) return;
 #pragma unroll
     for (int q = 0; q < N; q++) {
       const long long k = f.entry_begin + min(first + q * THREADS, f.entry_count - 1);
-      source[q] = __ldg(args.entry_source + k), place[q] = __ldg(args.entry_place + k);
+      source[q] = f.entry_count > 0 ? __ldg(args.entry_source + k) : 0;
+      place[q] = f.entry_count > 0 ? __ldg(args.entry_place + k) : 0;
     }
   }
   __device__ __forceinline__ void load(const FactorArgs& args, const Front& f, int first) {
-    if (f.entry_count == 0) return;
 #pragma unroll
     for (int q = 0; q < N; q++) value[q] = load_value(args.values + source[q]);
-    if (args.entry_scale == nullptr) return;
+    if (args.entry_scale == nullptr || f.entry_count == 0) return;
 #pragma unroll
     for (int q = 0; q < N; q++) {
       const long long k = f.entry_begin + min(first + q * THREADS, f.entry_count - 1);
@@ -51,20 +51,39 @@ template <int THREADS, int N> struct Entries {
   }
 };
 
-// The items of one group of 8 lanes, in batches of N. Control flow is uniform in the warp: groups that went their own
-// ways would serialize their latencies.
+// The entries from first on: values of one batch and indices of the next are under way together.
+template <int THREADS, int N>
+__device__ __forceinline__ void add_entries(const FactorArgs& args, const Front& f, int first, Scalar* front, int ld) {
+  constexpr int BATCH = N * THREADS;
+  const int thread = threadIdx.x & (THREADS - 1);
+  if (first - thread >= f.entry_count) return;
+  Entries<THREADS, N> even, odd;
+  even.find(args, f, first);
+  for (;; first += 2 * BATCH) {
+    even.load(args, f, first);
+    odd.find(args, f, first + BATCH);
+    even.put(f, first, front, ld);
+    if (first + BATCH - thread >= f.entry_count) return;
+    odd.load(args, f, first + BATCH);
+    even.find(args, f, first + 2 * BATCH);
+    odd.put(f, first + BATCH, front, ld);
+    if (first + 2 * BATCH - thread >= f.entry_count) return;
+  }
+}
+
+// The items of one group of 8 lanes, two batches of N: lane k of the group holds item k of a batch.
 template <int N> struct Items {
-  int next, end;
-  int4 item[N];
+  int next, end;  // from next on, none has been asked for
+  int4 batch[2];
 
   __device__ __forceinline__ void find(const FactorArgs& args, const Front& f, int group) {
     next = end = 0;
     if (f.children == 0) return;
     next = __ldg(args.owner_ptr + f.owner_begin + group), end = __ldg(args.owner_ptr + f.owner_begin + group + 1);
   }
-  __device__ __forceinline__ void load(const FactorArgs& args) {
-#pragma unroll
-    for (int q = 0; q < N; q++) item[q] = next + q < end ? __ldg(args.items + next + q) : make_int4(0, 0, 0, 0);
+  template <int B> __device__ __forceinline__ void load(const FactorArgs& args) {
+    const int k = threadIdx.x & 7;
+    batch[B] = k < N && next + k < end ? __ldg(args.items + next + k) : make_int4(0, 0, 0, 0);
     next += N;
   }
 };
@@ -74,15 +93,15 @@ template <int N> struct Contributions {
   Scalar value[N];
   int to[N];  // -1: none
 
-  __device__ __forceinline__ void load(const Items<N>& items, const Scalar* blocks, int ld) {
+  __device__ __forceinline__ void load(const int4& batch, const Scalar* blocks, int ld) {
     const int lane = threadIdx.x & 7, shift = 8 * (lane & 3);
 #pragma unroll
     for (int q = 0; q < N; q++) {
-      const int4 it = items.item[q];
-      const bool used = lane < it.y >> 16;
-      value[q] = used ? load_shared_level(blocks + it.x + lane) : Scalar(0);
-      const int row = (lane < 4 ? it.z : it.w) >> shift & 255;
-      to[q] = used ? row + (it.y & 0xffff) * ld : -1;
+      const int source = (int)(threadIdx.x & 24) | q, x = shuffle(batch.x, source), y = shuffle(batch.y, source),
+                z = shuffle(batch.z, source), w = shuffle(batch.w, source);
+      const bool used = lane < y >> 16;
+      value[q] = used ? load_shared_level(blocks + x + lane) : Scalar(0);
+      to[q] = used ? ((lane < 4 ? z : w) >> shift & 255) + (y & 0xffff) * ld : -1;
     }
   }
   __device__ __forceinline__ void add(Scalar* front) const {
@@ -94,23 +113,24 @@ template <int N> struct Contributions {
   }
 };
 
-// Adds all items of a group, of which the first batch has been loaded; the loads of a batch are under way while the
-// batch before it is added.
+// Adds all items of a group, of which two batches have been loaded; one batch of entries and two of items are under way
+// while a batch is added. Control flow is uniform in the warp: groups that went their own ways would serialize their
+// latencies.
 template <int N> __device__ __forceinline__ void add_items(const FactorArgs& args, const Front& f, Items<N>& items,
                                                            Scalar* front, int ld) {
   const Scalar* blocks = args.blocks + f.block_base;
-  const int most = (int)warp_max((unsigned)(items.end - items.next + N));
+  const int most = warp_max(items.end - items.next + 2 * N);
   if (most <= 0) return;
   Contributions<N> even, odd;
-  even.load(items, blocks, ld);
-  items.load(args);
+  even.load(items.batch[0], blocks, ld);
+  items.template load<0>(args);
   for (int done = 0;;) {
-    odd.load(items, blocks, ld);
-    items.load(args);
+    odd.load(items.batch[1], blocks, ld);
+    items.template load<1>(args);
     even.add(front);
     if ((done += N) >= most) break;
-    even.load(items, blocks, ld);
-    items.load(args);
+    even.load(items.batch[0], blocks, ld);
+    items.template load<0>(args);
     odd.add(front);
     if ((done += N) >= most) break;
   }

@@ -53,12 +53,12 @@ __device__ __forceinline__ void add_partial_sums(const FactorArgs& args, const F
 }
 
 template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& args) {
-  constexpr int N_ENTRIES = sizeof(Scalar) == 16 ? 1 : is_complex ? 2 : 4, N_ITEMS = sizeof(Scalar) == 16 ? 2 : 4;
+  constexpr int N_ENTRIES = sizeof(Scalar) == 16 ? 1 : is_complex ? 2 : 4, N_ITEMS = sizeof(Scalar) == 16 ? 4 : 8;
   const int thread = threadIdx.x, group = thread >> 3;
   BlockMemory& memory = *(BlockMemory*)shared_memory;
   Scalar* front = (Scalar*)(shared_memory + BLOCK_SHARED_BYTES);
-  const PivotLimits limits(args);
-  PivotReport report;
+  const PivotRules rules(args);
+  unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Entries<THREADS, N_ENTRIES> entries;
   Items<N_ITEMS> items;
   {
@@ -66,7 +66,7 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     if (thread < RECORD_PIECES) ((int4*)memory.record)[thread] = __ldg((const int4*)first + thread);
     __syncthreads();
     entries.find(args, memory.record[0], thread), items.find(args, memory.record[0], group);
-    entries.load(args, memory.record[0], thread), items.load(args);
+    entries.load(args, memory.record[0], thread), items.template load<0>(args), items.template load<1>(args);
     clear_front<THREADS>(front, memory.record[0]);
     __syncthreads();
   }
@@ -76,10 +76,7 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     int4 piece = make_int4(0, 0, 0, 0);
     if (climb >= 0 && thread < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + thread);
     entries.put(f, thread, front, ld);
-    for (int first = thread + THREADS * N_ENTRIES; first - thread < f.entry_count; first += THREADS * N_ENTRIES) {
-      entries.find(args, f, first), entries.load(args, f, first);
-      entries.put(f, first, front, ld);
-    }
+    add_entries<THREADS, N_ENTRIES>(args, f, thread + THREADS * N_ENTRIES, front, ld);
     __syncthreads();
     if (f.children > 0) {
       add_items(args, f, items, front, ld);
@@ -92,7 +89,7 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     if (thread < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[thread] = piece;
     Scalar* lower = args.factor + f.factor;
     eliminate<THREADS>({front, memory.inverse, ld, R, f.width, lower, lower + R * f.width, args.blocks + f.block},
-                       limits, report);
+                       rules, multiplier_bits);
     if (climb < 0) break;
     entries.find(args, next, thread), items.find(args, next, group);
     __syncthreads();
@@ -101,12 +98,12 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
       if (last) args.counters[climb] = 0;
       memory.next = last;
     }
-    entries.load(args, next, thread), items.load(args);
+    entries.load(args, next, thread), items.template load<0>(args), items.template load<1>(args);
     clear_front<THREADS>(front, next);
     __syncthreads();
     if (!memory.next) break;
   }
-  add_to_status(report, args.status);
+  report_growth(multiplier_bits, args.status);
 }
 
 GPUSPLU_KERNEL(factor_small, FactorArgs, 128, sizeof(Scalar) == 16 ? 2 : 4) { factor<128>(args); }

@@ -22,8 +22,7 @@ struct Elimination {
 };
 
 // One warp: the diagonal block from n0 (w columns) after the update by the panel (k0, n0 - k0) -> its inverse.
-__device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0, int w, const PivotLimits& limits,
-                                            PivotReport& report) {
+__device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0, int w, const PivotRules& rules) {
   Scalar c[1][2][4], a[2][4];
 #pragma unroll
   for (int n = 0; n < 2; n++)
@@ -53,7 +52,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
   for (int i = 0; i < 2; i++)
 #pragma unroll
     for (int q = 0; q < 4; q++) a[i][q] = c[0][q >> 1][2 * i + (q & 1)];
-  const Places places = gauss_jordan(a, w, limits, report);
+  const Places places = gauss_jordan(a, w, rules);
 #pragma unroll
   for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -64,7 +63,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
 }
 
 // One warp: rows r0 .. r0 + 15 of the panel (k0, w): A21 -> -A21 D.
-__device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int w, int r0, PivotReport& report) {
+__device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned& multiplier_bits) {
   Scalar c[1][2][4] = {};
   Scalar* panel = e.front + k0 * e.ld;
   add_product<1, 2>(c, panel, e.ld, r0, e.R, e.inverse, INVERSE_LD, 0, PANEL, w);
@@ -77,7 +76,7 @@ __device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int 
       if (i < e.R && j < w) {
         if constexpr (CHOLESKY) e.front[k0 + j + i * e.ld] = conj(panel[i + j * e.ld]);
         panel[i + j * e.ld] = -c[0][n][q];
-        report.largest_multiplier = max(report.largest_multiplier, magnitude_bits(c[0][n][q]));
+        multiplier_bits = max(multiplier_bits, magnitude_bits(c[0][n][q]));
       }
     }
 }
@@ -142,14 +141,14 @@ __device__ __forceinline__ void store_inverse(const Elimination& e, int k0, int 
 
 // The whole block: all panels of the front.
 template <int THREADS>
-__device__ __forceinline__ void eliminate(const Elimination& e, const PivotLimits& limits, PivotReport& report) {
+__device__ __forceinline__ void eliminate(const Elimination& e, const PivotRules& rules, unsigned& multiplier_bits) {
   constexpr int WARPS = THREADS / 32;
   const int warp = threadIdx.x >> 5;
   int k0 = 0, w = 0;  // the panel whose update is due
   for (;;) {
     const int n0 = k0 + w, next = min(PANEL, e.W - n0);
     if (next > 0 && warp == 0) {
-      invert_next(e, k0, n0, next, limits, report);
+      invert_next(e, k0, n0, next, rules);
     } else if (w > 0) {
       // While warp 0 inverts, the other warps of its scheduler only store, unless the update is the longer task.
       const bool spare = WARPS >= 8 && next > 0 && e.R - n0 <= 112;
@@ -163,7 +162,8 @@ __device__ __forceinline__ void eliminate(const Elimination& e, const PivotLimit
     }
     if (next == 0) return;
     __syncthreads();
-    for (int t = warp; n0 + next + 16 * t < e.R; t += WARPS) apply_inverse(e, n0, next, n0 + next + 16 * t, report);
+    for (int t = warp; n0 + next + 16 * t < e.R; t += WARPS)
+      apply_inverse(e, n0, next, n0 + next + 16 * t, multiplier_bits);
     if (warp == WARPS - 1) store_inverse(e, n0, next);
     __syncthreads();
     k0 = n0, w = next;

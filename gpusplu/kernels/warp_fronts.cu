@@ -44,7 +44,7 @@ __device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4
 }
 
 __device__ __forceinline__ void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4],
-                                            const Places& places, PivotReport& report) {
+                                            const Places& places, unsigned& multiplier_bits) {
   const int R = f.rows, W = f.width, H = R - W;
   Scalar *lower = args.factor + f.factor, *upper = lower + R * W, *block = args.blocks + f.block;
 #pragma unroll
@@ -56,17 +56,17 @@ __device__ __forceinline__ void store_block(const FactorArgs& args, const Front&
       Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
       if (r < R && c < R && (!CHOLESKY || left || (!top && r >= c)))
         store_shared_level(to, multiplier ? -a[i][q] : a[i][q]);
-      if (multiplier && r < R) report.largest_multiplier = max(report.largest_multiplier, magnitude_bits(a[i][q]));
+      if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
     }
 }
 
-GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 5) {
-  constexpr int N_ENTRIES = 2, N_ITEMS = 2;
+GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 6) {
+  constexpr int N_ENTRIES = 2, N_ITEMS = 4;
   const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5), group = lane >> 3;
   if (id >= args.count) return;
   WarpMemory& memory = ((WarpMemory*)shared_memory)[threadIdx.x >> 5];
-  const PivotLimits limits(args);
-  PivotReport report;
+  const PivotRules rules(args);
+  unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Entries<32, N_ENTRIES> entries;
   Items<N_ITEMS> items;
   {
@@ -75,7 +75,7 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 5) {
     clear_front(memory.front);
     __syncwarp();
     entries.find(args, memory.record[0], lane), items.find(args, memory.record[0], group);
-    entries.load(args, memory.record[0], lane), items.load(args);
+    entries.load(args, memory.record[0], lane), items.load<0>(args), items.load<1>(args);
   }
   for (int current = 0;; current ^= 1) {
     const Front &f = memory.record[current], &next = memory.record[current ^ 1];
@@ -95,11 +95,11 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 5) {
     load_block(memory.front, a);
     __syncwarp();
     clear_front(memory.front);
-    if (climb >= 0) entries.find(args, next, lane), items.find(args, next, group);
-    const Places places = gauss_jordan(a, f.width, limits, report);
-    if (climb >= 0) entries.load(args, next, lane), items.load(args);
-    store_block(args, f, a, places, report);
+    entries.find(args, next, lane), items.find(args, next, group);  // nothing without a parent
+    const Places places = gauss_jordan(a, f.width, rules);
+    store_block(args, f, a, places, multiplier_bits);
     if (climb < 0) break;
+    entries.load(args, next, lane), items.load<0>(args), items.load<1>(args);
     __syncwarp();
     int last = 0;
     if (lane == 0) {
@@ -108,5 +108,5 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 5) {
     }
     if (!shuffle(last, 0)) break;
   }
-  add_to_status(report, args.status);
+  report_growth(multiplier_bits, args.status);
 }

@@ -58,7 +58,9 @@ def plan_fronts(pattern: Pattern, canonical: np.ndarray, options: Options, chole
         device.arch,
         block_bytes=int(BLOCK_SHARE * device.free_bytes()),
     )
-    core = min(candidates, key=lambda candidate: sum(predict(candidate, canonical.dtype, limits)))
+    core = candidates[0]
+    if len(candidates) > 1:
+        core = min(candidates, key=lambda candidate: sum(predict(candidate, canonical.dtype, limits)))
     plan = make_plan(core, pattern, canonical.dtype, limits)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
 

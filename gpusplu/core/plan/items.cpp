@@ -55,9 +55,8 @@ class Dealer {
     const PlanParameters& p = plan_.parameters;
     const idx R = plan_.rows[f], phase = plan_.phase[f];
     if (phase == 0) return 0;
-    const off scalars =
-        phase == 1 ? off(front_ld(p.small_rows)) * p.small_rows
-                   : (p.shared_memory_bytes - kControlBytes) / p.scalar_bytes() - 16 * 20;
+    const off scalars = phase == 1 ? off(front_ld(p.small_rows)) * p.small_rows
+                                   : (p.shared_memory_bytes - kControlBytes) / p.scalar_bytes() - 16 * 20;
     return (idx)std::clamp<off>(scalars / front_ld(R) - R, 0, kMostPartials);
   }
 

@@ -46,16 +46,21 @@ void place_rows(Plan& plan) {
   });
 }
 
-void set_phases(Plan& plan) {
-  const ClassRows kind(plan.parameters);
-  plan.phase.assign(plan.nf, 0), plan.level.assign(plan.nf, 0);
+std::vector<idx> phases_of(const Plan& plan, idx small_rows) {
+  const ClassRows kind(plan.parameters.warp_rows, small_rows, plan.parameters.block_rows);
+  std::vector<idx> phase(plan.nf);
   for (idx f = 0; f < plan.nf; f++) {
-    if (plan.rows[f] > kMostRows) throw std::length_error("a front has more than 65535 rows: the fill is too large");
-    const int phase = plan.phase[f] = std::max(plan.phase[f], kind(plan.rows[f]));
-    const idx above = plan.parent[f];
-    if (above < 0) continue;
-    plan.phase[above] = std::max(plan.phase[above], phase);
+    phase[f] = std::max(phase[f], kind(plan.rows[f]));
+    if (const idx above = plan.parent[f]; above >= 0) phase[above] = std::max(phase[above], phase[f]);
   }
+  return phase;
+}
+
+void set_phases(Plan& plan) {
+  if (std::any_of(plan.rows.begin(), plan.rows.end(), [](idx R) { return R > kMostRows; }))
+    throw std::length_error("a front has more than 65535 rows: the fill is too large");
+  plan.phase = phases_of(plan, plan.parameters.small_rows);
+  plan.level.assign(plan.nf, 0);
   for (idx f = 0; f < plan.nf; f++)
     if (const idx above = plan.parent[f]; above >= 0 && plan.phase[above] == plan.phase[f])
       plan.level[above] = std::max(plan.level[above], plan.level[f] + 1);

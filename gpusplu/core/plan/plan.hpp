@@ -162,15 +162,16 @@ off block_entries(idx H, bool large);
 void merge_fronts(const Symbolic& symbolic, Plan& plan);  // perms, width .. parent, below, children, finish; merge.cpp
 void place_rows(Plan& plan);                              // place
 void choose_small_rows(Plan& plan);                       // parameters.small_rows, by the model
-void set_phases(Plan& plan);                              // phase, level
-void place_factors(Plan& plan);                           // factor_offset and size
-void place_blocks(Plan& plan);                            // segment_ptr, block_offset and size; segments.cpp
-void place_entries(PatternView A, Plan& plan);            // entry_*
-void list_large(Plan& plan);                              // large; sorts the entries of phase 3
-void list_items(Plan& plan);                              // owner_ptr, items, partial and `fronts`
-void list_starts(Plan& plan);                             // start, launches
-void list_gathers(Plan& plan);                            // gather_*
-void predict_times(Plan& plan);                           // *_seconds and flops; needs phases only
+std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
+void set_phases(Plan& plan);                                   // phase, level
+void place_factors(Plan& plan);                                // factor_offset and size
+void place_blocks(Plan& plan);                                 // segment_ptr, block_offset and size; segments.cpp
+void place_entries(PatternView A, Plan& plan);                 // entry_*
+void list_large(Plan& plan);                                   // large; sorts the entries of phase 3
+void list_items(Plan& plan);                                   // owner_ptr, items, partial and `fronts`
+void list_starts(Plan& plan);                                  // start, launches
+void list_gathers(Plan& plan);                                 // gather_*
+void predict_times(Plan& plan);                                // *_seconds and flops; needs phases only
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
 

@@ -2,7 +2,9 @@
 // throughput, summed; and which caps of the classes this makes best. Cost: O(fronts).
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "base/threads.hpp"
 #include "plan/plan.hpp"
 #include "plan/time_model.hpp"
 
@@ -34,10 +36,9 @@ double front_scalars(const Plan& plan, idx f, off items) {
 // Fronts of phase 0-2 that a multiprocessor works on at a time.
 int concurrency(const Plan& plan, int phase, idx most_rows) {
   const PlanParameters& p = plan.parameters;
-  if (phase == 0) return kTimes.warps;
-  const int threads = phase == 1 ? 128 : 512;
+  if (phase == 0) return kTimes.beside[0];
   const int bytes = (front_ld(most_rows) * most_rows + 16 * 20) * p.scalar_bytes() + 1024;
-  return std::clamp(p.shared_memory_bytes / bytes, 1, 2048 / threads);
+  return std::clamp(p.shared_memory_bytes / bytes, 1, kTimes.beside[phase]);
 }
 
 struct PhaseTotals {
@@ -52,17 +53,17 @@ double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
                                t.scalars * p.scalar_bytes() / kTimes.device_bytes);
   if (phase < 3) {
     const int fronts = concurrency(plan, phase, t.rows);
-    const double latency = fronts > 1 ? kTimes.crowding * t.latency : t.latency;
+    const double latency = fronts > 1 ? kTimes.crowding[phase] * t.latency : t.latency;
     throughput = std::max(throughput, latency / ((double)fronts * p.multiprocessors));
   }
   return std::max(t.path, throughput) + kTimes.launch;
 }
 
 // Of phase 3, by its own schedule [us].
-double large_time(const Plan& plan) {
+double large_time(const Plan& plan, const std::vector<idx>& phase_of) {
   std::vector<idx> large;
   for (idx f = 0; f < plan.nf; f++)
-    if (plan.phase[f] == 3) large.push_back(f);
+    if (phase_of[f] == 3) large.push_back(f);
   if (large.empty()) return 0;
   LargeInput input;
   input.nf = plan.nf, input.cholesky = plan.cholesky;
@@ -72,23 +73,23 @@ double large_time(const Plan& plan) {
   return 1e6 * schedule_large(input, large).seconds;
 }
 
-// Of all phases, for the phases that the plan holds.
-std::vector<double> factor_times(const Plan& plan, const std::vector<off>& items) {
+// Of all phases [us].
+std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase_of, const std::vector<off>& items) {
   PhaseTotals totals[kPhases];
   std::vector<float> way(plan.nf);  // from the root down, inside a phase
   for (idx f = plan.nf; f-- > 0;) {
-    const int phase = plan.phase[f];
+    const int phase = phase_of[f];
     PhaseTotals& t = totals[phase];
     const double time = front_time(plan, f, phase, items[f]);
     const idx above = plan.parent[f];
-    way[f] = (float)(time + (above >= 0 && plan.phase[above] == phase ? way[above] : 0));
+    way[f] = (float)(time + (above >= 0 && phase_of[above] == phase ? way[above] : 0));
     t.path = std::max(t.path, (double)way[f]);
     t.latency += time, t.flops += front_flops(plan, f), t.scalars += front_scalars(plan, f, items[f]);
     t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
   }
   std::vector<double> out(kPhases);
   for (int phase = 0; phase < kPhases; phase++) out[phase] = phase_time(plan, phase, totals[phase]);
-  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan) + kTimes.launch);
+  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of) + kTimes.launch);
   return out;
 }
 
@@ -134,20 +135,21 @@ double front_time(const Plan& plan, idx f, int phase, off items) {
 
 void choose_small_rows(Plan& plan) {
   constexpr idx candidates[] = {0, 32, 48, 72, 96};
+  constexpr int n_candidates = std::size(candidates);
   const std::vector<off> items = count_items(plan);
-  idx best = 0;
-  double best_time = INFINITY;
-  for (const idx rows : candidates) {
-    if (rows > plan.parameters.block_rows) break;
-    plan.parameters.small_rows = rows;
-    set_phases(plan);
-    if (const double time = sum(factor_times(plan, items)); time < 0.98 * best_time) best = rows, best_time = time;
-  }
-  plan.parameters.small_rows = best;
+  double seconds[n_candidates];
+  run_team(plan.nf < 2000 ? 1 : n_candidates, [&](const Team& team) {
+    for (int k = team.rank; k < n_candidates; k += team.size)
+      seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items));
+  });
+  int best = 0;
+  for (int k = 1; k < n_candidates; k++)
+    if (candidates[k] <= plan.parameters.block_rows && seconds[k] < 0.98 * seconds[best]) best = k;
+  plan.parameters.small_rows = candidates[best];
 }
 
 void predict_times(Plan& plan) {
-  plan.phase_seconds = factor_times(plan, count_items(plan));
+  plan.phase_seconds = factor_times(plan, plan.phase, count_items(plan));
   for (double& time : plan.phase_seconds) time *= 1e-6;
   plan.factor_seconds = sum(plan.phase_seconds);
   plan.solve_seconds = 1e-6 * solve_time(plan);

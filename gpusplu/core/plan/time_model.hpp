@@ -10,7 +10,8 @@ namespace gs::gpu {
 // Class of a front.
 struct ClassRows {
   idx warp, small, block;
-  explicit ClassRows(const PlanParameters& p) : warp(p.warp_rows), small(p.small_rows), block(p.block_rows) {}
+  ClassRows(idx warp, idx small, idx block) : warp(warp), small(small), block(block) {}
+  explicit ClassRows(const PlanParameters& p) : ClassRows(p.warp_rows, p.small_rows, p.block_rows) {}
   int operator()(idx R) const { return R <= warp ? 0 : R <= small ? 1 : R <= block ? 2 : 3; }
 };
 
@@ -38,12 +39,12 @@ struct FrontTimes {
   double scalars[kPhases] = {0, 4.5e3, 5.5e3, 3e5};  // of a front written per microsecond
   double flops[kPhases] = {1e3, 1e5, 1.5e5, 0};      // per microsecond, for what pivots do not hide; 3: the device's
 
-  double crowding = 1.3;                               // of latencies, when fronts share multiprocessors
+  int beside[kPhases] = {32, 4, 1, 0};                 // fronts on a multiprocessor, as registers allow
+  double crowding[kPhases] = {1.3, 1.1, 1, 1};         // of latencies, when that many are there
   double device_flops = 2.5e7, multiprocessors = 132;  // per microsecond, of so many
   double slow_flops = 6e3;                             // of a multiprocessor with little double precision
   double device_bytes = 3e6;                           // per microsecond
   double launch = 6.0;                                 // boundary of phases
-  int warps = 32;                                      // fronts of phase 0 on a multiprocessor
 
   double solve_fixed[kPhases] = {2.0, 2.5, 2.5, 4.0};  // one way
   double solve_pivot[kPhases] = {0, 0.04, 0.04, 0.03};
@@ -60,9 +61,8 @@ class DeviceTimes {
     const double H = R - W, factor = cholesky_ ? R * W : R * W + W * H;
     const double latency = times_.fixed[phase] + times_.batch[phase] + times_.pivot[cholesky_][phase] * W +
                            (phase ? R * R / times_.scalars[phase] : 0);
-    const double beside = phase == 0 ? times_.warps : R <= 48 ? 9 : R <= 72 ? 4 : 1;  // on a multiprocessor
     const double scalars = 3 * factor + 2 * H * H * (cholesky_ ? 0.6 : 1);  // factor: written, read twice by a solve
-    return times_.crowding * latency / (beside * p_.multiprocessors) +
+    return times_.crowding[phase] * latency / (times_.beside[phase] * p_.multiprocessors) +
            scalars * p_.scalar_bytes() / times_.device_bytes;
   }
 

@@ -1,8 +1,10 @@
 #include "analysis/elimination_tree.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/graph.hpp"
+#include "analysis/subtrees.hpp"
 
 namespace gs {
 
@@ -10,27 +12,74 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
   return elimination_tree(graph, perm, inverse_permutation(perm, graph.n).data());
 }
 
+namespace {
+
 // Row k of the factor reaches every column on the paths from its entries to k. The paths are shortened as they are
 // walked: ancestor[j] is some vertex above j in the tree built so far.
-std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm) {
-  std::vector<idx> parent(graph.n, -1), ancestor(graph.n, -1);
-  for (idx k = 0; k < graph.n; k++) {
-    const idx vertex = perm[k];
-    for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) {
-      idx j = inverse_perm[graph.ind[p]];
-      while (j < k) {
-        const idx above = ancestor[j];
-        if (above == k) break;
-        ancestor[j] = k;
-        if (above == -1) {
-          parent[j] = k;
-          break;
-        }
-        j = above;
+struct GrowingTree {
+  std::vector<idx> parent, ancestor;
+  explicit GrowingTree(idx n) : parent(n, -1), ancestor(n, -1) {}
+
+  void add_entry(idx k, idx j) {
+    while (j < k) {
+      const idx above = ancestor[j];
+      if (above == k) break;
+      ancestor[j] = k;
+      if (above == -1) {
+        parent[j] = k;
+        break;
       }
+      j = above;
     }
   }
-  return parent;
+};
+
+template <class F> void for_entries(PatternView graph, const idx* perm, const idx* inverse_perm, idx k, F&& visit) {
+  const idx vertex = perm[k];
+  for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) visit(inverse_perm[graph.ind[p]]);
+}
+
+// A run of vertices and what its own edges say about it.
+struct Run {
+  Slice<idx> vertices;
+  std::vector<std::pair<idx, idx>> entries_before;  // (row in the run, column before it), rows ascending
+};
+
+}  // namespace
+
+// Threads find the trees of the graphs of runs of vertices. The tree of a run stands for the run's own edges: both
+// connect the same vertices through lower ones. So what is left to do one after another has an edge a vertex, and the
+// edges between runs.
+std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm) {
+  const idx n = graph.n;
+  const int n_runs = std::min(num_threads(), team_size_for(graph.nnz()));
+  GrowingTree tree(n);
+  std::vector<Run> runs(n_runs);
+  std::vector<idx> first_child, next_child;
+  if (n_runs > 1) first_child.assign(n, -1), next_child.resize(n);
+  share_out(n_runs, n_runs, [&](std::size_t r, int) {
+    Run& run = runs[r];
+    run.vertices = slice(n, Team{(int)r, n_runs, nullptr});
+    for (idx k = run.vertices.begin; k < run.vertices.end; k++)
+      for_entries(graph, perm, inverse_perm, k, [&](idx j) {
+        if (j >= run.vertices.begin) tree.add_entry(k, j);
+        else run.entries_before.emplace_back(k, j);
+      });
+    if (run.entries_before.empty()) return;
+    for (idx j = run.vertices.begin; j < run.vertices.end; j++) {
+      if (const idx k = tree.parent[j]; k >= 0) next_child[j] = first_child[k], first_child[k] = j;
+      tree.parent[j] = tree.ancestor[j] = -1;
+    }
+  });
+  for (const Run& run : runs) {
+    if (run.entries_before.empty()) continue;
+    auto entry = run.entries_before.begin();
+    for (idx k = run.vertices.begin; k < run.vertices.end; k++) {
+      for (idx j = first_child[k]; j >= 0; j = next_child[j]) tree.add_entry(k, j);
+      for (; entry != run.entries_before.end() && entry->first == k; ++entry) tree.add_entry(k, entry->second);
+    }
+  }
+  return std::move(tree.parent);
 }
 
 // Once the subtree sizes are known every vertex can be placed from the top down: a vertex ends its subtree, its last

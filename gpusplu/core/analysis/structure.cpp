@@ -1,13 +1,83 @@
 #include "analysis/structure.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
+#include "analysis/subtrees.hpp"
 #include "base/slices.hpp"
 
 namespace gs {
 namespace {
+
+// Row i of the factor is a subtree of supernodes below i's own: what lies on the paths from i's entries up to it.
+//
+// Disjoint subtrees of supernodes are worked off independently: first their own rows, which stay inside, then the rows
+// above that have entries in them, up to the subtree's root. Above, such a row goes on from the root's parent.
+class RowSearch {
+ public:
+  RowSearch(PatternView graph, const std::vector<idx>& perm, const std::vector<idx>& inverse,
+            const std::vector<idx>& super_of, Symbolic& out)
+      : graph_(graph), perm_(perm), inverse_(inverse), super_of_(super_of), out_(out), cursor_(out.nsuper()) {
+    for (idx s = 0; s < out.nsuper(); s++) cursor_[s] = {out.row_ptr[s], -1};
+  }
+
+  void run() {
+    const int threads = std::min(num_threads(), team_size_for(graph_.nnz()));
+    const SubtreeCut cut = cut_subtrees(subtree_sizes(out_.super_parent), threads);
+    std::vector<idx> above(out_.nsuper(), -1);  // of supernodes below the cut: the first one above it
+    share_out(threads, cut.subtrees.size(), [&](std::size_t k, int) {
+      const auto [first, last] = cut.subtrees[k];
+      std::fill(above.begin() + first, above.begin() + last, out_.super_parent[last - 1]);
+      below_the_cut(first, last);
+    });
+    for (const idx own : cut.top)
+      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++)
+        for_columns(i, [&](idx j) {
+          if (j >= i) return;
+          const idx s = super_of_[j];
+          climb(i, above[s] >= 0 ? above[s] : s, own);
+        });
+  }
+
+ private:
+  struct Cursor {
+    off next;
+    idx last_row;
+  };
+
+  template <class F> void for_columns(idx i, F&& visit) const {
+    const idx vertex = perm_[i];
+    for (off p = graph_.ptr[vertex]; p < graph_.ptr[vertex + 1]; p++) visit(inverse_[graph_.ind[p]]);
+  }
+
+  // Row i is a row of the supernodes from s up to, and without, `end`.
+  void climb(idx i, idx s, idx end) {
+    for (; s != end && cursor_[s].last_row != i; s = out_.super_parent[s]) {
+      cursor_[s].last_row = i;
+      out_.row_ind[cursor_[s].next++] = i;
+    }
+  }
+
+  void below_the_cut(idx first, idx last) {
+    const idx end = out_.super_ptr[last];
+    std::vector<std::pair<idx, idx>> rows_above;  // and where they start
+    for (idx own = first; own < last; own++)
+      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++)
+        for_columns(i, [&](idx j) {
+          if (j < i) climb(i, super_of_[j], own);
+          else if (j >= end) rows_above.emplace_back(j, own);
+        });
+    std::sort(rows_above.begin(), rows_above.end());
+    for (const auto& [i, s] : rows_above) climb(i, s, out_.super_parent[last - 1]);
+  }
+
+  const PatternView graph_;
+  const std::vector<idx>&perm_, &inverse_, &super_of_;
+  Symbolic& out_;
+  std::vector<Cursor> cursor_;
+};
 
 void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
   const idx nsuper = out.nsuper();
@@ -18,24 +88,8 @@ void find_rows(PatternView graph, const std::vector<idx>& perm, Symbolic& out) {
     out.row_ptr[s + 1] = out.row_ptr[s] + out.col_count[out.super_ptr[s + 1] - 1] - 1;
   }
   out.row_ind.resize(out.row_ptr[nsuper]);
-  struct Cursor {
-    off next;
-    idx last_row;
-  };
-  std::vector<Cursor> cursor(nsuper);
-  for (idx s = 0; s < nsuper; s++) cursor[s] = {out.row_ptr[s], -1};
   const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
-  for (idx i = 0; i < graph.n; i++) {
-    const idx vertex = perm[i], own = super_of[i];
-    for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) {
-      const idx j = inverse[graph.ind[p]];
-      if (j >= i) continue;
-      for (idx s = super_of[j]; s != own && cursor[s].last_row != i; s = out.super_parent[s]) {
-        cursor[s].last_row = i;
-        out.row_ind[cursor[s].next++] = i;
-      }
-    }
-  }
+  RowSearch(graph, perm, inverse, super_of, out).run();
 }
 
 // Where the rows [first, last) of a supernode are in the front of its parent.

@@ -1,0 +1,50 @@
+// Disjoint subtrees of a postordered forest, for passes over it on several threads.
+#pragma once
+#include <atomic>
+#include <exception>
+#include <vector>
+
+#include "base/slices.hpp"
+
+namespace gs {
+
+// What lies below the cut: subtrees of at most a certain size, each the nodes begin .. end-1 with root end-1. What lies
+// above it, `top`, is ascending.
+struct SubtreeCut {
+  std::vector<Slice<idx>> subtrees;  // ascending
+  std::vector<idx> top;
+
+  // Calls subtree(k) and node(j) for all of them, in the order of the forest.
+  template <class Subtree, class Node> void in_order(Subtree&& subtree, Node&& node) const {
+    std::size_t k = 0;
+    for (const idx j : top) {
+      for (; k < subtrees.size() && subtrees[k].end <= j; k++) subtree(k);
+      node(j);
+    }
+    for (; k < subtrees.size(); k++) subtree(k);
+  }
+};
+
+// Nodes of the subtree of every node, itself included, of a forest with parent[j] > j.
+std::vector<idx> subtree_sizes(const std::vector<idx>& parent);
+
+// Cuts for a team of `threads`: subtrees of at most a fraction of the nodes, so that threads share them evenly. One
+// thread gets the whole forest as it is: every tree is a subtree.
+SubtreeCut cut_subtrees(const std::vector<idx>& size, int threads);
+
+// Runs body(k, rank) for k = 0 .. count-1, whoever is free the next one; throws what a body threw.
+template <class F> void share_out(int threads, std::size_t count, F&& body) {
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+  run_team((int)std::min<std::size_t>(threads, count), [&](const Team& team) {
+    try {
+      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(k, team.rank);
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+  });
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace gs

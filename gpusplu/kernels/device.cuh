@@ -202,12 +202,20 @@ __device__ __forceinline__ unsigned add_acquire_release(unsigned* p, unsigned v)
 #endif
 }
 
+__device__ __forceinline__ void check_alignment(const void* p, int bytes) {
+#ifdef GPUSPLU_EMULATED
+  if ((unsigned long long)p % bytes) emulator::fail("misaligned address");
+#endif
+}
+
 // ---- asynchronous copies from global to shared memory, of which `bytes` come from the source and the rest is zero
 __device__ __forceinline__ void copy_async16(void* to, const void* from, int bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const unsigned address = (unsigned)__cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
 #else
+  check_alignment(to, 16);
+  if (bytes) check_alignment(from, 16);
   for (int k = 0; k < 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
 #endif
 }
@@ -216,6 +224,8 @@ __device__ __forceinline__ void copy_async8(void* to, const void* from, int byte
   const unsigned address = (unsigned)__cvta_generic_to_shared(to);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
 #else
+  check_alignment(to, 8);
+  if (bytes) check_alignment(from, 8);
   for (int k = 0; k < 2; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
 #endif
 }
@@ -224,6 +234,8 @@ __device__ __forceinline__ void copy_async4(void* to, const void* from, int byte
   const unsigned address = (unsigned)__cvta_generic_to_shared(to);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
 #else
+  check_alignment(to, 4);
+  if (bytes) check_alignment(from, 4);
   *(unsigned*)to = bytes ? __ldcg((const unsigned*)from) : 0u;
 #endif
 }

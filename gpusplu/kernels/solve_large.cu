@@ -101,8 +101,11 @@ template <int NV> struct LargeTask {
   __device__ void copy_inverse(Scalar* to) const {
     const long long panels = (long long)(tall + below_ld) * f.width * (CHOLESKY ? 1 : 2);
     const char* from = (const char*)(solve.factor + f.factor + panels + (long long)tile * TILE * TILE);
-    for (int k = 16 * threadIdx.x; k < (int)(TILE * TILE * sizeof(Scalar)); k += 16 * SOLVE_THREADS)
-      copy_async16((char*)to + k, from + k, 16);
+    constexpr int step = sizeof(Scalar) < 8 ? 8 : 16;  // the inverse starts at an even scalar
+    for (int k = step * threadIdx.x; k < (int)(TILE * TILE * sizeof(Scalar)); k += step * SOLVE_THREADS) {
+      if constexpr (step == 8) copy_async8((char*)to + k, from + k, 8);
+      else copy_async16((char*)to + k, from + k, 16);
+    }
     copy_commit();
   }
 };

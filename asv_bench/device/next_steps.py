@@ -1,4 +1,4 @@
-"""One sentence a case: which regime takes the time, what bounds it, and what half the time would take.
+"""What half the time of a case would take: which regime takes it, what bounds that, and what is known to help.
 
 The remedies and what they promise come from the profiles of the prototypes that the kernels grew from; they are
 predictions, not measurements.
@@ -38,11 +38,12 @@ REMEDIES = {
 TRAFFIC = (
     "contribution blocks that are written and read fewer times, by larger fronts or in the memory of their children"
 )
-LOST = 2.5  # a regime that takes this many times what bounds it loses its time elsewhere
+LOST = "what bounds the regime is far below what it takes: the time is lost elsewhere, and a profile must say where"
+LOST_ABOVE = 2.5  # times the bound
 
 
-def sentence(case, record, measured, floors_of):
-    """What limits `case`.
+def limit(record, measured, floors_of):
+    """What limits a case, and what would help.
 
     Parameters
     ----------
@@ -52,17 +53,17 @@ def sentence(case, record, measured, floors_of):
         Seconds by regime.
     floors_of : callable
         Floors by name of an entry of ``record["regimes"]``.
+
+    Returns
+    -------
+    remedy, finding : str
     """
     took = {entry["regime"]: measured.get(entry["regime"], entry["predicted_s"]) for entry in record["regimes"]}
     total = sum(took.values()) + measured.get("else", 0.0)
     entry = max(record["regimes"], key=lambda entry: took[entry["regime"]])
     regime, floors = entry["regime"], floors_of(entry)
     bound = max(floors, key=floors.get)
-    text = f"**{case}**: {took[regime] / total:.0%} is the {regime} regime ({seconds(took[regime])}), bound by {bound}"
-    if bound == "chain":
-        text += f" ({entry['chain_fronts']} fronts, {entry['chain_pivots']:,} pivots)"
-    text += f" at {seconds(floors[bound])}"
-    over = took[regime] / floors[bound]
-    if over > LOST:
-        return f"{text}; {over:.1f} times that is lost to something else, which a profile must name first."
-    return f"{text}. Half the time takes {TRAFFIC if bound == 'traffic' else REMEDIES[regime, bound]}."
+    finding = f"{took[regime] / total:.0%} {regime}, {seconds(took[regime])}; {bound} {seconds(floors[bound])}"
+    if took[regime] > LOST_ABOVE * floors[bound]:
+        return LOST, finding
+    return TRAFFIC if bound == "traffic" else REMEDIES[regime, bound], finding

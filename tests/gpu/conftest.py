@@ -1,5 +1,6 @@
 """What tests on a device share. They are deselected by default: ``pytest -m gpu``."""
 
+import os
 import warnings
 
 import pytest
@@ -18,3 +19,15 @@ def cupy():
     if count == 0:
         pytest.skip("no CUDA device")
     return module
+
+
+@pytest.fixture(autouse=True)
+def healthy_device(request):
+    """After a kernel failed, nothing on the device works in this process: under pytest-xdist another one takes over."""
+    yield
+    if "PYTEST_XDIST_WORKER" in os.environ and "cupy" in request.fixturenames:
+        module = request.getfixturevalue("cupy")
+        try:
+            module.cuda.Device().synchronize()
+        except module.cuda.runtime.CUDARuntimeError:
+            os._exit(1)

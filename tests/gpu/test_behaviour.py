@@ -1,5 +1,6 @@
 """The supernodal engine on a device: repeatable, no growth of memory, the caller's stream, errors that come later."""
 
+import os
 import pickle
 
 import numpy as np
@@ -34,6 +35,7 @@ def test_bits_repeat(cupy, problem):
 
 
 def test_memory_does_not_grow(cupy, problem):
+    """Neither what CuPy's pool holds nor, unless other processes test beside this one, what the device has left."""
     A, factorize, b = problem
     factor, values, b = factorize(A, engine="supernodal"), cupy.asarray(A.data), cupy.asarray(b)
 
@@ -47,7 +49,7 @@ def test_memory_does_not_grow(cupy, problem):
     used, free = after(10)
     used_later, free_later = after(1000)
     assert used_later == used
-    assert free_later >= free
+    assert free_later >= free or "PYTEST_XDIST_WORKER" in os.environ
 
 
 def test_host_in_host_out(cupy, problem):

@@ -4,6 +4,8 @@ import importlib.util
 import os
 import re
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -14,23 +16,35 @@ from gpusplu.kernels.compile import ARCHITECTURES, SCALARS, CompileError
 if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
 
-# Double precision, which has the tensor core paths, for every architecture; the other scalars where code differs.
-OTHER_SCALARS = (75, 90)
+# Double precision, which has the tensor core paths, for every architecture; the others, which differ between them by
+# the asynchronous copies only, for one.
+ARCHITECTURES_OF = {"f": (80,), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
 CASES = [
     (file, scalar, cholesky, arch)
     for file in compile.files()
     for cholesky in compile.kinds(file)
     for scalar in SCALARS
-    for arch in (ARCHITECTURES if scalar == "d" else OTHER_SCALARS)
+    for arch in ARCHITECTURES_OF[scalar]
 ]
 
 
+@pytest.fixture(scope="module")
+def compiled(request):
+    """Machine code of a case; all cases that were selected are compiled side by side, a process a processor."""
+    wanted = [item.callspec.params for item in request.session.items if "compiled" in getattr(item, "fixturenames", ())]
+    cases = [tuple(params[name] for name in ("file", "scalar", "cholesky", "arch")) for params in wanted]
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
+        started = {case: pool.submit(compile.compile_kernels, *case) for case in cases}
+        yield lambda case: started[case].result()
+
+
 @pytest.mark.parametrize(("file", "scalar", "cholesky", "arch"), CASES)
-def test_every_kernel_compiles(file, scalar, cholesky, arch, tmp_path_factory):
-    code = compile.compile_kernels(file, scalar, cholesky, arch)
+def test_every_kernel_compiles(compiled, file, scalar, cholesky, arch):
+    code = compiled((file, scalar, cholesky, arch))
     assert code[:4] == b"\x7fELF"
-    for name in layout.arguments(file):
-        assert name.encode() in code
+    names = layout.arguments(file)
+    assert names
+    assert all(name.encode() in code for name in names)
 
 
 @pytest.mark.parametrize("file", compile.files())

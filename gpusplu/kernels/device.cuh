@@ -202,6 +202,19 @@ __device__ __forceinline__ unsigned add_acquire_release(unsigned* p, unsigned v)
 #endif
 }
 
+// Words that other blocks write at any time; single accesses in their own right.
+__device__ __forceinline__ void store_word(unsigned long long* p, unsigned long long v) {
+  *(volatile unsigned long long*)p = v;
+}
+__device__ __forceinline__ unsigned long long load_word(const unsigned long long* p) {
+  return *(const volatile unsigned long long*)p;
+}
+__device__ __forceinline__ unsigned long long load_word_again(const unsigned long long* p) {  // of who waits
+#ifdef GPUSPLU_EMULATED
+  emulator::load_acquire((const unsigned*)p);
+#endif
+  return load_word(p);
+}
 __device__ __forceinline__ void check_alignment(const void* p, int bytes) {
 #ifdef GPUSPLU_EMULATED
   if ((unsigned long long)p % bytes) emulator::fail("misaligned address");

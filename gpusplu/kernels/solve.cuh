@@ -15,7 +15,8 @@
 #include "front.cuh"
 
 constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
-constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
+constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3,
+              LARGE_SOLVES = 4;
 enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
 
 // A front as the solve sees it; what core/plan/solve_schedule.hpp writes. 48 bytes, aligned to 16.

@@ -8,7 +8,8 @@
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
 //   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
 // A warp has 1/8 of a tile's columns, a lane one or two neighbouring rows; 16-byte loads, one tile ahead. Values of
-// pivots are polled for by every warp, so there is no barrier between the tiles of a task.
+// pivots are polled for by every warp, so there is no barrier between the tiles of a task; those of one right-hand side
+// come by mail (solve_mail.cuh), which halves the time from tile to tile.
 //
 // Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV>::SCALARS scalars.
 // Tasks are tickets in topological order (core/plan/solve_schedule.hpp). Preconditions: forward runs after the forward
@@ -16,6 +17,7 @@
 // what the other uses). Deterministic.
 #include "large_shape.cuh"
 #include "solve.cuh"
+#include "solve_mail.cuh"
 
 constexpr int TILE = large_shape((int)sizeof(Scalar), false).tile;
 constexpr int WARPS = SOLVE_THREADS / 32, COLUMNS = TILE / WARPS, ROWS = TILE / 32;
@@ -25,7 +27,7 @@ struct LargeSolveFront {
   int parent;        // among the large fronts; -1: root
   int parent_tiles;  // of pivots
   int arrivals;      // tiles of rows below the pivots of its large children
-  int reserved;
+  int pivot;         // its first one among those of the large fronts
   long long factor;
 };
 struct LargeSolveTask {
@@ -38,8 +40,9 @@ struct LargeSolveArgs {
   const LargeSolveTask *forward, *backward;
   int forward_count, backward_count;
   int front_count;
-  int transposed;      // LU
-  unsigned* progress;  // per group and front: pivot tiles forward, arrivals, pivot tiles backward, unused
+  int transposed;            // LU
+  unsigned* progress;        // per group and front: pivot tiles forward, arrivals, pivot tiles backward, unused
+  unsigned long long* mail;  // of one right-hand side: the pivots of the large fronts, sizeof(Scalar) / 4 words each
 };
 
 struct Rows {
@@ -77,16 +80,18 @@ template <int NV> struct LargeTask {
   const SolveArgs& solve;
   LargeSolveFront f;
   int large, tile, group, tiles, tall, below_ld;
+  unsigned tag;  // of this direction of this solve
   unsigned* progress;
   Scalar* work;
 
-  __device__ LargeTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_)
+  __device__ LargeTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_, unsigned tag_)
       : args(args_),
         solve(args_.solve),
         f(args_.fronts[task.front]),
         large(task.front),
         tile(task.tile),
-        group(group_) {
+        group(group_),
+        tag(tag_) {
     tiles = (f.width + TILE - 1) / TILE;
     tall = f.width + (f.width & 1);
     below_ld = f.rows - f.width + ((f.rows - f.width) & 1);
@@ -94,6 +99,8 @@ template <int NV> struct LargeTask {
     work = work_of<NV>(solve, group);
   }
   __device__ unsigned* of_parent(int counter) const { return progress + 4 * (f.parent - large) + counter; }
+  // Where one right-hand side's value of local row `row`, a pivot, is handed on.
+  __device__ Word* mail(int row) const { return args.mail + (long long)(f.pivot + row) * WORDS; }
   // Panels of pivot rows; the rows below follow.
   __device__ const Scalar* panel(bool upper) const {
     return solve.factor + f.factor + (upper ? (long long)(tall + below_ld) * f.width : 0);
@@ -192,19 +199,26 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
   int known = 0;  // pivot tiles
   const auto subtract = [&](int column0, Rows(&m)[COLUMNS], Rows(&m_next)[COLUMNS]) {
     if (column0 + TILE < columns) load(m_next, column0 + TILE);
-    if (known * TILE <= column0) known = warp_wait(task.progress, column0 / TILE + 1);
+    const int first = column0 + warp * COLUMNS, some = min(COLUMNS, columns - first);  // of this warp
+    if (NV == 1 && some <= 0) return;
+    Scalar v[COLUMNS][NV];
+    if constexpr (NV == 1) {
+      Scalar one[COLUMNS];
+      wait_values<COLUMNS>(task.mail(first), some, task.tag, one);
 #pragma unroll
-    for (int k = 0; k < COLUMNS; k++) {
-      const int column = column0 + warp * COLUMNS + k;
-      Scalar v[NV];
-      load_values<NV>(task.work + (long long)(f.first + min(column, W - 1)) * NV, v);
+      for (int k = 0; k < COLUMNS; k++) v[k][0] = one[k];
+    } else {
+      if (known * TILE <= column0) known = warp_wait(task.progress, column0 / TILE + 1);
 #pragma unroll
-      for (int j = 0; j < NV; j++) {
-        if (column >= columns) v[j] = Scalar(0);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) sum[r][j] = mul_add(m[k].at[r], v[j], sum[r][j]);
-      }
+      for (int k = 0; k < COLUMNS; k++)
+        load_values<NV>(task.work + (long long)(f.first + min(first + k, W - 1)) * NV, v[k]);
     }
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++)
+#pragma unroll
+      for (int j = 0; j < NV; j++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) sum[r][j] = mul_add(m[k].at[r], k < some ? v[k][j] : Scalar(0), sum[r][j]);
   };
   for (int column0 = 0; column0 < columns; column0 += 2 * TILE) {
     subtract(column0, now, next);
@@ -244,12 +258,17 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
     }
     sum_columns<NV>(part, z);
     const int column = warp * COLUMNS + lane / (32 / COLUMNS);
-    if (lane % (32 / COLUMNS) == 0 && column < rows)
+    if (lane % (32 / COLUMNS) == 0 && column < rows) {
+      if constexpr (NV == 1) mail_value(task.mail(row0 + column), z[0], task.tag);
       store_values<NV>(task.work + (long long)(f.first + row0 + column) * NV, z);
-  } else if (thread < rows)
+    }
+  } else if (thread < rows) {
+    if constexpr (NV == 1)
+      if (pivots) mail_value(task.mail(row0 + thread), y[0], task.tag);
     store_values<NV>(pivots ? task.work + (long long)(f.first + row0 + thread) * NV
                             : vectors_of<NV>(task.solve, task.group) + (long long)(f.below + row0 + thread) * NV,
                      y);
+  }
   __syncthreads();
   if (thread == 0) {
     if (pivots) store_release(task.progress, (unsigned)task.tile + 1);
@@ -292,20 +311,32 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
     if (step + 1 < steps) load(m_next, step + 1);
     const bool below = step < below_tiles;
     const int row = row_of(step), needed = step - below_tiles + 1;
-    if (needed > known) known = warp_wait(task.progress + 2, needed);
+    Scalar x[ROWS][NV];
+    if (NV == 1 && !below) {
+      const Word* from[ROWS];
+      Scalar one[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-      const bool some = row + r < (below ? H : W);
-      const int at = below ? __ldg(task.solve.below + f.below + min(row + r, H - 1)) : f.first + min(row + r, W - 1);
-      Scalar x[NV];
-      load_values<NV>(task.work + (long long)at * NV, x);
+      for (int r = 0; r < ROWS; r++) from[r] = task.mail(min(row + r, W - 1));
+      wait_own_values<ROWS>(from, task.tag, one);
 #pragma unroll
-      for (int k = 0; k < COLUMNS; k++) {
-        const Scalar entry = some ? (CHOLESKY ? conj(m[k].at[r]) : m[k].at[r]) : Scalar(0);  // the padding may be NaN
+      for (int r = 0; r < ROWS; r++) x[r][0] = one[r];
+    } else {
+      if (needed > known) known = warp_wait(task.progress + 2, needed);
 #pragma unroll
-        for (int j = 0; j < NV; j++) part[k][j] = mul_add(entry, x[j], part[k][j]);
+      for (int r = 0; r < ROWS; r++) {
+        const int at = below ? __ldg(task.solve.below + f.below + min(row + r, H - 1)) : f.first + min(row + r, W - 1);
+        load_values<NV>(task.work + (long long)at * NV, x[r]);
       }
     }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int k = 0; k < COLUMNS; k++) {
+        const bool some = row + r < (below ? H : W);  // the padding may be NaN
+        const Scalar entry = some ? (CHOLESKY ? conj(m[k].at[r]) : m[k].at[r]) : Scalar(0);
+#pragma unroll
+        for (int j = 0; j < NV; j++) part[k][j] = mul_add(entry, x[r][j], part[k][j]);
+      }
   };
   for (int step = 0; step < steps; step += 2) {
     add(step, now, next);
@@ -352,7 +383,10 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
       }
   }
   const int at = f.first + column0 + thread;
-  if (thread < columns) store_values<NV>(task.work + (long long)at * NV, y);
+  if (thread < columns) {
+    if constexpr (NV == 1) mail_value(task.mail(column0 + thread), y[0], task.tag);
+    store_values<NV>(task.work + (long long)at * NV, y);
+  }
   __syncthreads();
   if (thread == 0) store_release(task.progress + 2, (unsigned)(task.tiles - task.tile));
   if (thread < columns) store_x<NV>(task.solve, task.group, at, y);
@@ -362,12 +396,15 @@ template <int NV, bool FORWARD> __device__ __forceinline__ void large_walk(const
   Scalar* memory = (Scalar*)(shared_memory + 16);
   unsigned* counters = args.solve.counters;
   const int count = FORWARD ? args.forward_count : args.backward_count;
+  const unsigned solves = *(const volatile unsigned*)(counters + LARGE_SOLVES), tag = 2 * solves + (FORWARD ? 1 : 2);
   for (;;) {
     const int ticket = take_ticket(counters + (FORWARD ? LARGE_FORWARD_TICKET : LARGE_BACKWARD_TICKET));
+    // The first ticket too many counts the solve: blocks that still work have read the number, later ones do nothing.
+    if (!FORWARD && ticket == count * args.solve.groups && threadIdx.x == 0) counters[LARGE_SOLVES] = solves + 1;
     if (ticket >= count * args.solve.groups) return;
     if (ticket == 0 && threadIdx.x == 0) counters[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
     const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;
-    const LargeTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group);
+    const LargeTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
     if (FORWARD) forward_tile<NV>(task, memory);
     else backward_tile<NV>(task, memory);
   }

@@ -144,6 +144,7 @@ class Solver:
             front_count=large,
             transposed=transposed,
             progress=np.zeros(max(1, 4 * groups * large), np.uint32),
+            mail=np.zeros(max(1, schedule.large_pivots * self.bytes // 4), np.uint64),
         )
 
     def fill(self, record: np.ndarray, **fields: object) -> None:

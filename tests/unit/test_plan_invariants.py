@@ -245,7 +245,7 @@ def test_full_device_merges_siblings():
     assert few.factor_size < 1.3 * many.factor_size
 
 
-@pytest.mark.parametrize("case", ["poisson:250x200", "circuit:16x16"])
+@pytest.mark.parametrize("case", ["poisson:300x250", "circuit:16x16"])
 def test_threads_do_not_matter(case):
     A = gallery.named(case)
     before = _core.num_threads()

@@ -14,7 +14,11 @@ template <auto member> auto large_bytes_of(nb::handle self) {
   return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
 }
 
-template <auto member> auto array_of(nb::handle self) { return view_numpy(nb::cast<const Plan&>(self).*member, self); }
+template <auto member> auto array_of(nb::handle self) {
+  const auto& v = nb::cast<const Plan&>(self).*member;
+  using T = std::remove_cvref_t<decltype(v[0])>;
+  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, self);
+}
 
 // An array of structs as bytes; Python gives it a type.
 template <auto member> auto bytes_of(nb::handle self) {

@@ -7,8 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/slices.hpp"
-#include "plan/plan.hpp"
+#include "plan/team.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -16,16 +15,20 @@ namespace {
 // A range of fronts whose columns one thread goes through.
 struct Part {
   idx begin = 0, end = 0;
-  std::vector<off> next;             // where each front's entries continue
-  std::vector<idx> cursor;           // 1 + place among the rows below of the last column met; 0: none yet
-  std::vector<std::uint16_t> local;  // plan position -> row of the front at hand
+  std::vector<off> next;           // where each front's entries continue
+  std::vector<idx> cursor;         // 1 + place among the rows below of the last column met; 0: none yet
+  RawVector<std::uint16_t> local;  // plan position -> row of the front at hand
 };
 
 class Placement {
  public:
   Placement(PatternView A, Plan& plan) : A_(A), plan_(plan), row_position_(plan.n), front_of_(plan.n) {
-    for (idx k = 0; k < plan.n; k++) row_position_[plan.row_perm[k]] = k;
-    for (idx f = 0; f < plan.nf; f++) std::fill_n(front_of_.begin() + plan.first[f], plan.width[f], f);
+    over_range(plan.n, plan.n, [&](idx begin, idx end) {
+      for (idx k = begin; k < end; k++) row_position_[plan.row_perm[k]] = k;
+    });
+    over_range(plan.nf, plan.n, [&](idx begin, idx end) {
+      for (idx f = begin; f < end; f++) std::fill_n(front_of_.begin() + plan.first[f], plan.width[f], f);
+    });
   }
 
   void count(Part& part) const {
@@ -80,7 +83,7 @@ class Placement {
 
   const PatternView A_;
   Plan& plan_;
-  std::vector<idx> row_position_, front_of_;
+  RawVector<idx> row_position_, front_of_;
 };
 
 // Fronts cut into parts with about equal numbers of entries.
@@ -112,12 +115,18 @@ void place_entries(PatternView A, Plan& plan) {
   };
   for_parts([&](Part& part) { placement.count(part); });
   plan.entry_ptr.resize((std::size_t)plan.nf + 1);
-  off total = 0;
-  for (idx f = 0; f < plan.nf; f++) {
-    plan.entry_ptr[f] = total;
-    for (Part& part : parts) total += std::exchange(part.next[f], total);
-  }
-  plan.entry_ptr[plan.nf] = total;
+  over_range(plan.nf, (off)plan.nf * n_parts, [&](idx begin, idx end) {
+    for (idx f = begin; f < end; f++)
+      for (const Part& part : parts) plan.entry_ptr[f + 1] += part.next[f];
+  });
+  for (idx f = 0; f < plan.nf; f++) plan.entry_ptr[f + 1] += plan.entry_ptr[f];
+  over_range(plan.nf, (off)plan.nf * n_parts, [&](idx begin, idx end) {
+    for (idx f = begin; f < end; f++) {
+      off at = plan.entry_ptr[f];
+      for (Part& part : parts) at += std::exchange(part.next[f], at);
+    }
+  });
+  const off total = plan.entry_ptr[plan.nf];
   plan.entry_source.resize(total), plan.entry_place.resize(total);
   plan.entry_scale.resize(plan.row_scale.empty() ? 0 : total);
   for_parts([&](Part& part) { placement.write(part); });

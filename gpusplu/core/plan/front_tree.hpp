@@ -29,6 +29,8 @@ inline FrontTree::Node merged(const FrontTree::Node& child, const FrontTree::Nod
   return both;
 }
 
+// Merges that shorten the critical path: into, nodes and finish; merge_path.cpp.
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree);
 // Further merges that save work of a device that is full; merge_work.cpp.
 void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree);
 

@@ -2,10 +2,11 @@
 // counts is the time of the device that each takes: mostly fixed costs and traffic of contribution blocks, which
 // merging saves. Any child may merge as long as that falls, the front stays in these phases, and the modelled critical
 // path does not grow by more than a tenth of the time of the device that all those fronts take: it hides behind them.
-// Cost: O(nsuper log nsuper), for sorting siblings.
+// Cost: O(nsuper log nsuper), for sorting siblings; subtrees in parallel.
 #include <algorithm>
 
 #include "plan/front_tree.hpp"
+#include "plan/team.hpp"
 #include "plan/time_model.hpp"
 
 namespace gs::gpu {
@@ -64,8 +65,8 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, F
   }
   if (total_work < kFull * longest_small) return;
   const double bound = longest + kPathShare * total_work;
-  for (idx s = 0; s < ns; s++) {
-    if (tree.into[s] >= 0) continue;
+  const auto merge = [&](idx s) {
+    if (tree.into[s] >= 0) return;
     FrontTree::Node& node = tree.nodes[s];
     idx *first = children.list.data() + children.ptr[s], *last = children.list.data() + children.ptr[s + 1];
     double latest = 0;
@@ -87,7 +88,8 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, F
     for (const idx* c = first; c < last; c++)
       before[s] = std::max(before[s], tree.into[*c] == s ? before[*c] : tree.finish[*c]);
     tree.finish[s] = before[s] + time(node);
-  }
+  };
+  up_the_forest(symbolic.super_parent, merge, [](idx) {});
 }
 
 }  // namespace gs::gpu

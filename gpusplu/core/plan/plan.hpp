@@ -53,6 +53,7 @@
 
 #include "analysis/symbolic.hpp"
 #include "plan/large_tasks.hpp"
+#include "plan/raw_vector.hpp"
 
 namespace gs::gpu {
 
@@ -119,26 +120,27 @@ struct Plan {
 
   std::vector<idx> width, rows, first, parent, phase, level;
   std::vector<off> below_ptr;  // nf + 1
-  std::vector<idx> below;
-  std::vector<std::uint16_t> place;
+  RawVector<idx> below;
+  RawVector<std::uint16_t> place;
   std::vector<idx> child_ptr, child;
 
   std::vector<off> entry_ptr;  // nf + 1
-  std::vector<idx> entry_source;
-  std::vector<std::uint32_t> entry_place;
-  std::vector<double> entry_scale;
+  RawVector<idx> entry_source;
+  RawVector<std::uint32_t> entry_place;
+  RawVector<double> entry_scale;
 
   std::vector<idx> segment_ptr;  // first front of every segment, and nf
   std::vector<off> factor_offset, block_offset;
   off factor_size = 0, block_size = 0;
 
-  std::vector<idx> owner_ptr, partial;
-  std::vector<Item> items;
+  RawVector<idx> owner_ptr;
+  std::vector<idx> partial;
+  RawVector<Item> items;
   std::vector<idx> start;
-  std::vector<off> gather_ptr;
-  std::vector<idx> gather_source;
+  RawVector<off> gather_ptr;
+  RawVector<idx> gather_source;
 
-  std::vector<FrontRecord> fronts;
+  RawVector<FrontRecord> fronts;
   std::vector<Launch> launches;
 
   LargeTasks large;  // what phase 3 is worked off by

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/plan.hpp"
+#include "plan/team.hpp"
 #include "plan/time_model.hpp"
 
 namespace gs::gpu {
@@ -14,12 +15,14 @@ constexpr int kSteps = 32;
 // Modelled time from the start of every front to the end of its phase, as a step: 0 for the longest of the phase.
 std::vector<std::uint8_t> steps_of(const Plan& plan) {
   const std::vector<off> items = count_items(plan);
-  std::vector<float> way(plan.nf);
+  std::vector<float> way(plan.nf);  // time of the front itself first
+  over_range(plan.nf, 4 * (off)plan.nf, [&](idx begin, idx end) {
+    for (idx f = begin; f < end; f++) way[f] = (float)front_time(plan, f, plan.phase[f], items[f]);
+  });
   double longest[kPhases] = {};
   for (idx f = plan.nf; f-- > 0;) {
     const idx above = plan.parent[f];
     const int phase = plan.phase[f];
-    way[f] = (float)front_time(plan, f, phase, items[f]);
     if (above >= 0 && plan.phase[above] == phase) way[f] += way[above];
     longest[phase] = std::max(longest[phase], (double)way[f]);
   }

@@ -20,13 +20,12 @@ struct ClassRows {
 struct MergeTimes {
   double fixed[kPhases] = {1.2, 2.0, 2.0, 8.0};
   double pivot[kPhases] = {0.10, 0.11, 0.11, 0.32};
-  double multiply_adds[kPhases] = {2e3, 8e4, 8e4, 1.2e7};  // per microsecond
-  double scalars[kPhases] = {0, 1.2e4, 1.2e4, 2e5};        // assembled and written back per microsecond; 0: not counted
+  double multiply_add[kPhases] = {5e-4, 1.25e-5, 1.25e-5, 8e-8};
+  double scalar[kPhases] = {0, 8e-5, 8e-5, 5e-6};  // assembled or written back
 
   double operator()(int kind, double W, double R) const {
-    const double H = R - W, work = (R * R * R - H * H * H) / 3;
-    const double moved = scalars[kind] > 0 ? (R * R + H * H) / scalars[kind] : 0;
-    return fixed[kind] + pivot[kind] * W + work / multiply_adds[kind] + moved;
+    const double H = R - W, work = (R * R * R - H * H * H) * (1.0 / 3);
+    return fixed[kind] + pivot[kind] * W + work * multiply_add[kind] + (R * R + H * H) * scalar[kind];
   }
 };
 

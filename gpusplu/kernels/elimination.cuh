@@ -27,8 +27,7 @@ constexpr unsigned NAN_BITS = sizeof(Real) == 4 ? 0x7f800000u : 0x7ff00000u;  //
 
 constexpr unsigned REPORTED_MULTIPLIER = sizeof(Real) == 4 ? 0x42800000u : 0x40500000u;  // 64
 
-// By all lanes of a warp when it has no more fronts: the largest entry of |X|. Smaller ones than 64 are not worth an
-// atomic operation.
+// By all lanes of a warp: the largest entry of |X|. Smaller ones than 64 are not worth an atomic operation.
 __device__ __forceinline__ void report_growth(unsigned multiplier_bits, Status* status) {
   multiplier_bits = warp_max(multiplier_bits);
   if ((threadIdx.x & 31) != 0 || multiplier_bits < REPORTED_MULTIPLIER) return;
@@ -37,14 +36,13 @@ __device__ __forceinline__ void report_growth(unsigned multiplier_bits, Status* 
 }
 
 struct PivotRules {
-  Real largest_reciprocal;            // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
-  unsigned tiny_bits, singular_bits;  // of the pivots
-  Status* status;                     // counts what was replaced and what is not finite
-  __device__ __forceinline__ explicit PivotRules(const FactorArgs& args) : status(args.status) {
+  const FactorArgs& args;
+  Real largest_reciprocal;  // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
+  unsigned tiny_bits;       // of the pivots
+  __device__ __forceinline__ explicit PivotRules(const FactorArgs& args_) : args(args_) {
     constexpr double least_normal = sizeof(Real) == 4 ? 1.17549435e-38 : 2.2250738585072014e-308;
     const Real tiny = (Real)fmax(args.tiny, least_normal);
-    largest_reciprocal = reciprocal(tiny);
-    tiny_bits = magnitude_bits(tiny), singular_bits = magnitude_bits((Real)args.singular);
+    largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
   }
 };
 __device__ __forceinline__ float replaced_reciprocal(float p, Real largest) { return copysignf((float)largest, p); }
@@ -106,8 +104,8 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
       const bool small = CHOLESKY ? !(real(candidate) > 0) : bits < rules.tiny_bits;
       if (small) r = replaced_reciprocal(candidate, rules.largest_reciprocal);
       if (small && lane == (int)(from | s)) {
-        atomicAdd(&rules.status->n_perturbed, 1);
-        if (!CHOLESKY && bits < rules.singular_bits) atomicAdd(&rules.status->n_tiny, 1);
+        atomicAdd(&rules.args.status->n_perturbed, 1);
+        if (!CHOLESKY && bits < magnitude_bits((Real)rules.args.singular)) atomicAdd(&rules.args.status->n_tiny, 1);
       }
       r = shuffle(r, from | s);
       const bool upper = (pivot & 2) == 0, mine = from == (unsigned)(lane & 28), mine0 = mine && upper,
@@ -137,7 +135,7 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const unsigned bits = magnitude_bits(scale[i]);
-    if (bits == 0 || bits >= NAN_BITS) atomicAdd(&rules.status->not_finite, 1);  // the pivot was Inf or NaN
+    if (bits == 0 || bits >= NAN_BITS) atomicAdd(&rules.args.status->not_finite, 1);  // the pivot was Inf or NaN
 #pragma unroll
     for (int q = 0; q < 4; q++) a[i][q] = a[i][q] * scale[i];
   }

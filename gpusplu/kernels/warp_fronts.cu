@@ -44,8 +44,9 @@ __device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4
 }
 
 __device__ __forceinline__ void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4],
-                                            const Places& places, unsigned& multiplier_bits) {
+                                            const Places& places) {
   const int R = f.rows, W = f.width, H = R - W;
+  unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Scalar *lower = args.factor + f.factor, *upper = lower + R * W, *block = args.blocks + f.block;
 #pragma unroll
   for (int i = 0; i < 2; i++)
@@ -58,15 +59,15 @@ __device__ __forceinline__ void store_block(const FactorArgs& args, const Front&
         store_shared_level(to, multiplier ? -a[i][q] : a[i][q]);
       if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
     }
+  report_growth(multiplier_bits, args.status);
 }
 
-GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 6) {
+GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 7) {
   constexpr int N_ENTRIES = 2, N_ITEMS = 4;
   const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5), group = lane >> 3;
   if (id >= args.count) return;
   WarpMemory& memory = ((WarpMemory*)shared_memory)[threadIdx.x >> 5];
   const PivotRules rules(args);
-  unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Entries<32, N_ENTRIES> entries;
   Items<N_ITEMS> items;
   {
@@ -95,18 +96,16 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 6) {
     load_block(memory.front, a);
     __syncwarp();
     clear_front(memory.front);
-    entries.find(args, next, lane), items.find(args, next, group);  // nothing without a parent
     const Places places = gauss_jordan(a, f.width, rules);
-    store_block(args, f, a, places, multiplier_bits);
+    entries.find(args, next, lane), items.find(args, next, group);  // nothing where there is no parent
+    store_block(args, f, a, places);
     if (climb < 0) break;
-    entries.load(args, next, lane), items.load<0>(args), items.load<1>(args);
     __syncwarp();
-    int last = 0;
-    if (lane == 0) {
-      last = add_acquire_release(args.counters + climb, 1) + 1 == (unsigned)next.pending;
-      if (last) args.counters[climb] = 0;
-    }
-    if (!shuffle(last, 0)) break;
+    unsigned done = 0;
+    if (lane == 0) done = add_acquire_release(args.counters + climb, 1) + 1;
+    entries.load(args, next, lane), items.load<0>(args), items.load<1>(args);
+    const bool last = shuffle((int)done, 0) == next.pending;
+    if (last && lane == 0) args.counters[climb] = 0;
+    if (!last) break;
   }
-  report_growth(multiplier_bits, args.status);
 }

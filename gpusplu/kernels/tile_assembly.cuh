@@ -3,14 +3,16 @@
 // Owner computes: the block that factors or updates a tile gathers it, so that every entry of a contribution block is
 // read once and no assembled front is ever stored. Of each child the plan has, for every tile of the parent, the range
 // of its rows that fall into it; a tile needs the children that occur both in the list of its rows and in that of its
-// columns. A warp owns the columns of the tile that are congruent to its number, and adds the children in their order:
-// the sums do not depend on timing. It takes columns of children in batches, across children, so that their loads are
-// under way together.
+// columns. A warp owns the columns of the tile that are congruent to its number, a lane the rows lane and lane + 32, in
+// registers: it looks up which entry of a child belongs there, and adds the children in their order. The sums do not
+// depend on timing.
 #pragma once
 #include "tile_update.cuh"
 
-constexpr int MATCHES = 64;  // children in one round
-static_assert(MATCHES <= THREADS);
+constexpr int MATCHES = 64;                         // children in one round
+constexpr int SUM_ROWS = NB / 32, SUM_COLUMNS = 8;  // of a lane, of a warp at a time
+constexpr int NOWHERE = 0xff;
+static_assert(MATCHES <= THREADS && NB < NOWHERE);
 
 // Rows and columns of a child's contribution block that fall into the tile.
 struct Match {
@@ -26,7 +28,10 @@ struct Match {
 struct AssemblyScratch {
   Match matches[MATCHES];
   int found[WARPS];
-  unsigned char row[MATCHES][NB], col[MATCHES][NB];  // places in the tile
+  // Which row (column) of the match belongs to a row (column) of the tile, or NOWHERE. The columns of a warp side by
+  // side.
+  unsigned char row[MATCHES][NB];
+  uint4 col[MATCHES][NB / 16];
 };
 
 // Where an entry (row, column), relative to the tile, lies in shared memory.
@@ -116,67 +121,87 @@ __device__ __forceinline__ int find_matches(const LargeArgs& args, const PieceLi
   return total;
 }
 
+// scratch.row and scratch.col of the matches.
 __device__ __forceinline__ void load_places(int total, int row0, int col0, AssemblyScratch& scratch) {
-  constexpr int SLOTS = 2 * NB, STEP = THREADS / SLOTS;
-  static_assert(THREADS % SLOTS == 0);
+  constexpr int SLOTS = 2 * NB;
+  static_assert(THREADS == SLOTS);
+  for (int e = threadIdx.x; e < total * NB / 16; e += THREADS) {
+    ((uint4*)scratch.row)[e] = {~0u, ~0u, ~0u, ~0u};
+    ((uint4*)scratch.col)[e] = {~0u, ~0u, ~0u, ~0u};
+  }
+  __syncthreads();
   const int k = threadIdx.x % NB;
-  const bool rows = threadIdx.x % SLOTS < NB;
-  const int origin = rows ? row0 : col0;
+  const bool rows = threadIdx.x < NB;
+  unsigned char* to = rows ? (unsigned char*)scratch.row : (unsigned char*)scratch.col;
 #pragma unroll 4
-  for (int m = threadIdx.x / SLOTS; m < total; m += STEP) {
+  for (int m = 0; m < total; m++) {
     const Match& match = scratch.matches[m];
     const LocalRow* place = rows ? match.row_place : match.col_place;
     const int count = rows ? match.rows : match.cols;
-    const unsigned char to = (unsigned char)(__ldg(place + min(k, count - 1)) - origin);
-    (rows ? scratch.row : scratch.col)[m][k] = to;
+    const int home = __ldg(place + min(k, count - 1)) - (rows ? row0 : col0);
+    if (k < count) to[m * NB + (rows ? home : home % WARPS * (NB / WARPS) + home / WARPS)] = (unsigned char)k;
   }
 }
 
-// Adds the matches in their order to the warp's columns of the tile. TRIANGLE: of the children only the lower triangles
-// exist.
-template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, TileStrides strides,
-                                                                     const AssemblyScratch& scratch, Scalar* tile) {
-  constexpr int ROWS = NB / 32, PARTS = NB / 32, BATCH = 8;
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, parts = total * PARTS;
-  int part = 0;       // match * PARTS + which 32 of its columns; the next one to look at
-  unsigned mask = 0;  // columns of part - 1 that are still to be added
-  while (mask || part < parts) {
-    int match[BATCH], col[BATCH];
-    Scalar value[BATCH][ROWS];
+// Which entries of a match belong to the lane's rows and to four of the warp's columns at a time.
+struct Mine {
+  const Scalar* from;
+  long long ld;
+  int row[SUM_ROWS], below;
+  const unsigned* cols;
+  __device__ __forceinline__ Mine(const AssemblyScratch& scratch, int m, int first_word)
+      : from(scratch.matches[m].from), ld(scratch.matches[m].ld), below(scratch.matches[m].below) {
 #pragma unroll
-    for (int u = 0; u < BATCH; u++) {
-      while (!mask && part < parts) {
-        const int m = part / PARTS, c = part % PARTS * 32 + lane;
-        mask = __ballot_sync(~0u, c < scratch.matches[m].cols && scratch.col[m][c] % WARPS == warp);
-        part++;
-      }
-      match[u] = mask ? (part - 1) / PARTS : -1;
-      col[u] = (part - 1) % PARTS * 32 + __ffs(mask) - 1;
-      mask &= mask - 1;
+    for (int h = 0; h < SUM_ROWS; h++) row[h] = scratch.row[m][(threadIdx.x & 31) + 32 * h];
+    cols = (const unsigned*)scratch.col[m] + first_word;
+  }
+  // TRIANGLE: only the child's lower triangle exists.
+  template <bool TRIANGLE>
+  __device__ __forceinline__ void load(Scalar (&value)[SUM_ROWS][SUM_COLUMNS], bool any) const {
 #pragma unroll
-      for (int h = 0; h < ROWS; h++) value[u][h] = Scalar(0);
-      if (match[u] >= 0) {
-        const Match& from = scratch.matches[match[u]];
+    for (int q = 0; q < SUM_COLUMNS / 4; q++) {
+      const unsigned four = any ? cols[q] : ~0u;
 #pragma unroll
-        for (int h = 0; h < ROWS; h++) {
-          const int row = lane + 32 * h;
-          if (row < from.rows && (!TRIANGLE || row + from.below >= col[u]))
-            value[u][h] = load_shared_level(from.from + row + col[u] * from.ld);
+      for (int s = 0; s < 4; s++) {
+        const int col = four >> 8 * s & 0xff;
+#pragma unroll
+        for (int h = 0; h < SUM_ROWS; h++) {
+          const bool exists = col != NOWHERE && row[h] != NOWHERE && (!TRIANGLE || row[h] + below >= col);
+          value[h][4 * q + s] = exists ? load_shared_level(from + row[h] + col * ld) : Scalar(0);
         }
       }
     }
-#pragma unroll
-    for (int u = 0; u < BATCH; u++) {
-      if (match[u] < 0) break;
-      const int home = scratch.col[match[u]][col[u]] * strides.col, rows = scratch.matches[match[u]].rows;
-#pragma unroll
-      for (int h = 0; h < ROWS; h++) {
-        const int row = lane + 32 * h;
-        if (row < rows) tile[scratch.row[match[u]][row] * strides.row + home] += value[u][h];
-      }
-      __syncwarp();
-    }
   }
+};
+
+// Adds the matches in their order to the lane's rows and SUM_COLUMNS of the warp's columns, from column `first` of
+// these on. Two matches are under way at a time.
+template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, int first, TileStrides strides,
+                                                                     const AssemblyScratch& scratch, Scalar* tile) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, word = (warp * (NB / WARPS) + first) / 4;
+  Scalar* mine = tile + lane * strides.row + (first * WARPS + warp) * strides.col;
+  const int row_step = 32 * strides.row, col_step = WARPS * strides.col;
+  Scalar sum[SUM_ROWS][SUM_COLUMNS];
+#pragma unroll
+  for (int s = 0; s < SUM_COLUMNS; s++)
+#pragma unroll
+    for (int h = 0; h < SUM_ROWS; h++) sum[h][s] = mine[h * row_step + s * col_step];
+#pragma unroll 1
+  for (int m = 0; m < total; m += 2) {
+    Scalar value[2][SUM_ROWS][SUM_COLUMNS];
+    Mine(scratch, m, word).load<TRIANGLE>(value[0], true);
+    Mine(scratch, min(m + 1, total - 1), word).load<TRIANGLE>(value[1], m + 1 < total);
+#pragma unroll
+    for (int u = 0; u < 2; u++)
+#pragma unroll
+      for (int s = 0; s < SUM_COLUMNS; s++)
+#pragma unroll
+        for (int h = 0; h < SUM_ROWS; h++) sum[h][s] += value[u][h][s];
+  }
+#pragma unroll
+  for (int s = 0; s < SUM_COLUMNS; s++)
+#pragma unroll
+    for (int h = 0; h < SUM_ROWS; h++) mine[h * row_step + s * col_step] = sum[h][s];
 }
 
 // The assembled tile; complete after the caller's next barrier.
@@ -192,8 +217,10 @@ __device__ __forceinline__ void assemble_tile(const LargeArgs& args, const Large
     const int total = find_matches(args, lists, p, epoch, scratch);
     load_places(total, row0, col0, scratch);
     __syncthreads();
-    if (CHOLESKY && task.row == task.col) add_matches<true>(total, strides, scratch, tile);
-    else add_matches<false>(total, strides, scratch, tile);
+#pragma unroll 1
+    for (int first = 0; first < NB / WARPS; first += SUM_COLUMNS)
+      if (CHOLESKY && task.row == task.col) add_matches<true>(total, first, strides, scratch, tile);
+      else add_matches<false>(total, first, strides, scratch, tile);
     __syncthreads();
   }
 }

@@ -6,13 +6,17 @@
 #include "front.cuh"
 #include "large_shape.cuh"
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#define LARGE_SMALL_SHARED true
-#elif !defined(LARGE_SMALL_SHARED)
-#define LARGE_SMALL_SHARED false
+#ifndef LARGE_SHARED_KB
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 100 == 9 || __CUDA_ARCH__ / 100 == 10
+#define LARGE_SHARED_KB 227
+#elif __CUDA_ARCH__ >= 800
+#define LARGE_SHARED_KB 99
+#else
+#define LARGE_SHARED_KB 64
+#endif
 #endif
 
-constexpr LargeShape shape = large_shape((int)sizeof(Scalar), LARGE_SMALL_SHARED);
+constexpr LargeShape shape = large_shape((int)sizeof(Scalar), LARGE_SHARED_KB);
 constexpr int NB = shape.tile, THREADS = shape.threads, WARPS = THREADS / 32, DEPTH = shape.depth,
               STRIDE = shape.stride;
 

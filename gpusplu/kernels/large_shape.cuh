@@ -20,15 +20,16 @@ struct LargeShape {
   int shared_bytes;    // of a block
 };
 
-// `small_shared`: devices before sm_80, which have 64 KB of shared memory and no asynchronous copies.
-GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, bool small_shared) {
+// shared_kb: shared memory that a block can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a
+// multiprocessor, where it fits, hides latencies: most tasks are short.
+GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, int shared_kb) {
   LargeShape s{};
   s.tile = scalar_bytes == 16 ? 32 : 64;
   s.threads = scalar_bytes == 16 ? 64 : 128;
-  s.blocks = scalar_bytes == 16 ? 4 : 2;
+  s.blocks = scalar_bytes == 16 ? 4 : shared_kb >= 227 ? 3 : 2;
   s.depth = scalar_bytes == 16 ? 8 : 16;
-  s.stages = small_shared ? 3 : 4;
-  s.inverse_slices = small_shared ? 2 : 4;
+  s.stages = shared_kb < 99 ? 3 : 4;
+  s.inverse_slices = shared_kb < 99 ? 2 : 4;
   s.stride = s.tile + 4;
   s.inverse_stride = s.depth + 2;
   const int pipeline = 2 * s.stages * s.depth * s.stride;

@@ -187,7 +187,7 @@ def test_small_shared_memory(dtype, cholesky):
     A = matrix("wide star", dtype, cholesky)
     plan = plan_of(A, bool(cholesky), Limits(shared_memory_bytes=65536, arch=75))
     assert plan.large_shared_bytes <= 65536
-    check(plan, Emulated(plan, A.data, defines=("LARGE_SMALL_SHARED=true",)).run(), A.data)
+    check(plan, Emulated(plan, A.data, defines=("LARGE_SHARED_KB=64",)).run(), A.data)
 
 
 @pytest.mark.parametrize("dtype", "dfFD")

@@ -27,7 +27,7 @@ template <auto member> auto bytes_of(nb::handle self) {
 }
 
 LargeShape large_shape_of(const Plan& plan) {
-  return large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes < gpu::kSmallShared);
+  return large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes / 1024);
 }
 
 PlanParameters parameters_of(const nb::kwargs& named) {

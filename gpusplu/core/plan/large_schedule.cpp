@@ -19,7 +19,7 @@ FrontCost front_cost(const LargeInput& in, idx f) {
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = in.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
   const double flops = (in.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
-  const double multiprocessors_of_block = 1.0 / large_shape(scalar_bytes(in.scalar), false).blocks;
+  const double multiprocessors_of_block = 1.0 / large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
   const double step = in.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
   return {n_tasks * 4e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
 }
@@ -31,7 +31,7 @@ LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large
   LargeSchedule out;
   out.start.assign(n, 0);
   out.duration.assign(n, 0);
-  const double blocks = (double)in.multiprocessors * large_shape(scalar_bytes(in.scalar), false).blocks;
+  const double blocks = (double)in.multiprocessors * large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
   std::vector<idx> parent(n, -1), waiting(n, 0);
   std::vector<FrontCost> cost(n);
   std::vector<double> path(n, 0);  // from the start of the front to the end of its root

@@ -134,6 +134,7 @@ void list_large(Plan& plan) {
                                  .scalar = plan.parameters.scalar,
                                  .tile = plan.parameters.large_tile,
                                  .multiprocessors = plan.parameters.multiprocessors,
+                                 .shared_kb = plan.parameters.shared_memory_bytes / 1024,
                                  .width = plan.width.data(),
                                  .rows = plan.rows.data(),
                                  .parent = plan.parent.data(),

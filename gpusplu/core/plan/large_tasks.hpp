@@ -39,6 +39,7 @@ struct LargeInput {
   char scalar = 'd';
   idx tile = 64;
   int multiprocessors = 132;
+  int shared_kb = 227;
   const idx *width = nullptr, *rows = nullptr, *parent = nullptr, *phase = nullptr;
   const off* below_ptr = nullptr;
   const std::uint16_t* place = nullptr;
@@ -59,10 +60,9 @@ struct LargeTasks {
   double seconds = 0;              // modelled
 };
 
-constexpr int kControlWords = 4;         // ahead of the progress counters (CONTROL in kernels/large.cuh)
-constexpr int kSmallShared = 80 * 1024;  // devices with less shared memory a block are older than sm_80
+constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/large.cuh)
 constexpr int scalar_bytes(char scalar) { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
-constexpr int large_tile(char scalar) { return large_shape(scalar_bytes(scalar), false).tile; }
+constexpr int large_tile(char scalar) { return large_shape(scalar_bytes(scalar), 227).tile; }
 
 LargeTasks make_large_tasks(const LargeInput& input);
 

@@ -106,7 +106,7 @@ std::vector<Part> divide(PatternView A, const Plan& plan, int n_parts) {
 void place_entries(PatternView A, Plan& plan) {
   if (A.nnz() > std::numeric_limits<idx>::max()) throw std::length_error("the matrix has more than 2147483647 entries");
   Placement placement(A, plan);
-  const int n_parts = std::min({team_size_for(A.nnz()), num_threads(), 16});
+  const int n_parts = std::min({team_size_for(4 * A.nnz()), num_threads(), 16});
   std::vector<Part> parts = divide(A, plan, n_parts);
   const auto for_parts = [&](auto&& body) {
     run_team(n_parts, [&](const Team& team) {

@@ -106,13 +106,9 @@ std::vector<Part> divide(PatternView A, const Plan& plan, int n_parts) {
 void place_entries(PatternView A, Plan& plan) {
   if (A.nnz() > std::numeric_limits<idx>::max()) throw std::length_error("the matrix has more than 2147483647 entries");
   Placement placement(A, plan);
-  const int n_parts = std::min({team_size_for(4 * A.nnz()), num_threads(), 16});
+  const int n_parts = std::min({threads_for(A.nnz()), num_threads(), 16});
   std::vector<Part> parts = divide(A, plan, n_parts);
-  const auto for_parts = [&](auto&& body) {
-    run_team(n_parts, [&](const Team& team) {
-      for (int p = team.rank; p < n_parts; p += team.size) body(parts[p]);
-    });
-  };
+  const auto for_parts = [&](auto&& body) { over_tasks(n_parts, n_parts, [&](idx p) { body(parts[p]); }); };
   for_parts([&](Part& part) { placement.count(part); });
   plan.entry_ptr.resize((std::size_t)plan.nf + 1);
   over_range(plan.nf, (off)plan.nf * n_parts, [&](idx begin, idx end) {

@@ -14,7 +14,8 @@
 //
 // Segments. Usually there is one. If contribution blocks would take more than block_bytes, ranges of fronts in
 // postorder are factored one after another and share memory: fronts segment_ptr[s] .. segment_ptr[s+1]-1. A front of
-// phases 0-2 is in the segment of its children. A solve knows nothing of segments.
+// phases 0-2 is in the segment of its children. A solve knows nothing of segments. The factor of a segment is one range
+// of the arena: a window that could be moved, as only factor_offset knows where it begins.
 //
 // Launches run in order. One of phases 0-2 takes start[begin .. begin + count): the fronts of one phase of one segment
 // without a child in the phase, those with the longest modelled way up to the end of the phase first, in steps of 1/32

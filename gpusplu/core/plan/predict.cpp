@@ -4,8 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "base/threads.hpp"
-#include "plan/plan.hpp"
+#include "plan/team.hpp"
 #include "plan/time_model.hpp"
 
 namespace gs::gpu {
@@ -138,10 +137,8 @@ void choose_small_rows(Plan& plan) {
   constexpr int n_candidates = std::size(candidates);
   const std::vector<off> items = count_items(plan);
   double seconds[n_candidates];
-  run_team(plan.nf < 2000 ? 1 : n_candidates, [&](const Team& team) {
-    for (int k = team.rank; k < n_candidates; k += team.size)
-      seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items));
-  });
+  over_tasks(plan.nf < 10000 ? 1 : n_candidates, n_candidates,
+             [&](idx k) { seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items)); });
   int best = 0;
   for (int k = 1; k < n_candidates; k++)
     if (candidates[k] <= plan.parameters.block_rows && seconds[k] < 0.98 * seconds[best]) best = k;

@@ -1,6 +1,7 @@
 // Work over the fronts of a plan, several threads where it is worth it.
 #pragma once
 #include <algorithm>
+#include <atomic>
 
 #include "base/slices.hpp"
 #include "base/threads.hpp"
@@ -8,21 +9,39 @@
 
 namespace gs::gpu {
 
-// Runs body(begin, end) over ranges of fronts of about equal numbers of rows; `entries` is the work in all [matrix
-// entries]. Ranges are handed out as threads come free; what body does must not depend on how they are cut.
+// Runs body(k) for k < n. Numbers are handed out as threads come free, and nobody waits for a thread that the system
+// has not run in time.
+template <class Body> void over_tasks(int threads, idx n, Body&& body) {
+  std::atomic<idx> next{0};
+  const auto work = [&](int) {
+    for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(k);
+  };
+  threads = (int)std::min<off>({threads, num_threads(), n});
+  if (threads <= 1) work(0);
+  else run_helpers(threads, work);
+}
+
+// Threads for this many visits of matrix entries, which take some 10 ns each here.
+inline int threads_for(off entries) { return team_size_for(4 * entries); }
+
+// Runs body(begin, end) over ranges of fronts of about equal numbers of rows; `entries` is the work in all. What body
+// does must not depend on how they are cut.
 template <class Body> void over_fronts(const Plan& plan, off entries, Body&& body) {
-  const int threads = std::min(team_size_for(4 * entries), num_threads());
+  const int threads = std::min(threads_for(entries), num_threads());
   const idx n_ranges = threads == 1 ? 1 : 16 * threads;
   const auto cut = [&](idx k) {  // front that owns position n k / n_ranges
     if (k == n_ranges) return plan.nf;
     const idx position = (idx)((off)plan.n * k / n_ranges);
     return (idx)(std::lower_bound(plan.first.begin(), plan.first.end(), position) - plan.first.begin());
   };
-  if (n_ranges == 1) return body(0, plan.nf);
-  std::atomic<idx> next{0};
-  run_team(threads, [&](const Team&) {
-    for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n_ranges;) body(cut(k), cut(k + 1));
-  });
+  over_tasks(threads, n_ranges, [&](idx k) { body(cut(k), cut(k + 1)); });
+}
+
+// The same over ranges of 0 .. n - 1.
+template <class Body> void over_range(idx n, off entries, Body&& body) {
+  const int threads = std::min(threads_for(entries), num_threads());
+  const idx n_ranges = threads == 1 ? 1 : 4 * threads;
+  over_tasks(threads, n_ranges, [&](idx k) { body((idx)((off)n * k / n_ranges), (idx)((off)n * (k + 1) / n_ranges)); });
 }
 
 // Works a forest off from the leaves to the roots: visit(s) for every node, then give(s), which may write to what its
@@ -35,15 +54,14 @@ template <class Visit, class Give> void up_the_forest(const std::vector<idx>& pa
     if (parent[s] >= 0) size[parent[s]] += size[s];
   for (idx s = 0; s < n; s++)
     if (size[s] <= few && (parent[s] < 0 || size[parent[s]] > few)) tops.push_back(s);
-  std::atomic<std::size_t> next{0};
-  run_team(n < 5000 ? 1 : num_threads(), [&](const Team&) {
-    constexpr std::size_t several = 4;
-    for (std::size_t k; (k = next.fetch_add(several, std::memory_order_relaxed)) < tops.size();)
-      for (std::size_t t = k; t < std::min(k + several, tops.size()); t++)
-        for (idx s = tops[t] - size[tops[t]] + 1; s <= tops[t]; s++) {
-          visit(s);
-          if (s < tops[t]) give(s);
-        }
+  constexpr idx several = 4;
+  const idx n_tasks = ((idx)tops.size() + several - 1) / several;
+  over_tasks(n < 10000 ? 1 : num_threads(), n_tasks, [&](idx k) {
+    for (std::size_t t = k * several; t < std::min<std::size_t>((k + 1) * several, tops.size()); t++)
+      for (idx s = tops[t] - size[tops[t]] + 1; s <= tops[t]; s++) {
+        visit(s);
+        if (s < tops[t]) give(s);
+      }
   });
   std::size_t t = 0;
   for (idx s = 0; s < n; s++) {
@@ -51,14 +69,6 @@ template <class Visit, class Give> void up_the_forest(const std::vector<idx>& pa
     else visit(s);
     give(s);
   }
-}
-
-// Runs body(begin, end) over ranges of 0 .. n - 1; `entries` as above.
-template <class Body> void over_range(idx n, off entries, Body&& body) {
-  run_team(team_size_for(4 * entries), [&](const Team& team) {
-    const auto [begin, end] = slice(n, team);
-    body(begin, end);
-  });
 }
 
 }  // namespace gs::gpu

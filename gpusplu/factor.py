@@ -373,6 +373,8 @@ def type_name(value: object) -> str:
 
 def cast(array: Any, dtype: np.dtype) -> Any:
     """`array` as `dtype`, Fortran-contiguous, on the side where it is; NumPy's error if that would lose precision."""
+    if array.dtype == dtype and array.flags.f_contiguous:
+        return array
     if matrix.is_cupy_array(array):
         np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
         return array.astype(dtype, order="F", copy=False)

@@ -373,7 +373,9 @@ class Buffers:
 
     def rhs_at_once(self, nrhs: int) -> int:
         """Right-hand sides that are solved for together if `nrhs` are given: fewer where memory is short."""
-        if nrhs > 1 and True in self._vectors:
+        if nrhs == 1:
+            return 1  # the driver is not asked for free memory at every solve
+        if True in self._vectors:
             return min(nrhs, self._vectors[True].capacity)
         capacity = 32
         while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > self._program.device.free_bytes() // 2:

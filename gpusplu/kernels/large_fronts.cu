@@ -57,12 +57,14 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
                                        const unsigned* progress_b, unsigned base, Scalar* work, Control& control,
                                        WarpPlace at) {
   constexpr int STAGES = shape.stages;
-  const Slices<false> slices_a(A, lda, m, depth), slices_b(B, ldb, n, depth);
+  PanelStream stream_a(A, lda, m), stream_b(B, ldb, n);
   const int count = (depth + DEPTH - 1) / DEPTH;
-  auto load = [&](int slice, int stage) {
+  int left = depth;  // columns that are not under way yet
+  auto load = [&](int stage) {
     Scalar* to = work + stage * 2 * STAGE;
-    slices_a.load(to, slice);
-    slices_b.load(to + STAGE, slice);
+    stream_a.load(to, left, A);
+    stream_b.load(to + STAGE, left, A);
+    left -= DEPTH;
   };
   int available = 0;
 #pragma unroll 1
@@ -72,7 +74,7 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
     const int end = min(count, available * (NB / DEPTH));
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
-      if (begin + s < end) load(begin + s, s);
+      if (begin + s < end) load(s);
       copy_commit();
     }
     int stage = 0;
@@ -80,7 +82,7 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
     for (int s = begin; s < end; s++) {
       copy_wait<STAGES - 2>();
       __syncthreads();
-      if (s + STAGES - 1 < end) load(s + STAGES - 1, stage == 0 ? STAGES - 1 : stage - 1);
+      if (s + STAGES - 1 < end) load(stage == 0 ? STAGES - 1 : stage - 1);
       copy_commit();
       const Scalar* from = work + stage * 2 * STAGE;
       if (++stage == STAGES) stage = 0;
@@ -96,10 +98,9 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
 __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar* inverse, Scalar* work, WarpPlace at) {
   constexpr int SLICES = NB / DEPTH, IN_FLIGHT = shape.inverse_slices, SIZE = NB * INVERSE_STRIDE;
   Scalar* ring = work + NB * STRIDE;
-  const Slices<true> slices(inverse, NB, NB, NB);
 #pragma unroll
   for (int s = 0; s < IN_FLIGHT; s++) {
-    slices.load(ring + s * SIZE, s);
+    load_inverse_slice(inverse, s, ring + s * SIZE);
     copy_commit();
   }
   clear(acc);
@@ -112,7 +113,7 @@ __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar*
     multiply_slice<true, false>(acc, work + s * STAGE, slice, at, skip);
     if constexpr (SLICES > IN_FLIGHT) {
       __syncthreads();
-      if (s + IN_FLIGHT < SLICES) slices.load(slice, s + IN_FLIGHT);
+      if (s + IN_FLIGHT < SLICES) load_inverse_slice(inverse, s + IN_FLIGHT, slice);
     }
     copy_commit();
   }

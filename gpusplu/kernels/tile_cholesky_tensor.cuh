@@ -25,12 +25,15 @@ __device__ __forceinline__ void multiply8(double (&d)[4], const double (&a)[4], 
   mma(d, a[2], a[3], b1);
 }
 
-// LDL^T of the 8 x 8 block b ([column][row], lower triangle) while the row x is solved against it; pivots to `pivot`.
-__device__ __forceinline__ void solve_row8(double (&b)[8][8], double (&x)[8], double (&pivot)[8]) {
+// Cholesky factor L of the 8 x 8 block b ([column][row], lower triangle) while x becomes x inv(L)^T. Returns which
+// pivots are not positive, a bit each.
+__device__ __forceinline__ unsigned solve_row8(double (&b)[8][8], double (&x)[8]) {
+  unsigned failed = 0;
   double d = b[0][0];
 #pragma unroll
   for (int k = 0; k < 8; k++) {
-    pivot[k] = d;
+    failed |= d > 0.0 ? 0u : 1u << k;
+    const double root = reciprocal_root(d);
     const double y = reciprocal_start(d), e = fma(-d, y, 1.0), v = fma(e, e, e);
     if (k < 7) {
       const double q = b[k][k + 1] * b[k][k + 1] * y;
@@ -45,13 +48,15 @@ __device__ __forceinline__ void solve_row8(double (&b)[8][8], double (&x)[8], do
         if (c > k + 1 || r > c) b[c][r] = fma(-b[k][r], l, b[c][r]);
       x[c] = fma(-scaled, b[k][c], x[c]);
     }
+    x[k] *= root;
   }
+  return failed;
 }
 
 // The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
 // pivots were not positive (thread 0). L: m x m, lower triangle; inverse: NB x NB, inv(L)^T.
-__device__ __forceinline__ int cholesky_tile_tensor(const double* tile, int m, double* L, long long ld, double* inverse,
-                                                    CholeskyTensorScratch& scratch) {
+__device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, double* L, long long ld, double* inverse,
+                                                 CholeskyTensorScratch& scratch) {
   constexpr int PARTS = NB / 8;
   static_assert(THREADS == 2 * NB);
   const int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, g = lane >> 2, t = lane & 3;
@@ -80,7 +85,7 @@ __device__ __forceinline__ int cholesky_tile_tensor(const double* tile, int m, d
     for (int q = 0; q < 4; q++) scratch.panel[(t + (q & 1) * 4) * STRIDE + warp * 16 + g + (q & 2) * 4] = acc[0][q];
     __syncthreads();
     if (tid < NB + 8) {  // a thread a row; the 8 beyond carry the identity rows of this panel
-      double b[8][8], x[8], pivot[8];
+      double b[8][8], x[8];
 #pragma unroll
       for (int c = 0; c < 8; c++)
 #pragma unroll
@@ -92,12 +97,8 @@ __device__ __forceinline__ int cholesky_tile_tensor(const double* tile, int m, d
       const int identity = tid - NB;
 #pragma unroll
       for (int c = 0; c < 8; c++) x[c] = identity < 0 ? scratch.panel[c * STRIDE + tid] : (identity == c ? 1.0 : 0.0);
-      solve_row8(b, x, pivot);
-#pragma unroll
-      for (int k = 0; k < 8; k++) {
-        failed += tid == 0 && first + k < m && !(pivot[k] > 0.0);
-        x[k] *= reciprocal_root(pivot[k]);
-      }
+      const unsigned not_positive = solve_row8(b, x);
+      if (tid == 0) failed += __popc(not_positive & ((1u << min(m - first, 8)) - 1));
       const int behind = tid - first, row = identity < 0 ? tid : first + identity;
       if (behind < 0 || behind >= 8) {  // the panel's own rows enter the update as rows of the inverse
 #pragma unroll

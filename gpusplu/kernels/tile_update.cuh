@@ -33,37 +33,45 @@ struct WarpPlace {
   }
 };
 
-// Streams slices of an operand into shared memory; every thread's addresses are set up once.
-// BY_ROWS = false: the operand is m x K, a slice DEPTH of its columns, stored [k][m], stride STRIDE.
-// BY_ROWS = true: the operand is K x n, a slice DEPTH of its rows, stored [n][k], stride INVERSE_STRIDE.
-template <bool BY_ROWS> struct Slices {
-  static constexpr int CHUNKS = (BY_ROWS ? DEPTH : NB) / 2;  // pairs of a column
-  static constexpr int STEP = THREADS / CHUNKS;              // columns from one pair of a thread to its next
-  static constexpr int COUNT = DEPTH * NB / 2 / THREADS;     // pairs of a thread and slice
-  static constexpr int TO_STRIDE = BY_ROWS ? INVERSE_STRIDE : STRIDE;
+// Streams an operand of `extent` rows, a tall panel, into shared memory: slice after slice of DEPTH columns, stored
+// [k][row] with stride STRIDE. Every thread's address moves on by itself.
+struct PanelStream {
+  static constexpr int CHUNKS = NB / 2;                   // pairs of a column
+  static constexpr int STEP = THREADS / CHUNKS;           // columns from one pair of a thread to its next
+  static constexpr int COUNT = DEPTH * CHUNKS / THREADS;  // pairs of a thread and slice
+  static_assert(COUNT * STEP == DEPTH);
   const Scalar* from;
-  long long ld, step;
-  int to, col, row, extent, depth;  // extent: m or n; depth: K
-  __device__ __forceinline__ Slices(const Scalar* operand, long long ld_, int extent_, int depth_)
-      : ld(ld_), extent(extent_), depth(depth_) {
-    col = threadIdx.x / CHUNKS;
-    row = threadIdx.x % CHUNKS * 2;
-    from = operand + col * ld + row;
+  long long step;
+  int count;  // rows of my pair that exist
+  __device__ __forceinline__ PanelStream(const Scalar* panel, long long ld, int extent) {
+    const int row = threadIdx.x % CHUNKS * 2;
+    from = panel + threadIdx.x / CHUNKS * ld + row;
     step = STEP * ld;
-    to = col * TO_STRIDE + row;
+    count = max(0, min(2, extent - row));
   }
-  __device__ __forceinline__ void load(Scalar* stage, int slice) const {
-    const Scalar* p = from + (BY_ROWS ? (long long)slice * DEPTH : slice * DEPTH * ld);
-    const int rows = (BY_ROWS ? depth - slice * DEPTH : extent) - row,
-              cols = (BY_ROWS ? extent : depth - slice * DEPTH) - col;
-    const int count = max(0, min(2, rows));
+  // left: columns of the operand from this slice on. readable: an address that can be read.
+  __device__ __forceinline__ void load(Scalar* stage, int left, const Scalar* readable) {
+    const int col = threadIdx.x / CHUNKS;
+    Scalar* to = stage + col * STRIDE + threadIdx.x % CHUNKS * 2;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-      const int here = i * STEP < cols ? count : 0;
-      copy_pair(stage + to + i * STEP * TO_STRIDE, here ? p + i * step : from, here);  // 0: nothing is read
+      const int here = i * STEP + col < left ? count : 0;
+      copy_pair(to + i * STEP * STRIDE, here ? from : readable, here);  // 0: nothing is read
+      from += step;
     }
   }
 };
+
+// Slice `slice` of DEPTH rows of an NB x NB block, stored [column][k] with stride INVERSE_STRIDE.
+__device__ __forceinline__ void load_inverse_slice(const Scalar* inverse, int slice, Scalar* stage) {
+  constexpr int CHUNKS = DEPTH / 2, STEP = THREADS / CHUNKS;
+  static_assert(NB % STEP == 0);
+  const int col = threadIdx.x / CHUNKS, row = threadIdx.x % CHUNKS * 2;
+#pragma unroll
+  for (int i = 0; i < NB / STEP; i++)
+    copy_pair(stage + (col + i * STEP) * INVERSE_STRIDE + row, inverse + (col + i * STEP) * NB + slice * DEPTH + row,
+              2);
+}
 
 template <bool CONJUGATE> __device__ __forceinline__ Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
 

@@ -102,10 +102,13 @@ std::vector<idx> postorder(const std::vector<idx>& parent) {
 std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order) {
   const std::vector<idx> place = inverse_permutation(order.data(), (idx)order.size());
   std::vector<idx> out(order.size());
-  for (std::size_t k = 0; k < order.size(); k++) {
-    const idx above = parent[order[k]];
-    out[k] = above >= 0 ? place[above] : -1;
-  }
+  run_team(team_size_for((off)order.size()), [&](const Team& team) {
+    const auto [begin, end] = slice((off)order.size(), team);
+    for (off k = begin; k < end; k++) {
+      const idx above = parent[order[k]];
+      out[k] = above >= 0 ? place[above] : -1;
+    }
+  });
   return out;
 }
 

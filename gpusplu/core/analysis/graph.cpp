@@ -170,13 +170,19 @@ Pattern permute_graph(PatternView graph, const idx* perm) {
 
 std::vector<idx> inverse_permutation(const idx* perm, idx n) {
   std::vector<idx> inverse(n);
-  for (idx k = 0; k < n; k++) inverse[perm[k]] = k;
+  run_team(team_size_for(n), [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    for (idx k = begin; k < end; k++) inverse[perm[k]] = k;
+  });
   return inverse;
 }
 
 std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
   std::vector<idx> out(order.size());
-  for (std::size_t k = 0; k < order.size(); k++) out[k] = values[order[k]];
+  run_team(team_size_for((off)order.size()), [&](const Team& team) {
+    const auto [begin, end] = slice((off)order.size(), team);
+    for (off k = begin; k < end; k++) out[k] = values[order[k]];
+  });
   return out;
 }
 

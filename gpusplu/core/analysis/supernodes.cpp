@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/subtrees.hpp"
+
 namespace gs {
 namespace {
 
@@ -48,6 +50,16 @@ Front merged(const Front& child, const Front& parent) {
   return f;
 }
 
+// Calls visit(s) for every node of a postordered forest, children first; on several threads where it is large.
+template <class F> void for_nodes_upwards(const std::vector<idx>& tree, F&& visit) {
+  const int threads = std::min(num_threads(), team_size_for(4 * (off)tree.size()));
+  const SubtreeCut cut = cut_subtrees(subtree_sizes(tree), threads);
+  share_out(threads, cut.subtrees.size(), [&](std::size_t k, int) {
+    for (idx s = cut.subtrees[k].begin; s < cut.subtrees[k].end; s++) visit(s);
+  });
+  for (const idx s : cut.top) visit(s);
+}
+
 // merged_into[s]: the supernode that s became part of, -1 when it stays. Children with more rows go first: they share
 // most with the parent.
 std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<idx>& super_parent, bool cholesky,
@@ -56,7 +68,7 @@ std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<i
   std::vector<idx> merged_into(nsuper, -1);
   std::vector<double> seconds(nsuper);
   Children children(super_parent);
-  for (idx s = 0; s < nsuper; s++) {
+  for_nodes_upwards(super_parent, [&](idx s) {
     seconds[s] = modelled_seconds(fronts[s], cholesky, r);
     idx *first = children.begin(s), *last = children.end(s);
     if (last - first > 1)
@@ -72,15 +84,15 @@ std::vector<idx> merge_bottom_up(std::vector<Front>& fronts, const std::vector<i
       seconds[s] = seconds_both;
       merged_into[*c] = s;
     }
-  }
+  });
   return merged_into;
 }
 
 // Orders siblings by decreasing (peak of the subtree's storage - contribution block it leaves behind).
-void order_siblings(const std::vector<Front>& fronts, Children& children) {
+void order_siblings(const std::vector<Front>& fronts, const std::vector<idx>& tree, Children& children) {
   const idx nsuper = (idx)fronts.size();
   std::vector<double> peak(nsuper);
-  for (idx s = 0; s < nsuper; s++) {
+  for_nodes_upwards(tree, [&](idx s) {
     const auto block = [&](idx c) { return fronts[c].height * fronts[c].height; };
     idx *first = children.begin(s), *last = children.end(s);
     if (last - first > 1)
@@ -92,7 +104,7 @@ void order_siblings(const std::vector<Front>& fronts, Children& children) {
     }
     const double order = fronts[s].width + fronts[s].height;
     peak[s] = std::max(peak[s], stack + order * order);
-  }
+  });
 }
 
 // Numbers supernodes in postorder, siblings as they are listed, and gives each its columns, right after those of its
@@ -181,7 +193,7 @@ SupernodePartition relaxed_supernodes(const std::vector<idx>& parent, const std:
   for (idx s = 0; s < nfundamental; s++)
     if (merged_into[s] < 0) tree[kept[s]] = super_parent[s] >= 0 ? kept[super_parent[s]] : -1;
   Children children(tree);
-  order_siblings(fronts, children);
+  order_siblings(fronts, tree, children);
 
   SupernodePartition out{std::vector<idx>(n), std::vector<idx>((std::size_t)nsuper + 1), std::vector<idx>(nsuper)};
   const std::vector<idx> place = place_top_down(fronts, tree, children, n, out);

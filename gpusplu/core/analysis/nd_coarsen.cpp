@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "analysis/nd_tasks.hpp"
 
@@ -28,6 +29,7 @@ struct Clusters {
 struct Range {
   idx begin, end;
   std::vector<idx> single;   // vertices that found no partner in the range
+  std::vector<idx> hopeful;  // of these, those with a free neighbour beyond it
   idx first = 0, count = 0;  // numbers of the clusters with leaders in the range
   off at = 0, size = 0;      // where their rows are written: place, and space before, entries after contraction
 };
@@ -53,14 +55,14 @@ void visiting_order(idx begin, idx end, idx* order, Random& random) {
 }
 
 // The free neighbour in the range over the heaviest edge, of those the lightest; without unpredictable branches.
-idx heaviest_free(const Graph& g, const Clusters& c, const Range& range, idx v, idx limit) {
+template <bool weighted> idx heaviest_free(const Graph& g, const Clusters& c, const Range& range, idx v, idx limit) {
   idx best = -1;
   std::int64_t best_key = INT64_MIN;
   for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
     const idx u = g.adj[p], w = g.weight[u];
     const bool inside = (std::uint32_t)(u - range.begin) < (std::uint32_t)(range.end - range.begin);
     const bool fits = inside && (c.leader[u] < 0) & (w <= limit);
-    const std::int64_t key = fits ? ((std::int64_t)g.edge_weight[p] << 32) - w : INT64_MIN;
+    const std::int64_t key = fits ? ((std::int64_t)(weighted ? g.edge_weight[p] : 1) << 32) - w : INT64_MIN;
     best = key > best_key ? u : best;
     best_key = key > best_key ? key : best_key;
   }
@@ -84,7 +86,7 @@ idx any_free(const Graph& g, const Clusters& c, const Range& range, idx v, idx l
 template <bool weighted>
 bool match(const Graph& g, Clusters& c, const Range& range, idx v, idx heaviest, Random& random) {
   const idx limit = heaviest - g.weight[v];
-  const idx partner = weighted ? heaviest_free(g, c, range, v, limit) : any_free(g, c, range, v, limit, random);
+  const idx partner = weighted ? heaviest_free<true>(g, c, range, v, limit) : any_free(g, c, range, v, limit, random);
   if (partner < 0) return false;
   c.leader[v] = c.leader[partner] = v;
   c.next[v] = partner, c.next[partner] = -1;
@@ -104,38 +106,73 @@ void match_range(Workspace& ws, const Graph& g, Clusters& c, Range& range, idx h
       range.single.push_back(order[i]);
 }
 
-// The vertices that are left when those without a partner in their range have looked beyond it.
-template <bool weighted>
-std::vector<idx> match_across(const Graph& g, Clusters& c, std::vector<Range>& parts, idx heaviest, Random& random) {
+// The vertices that are left when those without a partner in their range have looked beyond it. Which of them have a
+// free neighbour at all is found out in parallel; there are fewer and fewer.
+template <bool weighted> std::vector<idx> match_across(Workspace& ws, const Graph& g, Clusters& c,
+                                                       std::vector<Range>& parts, idx heaviest, Random& random) {
   if (parts.size() == 1) return std::move(parts[0].single);
-  const Range everywhere{0, g.n, {}};
+  const Range everywhere{0, g.n, {}, {}};
+  for_each(ws, (int)parts.size(), true, [&](int i, Workspace&) {
+    for (idx v : parts[i].single)
+      if (heaviest_free<weighted>(g, c, everywhere, v, heaviest - g.weight[v]) >= 0) parts[i].hopeful.push_back(v);
+  });
+  for (const Range& range : parts)
+    for (idx v : range.hopeful)
+      if (c.leader[v] < 0) match<weighted>(g, c, everywhere, v, heaviest, random);
   std::vector<idx> single;
   for (const Range& range : parts)
-    for (idx v : range.single)
-      if (c.leader[v] < 0 && !match<weighted>(g, c, everywhere, v, heaviest, random)) single.push_back(v);
-  std::erase_if(single, [&](idx v) { return c.leader[v] >= 0; });
+    std::copy_if(range.single.begin(), range.single.end(), std::back_inserter(single),
+                 [&](idx v) { return c.leader[v] < 0; });
   return single;
 }
 
+// What a vertex without a partner sees: the neighbouring pair over the heaviest edge, and the neighbour over the
+// heaviest edge.
+struct Outlook {
+  idx pair = -1, hub = -1;
+};
+
+bool takes_third(const Clusters& c, idx pair, idx weight, idx heaviest) {
+  return c.weight[pair] + weight <= heaviest && c.next[pair] >= 0 && c.next[c.next[pair]] < 0;
+}
+
+template <bool weighted> Outlook look_around(const Graph& g, const Clusters& c, idx v, idx heaviest) {
+  Outlook seen;
+  idx pair_edge = 0, hub_edge = 0;
+  for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
+    const idx u = g.adj[p], edge = weighted ? g.edge_weight[p] : 1, leader = c.leader[u];
+    if (edge > hub_edge) seen.hub = u, hub_edge = edge;
+    if (edge > pair_edge && leader >= 0 && takes_third(c, leader, g.weight[v], heaviest))
+      seen.pair = leader, pair_edge = edge;
+  }
+  return seen;
+}
+
 // Vertices without a partner join the neighbouring pair over the heaviest edge, or pair up over their heaviest
-// neighbour (the leaves of a star would otherwise stay single at every level).
-template <bool weighted>
-void match_leftovers(Workspace& ws, const Graph& g, Clusters& c, const std::vector<idx>& single, idx heaviest) {
+// neighbour (the leaves of a star would otherwise stay single at every level). In large graphs all look around at the
+// same time, and again when another one was faster.
+template <bool weighted> void match_leftovers(Workspace& ws, const Graph& g, Clusters& c,
+                                              const std::vector<idx>& single, idx heaviest, int n_parts) {
+  const off count = (off)single.size();
+  std::vector<Outlook> outlook(n_parts > 1 ? count : 0);
+  if (n_parts > 1)
+    for_each(ws, n_parts, true, [&](int i, Workspace&) {
+      for (off k = count * i / n_parts; k < count * (i + 1) / n_parts; k++)
+        outlook[k] = look_around<weighted>(g, c, single[k], heaviest);
+    });
   Zeros& waiting = ws.slot;  // by hub, plus one
-  for (idx v : single) {
-    idx pair = -1, pair_edge = 0, hub = -1, hub_edge = 0;
-    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
-      const idx u = g.adj[p], edge = weighted ? g.edge_weight[p] : 1, leader = c.leader[u];
-      if (edge > hub_edge) hub = u, hub_edge = edge;
-      if (edge > pair_edge && leader >= 0 && c.weight[leader] + g.weight[v] <= heaviest && c.next[leader] >= 0 &&
-          c.next[c.next[leader]] < 0)
-        pair = leader, pair_edge = edge;
-    }
-    idx join = pair;
-    if (join < 0 && hub >= 0) {
-      const idx other = waiting[hub] - 1;
+  ws.list.clear();           // hubs somebody has waited at
+  for (off k = 0; k < count; k++) {
+    const idx v = single[k];
+    Outlook seen = n_parts > 1 ? outlook[k] : look_around<weighted>(g, c, v, heaviest);
+    if (n_parts > 1 && seen.pair >= 0 && !takes_third(c, seen.pair, g.weight[v], heaviest))
+      seen = look_around<weighted>(g, c, v, heaviest);
+    idx join = seen.pair;
+    if (join < 0 && seen.hub >= 0) {
+      const idx other = waiting[seen.hub] - 1;
       const bool fits = other >= 0 && c.next[other] < 0 && c.weight[other] + g.weight[v] <= heaviest;
-      waiting[hub] = fits ? 0 : v + 1;
+      waiting[seen.hub] = fits ? 0 : v + 1;
+      ws.list.push_back(seen.hub);
       if (fits) join = other;
     }
     if (join >= 0) {
@@ -148,8 +185,7 @@ void match_leftovers(Workspace& ws, const Graph& g, Clusters& c, const std::vect
       c.weight[v] = g.weight[v];
     }
   }
-  for (idx v : single)
-    for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) waiting[g.adj[p]] = 0;
+  for (idx hub : ws.list) waiting[hub] = 0;
 }
 
 // Numbers the clusters by their leaders. Returns their number.
@@ -269,7 +305,8 @@ template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, 
   const std::uint64_t seed = random.next();
   for_each(ws, (int)parts.size(), parts.size() > 1,
            [&](int i, Workspace& own) { match_range<weighted>(own, g, c, parts[i], heaviest, Random(mix(seed + i))); });
-  match_leftovers<weighted>(ws, g, c, match_across<weighted>(g, c, parts, heaviest, random), heaviest);
+  match_leftovers<weighted>(ws, g, c, match_across<weighted>(ws, g, c, parts, heaviest, random), heaviest,
+                            (int)parts.size());
   const idx count = number_clusters(ws, g, c, parts);
   if (count > kStalled * g.n) {
     ws.arena.release(start);

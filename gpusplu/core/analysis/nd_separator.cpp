@@ -8,12 +8,16 @@
 
 #include "analysis/nd_coarsen.hpp"
 #include "analysis/nd_edge.hpp"
+#include "analysis/nd_tasks.hpp"
 
 namespace gs::nd {
 namespace {
 
 constexpr idx kSingleCycle = 2000;  // up to this size one V-cycle is enough
 constexpr idx kCycleSize = 3000;    // V-cycles begin at this size at most, or at a hundredth of a larger graph
+
+constexpr idx kRange = 50000;  // vertices that are worth a task, and pieces whose V-cycles are
+constexpr int kMostRanges = 16;
 
 int cycles(idx n) { return n <= kSingleCycle ? 1 : n / 100 > kCycleSize ? 5 : 2; }
 
@@ -24,23 +28,26 @@ void project(Workspace& ws, const Graph& fine, const idx* cluster, idx coarse_n,
              Partition& to) {
   std::copy(from.weight, from.weight + 3, to.weight);
   to.cut = from.cut;
-  if (coarse == Coarse::separators) {
-    ws.boundary.clear();
-    for (idx v = 0; v < fine.n; v++) {
-      to.side[v] = from.side[cluster[v]];
-      if (to.side[v] == 2) ws.boundary.push_back(v);
-    }
-    return;
-  }
   ArenaScope scope(ws.arena);
-  char* at_cut = ws.arena.get<char>(coarse_n);
-  std::memset(at_cut, 0, coarse_n);
-  for (idx v : ws.boundary) at_cut[v] = 1;
-  ws.boundary.clear();
-  for (idx v = 0; v < fine.n; v++) {
-    to.side[v] = from.side[cluster[v]];
-    if (at_cut[cluster[v]]) ws.boundary.push_back(v);
+  char* at_cut = nullptr;
+  if (coarse == Coarse::cuts) {
+    at_cut = ws.arena.get<char>(coarse_n);
+    std::memset(at_cut, 0, coarse_n);
+    for (idx v : ws.boundary) at_cut[v] = 1;
   }
+  ws.boundary.clear();
+  const int n_parts = std::clamp(fine.n / kRange, 1, kMostRanges);
+  std::vector<std::vector<idx>> boundary(n_parts);
+  for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
+    std::vector<idx>& own = n_parts > 1 ? boundary[i] : ws.boundary;
+    const idx end = (idx)((off)fine.n * (i + 1) / n_parts);
+    for (idx v = (idx)((off)fine.n * i / n_parts); v < end; v++) {
+      const idx c = cluster[v];
+      to.side[v] = from.side[c];
+      if (at_cut ? at_cut[c] != 0 : from.side[c] == 2) own.push_back(v);
+    }
+  });
+  for (const std::vector<idx>& part : boundary) ws.boundary.insert(ws.boundary.end(), part.begin(), part.end());
 }
 
 void partition_coarsest(Workspace& ws, const Graph& g, Coarse coarse, Partition& part, Random& random) {
@@ -62,6 +69,12 @@ void uncoarsen(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partiti
   }
   part = from;
 }
+
+struct Trial {
+  std::uint64_t seed = 0;
+  Partition part{};
+  std::vector<idx> boundary;
+};
 
 // One V-cycle on g.
 void v_cycle(Workspace& ws, const Graph& g, Coarse coarse, Partition& part, Random& random) {
@@ -87,11 +100,18 @@ void find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Pa
   if (cycles(g.n) == 1) {
     partition_coarsest(ws, last, coarse, coarsest, random);
   } else {
+    std::vector<Trial> trials(cycles(g.n));
+    for (Trial& trial : trials) trial.part = allocate(ws, last.n), trial.seed = random.next();
+    for_each(ws, (int)trials.size(), g.n >= kRange, [&](int i, Workspace& own) {
+      own.reserve(last.n);
+      Random its(trials[i].seed);
+      v_cycle(own, last, coarse, trials[i].part, its);
+      trials[i].boundary = own.boundary;
+    });
     BestPartition best(ws, last.n);
-    for (int i = 0; i < cycles(g.n); i++) {
-      Random own(random.next());
-      v_cycle(ws, last, coarse, coarsest, own);
-      best.offer(ws, coarsest, (double)(coarse == Coarse::cuts ? coarsest.cut : coarsest.weight[2]));
+    for (Trial& trial : trials) {
+      ws.boundary.swap(trial.boundary);
+      best.offer(ws, trial.part, (double)(coarse == Coarse::cuts ? trial.part.cut : trial.part.weight[2]));
     }
     best.restore(ws, coarsest);
   }

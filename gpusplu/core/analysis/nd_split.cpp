@@ -31,7 +31,7 @@ std::vector<Range> ranges(idx n, bool parallel) {
 }
 
 // Turns counts into places; returns their sum.
-template <class Int> Int accumulate(std::vector<Range>& parts, Int Range::* place) {
+template <class Int> Int accumulate(std::vector<Range>& parts, Int Range::*place) {
   Int sum = 0;
   for (Range& range : parts) sum += std::exchange(range.*place, sum);
   return sum;
@@ -47,8 +47,7 @@ struct Selection {
 };
 
 // Those vertices for which in(v).
-template <class In>
-Selection select(Workspace& ws, const Graph& g, const idx* weight, bool parallel, const In& in) {
+template <class In> Selection select(Workspace& ws, const Graph& g, const idx* weight, bool parallel, const In& in) {
   Selection s{ws.arena.get<idx>(g.n), weight, ranges(g.n, parallel)};
   const int n_parts = (int)s.parts.size();
   for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {

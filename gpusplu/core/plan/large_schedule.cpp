@@ -21,7 +21,7 @@ FrontCost front_cost(const LargeInput& in, idx f) {
   const double flops = (in.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
   const double multiprocessors_of_block = 1.0 / large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
   const double step = in.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
-  return {n_tasks * 4e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
+  return {n_tasks * 6e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+"""Tasks of large fronts: every tile once, nobody waits for a later one; entries and pieces by tile."""
+
+import numpy as np
+import pytest
+from test_plan import plan_of
+
+from gpusplu import _core, gallery
+from gpusplu.kernels.layout import struct
+
+FILE = "large_fronts.cu"
+TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargePiece")
+CASES = {
+    "poisson": lambda: gallery.poisson(90, 80),
+    "poisson3": lambda: gallery.poisson(12, 11, 10),
+    "convdiff": lambda: gallery.named("convdiff:9x8x7"),
+}
+
+
+def plan_with_large(case, cholesky):
+    plan = plan_of(CASES[case](), cholesky=cholesky, warp_rows=4, small_rows=0, block_rows=20, large_tile=8)
+    assert (plan.phase == 3).any()
+    return plan, plan.large_task_bytes.view(TASK)
+
+
+class Tiles:
+    """How front f is cut."""
+
+    def __init__(self, plan, f):
+        self.width, self.rows, self.size = int(plan.width[f]), int(plan.rows[f]), plan.large_tile
+        self.pivots = -(-self.width // self.size)
+        self.count = self.pivots + -(-(self.rows - self.width) // self.size)
+
+    def of(self, row):
+        row = np.asarray(row, int)
+        return np.where(row < self.width, row // self.size, self.pivots + (row - self.width) // self.size)
+
+
+kinds = pytest.mark.parametrize(
+    ("case", "cholesky"), [("poisson", True), ("poisson3", True), ("poisson3", False), ("convdiff", False)]
+)
+
+
+@kinds
+def test_every_tile_once_and_in_order(case, cholesky):
+    plan, tasks = plan_with_large(case, cholesky)
+    place = {(int(t["front"]), int(t["row"]), int(t["col"])): k for k, t in enumerate(tasks)}
+    assert len(place) == len(tasks)
+    expected = 0
+    for f in np.flatnonzero(plan.phase == 3):
+        tiles = Tiles(plan, f)
+        expected += tiles.count * (tiles.count + 1) // 2 if cholesky else tiles.count**2
+    assert expected == len(tasks)
+    last = {}
+    for (f, row, col), k in place.items():
+        last[f] = max(last.get(f, 0), k)
+        pivots = Tiles(plan, f).pivots
+        for step in range(min(row, col, pivots)):
+            assert place[f, row, step] < k
+            assert place[(f, col, step) if cholesky else (f, step, col)] < k
+        if min(row, col) < pivots and row > col:
+            assert place[f, col, col] < k
+    for f in last:
+        parent = int(plan.parent[f])
+        assert parent < 0 or last[f] < min(k for (g, _, _), k in place.items() if g == parent)
+
+
+@kinds
+def test_entries_lie_in_their_tiles(case, cholesky):
+    plan, tasks = plan_with_large(case, cholesky)
+    covered = 0
+    for t in tasks:
+        tiles, begin = Tiles(plan, t["front"]), plan.entry_ptr[t["front"]] + t["entry_begin"]
+        entries = plan.entry_place[begin : begin + t["entry_count"]]
+        assert (tiles.of(entries & 0xFFFF) == t["row"]).all()
+        assert (tiles.of(entries >> 16) == t["col"]).all()
+        covered += len(entries)
+    assert covered == np.diff(plan.entry_ptr)[plan.phase == 3].sum()
+
+
+@kinds
+def test_pieces_lie_in_their_tiles(case, cholesky):
+    plan, tasks = plan_with_large(case, cholesky)
+    pieces, ptr = plan.large_piece_bytes.view(PIECE), plan.large_piece_ptr
+    covered = 0
+    for t in tasks[tasks["row"] == tasks["col"]]:
+        mine = pieces[ptr[t["row_pieces"]] : ptr[t["row_pieces"] + 1]]
+        assert (np.diff(mine["child"]) > 0).all()
+        for piece in mine:
+            assert plan.parent[piece["child"]] == t["front"]
+            assert (piece["large"] >= 0) == (plan.phase[piece["child"]] == 3)
+            below = plan.below_ptr[piece["child"]] + np.arange(piece["begin"], piece["end"])
+            assert (Tiles(plan, t["front"]).of(plan.place[below]) == t["row"]).all()
+            covered += len(below)
+    children = [c for c in range(plan.nf) if plan.parent[c] >= 0 and plan.phase[plan.parent[c]] == 3]
+    assert covered == sum(int(plan.rows[c] - plan.width[c]) for c in children)
+
+
+def test_threads_do_not_matter():
+    before = _core.num_threads()
+    try:
+        found = []
+        for threads in (1, 3):
+            _core.set_num_threads(threads)
+            found.append(plan_with_large("poisson", True)[0].large_task_bytes.tobytes())
+    finally:
+        _core.set_num_threads(before)
+    assert found[0] == found[1]

@@ -129,10 +129,6 @@ class Program:
         """Fronts of phase 3."""
         return int(self._schedule.large_bytes.size) // struct("solve_large.cu", "LargeSolveFront").itemsize
 
-    @property
-    def large_pivots(self) -> int:
-        return int(self._schedule.large_pivots)
-
     @cached_property
     def _solve_large_arrays(self) -> dict[str, Buffer | None]:
         schedule = self._schedule
@@ -255,6 +251,7 @@ class Program:
             "work": vectors.work.pointer,
             "vectors": vectors.vectors.pointer,
             "counters": vectors.counters.pointer,
+            "mail": vectors.mail.pointer,
         }
         shared = 16 + (256 * (2 if columns == 1 else 1) + 2 * (256 + 16)) * columns * self.dtype.itemsize
         grid = self._blocks(schedule.tickets * groups, 1, 1 if self.dtype.char == "D" else 2)
@@ -284,7 +281,6 @@ class Program:
             front_count=self.large_fronts,
             transposed=transposed,
             progress=vectors.progress.pointer,
-            mail=vectors.mail.pointer,
         )
         gather = 256 * (2 if columns == 1 else 1)
         shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
@@ -413,7 +409,7 @@ class Vectors:
         self.vectors = device.empty(max(1, plan.below.size) * self.groups * columns * itemsize)
         self.counters = device.zeros(4 * (CONTROL + 2 * self.groups * plan.nf))
         self.progress = device.zeros(16 * self.groups * program.large_fronts)
-        self.mail = device.zeros(2 * program.large_pivots * itemsize)
+        self.mail = device.zeros(2 * (plan.n + max(1, plan.below.size)) * itemsize)
         self.norms = device.empty(2 * device.multiprocessors * (1 + 3 * capacity) * 8)
         self.done = device.zeros(4)
         self.nbytes = Vectors.bytes_for(program, capacity)
@@ -423,7 +419,7 @@ class Vectors:
     def bytes_for(program: Program, capacity: int) -> int:
         """Device memory that vectors of this capacity take [bytes]."""
         plan = program.plan
-        values = (6 * plan.n + plan.below.size) * capacity + 2 * program.large_pivots
+        values = (6 * plan.n + plan.below.size) * capacity + 2 * (plan.n + plan.below.size)
         return int(values * program.dtype.itemsize + 8 * capacity * plan.nf)
 
 

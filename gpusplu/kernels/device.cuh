@@ -209,11 +209,25 @@ __device__ __forceinline__ void store_word(unsigned long long* p, unsigned long 
 __device__ __forceinline__ unsigned long long load_word(const unsigned long long* p) {
   return *(const volatile unsigned long long*)p;
 }
-__device__ __forceinline__ unsigned long long load_word_again(const unsigned long long* p) {  // of who waits
+__device__ __forceinline__ void before_looking_again(const unsigned long long* p) {
 #ifdef GPUSPLU_EMULATED
-  emulator::load_acquire((const unsigned*)p);
+  emulator::load_acquire((const unsigned*)p);  // lets others run
 #endif
-  return load_word(p);
+}
+// Two words in one access, aligned to 16 bytes; each is whole, the pair need not be of one moment.
+__device__ __forceinline__ void store_words(unsigned long long* p, unsigned long long a, unsigned long long b) {
+#ifdef GPUSPLU_EMULATED
+  p[0] = a, p[1] = b;
+#else
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(a), "l"(b) : "memory");
+#endif
+}
+__device__ __forceinline__ void load_words(const unsigned long long* p, unsigned long long& a, unsigned long long& b) {
+#ifdef GPUSPLU_EMULATED
+  a = p[0], b = p[1];
+#else
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(p) : "memory");
+#endif
 }
 __device__ __forceinline__ void check_alignment(const void* p, int bytes) {
 #ifdef GPUSPLU_EMULATED

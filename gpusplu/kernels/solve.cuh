@@ -9,14 +9,15 @@
 // vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not depend on
 // other fronts, so it is under way before the front waits.
 //
-// Counters: CONTROL words, then per group and front what has arrived, then per group and front whether it is solved.
-// Forward clears what backward uses and the other way round: all zero at the start of the first solve, no epoch.
+// One right-hand side: values go from front to front by mail (solve_mail.cuh), each waited for by whoever needs it. The
+// tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front how many
+// children have arrived, then per group and front whether it is solved; forward clears what backward uses and the other
+// way round. Counters and mail are zero at the start of the first solve.
 #pragma once
-#include "front.cuh"
+#include "solve_mail.cuh"
 
 constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
-constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3,
-              LARGE_SOLVES = 4;
+constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3, SOLVES = 4;
 enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
 
 // A front as the solve sees it; what core/plan/solve_schedule.hpp writes. 48 bytes, aligned to 16.
@@ -53,6 +54,13 @@ struct SolveArgs {
   Scalar* work;     // groups x n x NV
   Scalar* vectors;  // groups x places x NV
   unsigned* counters;
+  unsigned long long*
+      mail;  // one right-hand side: n values by plan position, then `places`; sizeof(Scalar) / 4 words each
+};
+
+// A front and the tag of its mail.
+struct SolveTask : SolveFront {
+  unsigned tag;
 };
 
 // What no block of the launch writes.
@@ -73,10 +81,11 @@ __device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) 
 __device__ __forceinline__ unsigned* solved(const SolveArgs& args, int group) {
   return args.counters + CONTROL + (long long)(args.group_capacity + group) * args.front_count;
 }
-__device__ __forceinline__ SolveFront load_front(const SolveFront* from) {
+__device__ __forceinline__ SolveTask load_front(const SolveFront* from, unsigned tag) {
   const int4* p = (const int4*)from;
   const int4 a = __ldg(p), b = __ldg(p + 1), c = __ldg(p + 2);
-  SolveFront f;
+  SolveTask f;
+  f.tag = tag;
   f.width = a.x, f.rows = a.y, f.kind = a.z, f.first = a.w;
   f.front = b.x, f.parent = b.y, f.children = b.z, f.below = b.w;
   f.gather_begin = c.x, f.gather_count = c.y, f.factor = (long long)c.w << 32 | (unsigned)c.z;
@@ -88,6 +97,17 @@ template <int NV> __device__ __forceinline__ Scalar* work_of(const SolveArgs& ar
 }
 template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs& args, int group) {
   return args.vectors + (long long)group * args.places * NV;
+}
+
+__device__ __forceinline__ Word* position_mail(const SolveArgs& args, int at) {
+  return args.mail + (long long)at * WORDS;
+}
+__device__ __forceinline__ Word* place_mail(const SolveArgs& args, int place) {
+  return args.mail + ((long long)args.n + place) * WORDS;
+}
+// Of forward or backward, before the first ticket is taken.
+__device__ __forceinline__ unsigned tag_of(const SolveArgs& args, bool forward) {
+  return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
 }
 
 // The next ticket, one for the block.
@@ -113,28 +133,39 @@ template <int TEAM> __device__ __forceinline__ void wait_until(const unsigned* f
   team_barrier<TEAM>();
 }
 
-// Forward: until all children of the front have arrived. Also makes it unsolved for the backward solve.
-template <int TEAM>
-__device__ __forceinline__ void wait_for_children(const SolveArgs& args, const SolveFront& f, int group) {
-  unsigned* count = arrivals(args, group) + f.front;
-  if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
-  if (team_rank<TEAM>() == 0) {
-    *count = 0;
-    solved(args, group)[f.front] = 0;
+// Several right-hand sides, forward: until all children of the front have arrived. Also makes it unsolved for the
+// backward solve.
+template <int TEAM, int NV>
+__device__ __forceinline__ void wait_for_children(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1) {
+    unsigned* count = arrivals(args, group) + f.front;
+    if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
+    if (team_rank<TEAM>() == 0) {
+      *count = 0;
+      solved(args, group)[f.front] = 0;
+    }
   }
 }
 // What the front wrote is complete: the parent may come.
-template <int TEAM> __device__ __forceinline__ void arrive(const SolveArgs& args, const SolveFront& f, int group) {
-  team_barrier<TEAM>();
-  if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
+template <int TEAM, int NV>
+__device__ __forceinline__ void arrive(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1) {
+    team_barrier<TEAM>();
+    if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
+  }
 }
-template <int TEAM>
-__device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveFront& f, int group) {
-  if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
+// The same backward.
+template <int TEAM, int NV>
+__device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1)
+    if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
 }
-template <int TEAM> __device__ __forceinline__ void release(const SolveArgs& args, const SolveFront& f, int group) {
-  team_barrier<TEAM>();
-  if (team_rank<TEAM>() == 0) store_release(solved(args, group) + f.front, 1u);
+template <int TEAM, int NV>
+__device__ __forceinline__ void release(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1) {
+    team_barrier<TEAM>();
+    if (team_rank<TEAM>() == 0) store_release(solved(args, group) + f.front, 1u);
+  }
 }
 
 // b and x of the pivot at plan position `at`, in the caller's numbering.
@@ -160,20 +191,41 @@ template <int NV> __device__ __forceinline__ void load_values(const Scalar* from
 #pragma unroll
   for (int j = 0; j < NV; j++) v[j] = load_shared_level(from + j);
 }
-template <int NV> __device__ __forceinline__ void copy_values(Scalar* to, const Scalar* from) {
-#pragma unroll
-  for (int j = 0; j < NV; j++) to[j] = load_shared_level(from + j);
-}
 template <int NV> __device__ __forceinline__ void store_values(Scalar* to, const Scalar (&v)[NV]) {
 #pragma unroll
   for (int j = 0; j < NV; j++) store_shared_level(to + j, v[j]);
+}
+
+// x at plan position `at`, given to the fronts below and taken by them.
+template <int NV>
+__device__ __forceinline__ void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
+  if constexpr (NV == 1) mail_value(position_mail(args, at), x[0], tag);
+  else store_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
+}
+template <int NV>
+__device__ __forceinline__ void take_x(const SolveArgs& args, unsigned tag, int group, int at, Scalar (&x)[NV]) {
+  if constexpr (NV == 1) x[0] = wait_value(position_mail(args, at), tag);
+  else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
+}
+// Forward: what a front adds to a row of its parent.
+template <int NV> __device__ __forceinline__ void give_place(const SolveArgs& args, unsigned tag, int group, int place,
+                                                             const Scalar (&y)[NV]) {
+  if constexpr (NV == 1) mail_value(place_mail(args, place), y[0], tag);
+  else store_values<NV>(vectors_of<NV>(args, group) + (long long)place * NV, y);
+}
+// Local row `row` after forward: a pivot, to the work vector, or below.
+template <int NV> __device__ __forceinline__ void give_row(const SolveArgs& args, const SolveTask& f, int group,
+                                                           int row, const Scalar (&y)[NV]) {
+  if (row < f.width) store_values<NV>(work_of<NV>(args, group) + (long long)(f.first + row) * NV, y);
+  else if (row < f.rows) give_place<NV>(args, f.tag, group, f.below + row - f.width, y);
 }
 
 // Sums of the children's contributions. Every row has a run of pieces, each of up to 4 places; piece by piece is summed
 // by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
 // fixed by the plan. A thread has ROWS rows, TEAM apart.
 template <int TEAM, int NV, int ROWS = 1> struct Gather {
-  static constexpr int DEEP = NV == 1 ? 2 : 1, WINDOW = DEEP * TEAM, SCALARS = WINDOW * NV, MANY = 8;
+  static constexpr int DEEP = NV == 1 && TEAM == 32 && sizeof(Scalar) < 16 ? 2 : 1, WINDOW = DEEP * TEAM,
+                       SCALARS = WINDOW * NV, MANY = 8;
   int begin[ROWS], end[ROWS];  // pieces of this thread's rows
   int4 ahead[DEEP];
 
@@ -196,33 +248,50 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
         end[q] = __ldg(args.piece_ptr + row + q * TEAM + 1) - gather_begin;
       }
   }
-  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, int group, Scalar* partial,
-                                      Scalar (&y)[NV]) {
+  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
+                                      Scalar* partial, Scalar (&y)[NV]) {
     Scalar row[1][NV];
 #pragma unroll
     for (int j = 0; j < NV; j++) row[0][j] = y[j];
-    add(args, gather_begin, count, group, partial, row);
+    add(args, gather_begin, count, tag, group, partial, row);
 #pragma unroll
     for (int j = 0; j < NV; j++) y[j] = row[0][j];
   }
+  // What lies at the places of `ahead`, zero for those that are none.
+  __device__ __forceinline__ void load_places(const SolveArgs& args, unsigned tag, int group,
+                                              Scalar (&v)[DEEP][4][NV]) {
+    int places[DEEP][4];
+#pragma unroll
+    for (int q = 0; q < DEEP; q++)
+      places[q][0] = ahead[q].x, places[q][1] = ahead[q].y, places[q][2] = ahead[q].z, places[q][3] = ahead[q].w;
+    if constexpr (NV == 1) {
+      const Word* from[DEEP * 4];
+      Scalar one[DEEP * 4];
+#pragma unroll
+      for (int k = 0; k < DEEP * 4; k++)  // a piece's first place always is one
+        from[k] = place_mail(args, places[k / 4][k % 4] < 0 ? places[k / 4][0] : places[k / 4][k % 4]);
+      wait_values<DEEP * 4>(from, tag, one);
+#pragma unroll
+      for (int k = 0; k < DEEP * 4; k++) v[k / 4][k % 4][0] = one[k];
+    } else {
+      const Scalar* vectors = vectors_of<NV>(args, group);
+#pragma unroll
+      for (int k = 0; k < DEEP * 4; k++)
+        load_values<NV>(vectors + (long long)max(places[k / 4][k % 4], 0) * NV, v[k / 4][k % 4]);
+    }
+#pragma unroll
+    for (int k = 0; k < DEEP * 4; k++)
+      if (places[k / 4][k % 4] < 0)
+#pragma unroll
+        for (int j = 0; j < NV; j++) v[k / 4][k % 4][j] = Scalar(0);
+  }
   // y += the sums of this thread's rows; `partial`: SCALARS
-  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, int group, Scalar* partial,
-                                      Scalar (&y)[ROWS][NV]) {
-    const Scalar* vectors = vectors_of<NV>(args, group);
+  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
+                                      Scalar* partial, Scalar (&y)[ROWS][NV]) {
     const int rank = team_rank<TEAM>(), lane = rank & 31;
     for (int window = 0; window < count; window += WINDOW) {
       Scalar v[DEEP][4][NV];
-#pragma unroll
-      for (int q = 0; q < DEEP; q++) {
-        const int places[4] = {ahead[q].x, ahead[q].y, ahead[q].z, ahead[q].w};
-#pragma unroll
-        for (int k = 0; k < 4; k++) load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[q][k]);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-          if (places[k] < 0)
-#pragma unroll
-            for (int j = 0; j < NV; j++) v[q][k][j] = Scalar(0);
-      }
+      load_places(args, tag, group, v);
       if (window + WINDOW < count) load_window(args, gather_begin, count, window + WINDOW);
 #pragma unroll
       for (int q = 0; q < DEEP; q++)

@@ -78,19 +78,17 @@ struct ColumnPair {
   }
 };
 
-template <int NV> __device__ __forceinline__ void store_forward(const SolveArgs& args, const SolveFront& f, int group,
-                                                                const Scalar (&y)[NV]) {
-  const int row = threadIdx.x, W = f.width;
-  if (row < f.rows)
-    store_values<NV>(row < W ? work_of<NV>(args, group) + (long long)(f.first + row) * NV
-                             : vectors_of<NV>(args, group) + (long long)(f.below + row - W) * NV,
-                     y);
-  arrive<SOLVE_THREADS>(args, f, group);
+template <int NV>
+__device__ __forceinline__ void take_x_to(const SolveArgs& args, const SolveTask& f, int group, int at, Scalar* to) {
+  Scalar x[NV];
+  take_x<NV>(args, f.tag, group, at, x);
+#pragma unroll
+  for (int j = 0; j < NV; j++) to[j] = x[j];
 }
 
 // y_below -= X y, panel by panel
 template <int NV>
-__device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveFront& f, int group, Scalar* memory) {
+__device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor + min(row, R - 1);
@@ -102,8 +100,8 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveF
   for (int j = 0; j < NV; j++)
     if (row >= W) y[j] = Scalar(0);
   load_row(now, lower, R, 0, W);
-  wait_for_children<SOLVE_THREADS>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, group, scratch.partial, y);
+  wait_for_children<SOLVE_THREADS, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
   const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
     if (!AHEAD<NV> && k0) load_row(m, lower, R, k0, W);
     if (AHEAD<NV> && k0 + PANEL < W) load_row(m_next, lower, R, k0 + PANEL, W);
@@ -123,12 +121,13 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveF
     panel(k0, now, next);
     if (k0 + PANEL < W) panel(k0 + PANEL, AHEAD<NV> ? next : now, now);
   }
-  store_forward<NV>(args, f, group, y);
+  give_row<NV>(args, f, group, row, y);
+  arrive<SOLVE_THREADS, NV>(args, f, group);
 }
 
 // x = D (y - A12 x_rest), panel by panel from the last
 template <int NV>
-__device__ __forceinline__ void backward_rows(const SolveArgs& args, const SolveFront& f, int group, Scalar* memory) {
+__device__ __forceinline__ void backward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, W = f.width, R = f.rows, H = R - W;
   const Scalar* lower = args.factor + f.factor + min(row, W - 1);
@@ -141,9 +140,9 @@ __device__ __forceinline__ void backward_rows(const SolveArgs& args, const Solve
   const int last = (W - 1) / PANEL * PANEL;
   if (AHEAD<NV>) load_row(now, lower, R, last, W);
   if (H) load_row(next, upper + min(part, H - 1) * W, parts * W, 0, max((H - 1 - part) / parts, 0) + 1);
-  wait_for_parent<SOLVE_THREADS>(args, f, group);
+  wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
   if (H) {
-    if (row < H) copy_values<NV>(scratch.w + row * NV, work + (long long)below * NV);
+    if (row < H) take_x_to<NV>(args, f, group, below, scratch.w + row * NV);
     __syncthreads();
     if (part < parts) {
       Scalar sum[NV];
@@ -188,14 +187,14 @@ __device__ __forceinline__ void backward_rows(const SolveArgs& args, const Solve
     panel(k0, now, next);
     if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
   }
-  if (row < W) store_values<NV>(work + (long long)(f.first + row) * NV, y);
-  release<SOLVE_THREADS>(args, f, group);
+  if (row < W) give_x<NV>(args, f.tag, group, f.first + row, y);
+  release<SOLVE_THREADS, NV>(args, f, group);
   if (row < W) store_x<NV>(args, group, f.first + row, y);
 }
 
 // z = D^T (y - A12^T z_before), panel by panel; y_below -= A12^T z
 template <int NV>
-__device__ __forceinline__ void forward_columns(const SolveArgs& args, const SolveFront& f, int group, Scalar* memory) {
+__device__ __forceinline__ void forward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;
@@ -214,8 +213,8 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
   };
   ColumnPair m;
   Scalar inverse = load_inverse(0);
-  wait_for_children<SOLVE_THREADS>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, group, scratch.partial, y);
+  wait_for_children<SOLVE_THREADS, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
 #pragma unroll
   for (int j = 0; j < NV; j++) {
     scratch.v[row * NV + j] = row < R ? y[j] : Scalar(0);
@@ -255,12 +254,13 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
   __syncthreads();
 #pragma unroll
   for (int j = 0; j < NV; j++) y[j] = row < W ? scratch.w[row * NV + j] : scratch.v[row * NV + j];
-  store_forward<NV>(args, f, group, y);
+  give_row<NV>(args, f, group, row, y);
+  arrive<SOLVE_THREADS, NV>(args, f, group);
 }
 
 // x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky: z = D y first
-template <int NV> __device__ __forceinline__ void backward_columns(const SolveArgs& args, const SolveFront& f,
-                                                                   int group, Scalar* memory) {
+template <int NV>
+__device__ __forceinline__ void backward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;
@@ -285,8 +285,8 @@ template <int NV> __device__ __forceinline__ void backward_columns(const SolveAr
     if (row < W) scratch.v[row * NV + j] = y[j];
   ColumnPair now, next;
   if (AHEAD<NV>) now.load(lower, R, last + pair, W, W, R);
-  wait_for_parent<SOLVE_THREADS>(args, f, group);
-  if (row < H) copy_values<NV>(scratch.w + (W + row) * NV, work + (long long)below * NV);
+  wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
+  if (row < H) take_x_to<NV>(args, f, group, below, scratch.w + (W + row) * NV);
   __syncthreads();
   const auto panel = [&](int k0, ColumnPair& m, ColumnPair& m_next) {
     const int column = k0 + pair + side;
@@ -306,8 +306,8 @@ template <int NV> __device__ __forceinline__ void backward_columns(const SolveAr
   if (row < W) {
 #pragma unroll
     for (int j = 0; j < NV; j++) y[j] = scratch.w[row * NV + j];
-    store_values<NV>(work + (long long)(f.first + row) * NV, y);
+    give_x<NV>(args, f.tag, group, f.first + row, y);
   }
-  release<SOLVE_THREADS>(args, f, group);
+  release<SOLVE_THREADS, NV>(args, f, group);
   if (row < W) store_x<NV>(args, group, f.first + row, y);
 }

@@ -17,7 +17,6 @@
 // what the other uses). Deterministic.
 #include "large_shape.cuh"
 #include "solve.cuh"
-#include "solve_mail.cuh"
 
 constexpr int TILE = large_shape((int)sizeof(Scalar), false).tile;
 constexpr int WARPS = SOLVE_THREADS / 32, COLUMNS = TILE / WARPS, ROWS = TILE / 32;
@@ -27,7 +26,7 @@ struct LargeSolveFront {
   int parent;        // among the large fronts; -1: root
   int parent_tiles;  // of pivots
   int arrivals;      // tiles of rows below the pivots of its large children
-  int pivot;         // its first one among those of the large fronts
+  int reserved;
   long long factor;
 };
 struct LargeSolveTask {
@@ -40,9 +39,8 @@ struct LargeSolveArgs {
   const LargeSolveTask *forward, *backward;
   int forward_count, backward_count;
   int front_count;
-  int transposed;            // LU
-  unsigned* progress;        // per group and front: pivot tiles forward, arrivals, pivot tiles backward, unused
-  unsigned long long* mail;  // of one right-hand side: the pivots of the large fronts, sizeof(Scalar) / 4 words each
+  int transposed;      // LU
+  unsigned* progress;  // per group and front: pivot tiles forward, arrivals, pivot tiles backward, unused
 };
 
 struct Rows {
@@ -99,8 +97,8 @@ template <int NV> struct LargeTask {
     work = work_of<NV>(solve, group);
   }
   __device__ unsigned* of_parent(int counter) const { return progress + 4 * (f.parent - large) + counter; }
-  // Where one right-hand side's value of local row `row`, a pivot, is handed on.
-  __device__ Word* mail(int row) const { return args.mail + (long long)(f.pivot + row) * WORDS; }
+  // Of local row `row`, a pivot.
+  __device__ Word* mail(int row) const { return position_mail(solve, f.first + row); }
   // Panels of pivot rows; the rows below follow.
   __device__ const Scalar* panel(bool upper) const {
     return solve.factor + f.factor + (upper ? (long long)(tall + below_ld) * f.width : 0);
@@ -186,11 +184,11 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
   for (int j = 0; j < NV; j++) y[j] = Scalar(0);
   if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
   if (thread == 0 && task.tile == 0) task.progress[2] = 0;
-  if (f.arrivals) {
+  if (NV > 1 && f.arrivals) {
     warp_wait(task.progress + 1, f.arrivals);
     __syncthreads();
   }
-  gather.add(task.solve, gather_begin, gather_count, task.group, scratch.partial, y);
+  gather.add(task.solve, gather_begin, gather_count, task.tag, task.group, scratch.partial, y);
   Scalar sum[ROWS][NV];
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
@@ -204,7 +202,7 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
     Scalar v[COLUMNS][NV];
     if constexpr (NV == 1) {
       Scalar one[COLUMNS];
-      wait_values<COLUMNS>(task.mail(first), some, task.tag, one);
+      wait_shared_values<COLUMNS>(task.mail(first), some, task.tag, one);
 #pragma unroll
       for (int k = 0; k < COLUMNS; k++) v[k][0] = one[k];
     } else {
@@ -263,16 +261,16 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
       store_values<NV>(task.work + (long long)(f.first + row0 + column) * NV, z);
     }
   } else if (thread < rows) {
-    if constexpr (NV == 1)
-      if (pivots) mail_value(task.mail(row0 + thread), y[0], task.tag);
-    store_values<NV>(pivots ? task.work + (long long)(f.first + row0 + thread) * NV
-                            : vectors_of<NV>(task.solve, task.group) + (long long)(f.below + row0 + thread) * NV,
-                     y);
+    if (NV == 1 && pivots) mail_value(task.mail(row0 + thread), y[0], task.tag);
+    if (pivots) store_values<NV>(task.work + (long long)(f.first + row0 + thread) * NV, y);
+    else give_place<NV>(task.solve, task.tag, task.group, f.below + row0 + thread, y);
   }
-  __syncthreads();
-  if (thread == 0) {
-    if (pivots) store_release(task.progress, (unsigned)task.tile + 1);
-    else if (f.parent >= 0) add_acquire_release(task.of_parent(1), 1u);
+  if constexpr (NV > 1) {
+    __syncthreads();
+    if (thread == 0) {
+      if (pivots) store_release(task.progress, (unsigned)task.tile + 1);
+      else if (f.parent >= 0) add_acquire_release(task.of_parent(1), 1u);
+    }
   }
 }
 
@@ -300,7 +298,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
   Scalar y[NV];
   load_values<NV>(task.work + (long long)(f.first + column0 + min(thread, columns - 1)) * NV, y);
   if (thread == 0 && task.tile == task.tiles - 1) task.progress[0] = task.progress[1] = 0;
-  if (f.parent >= 0) warp_wait(task.of_parent(2), f.parent_tiles);
+  if (NV > 1 && f.parent >= 0) warp_wait(task.of_parent(2), f.parent_tiles);
   Scalar part[COLUMNS][NV], sum[NV];
 #pragma unroll
   for (int k = 0; k < COLUMNS; k++)
@@ -312,21 +310,22 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
     const bool below = step < below_tiles;
     const int row = row_of(step), needed = step - below_tiles + 1;
     Scalar x[ROWS][NV];
-    if (NV == 1 && !below) {
+    int at[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+      at[r] = below ? __ldg(task.solve.below + f.below + min(row + r, H - 1)) : f.first + min(row + r, W - 1);
+    if constexpr (NV == 1) {
       const Word* from[ROWS];
       Scalar one[ROWS];
 #pragma unroll
-      for (int r = 0; r < ROWS; r++) from[r] = task.mail(min(row + r, W - 1));
-      wait_own_values<ROWS>(from, task.tag, one);
+      for (int r = 0; r < ROWS; r++) from[r] = position_mail(task.solve, at[r]);
+      wait_values<ROWS>(from, task.tag, one);
 #pragma unroll
       for (int r = 0; r < ROWS; r++) x[r][0] = one[r];
     } else {
       if (needed > known) known = warp_wait(task.progress + 2, needed);
 #pragma unroll
-      for (int r = 0; r < ROWS; r++) {
-        const int at = below ? __ldg(task.solve.below + f.below + min(row + r, H - 1)) : f.first + min(row + r, W - 1);
-        load_values<NV>(task.work + (long long)at * NV, x[r]);
-      }
+      for (int r = 0; r < ROWS; r++) load_values<NV>(task.work + (long long)at[r] * NV, x[r]);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
@@ -383,12 +382,11 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
       }
   }
   const int at = f.first + column0 + thread;
-  if (thread < columns) {
-    if constexpr (NV == 1) mail_value(task.mail(column0 + thread), y[0], task.tag);
-    store_values<NV>(task.work + (long long)at * NV, y);
+  if (thread < columns) give_x<NV>(task.solve, task.tag, task.group, at, y);
+  if constexpr (NV > 1) {
+    __syncthreads();
+    if (thread == 0) store_release(task.progress + 2, (unsigned)(task.tiles - task.tile));
   }
-  __syncthreads();
-  if (thread == 0) store_release(task.progress + 2, (unsigned)(task.tiles - task.tile));
   if (thread < columns) store_x<NV>(task.solve, task.group, at, y);
 }
 
@@ -396,11 +394,9 @@ template <int NV, bool FORWARD> __device__ __forceinline__ void large_walk(const
   Scalar* memory = (Scalar*)(shared_memory + 16);
   unsigned* counters = args.solve.counters;
   const int count = FORWARD ? args.forward_count : args.backward_count;
-  const unsigned solves = *(const volatile unsigned*)(counters + LARGE_SOLVES), tag = 2 * solves + (FORWARD ? 1 : 2);
+  const unsigned tag = tag_of(args.solve, FORWARD);
   for (;;) {
     const int ticket = take_ticket(counters + (FORWARD ? LARGE_FORWARD_TICKET : LARGE_BACKWARD_TICKET));
-    // The first ticket too many counts the solve: blocks that still work have read the number, later ones do nothing.
-    if (!FORWARD && ticket == count * args.solve.groups && threadIdx.x == 0) counters[LARGE_SOLVES] = solves + 1;
     if (ticket >= count * args.solve.groups) return;
     if (ticket == 0 && threadIdx.x == 0) counters[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
     const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;

@@ -2,7 +2,7 @@
 // that who sees the tag has the value (the LL protocol of NVIDIA's NCCL). One trip through the second-level cache where
 // a flag with release and acquire takes two and a fence. Tags differ from solve to solve; memory is zero at first.
 #pragma once
-#include "solve.cuh"
+#include "front.cuh"
 
 using Word = unsigned long long;
 constexpr int WORDS = sizeof(Scalar) / 4;  // of a value
@@ -26,52 +26,53 @@ template <class R> __device__ __forceinline__ void join(const unsigned* w, Compl
 __device__ __forceinline__ void mail_value(Word* to, Scalar v, unsigned tag) {
   unsigned parts[WORDS];
   split(v, parts);
+  const Word high = (Word)tag << 32;
+  if constexpr (WORDS == 1) store_word(to, high | parts[0]);
+  else
 #pragma unroll
-  for (int k = 0; k < WORDS; k++) store_word(to + k, (Word)tag << 32 | parts[k]);
+    for (int k = 0; k < WORDS; k += 2) store_words(to + k, high | parts[k], high | parts[k + 1]);
 }
-// The COUNT values from `from` on, the same for all lanes; those from `some` on are replaced by the last of them.
-template <int COUNT>
-__device__ __forceinline__ void wait_values(const Word* from, int some, unsigned tag, Scalar (&v)[COUNT]) {
-  static_assert(COUNT * WORDS <= 32);
-  const int lane = threadIdx.x & 31, value = min(lane / WORDS, some - 1);
-  const Word* own = from + value * WORDS + lane % WORDS;
-  Word word = load_word(own);
-  while (!__all_sync(~0u, (unsigned)(word >> 32) == tag)) word = load_word_again(own);
+
+// Looks at the words of a value; whether they have the tag.
+__device__ __forceinline__ bool look(const Word* from, unsigned tag, unsigned (&parts)[WORDS]) {
+  Word word[WORDS];
+  if constexpr (WORDS == 1) word[0] = load_word(from);
+  else
 #pragma unroll
-  for (int k = 0; k < COUNT; k++) {
-    unsigned parts[WORDS];
-#pragma unroll
-    for (int w = 0; w < WORDS; w++) parts[w] = (unsigned)shuffle((int)(unsigned)word, k * WORDS + w);
-    join(parts, v[k]);
-  }
-}
-// The values at from[r], r = 0 .. COUNT - 1, of each lane's own.
-template <int COUNT>
-__device__ __forceinline__ void wait_own_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (&v)[COUNT]) {
-  Word word[COUNT][WORDS];
+    for (int k = 0; k < WORDS; k += 2) load_words(from + k, word[k], word[k + 1]);
   bool seen = true;
 #pragma unroll
-  for (int r = 0; r < COUNT; r++)
-#pragma unroll
-    for (int w = 0; w < WORDS; w++) {
-      word[r][w] = load_word(from[r] + w);
-      seen = seen && (unsigned)(word[r][w] >> 32) == tag;
-    }
-  while (!__all_sync(~0u, seen)) {
+  for (int k = 0; k < WORDS; k++) {
+    seen = seen && (unsigned)(word[k] >> 32) == tag;
+    parts[k] = (unsigned)word[k];
+  }
+  return seen;
+}
+// This thread's values at from[0], from[1], ..: waits until all are there.
+template <int COUNT>
+__device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (&v)[COUNT]) {
+  unsigned parts[COUNT][WORDS];
+  for (bool seen = false; !seen;) {
     seen = true;
 #pragma unroll
-    for (int r = 0; r < COUNT; r++)
-#pragma unroll
-      for (int w = 0; w < WORDS; w++) {
-        word[r][w] = load_word_again(from[r] + w);
-        seen = seen && (unsigned)(word[r][w] >> 32) == tag;
-      }
+    for (int r = 0; r < COUNT; r++) seen &= look(from[r], tag, parts[r]);
+    if (!seen) before_looking_again(from[0]);
   }
 #pragma unroll
-  for (int r = 0; r < COUNT; r++) {
-    unsigned parts[WORDS];
+  for (int r = 0; r < COUNT; r++) join(parts[r], v[r]);
+}
+__device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag) {
+  const Word* const all[1] = {from};
+  Scalar v[1];
+  wait_values<1>(all, tag, v);
+  return v[0];
+}
+// The COUNT values from `from` on for all lanes of a warp; those from `some` on are replaced by the last of them.
+template <int COUNT>
+__device__ __forceinline__ void wait_shared_values(const Word* from, int some, unsigned tag, Scalar (&v)[COUNT]) {
+  static_assert(COUNT <= 32);
+  const Scalar own = wait_value(from + min((int)(threadIdx.x & 31), some - 1) * WORDS, tag);
+  __syncwarp();
 #pragma unroll
-    for (int w = 0; w < WORDS; w++) parts[w] = (unsigned)word[r][w];
-    join(parts, v[r]);
-  }
+  for (int k = 0; k < COUNT; k++) v[k] = shuffle(own, k);
 }

@@ -6,7 +6,7 @@
 #include "solve.cuh"
 
 template <int NV, bool TRANSPOSED>
-__device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveFront& f, int group, Scalar* scratch) {
+__device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveTask& f, int group, Scalar* scratch) {
   const int lane = threadIdx.x & 31, half = lane >> 4, W = f.width, R = f.rows;
   const int row = min(max(lane & 15, W), R - 1);
   const Scalar* from = args.factor + f.factor + (TRANSPOSED ? R * W + (row - W) * W : row);
@@ -27,8 +27,8 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveF
 #pragma unroll
   for (int j = 0; j < NV; j++)
     if (lane >= W) y[j] = Scalar(0);
-  wait_for_children<32>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, group, scratch, y);
+  wait_for_children<32, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch, y);
 #pragma unroll
   for (int j = 0; j < NV; j++) {
     Scalar sum(0);
@@ -38,15 +38,12 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveF
     sum += shuffle_xor(sum, 16);
     if (lane >= W) y[j] -= sum;
   }
-  if (lane < R)
-    store_values<NV>(lane < W ? work_of<NV>(args, group) + (long long)(f.first + lane) * NV
-                              : vectors_of<NV>(args, group) + (long long)(f.below + lane - W) * NV,
-                     y);
-  arrive<32>(args, f, group);
+  give_row<NV>(args, f, group, lane, y);
+  arrive<32, NV>(args, f, group);
 }
 
 template <int NV, bool TRANSPOSED>
-__device__ __forceinline__ void backward_tiny(const SolveArgs& args, const SolveFront& f, int group) {
+__device__ __forceinline__ void backward_tiny(const SolveArgs& args, const SolveTask& f, int group) {
   const int lane = threadIdx.x & 31, half = lane >> 4, W = f.width, R = f.rows, k = min(lane & 15, W - 1);
   const Scalar* lower = args.factor + f.factor;
   const Scalar* upper = lower + R * W;
@@ -64,8 +61,9 @@ __device__ __forceinline__ void backward_tiny(const SolveArgs& args, const Solve
       if (column < R) m[q] = CHOLESKY ? conj(value) : value;
     }
   }
-  wait_for_parent<32>(args, f, group);
-  load_values<NV>(work + (long long)at * NV, v);
+  wait_for_parent<32, NV>(args, f, group);
+  if (lane < W || W == R) load_values<NV>(work + (long long)at * NV, v);
+  else take_x<NV>(args, f.tag, group, at, v);
   Scalar x[NV];
 #pragma unroll
   for (int j = 0; j < NV; j++) {
@@ -76,7 +74,7 @@ __device__ __forceinline__ void backward_tiny(const SolveArgs& args, const Solve
       if (2 * q < R) sum = mul_add(m[q], shuffle(v[j], 2 * q + half), sum);
     x[j] = sum + shuffle_xor(sum, 16);
   }
-  if (lane < W) store_values<NV>(work + (long long)at * NV, x);
-  release<32>(args, f, group);
+  if (lane < W) give_x<NV>(args, f.tag, group, at, x);
+  release<32, NV>(args, f, group);
   if (lane < W) store_x<NV>(args, group, f.first + lane, x);
 }

@@ -9,10 +9,10 @@ constexpr int SOLVE_BLOCKS = sizeof(Scalar) == 16 ? 1 : 2;  // on a multiprocess
 // Transposed, the whole block also solves the fronts that are a warp's otherwise: those of a ticket one after another.
 // They fill its first slots and have it to themselves.
 template <bool FORWARD, class Solve>
-__device__ __forceinline__ void for_whole_block(const SolveFront* slots, Solve solve) {
-  const int kind = load_front(slots).kind, count = kind == BLOCK ? 1 : kind == WARP ? SLOTS : 0;
+__device__ __forceinline__ void for_whole_block(const SolveFront* slots, unsigned tag, Solve solve) {
+  const int kind = load_front(slots, tag).kind, count = kind == BLOCK ? 1 : kind == WARP ? SLOTS : 0;
   for (int k = 0; k < count; k++) {
-    const SolveFront f = load_front(slots + (FORWARD ? k : count - 1 - k));
+    const SolveTask f = load_front(slots + (FORWARD ? k : count - 1 - k), tag);
     if (f.kind == kind) solve(f);
     __syncthreads();
   }
@@ -21,16 +21,17 @@ __device__ __forceinline__ void for_whole_block(const SolveFront* slots, Solve s
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const SolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + 16);
   const int warp = threadIdx.x >> 5;
+  const unsigned tag = tag_of(args, true);
   for (;;) {
     const int ticket = take_ticket(args.counters + FORWARD_TICKET);
     if (ticket >= args.tickets * args.groups) return;
     if (ticket == 0 && threadIdx.x == 0) args.counters[BACKWARD_TICKET] = 0;
     const int position = ticket / args.groups, group = ticket - position * args.groups;
-    const SolveFront f = load_front(args.slots + position * SLOTS + warp);
+    const SolveTask f = load_front(args.slots + position * SLOTS + warp, tag);
     if (f.kind == TINY) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
     else if constexpr (TRANSPOSED) {
-      for_whole_block<true>(args.slots + position * SLOTS,
-                            [&](const SolveFront& g) { forward_columns<NV>(args, g, group, memory); });
+      for_whole_block<true>(args.slots + position * SLOTS, tag,
+                            [&](const SolveTask& g) { forward_columns<NV>(args, g, group, memory); });
     } else if (f.kind == WARP) forward_warp<NV>(args, f, group, memory + warp * WARP_SCALARS<NV>);
     else if (f.kind == BLOCK) forward_rows<NV>(args, f, group, memory);
   }
@@ -39,17 +40,20 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void backward(const SolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + 16);
   const int warp = threadIdx.x >> 5;
+  const unsigned tag = tag_of(args, false);
   for (;;) {
     const int ticket = take_ticket(args.counters + BACKWARD_TICKET);
+    // The first ticket too many counts the solve: blocks that still work have read the number, later ones do nothing.
+    if (ticket == args.tickets * args.groups && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
     if (ticket >= args.tickets * args.groups) return;
     if (ticket == 0 && threadIdx.x == 0) args.counters[FORWARD_TICKET] = 0;
     const int taken = ticket / args.groups, group = ticket - taken * args.groups;
     const int position = args.tickets - 1 - taken;
-    const SolveFront f = load_front(args.slots + position * SLOTS + warp);
+    const SolveTask f = load_front(args.slots + position * SLOTS + warp, tag);
     if (f.kind == TINY) backward_tiny<NV, TRANSPOSED>(args, f, group);
     else if constexpr (TRANSPOSED) {
-      for_whole_block<false>(args.slots + position * SLOTS,
-                             [&](const SolveFront& g) { backward_columns<NV>(args, g, group, memory); });
+      for_whole_block<false>(args.slots + position * SLOTS, tag,
+                             [&](const SolveTask& g) { backward_columns<NV>(args, g, group, memory); });
     } else if (f.kind == WARP) {
       Scalar* v = memory + warp * WARP_SCALARS<NV>;
       if constexpr (CHOLESKY) backward_warp_columns<NV>(args, f, group, v);

@@ -42,14 +42,13 @@ __device__ __forceinline__ void share_panel(Scalar* v, const Scalar (&y)[WARP_RO
   __syncwarp();
 }
 // x of the pivots: to the work vector, and after the release to the caller.
-template <int NV> __device__ __forceinline__ void finish_backward(const SolveArgs& args, const SolveFront& f, int group,
+template <int NV> __device__ __forceinline__ void finish_backward(const SolveArgs& args, const SolveTask& f, int group,
                                                                   const Scalar (&x)[WARP_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int q = 0; q < WARP_ROWS; q++)
-    if (32 * q + lane < f.width)
-      store_values<NV>(work_of<NV>(args, group) + (long long)(f.first + 32 * q + lane) * NV, x[q]);
-  release<32>(args, f, group);
+    if (32 * q + lane < f.width) give_x<NV>(args, f.tag, group, f.first + 32 * q + lane, x[q]);
+  release<32, NV>(args, f, group);
 #pragma unroll
   for (int q = 0; q < WARP_ROWS; q++)
     if (32 * q + lane < f.width) store_x<NV>(args, group, f.first + 32 * q + lane, x[q]);
@@ -57,7 +56,7 @@ template <int NV> __device__ __forceinline__ void finish_backward(const SolveArg
 
 // y_below -= X y, panel by panel
 template <int NV>
-__device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveFront& f, int group, Scalar* v) {
+__device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   static_assert(Gather<32, NV, WARP_ROWS>::SCALARS <= WARP_SCALARS<NV>);
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;
@@ -71,8 +70,8 @@ __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveF
     for (int j = 0; j < NV; j++) y[q][j] = Scalar(0);
     if (row < W) load_b<NV>(args, group, f.first + row, y[q]);
   }
-  wait_for_children<32>(args, f, group);
-  gather.add(args, f.gather_begin, f.gather_count, group, v, y);
+  wait_for_children<32, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, v, y);
 #pragma unroll 1
   for (int k0 = 0; k0 < W; k0 += PANEL) {
     const int end = min(k0 + PANEL, W);
@@ -80,37 +79,31 @@ __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveF
     subtract_panel<NV>(y, lower, R, k0, end, v, end, R);
   }
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++) {
-    const int row = 32 * q + lane;
-    if (row < R)
-      store_values<NV>(row < W ? work_of<NV>(args, group) + (long long)(f.first + row) * NV
-                               : vectors_of<NV>(args, group) + (long long)(f.below + row - W) * NV,
-                       y[q]);
-  }
-  arrive<32>(args, f, group);
+  for (int q = 0; q < WARP_ROWS; q++) give_row<NV>(args, f, group, 32 * q + lane, y[q]);
+  arrive<32, NV>(args, f, group);
 }
 
 // x of the rows below to v[0 ..], once the parent is solved; zeros behind them up to a panel.
 template <int NV>
-__device__ __forceinline__ void load_below(const SolveArgs& args, const SolveFront& f, int group, Scalar* v) {
+__device__ __forceinline__ void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int lane = threadIdx.x & 31, H = f.rows - f.width;
   int at[WARP_ROWS];
 #pragma unroll
   for (int q = 0; q < WARP_ROWS; q++) at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0;
-  wait_for_parent<32>(args, f, group);
+  wait_for_parent<32, NV>(args, f, group);
 #pragma unroll
   for (int q = 0; q < WARP_ROWS; q++) {
     const int row = 32 * q + lane;
     if (row < (H + PANEL - 1) / PANEL * PANEL) {
       Scalar x[NV];
-      load_values<NV>(work_of<NV>(args, group) + (long long)at[q] * NV, x);
+      take_x<NV>(args, f.tag, group, at[q], x);
 #pragma unroll
       for (int j = 0; j < NV; j++) v[row * NV + j] = row < H ? x[j] : Scalar(0);
     }
   }
   __syncwarp();
 }
-template <int NV> __device__ __forceinline__ void load_pivots(const SolveArgs& args, const SolveFront& f, int group,
+template <int NV> __device__ __forceinline__ void load_pivots(const SolveArgs& args, const SolveTask& f, int group,
                                                               Scalar (&y)[WARP_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
@@ -163,7 +156,7 @@ __device__ __forceinline__ void subtract_narrow(Scalar (&y)[NV], const Scalar* u
 
 // x = D (y - A12 x_rest), panel by panel from the last
 template <int NV>
-__device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const SolveFront& f, int group, Scalar* v) {
+__device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int W = f.width, R = f.rows, H = R - W;
   const Scalar* lower = args.factor + f.factor;
   const Scalar* upper = lower + R * W;
@@ -207,8 +200,8 @@ template <int BATCH, int NV, int HALF = BATCH / 2> __device__ __forceinline__ vo
 }
 
 // Cholesky: x = D y - X^H x_rest, panel by panel from the last
-template <int NV> __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, const SolveFront& f,
-                                                                        int group, Scalar* v) {
+template <int NV>
+__device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;

@@ -132,6 +132,7 @@ class Solver:
             work=np.full(groups * plan.n * self.width, nan),
             vectors=np.full(groups * places * self.width, nan),
             counters=np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
+            mail=np.zeros((plan.n + places) * self.bytes // 4, np.uint64),
         )
         large = schedule.large_bytes.size // 40
         self.fill(
@@ -144,7 +145,6 @@ class Solver:
             front_count=large,
             transposed=transposed,
             progress=np.zeros(max(1, 4 * groups * large), np.uint32),
-            mail=np.zeros(max(1, schedule.large_pivots * self.bytes // 4), np.uint64),
         )
 
     def fill(self, record: np.ndarray, **fields: object) -> None:

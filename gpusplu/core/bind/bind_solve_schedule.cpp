@@ -21,7 +21,6 @@ void bind_solve_schedule(nb::module_& m) {
       .def_prop_ro("piece_ptr",
                    [](nb::handle self) { return view_numpy(nb::cast<const SolveSchedule&>(self).piece_ptr, self); })
       .def_prop_ro("piece_bytes", &bytes_of<&SolveSchedule::pieces>)
-      .def_ro("large_pivots", &SolveSchedule::large_pivots)
       .def_prop_ro("large_bytes", &bytes_of<&SolveSchedule::large>)
       .def_prop_ro("large_forward_bytes", &bytes_of<&SolveSchedule::large_forward>)
       .def_prop_ro("large_backward_bytes", &bytes_of<&SolveSchedule::large_backward>);

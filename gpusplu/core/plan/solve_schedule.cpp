@@ -120,9 +120,8 @@ void list_large_tasks(const Plan& plan, SolveSchedule& schedule) {
          .parent = up,
          .parent_tiles = up < 0 ? 0 : tiles(plan.width[parent]),
          .arrivals = 0,
-         .pivot = schedule.large_pivots,
+         .reserved = 0,
          .factor = plan.factor_offset[f]};
-    schedule.large_pivots += W;
     for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
       if (number[plan.child[q]] >= 0) r.arrivals += tiles(plan.height(plan.child[q]));
     const idx pivots = tiles(W), all = pivots + tiles(plan.height(f));

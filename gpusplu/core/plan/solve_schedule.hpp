@@ -38,7 +38,7 @@ struct LargeSolveFront {
   std::int32_t width, rows, first, below;
   std::int32_t parent, parent_tiles;  // among the large fronts, -1; its tiles of pivots
   std::int32_t arrivals;              // tiles of rows below the pivots of its large children
-  std::int32_t pivot;                 // its first one among those of the large fronts
+  std::int32_t reserved;
   std::int64_t factor;
 };
 struct LargeSolveTask {
@@ -52,7 +52,6 @@ struct SolveSchedule {
   std::vector<std::array<std::int32_t, 4>> pieces;
   std::vector<LargeSolveFront> large;
   std::vector<LargeSolveTask> large_forward, large_backward;
-  idx large_pivots = 0;
   int tickets() const { return (int)(slots.size() / kSolveSlots); }
 };
 

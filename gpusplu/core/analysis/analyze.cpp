@@ -176,12 +176,15 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   constexpr idx small = 5000;
   constexpr double acceptable_coupling = 1.2;
   const bool minimum_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
+  const bool want_blocks = minimum_degree && options.method != MethodChoice::front;
   BlockTriangular blocks;
-  if (minimum_degree && options.method != MethodChoice::front)
+  const auto find_blocks = [&] {
     blocks = timed(s, "blocks", [&] { return block_triangular(A, row_of_col); });
-  const bool reducible = blocks.block_ptr.size() > 2;
+    return blocks.block_ptr.size() > 2;
+  };
   const bool likely_column = s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column;
-  const bool by_blocks = reducible && likely_column && !one_block_dominates(blocks);
+  bool reducible = want_blocks && likely_column && find_blocks();
+  const bool by_blocks = reducible && !one_block_dominates(blocks);
   Ordered order;
   if (by_blocks) {
     order = timed(s, "order", [&] { return order_blocks(A, row_of_col, blocks); });
@@ -196,6 +199,7 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   if (!column_is_faster(s, order.tree.cost, options.method))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
+  if (want_blocks && !likely_column) reducible = find_blocks();
   if (reducible) order.tree.perm = sorted_by_block(order.tree.perm, blocks);
   finish_column(s, std::move(order), reducible ? std::move(blocks.block_ptr) : std::vector<idx>{0, s.n}, row_of_col);
 }

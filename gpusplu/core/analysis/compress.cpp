@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/nd_graph.hpp"
+#include "base/slices.hpp"
 
 namespace gs {
 namespace {
@@ -27,26 +28,37 @@ struct Quotient {
   bool is_in(idx c) const { return state[c] == State::in; }
 };
 
+// Calls visit(v) for the vertices of a slice on each of several threads.
+template <class F> void for_vertices(PatternView g, idx n, F&& visit) {
+  run_team(team_size_for(g.nnz()), [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    for (idx v = begin; v < end; v++) visit(v);
+  });
+}
+
 // representative[v]: the smallest member of v's class. Twins are adjacent, so comparing sums of hashed neighbourhoods
 // along the edges finds them; a collision costs quality, never correctness. Returns the number of classes.
 idx find_twins(PatternView g, std::vector<idx>& representative) {
   std::vector<std::uint64_t> key(g.n);
   representative.resize(g.n);
-  for (idx v = 0; v < g.n; v++) {
+  for_vertices(g, g.n, [&](idx v) {
     std::uint64_t sum = nd::mix((std::uint64_t)v);
     for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) sum += g.ind[p] == v ? 0 : nd::mix((std::uint64_t)g.ind[p]);
     key[v] = sum;
-  }
-  idx classes = 0;
-  for (idx v = 0; v < g.n; v++) {
+  });
+  for_vertices(g, g.n, [&](idx v) {
     representative[v] = v;
     for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
       const idx u = g.ind[p];
       if (u >= v || key[u] != key[v]) continue;
-      representative[v] = representative[u];
+      representative[v] = u;
       break;
     }
-    classes += representative[v] == v;
+  });
+  idx classes = 0;
+  for (idx v = 0; v < g.n; v++) {
+    if (representative[v] == v) classes++;
+    else representative[v] = representative[representative[v]];
   }
   return classes;
 }
@@ -82,22 +94,25 @@ Quotient quotient_graph(PatternView g, CompressedGraph& out) {
 
   Quotient q;
   q.ptr.resize((std::size_t)n + 1);
-  q.ind.resize((std::size_t)g.nnz());
   q.length.resize(n), q.weight.assign(n, 1), q.state.assign(n, State::in);
-  off size = 0;
-  for (idx c = 0; c < n; c++) {
+  const auto for_neighbours = [&](idx c, auto&& visit) {
     const idx v = twins ? out.first_member[c] : c;
-    q.ptr[c] = size;
     for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
       const idx u = g.ind[p];
-      if (u == v || (twins && representative[u] != u)) continue;
-      q.ind[size++] = twins ? number[u] : u;
+      if (u != v && (!twins || representative[u] == u)) visit(twins ? number[u] : u);
     }
+  };
+  for_vertices(g, n, [&](idx c) {
+    for_neighbours(c, [&](idx) { q.length[c]++; });
     if (twins)
-      for (idx u = out.next_member[v]; u >= 0; u = out.next_member[u]) q.weight[c]++;
-    q.length[c] = (idx)(size - q.ptr[c]);
-  }
-  q.ptr[n] = size;
+      for (idx u = out.next_member[out.first_member[c]]; u >= 0; u = out.next_member[u]) q.weight[c]++;
+  });
+  for (idx c = 0; c < n; c++) q.ptr[c + 1] = q.ptr[c] + q.length[c];
+  q.ind.resize((std::size_t)q.ptr[n]);
+  for_vertices(g, n, [&](idx c) {
+    idx* next = q.ind.data() + q.ptr[c];
+    for_neighbours(c, [&](idx u) { *next++ = u; });
+  });
   q.degree = q.length;
   return q;
 }

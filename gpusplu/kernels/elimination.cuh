@@ -38,11 +38,12 @@ __device__ __forceinline__ void report_growth(unsigned multiplier_bits, Status* 
 struct PivotRules {
   const FactorArgs& args;
   Real largest_reciprocal;  // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
-  unsigned tiny_bits;       // of the pivots
+  unsigned tiny_bits, singular_bits;
   __device__ __forceinline__ explicit PivotRules(const FactorArgs& args_) : args(args_) {
     constexpr double least_normal = sizeof(Real) == 4 ? 1.17549435e-38 : 2.2250738585072014e-308;
     const Real tiny = (Real)fmax(args.tiny, least_normal);
     largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
+    singular_bits = magnitude_bits((Real)args.singular);
   }
 };
 __device__ __forceinline__ float replaced_reciprocal(float p, Real largest) { return copysignf((float)largest, p); }
@@ -69,6 +70,7 @@ struct Places {
 __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
   constexpr unsigned KEY_BITS = 0x7fffffe0u;  // of a modulus; below them the row code
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
+  int n_small = 0;  // replaced pivots, and 2^16 times those of them that are below `singular`
   Places places = {{row, row + 8}, 0};
 #pragma unroll
   for (int q = 0; q < 4; q++) places.codes |= row_code(column + 4 * q) << (8 * q);
@@ -103,10 +105,7 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
       const unsigned bits = magnitude_bits(candidate), from = pivot & 28;
       const bool small = CHOLESKY ? !(real(candidate) > 0) : bits < rules.tiny_bits;
       if (small) r = replaced_reciprocal(candidate, rules.largest_reciprocal);
-      if (small && lane == (int)(from | s)) {
-        atomicAdd(&rules.args.status->n_perturbed, 1);
-        if (!CHOLESKY && bits < magnitude_bits((Real)rules.args.singular)) atomicAdd(&rules.args.status->n_tiny, 1);
-      }
+      if (small && lane == (int)(from | s)) n_small += bits < rules.singular_bits ? 0x10001 : 1;
       r = shuffle(r, from | s);
       const bool upper = (pivot & 2) == 0, mine = from == (unsigned)(lane & 28), mine0 = mine && upper,
                  mine1 = mine && !upper;
@@ -138,6 +137,10 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
     if (bits == 0 || bits >= NAN_BITS) atomicAdd(&rules.args.status->not_finite, 1);  // the pivot was Inf or NaN
 #pragma unroll
     for (int q = 0; q < 4; q++) a[i][q] = a[i][q] * scale[i];
+  }
+  if (n_small) {
+    atomicAdd(&rules.args.status->n_perturbed, n_small & 0xffff);
+    if (n_small >> 16) atomicAdd(&rules.args.status->n_tiny, n_small >> 16);
   }
   return places;
 }

@@ -37,7 +37,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
       }
     }
   if (n0 > k0) {
-    add_product<1, 2>(c, e.front + k0 * e.ld, e.ld, n0, e.R, e.front + k0, e.ld, n0, e.R, n0 - k0);
+    add_product<1, 2, false>(c, e.front + k0 * e.ld, e.ld, n0, e.R, e.front + k0, e.ld, n0, e.R, PANEL);
     if (w < PANEL) {  // the rest of the tile belongs to rows and columns behind the pivots
 #pragma unroll
       for (int n = 0; n < 2; n++)
@@ -66,7 +66,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
 __device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned& multiplier_bits) {
   Scalar c[1][2][4] = {};
   Scalar* panel = e.front + k0 * e.ld;
-  add_product<1, 2>(c, panel, e.ld, r0, e.R, e.inverse, INVERSE_LD, 0, PANEL, w);
+  add_product<1, 2, false>(c, panel, e.ld, r0, e.R, e.inverse, INVERSE_LD, 0, PANEL, w);
   __syncwarp();
 #pragma unroll
   for (int n = 0; n < 2; n++)
@@ -81,37 +81,50 @@ __device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int 
     }
 }
 
+// One warp: the update of 16 TILE x 16 entries from (r0, c0) on, rows below first_row left out, by the panel (k0, w);
+// results to `to`, ld. WHOLE: all entries are to be updated, and w = 16.
+template <bool WHOLE> __device__ __forceinline__ void update_tile(const Elimination& e, int k0, int w, int r0, int c0,
+                                                                  int first_row, Scalar* to, int ld) {
+  Scalar c[TILE][2][4];
+  const Scalar* from = e.front + r0 + tile_row(0) + (c0 + tile_column(0)) * e.ld;
+  to += tile_row(0) + tile_column(0) * ld;
+  const auto used = [&](int m, int n, int q) {
+    const int i = r0 + tile_row(0) + (16 * m + 8 * (q >> 1)), j = c0 + tile_column(0) + (8 * n + 4 * (q & 1));
+    return WHOLE || (i < e.R && j < e.R && i >= first_row && (!CHOLESKY || i >= j));
+  };
+#pragma unroll
+  for (int m = 0; m < TILE; m++)
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+      for (int q = 0; q < 4; q++)
+        c[m][n][q] = used(m, n, q) ? from[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * e.ld] : Scalar(0);
+  add_product<TILE, 2, WHOLE>(c, e.front + k0 * e.ld, e.ld, r0, e.R, e.front + k0, e.ld, c0, e.R, w);
+#pragma unroll
+  for (int m = 0; m < TILE; m++)
+#pragma unroll
+    for (int n = 0; n < 2; n++)
+#pragma unroll
+      for (int q = 0; q < 4; q++)
+        if (used(m, n, q)) to[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * ld] = c[m][n][q];
+}
+
 // Warp `worker` of `workers`: the update of A22 by the panel (k0, w) in tiles of 16 TILE x 16. With `more` panels to
 // come the first 16 x 16 tile is left to invert_next; else A22 is the contribution block and goes there.
 __device__ __forceinline__ void update_rest(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
+  if (k0 + w == e.R) return;
   const int n0 = k0 + w, tile_rows = (e.R - n0 + 16 * TILE - 1) / (16 * TILE),
             tiles = tile_rows * ((e.R - n0 + 15) / 16), H = e.R - e.W;
+  const int reciprocal = (0xffff + tile_rows) / tile_rows;  // tile / tile_rows = tile * reciprocal >> 16: few tiles
   for (int tile = worker; tile < tiles; tile += workers) {
-    const int r0 = n0 + 16 * TILE * (tile % tile_rows), c0 = n0 + 16 * (tile / tile_rows);
+    const int across = tile * reciprocal >> 16;
+    const int r0 = n0 + 16 * TILE * (tile - across * tile_rows), c0 = n0 + 16 * across;
     if (CHOLESKY && r0 + 16 * TILE <= c0) continue;
-    const int first_row = more && tile == 0 ? n0 + PANEL : 0;
-    Scalar c[TILE][2][4];
-    bool used[TILE][2][4];
-#pragma unroll
-    for (int m = 0; m < TILE; m++)
-#pragma unroll
-      for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-          const int i = r0 + 16 * m + tile_row(q), j = c0 + 8 * n + tile_column(q);
-          used[m][n][q] = i < e.R && j < e.R && i >= first_row && (!CHOLESKY || i >= j);
-          c[m][n][q] = used[m][n][q] ? e.front[i + j * e.ld] : Scalar(0);
-        }
-    add_product<TILE, 2>(c, e.front + k0 * e.ld, e.ld, r0, e.R, e.front + k0, e.ld, c0, e.R, w);
     Scalar* to = more ? e.front + r0 + c0 * e.ld : e.block + (r0 - e.W) + (c0 - e.W) * H;
     const int ld = more ? e.ld : H;
-#pragma unroll
-    for (int m = 0; m < TILE; m++)
-#pragma unroll
-      for (int n = 0; n < 2; n++)
-#pragma unroll
-        for (int q = 0; q < 4; q++)
-          if (used[m][n][q]) to[16 * m + tile_row(q) + (8 * n + tile_column(q)) * ld] = c[m][n][q];
+    if (w == PANEL && r0 + 16 * TILE <= e.R && c0 + 16 <= e.R && !(more && tile == 0) && (!CHOLESKY || r0 >= c0 + 15))
+      update_tile<true>(e, k0, w, r0, c0, 0, to, ld);
+    else update_tile<false>(e, k0, w, r0, c0, more && tile == 0 ? n0 + PANEL : 0, to, ld);
   }
 }
 
@@ -143,22 +156,20 @@ __device__ __forceinline__ void store_inverse(const Elimination& e, int k0, int 
 template <int THREADS>
 __device__ __forceinline__ void eliminate(const Elimination& e, const PivotRules& rules, unsigned& multiplier_bits) {
   constexpr int WARPS = THREADS / 32;
-  const int warp = threadIdx.x >> 5;
-  int k0 = 0, w = 0;  // the panel whose update is due
+  const int warp = shuffle((int)(threadIdx.x >> 5), 0);  // so the compiler knows that it is the same in all lanes
+  int k0 = 0, w = 0;                                     // the panel whose update is due
   for (;;) {
     const int n0 = k0 + w, next = min(PANEL, e.W - n0);
     if (next > 0 && warp == 0) {
       invert_next(e, k0, n0, next, rules);
     } else if (w > 0) {
       // While warp 0 inverts, the other warps of its scheduler only store, unless the update is the longer task.
-      const bool spare = WARPS >= 8 && next > 0 && e.R - n0 <= 112;
-      const int all = next > 0 ? WARPS - 1 : WARPS, one = next > 0 ? warp - 1 : warp;
-      if (!spare || warp % 4 > 0) {
-        update_rest(e, k0, w, next > 0, spare ? warp - warp / 4 - 1 : one, spare ? WARPS - WARPS / 4 : all);
-        if (!spare) store_panel(e, k0, w, one, all);
-      } else {
-        store_panel(e, k0, w, warp / 4 - 1, WARPS / 4 - 1);
-      }
+      const bool spare = WARPS >= 8 && next > 0 && e.R - n0 <= 112, storing = !spare || warp % 4 == 0;
+      const int first = next > 0 ? 1 : 0;
+      if (!spare || warp % 4 > 0)
+        update_rest(e, k0, w, next > 0, spare ? warp - warp / 4 - 1 : warp - first,
+                    spare ? WARPS - WARPS / 4 : WARPS - first);
+      if (storing) store_panel(e, k0, w, spare ? warp / 4 - 1 : warp - first, spare ? WARPS / 4 - 1 : WARPS - first);
     }
     if (next == 0) return;
     __syncthreads();

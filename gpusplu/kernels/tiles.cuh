@@ -18,33 +18,33 @@ __device__ __forceinline__ int tile_row(int e) { return (int)((threadIdx.x & 31)
 __device__ __forceinline__ int tile_column(int e) { return (int)(threadIdx.x & 3) + 4 * (e & 1); }
 
 // C += A B: rows r0 .. of A (R rows; A(i, k) = a[i + k lda]), columns c0 .. of B (C columns; B(k, j) = b[k + j ldb]),
-// k < w <= 16. What lies beyond R and C gets results of the last row or column.
-template <int M, int N> __device__ __forceinline__ void add_product(Scalar (&c)[M][N][4], const Scalar* a, int lda,
-                                                                    int r0, int R, const Scalar* b, int ldb, int c0,
-                                                                    int C, int w) {
+// k < w <= 16. What lies beyond R and C gets results of the last row or column. WHOLE: w = 16 and nothing lies beyond;
+// then most addresses differ by constants.
+template <int M, int N, bool WHOLE> __device__ __forceinline__ void add_product(Scalar (&c)[M][N][4], const Scalar* a,
+                                                                                int lda, int r0, int R, const Scalar* b,
+                                                                                int ldb, int c0, int C, int w) {
   const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
-  int row[M][2];
-#pragma unroll
-  for (int m = 0; m < M; m++) row[m][0] = min(r0 + 16 * m + g, R - 1), row[m][1] = min(r0 + 16 * m + g + 8, R - 1);
+  const auto row = [&](int m, int half) {
+    return WHOLE ? r0 + g + (16 * m + 8 * half) : min(r0 + g + (16 * m + 8 * half), R - 1);
+  };
+  const auto column = [&](int n, int first) { return WHOLE ? c0 + first + 8 * n : min(c0 + first + 8 * n, C - 1); };
   if constexpr (use_mma) {
-    int column[N];
-#pragma unroll
-    for (int n = 0; n < N; n++) column[n] = min(c0 + 8 * n + (g >> 1) + 4 * (g & 1), C - 1) * ldb;
     constexpr int STEPS = M > 1 ? 2 : 4;  // of four columns at a time: registers
-#pragma unroll 1
-    for (int k0 = 0; k0 < w; k0 += 4 * STEPS) {
+    const int mine = (g >> 1) + 4 * (g & 1);
+#pragma unroll(WHOLE ? 4 : 1)
+    for (int k0 = 0; k0 < (WHOLE ? PANEL : w); k0 += 4 * STEPS) {
       Scalar x[STEPS][M][2], y[STEPS][N];
 #pragma unroll
       for (int q = 0; q < STEPS; q++) {
         const int k = k0 + 4 * q + t;
-        const bool used = k < w;
+        const bool used = WHOLE || k < w;
 #pragma unroll
         for (int m = 0; m < M; m++) {
-          x[q][m][0] = used ? a[row[m][0] + k * lda] : Scalar(0);
-          x[q][m][1] = used ? a[row[m][1] + k * lda] : Scalar(0);
+          x[q][m][0] = used ? a[row(m, 0) + k * lda] : Scalar(0);
+          x[q][m][1] = used ? a[row(m, 1) + k * lda] : Scalar(0);
         }
 #pragma unroll
-        for (int n = 0; n < N; n++) y[q][n] = used ? b[column[n] + k] : Scalar(0);
+        for (int n = 0; n < N; n++) y[q][n] = used ? b[column(n, mine) * ldb + k] : Scalar(0);
       }
 #pragma unroll
       for (int q = 0; q < STEPS; q++)
@@ -54,17 +54,13 @@ template <int M, int N> __device__ __forceinline__ void add_product(Scalar (&c)[
           for (int m = 0; m < M; m++) mma(c[m][n], x[q][m][0], x[q][m][1], y[q][n]);
     }
   } else {
-    int column[N][2];
-#pragma unroll
-    for (int n = 0; n < N; n++)
-      column[n][0] = min(c0 + 8 * n + t, C - 1) * ldb, column[n][1] = min(c0 + 8 * n + t + 4, C - 1) * ldb;
-#pragma unroll 2
-    for (int k = 0; k < w; k++) {
+#pragma unroll(sizeof(Scalar) == 16 ? 1 : 2)
+    for (int k = 0; k < (WHOLE ? PANEL : w); k++) {
       Scalar x[M][2], y[N][2];
 #pragma unroll
-      for (int m = 0; m < M; m++) x[m][0] = a[row[m][0] + k * lda], x[m][1] = a[row[m][1] + k * lda];
+      for (int m = 0; m < M; m++) x[m][0] = a[row(m, 0) + k * lda], x[m][1] = a[row(m, 1) + k * lda];
 #pragma unroll
-      for (int n = 0; n < N; n++) y[n][0] = b[column[n][0] + k], y[n][1] = b[column[n][1] + k];
+      for (int n = 0; n < N; n++) y[n][0] = b[column(n, t) * ldb + k], y[n][1] = b[column(n, t + 4) * ldb + k];
 #pragma unroll
       for (int m = 0; m < M; m++)
 #pragma unroll

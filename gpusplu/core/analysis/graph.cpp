@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "analysis/subtrees.hpp"
 #include "base/slices.hpp"
 
 namespace gs {
@@ -63,27 +64,6 @@ template <class Source> Pattern transpose(const Source& source, off nnz) {
   return out;
 }
 
-struct Columns {
-  PatternView A;
-  idx size() const { return A.n; }
-  template <class F> void for_column(idx j, F&& visit) const {
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) visit(A.ind[p]);
-  }
-};
-
-// Calls visit once for every row of column j of A or of B except j; both have ascending columns.
-template <class F> void merge_columns(PatternView A, PatternView B, idx j, F&& visit) {
-  off p = A.ptr[j], q = B.ptr[j];
-  const off p_end = A.ptr[j + 1], q_end = B.ptr[j + 1];
-  while (p < p_end || q < q_end) {
-    const idx row_a = p < p_end ? A.ind[p] : B.n, row_b = q < q_end ? B.ind[q] : A.n;
-    const idx row = std::min(row_a, row_b);
-    p += row_a == row;
-    q += row_b == row;
-    if (row != j) visit(row);
-  }
-}
-
 // columns(j, visit) runs twice: to count and to fill.
 template <class F> Pattern build(idx n, off work, F&& columns) {
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
@@ -114,14 +94,68 @@ Pattern without_diagonal(PatternView A) {
   });
 }
 
+// counter++, also where other threads raise it at the same time.
+off raise(off& counter, const Team& team) {
+  return team.size > 1 ? std::atomic_ref<off>(counter).fetch_add(1, std::memory_order_relaxed) : counter++;
+}
+
+// Appends what is in either of two ascending lists.
+void append_union(const idx* a, const idx* a_end, const idx* b, const idx* b_end, std::vector<idx>& out) {
+  while (a < a_end && b < b_end) {
+    const idx from_a = *a, from_b = *b;
+    out.push_back(std::min(from_a, from_b));
+    a += from_a <= from_b, b += from_b <= from_a;
+  }
+  out.insert(out.end(), a, a_end);
+  out.insert(out.end(), b, b_end);
+}
+
+// The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
+// are sorted where their rows are permuted.
 Pattern symmetrize(const Block& block) {
+  const idx n = block.size();
   const off nnz = block.nnz();
-  const Pattern transposed = transpose(block, nnz);
-  const bool sorted_already = !block.inverse_row_perm && !block.col_perm && block.begin == 0;
-  const Pattern sorted = sorted_already ? Pattern{} : transpose(Columns{transposed.view()}, nnz);
-  const PatternView columns = sorted_already ? block.A : sorted.view();
-  return build(block.size(), 2 * nnz,
-               [&](idx j, auto&& visit) { merge_columns(columns, transposed.view(), j, visit); });
+  const int n_parts = std::min(num_threads(), team_size_for(nnz));
+  std::vector<off> row_ptr((std::size_t)n + 1);
+  run_team(n_parts, [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    for (idx j = begin; j < end; j++) block.for_column(j, [&](idx row) { raise(row_ptr[row], team); });
+  });
+  prefix_sum(row_ptr);
+  std::vector<off> next(row_ptr.begin(), row_ptr.end() - 1);
+  std::vector<idx> row_ind(row_ptr[n]);
+  run_team(n_parts, [&](const Team& team) {
+    const auto [begin, end] = slice(n, team);
+    for (idx j = begin; j < end; j++) block.for_column(j, [&](idx row) { row_ind[raise(next[row], team)] = j; });
+  });
+  Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
+  std::vector<std::vector<idx>> parts(n_parts);
+  const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts, nullptr}); };
+  share_out(n_parts, n_parts, [&](std::size_t k, int) {
+    const auto [begin, end] = part(k);
+    std::vector<idx> column;
+    parts[k].reserve((std::size_t)(2.2 * (double)(row_ptr[end] - row_ptr[begin])));
+    for (idx j = begin; j < end; j++) {
+      idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
+      column.clear();
+      block.for_column(j, [&](idx i) { column.push_back(i); });
+      if (n_parts > 1) std::sort(row, row_end);
+      if (block.inverse_row_perm) std::sort(column.begin(), column.end());
+      const std::size_t before = parts[k].size();
+      append_union(row, row_end, column.data(), column.data() + column.size(), parts[k]);
+      out.ptr[j] = (off)(parts[k].size() - before);
+    }
+  });
+  prefix_sum(out.ptr);
+  if (n_parts == 1) {
+    out.ind = std::move(parts[0]);
+    return out;
+  }
+  out.ind.resize(out.ptr[n]);
+  share_out(n_parts, n_parts, [&](std::size_t k, int) {
+    std::copy(parts[k].begin(), parts[k].end(), out.ind.begin() + out.ptr[part(k).begin]);
+  });
+  return out;
 }
 
 }  // namespace

@@ -52,10 +52,9 @@ double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
                                t.scalars * p.scalar_bytes() / kTimes.device_bytes);
   if (phase < 3) {
     const int fronts = concurrency(plan, phase, t.rows);
-    const double latency = fronts > 1 ? kTimes.crowding[phase] * t.latency : t.latency;
-    throughput = std::max(throughput, latency / ((double)fronts * p.multiprocessors));
+    throughput = std::max(throughput, kTimes.crowding[phase] * t.latency / ((double)fronts * p.multiprocessors));
   }
-  return std::max(t.path, throughput) + kTimes.launch;
+  return std::max(t.path, throughput) + kTimes.launch[phase];
 }
 
 // Of phase 3, by its own schedule [us].
@@ -88,23 +87,27 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
   }
   std::vector<double> out(kPhases);
   for (int phase = 0; phase < kPhases; phase++) out[phase] = phase_time(plan, phase, totals[phase]);
-  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of) + kTimes.launch);
+  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of) + kTimes.launch[3]);
   return out;
 }
 
+// Both ways through phases 0-2, where the path or the number of fronts counts, and through phase 3 [us].
 double solve_time(const Plan& plan) {
-  double longest = 0, scalars = 0;
+  const PlanParameters& p = plan.parameters;
+  double longest[2] = {}, throughput = 0, large_scalars = 0;
   std::vector<float> way(plan.nf);
   for (idx f = plan.nf; f-- > 0;) {
     const int phase = plan.phase[f];
-    scalars += factor_entries(plan.width[f], plan.height(f), phase == 3, plan.cholesky, plan.parameters.large_tile);
+    const bool large = phase == 3;
+    const idx above = plan.parent[f];
     way[f] = (float)(kTimes.solve_fixed[phase] + kTimes.solve_pivot[phase] * plan.width[f]);
-    if (plan.parent[f] >= 0) way[f] += way[plan.parent[f]];
-    longest = std::max(longest, (double)way[f]);
+    if (above >= 0 && (plan.phase[above] == 3) == large) way[f] += way[above];
+    longest[large] = std::max(longest[large], (double)way[f]);
+    throughput += kTimes.solve_front[phase] * kTimes.multiprocessors / p.multiprocessors;
+    if (large) large_scalars += factor_entries(plan.width[f], plan.height(f), true, plan.cholesky, p.large_tile);
   }
-  const double bytes = scalars * plan.parameters.scalar_bytes() + 8.0 * plan.below.size();
-  const double one_way = bytes * (plan.cholesky ? 1 : 0.5) / kTimes.device_bytes;
-  return 2 * (std::max(longest, one_way) + kTimes.launch);
+  const double large_bytes = large_scalars * p.scalar_bytes() * (plan.cholesky ? 1 : 0.5);
+  return 2 * (std::max(longest[0], throughput) + longest[1] + large_bytes / kTimes.device_bytes + kTimes.solve_launch);
 }
 
 double sum(const std::vector<double>& v) {

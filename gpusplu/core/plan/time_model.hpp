@@ -1,4 +1,4 @@
-// Modelled times on the GPU, in microseconds. Constants of one H200, double precision, from the prototypes;
+// Modelled times on the GPU, in microseconds. Constants of one H200, double precision, fitted to 22 matrices;
 // other devices differ in what is counted by multiprocessors.
 #pragma once
 #include <vector>
@@ -38,15 +38,18 @@ struct FrontTimes {
   double scalars[kPhases] = {0, 4.5e3, 5.5e3, 3e5};  // of a front written per microsecond
   double flops[kPhases] = {1e3, 1e5, 1.5e5, 0};      // per microsecond, for what pivots do not hide; 3: the device's
 
-  int beside[kPhases] = {32, 4, 1, 0};                 // fronts on a multiprocessor, as registers allow
-  double crowding[kPhases] = {1.3, 1.1, 1, 1};         // of latencies, when that many are there
+  int beside[kPhases] = {28, 4, 1, 0};                 // fronts on a multiprocessor, as registers allow
+  double crowding[kPhases] = {1.3, 1.2, 1.1, 1};       // of latencies, when that many are there
   double device_flops = 2.5e7, multiprocessors = 132;  // per microsecond, of so many
   double slow_flops = 6e3;                             // of a multiprocessor with little double precision
   double device_bytes = 3e6;                           // per microsecond
-  double launch = 6.0;                                 // boundary of phases
+  double launch[kPhases] = {3, 5, 6, 6};               // boundary of phases
 
-  double solve_fixed[kPhases] = {2.0, 2.5, 2.5, 4.0};  // one way
+  // One way of a solve: of a front on the path, of a pivot there, of a front when the device is full, of the call.
+  double solve_fixed[kPhases] = {2.0, 2.5, 2.5, 6.0};
   double solve_pivot[kPhases] = {0, 0.04, 0.04, 0.03};
+  double solve_front[kPhases] = {2e-3, 5e-3, 10e-3, 0};
+  double solve_launch = 6;
 };
 
 // Time of the whole device that a front of phase 0-2 takes in a factorization and a solve when the device is full of
@@ -60,8 +63,9 @@ class DeviceTimes {
     const double H = R - W, factor = cholesky_ ? R * W : R * W + W * H;
     const double latency = times_.fixed[phase] + times_.batch[phase] + times_.pivot[cholesky_][phase] * W +
                            (phase ? R * R / times_.scalars[phase] : 0);
+    const double solve = times_.solve_front[phase] * times_.multiprocessors / p_.multiprocessors;
     const double scalars = 3 * factor + 2 * H * H * (cholesky_ ? 0.6 : 1);  // factor: written, read twice by a solve
-    return times_.crowding[phase] * latency / (times_.beside[phase] * p_.multiprocessors) +
+    return times_.crowding[phase] * latency / (times_.beside[phase] * p_.multiprocessors) + solve +
            scalars * p_.scalar_bytes() / times_.device_bytes;
   }
 

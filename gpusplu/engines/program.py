@@ -285,7 +285,7 @@ class Program:
         gather = 256 * (2 if columns == 1 else 1)
         shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
         for kernel, count in zip((forward, backward), counts, strict=True):
-            grid = self._blocks(count * int(solve["groups"]), 1, 2)
+            grid = self._blocks(count * int(solve["groups"]), 1, 3 if columns == 1 else 2)
             queue.launch(kernel, grid, 256, shared, args)
 
     def residual(self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:

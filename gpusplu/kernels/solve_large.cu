@@ -7,9 +7,9 @@
 // of pivots from the last. LU stores U transposed, so L and U are tall panels both:
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
 //   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
-// A warp has 1/8 of a tile's columns, a lane one or two neighbouring rows; 16-byte loads, one tile ahead. Values of
-// pivots are polled for by every warp, so there is no barrier between the tiles of a task; those of one right-hand side
-// come by mail (solve_mail.cuh), which halves the time from tile to tile.
+// A warp has 1/8 of a tile's columns, a lane one or two neighbouring rows; 16-byte loads; three blocks a multiprocessor
+// keep enough of them under way. Values of pivots are polled for by every warp, so there is no barrier between the
+// tiles of a task; those of one right-hand side come by mail (solve_mail.cuh), which halves the time from tile to tile.
 //
 // Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV>::SCALARS scalars.
 // Tasks are tickets in topological order (core/plan/solve_schedule.hpp). Preconditions: forward runs after the forward
@@ -169,9 +169,9 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
   const Scalar* panel =
       task.panel(transposed) + (pivots ? 0 : (long long)task.tall * W) + row0 + min(lane * ROWS, ld - row0 - ROWS);
   const bool invert = pivots && (CHOLESKY || transposed);
-  Rows now[COLUMNS], next[COLUMNS];
-  const auto load = [&](Rows(&m)[COLUMNS], int from) { load_columns(m, panel, ld, from + warp * COLUMNS, W - 1); };
-  if (columns) load(now, 0);
+  Rows m[COLUMNS];
+  const auto load = [&](int from) { load_columns(m, panel, ld, from + warp * COLUMNS, W - 1); };
+  if (columns) load(0);
   if (invert) task.copy_inverse(scratch.inverse);
   // this thread's row, if it has one
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : W) + row0;
@@ -195,10 +195,10 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
 #pragma unroll
     for (int j = 0; j < NV; j++) sum[r][j] = Scalar(0);
   int known = 0;  // pivot tiles
-  const auto subtract = [&](int column0, Rows(&m)[COLUMNS], Rows(&m_next)[COLUMNS]) {
-    if (column0 + TILE < columns) load(m_next, column0 + TILE);
+  for (int column0 = 0; column0 < columns; column0 += TILE) {
+    if (column0) load(column0);
     const int first = column0 + warp * COLUMNS, some = min(COLUMNS, columns - first);  // of this warp
-    if (NV == 1 && some <= 0) return;
+    if (NV == 1 && some <= 0) break;
     Scalar v[COLUMNS][NV];
     if constexpr (NV == 1) {
       Scalar one[COLUMNS];
@@ -217,10 +217,6 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
       for (int j = 0; j < NV; j++)
 #pragma unroll
         for (int r = 0; r < ROWS; r++) sum[r][j] = mul_add(m[k].at[r], k < some ? v[k][j] : Scalar(0), sum[r][j]);
-  };
-  for (int column0 = 0; column0 < columns; column0 += 2 * TILE) {
-    subtract(column0, now, next);
-    if (column0 + TILE < columns) subtract(column0 + TILE, next, now);
   }
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
@@ -286,14 +282,14 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
   const auto row_of = [&](int step) {            // the lane's first row in its part of the panel
     return (step < below_tiles ? step : task.tiles - 1 - (step - below_tiles)) * TILE + lane * ROWS;
   };
-  Rows now[COLUMNS], next[COLUMNS];
-  const auto load = [&](Rows(&m)[COLUMNS], int step) {
+  Rows m[COLUMNS];
+  const auto load = [&](int step) {
     const bool below = step < below_tiles;
     const int ld = below ? task.below_ld : task.tall;
     const Scalar* from = panel + (below ? (long long)task.tall * W : 0) + min(row_of(step), ld - ROWS);
     load_columns(m, from, ld, column0 + warp * COLUMNS, W - 1);
   };
-  if (steps) load(now, 0);
+  if (steps) load(0);
   if (multiply) task.copy_inverse(scratch.inverse);
   Scalar y[NV];
   load_values<NV>(task.work + (long long)(f.first + column0 + min(thread, columns - 1)) * NV, y);
@@ -305,8 +301,8 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
 #pragma unroll
     for (int j = 0; j < NV; j++) part[k][j] = Scalar(0);
   int known = 0;  // pivot tiles from the last
-  const auto add = [&](int step, Rows(&m)[COLUMNS], Rows(&m_next)[COLUMNS]) {
-    if (step + 1 < steps) load(m_next, step + 1);
+  for (int step = 0; step < steps; step++) {
+    if (step) load(step);
     const bool below = step < below_tiles;
     const int row = row_of(step), needed = step - below_tiles + 1;
     Scalar x[ROWS][NV];
@@ -336,10 +332,6 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
 #pragma unroll
         for (int j = 0; j < NV; j++) part[k][j] = mul_add(entry, x[r][j], part[k][j]);
       }
-  };
-  for (int step = 0; step < steps; step += 2) {
-    add(step, now, next);
-    if (step + 1 < steps) add(step + 1, next, now);
   }
   sum_columns<NV>(part, sum);
   const int column = warp * COLUMNS + lane / (32 / COLUMNS);
@@ -406,7 +398,7 @@ template <int NV, bool FORWARD> __device__ __forceinline__ void large_walk(const
   }
 }
 
-GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, true>(args); }
-GPUSPLU_KERNEL(solve_large_forward_4, LargeSolveArgs, SOLVE_THREADS, 1) { large_walk<4, true>(args); }
-GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, false>(args); }
-GPUSPLU_KERNEL(solve_large_backward_4, LargeSolveArgs, SOLVE_THREADS, 1) { large_walk<4, false>(args); }
+GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 3) { large_walk<1, true>(args); }
+GPUSPLU_KERNEL(solve_large_forward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, true>(args); }
+GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 3) { large_walk<1, false>(args); }
+GPUSPLU_KERNEL(solve_large_backward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, false>(args); }

@@ -4,9 +4,10 @@
 // canonical A itself, for A its transpose, with `source` saying which canonical value an entry is. A group of
 // 2^lanes_log2 lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double
 // precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
-// largest. Blocks leave their norms in `partial`; the last one combines them.
-// Grid: any up to partial's blocks; block: 256 threads. Shared memory: 128 bytes. Precondition: *done is zero, and is
-// again afterwards. Deterministic.
+// largest, and is then copied to `report`, which may be the host's memory. Blocks join their norms in `norms`, in any
+// order, which does not matter to the largest; the last one publishes them.
+// Grid: any; block: 256 threads. Shared memory: 128 bytes. Precondition: *done and norms are zero, and are again
+// afterwards. Deterministic.
 #include "reduce.cuh"
 
 struct ResidualArgs {
@@ -20,9 +21,10 @@ struct ResidualArgs {
   int n, nrhs;    // at most 32 columns
   int conjugate;  // the values
   int lanes_log2;
-  double* partial;  // blocks x (1 + 3 nrhs)
+  double* norms;  // of A; then of every column's residual, x and b
   unsigned* done;
   Status* status;
+  Status* report;  // null: none
 };
 
 struct StepArgs {
@@ -53,6 +55,11 @@ template <int NV> __device__ __forceinline__ void combine(Wide (&sum)[NV], doubl
 #pragma unroll
     for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
   }
+}
+
+// Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
+__device__ __forceinline__ void join(double* norm, double v) {
+  if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }
 
 // Columns column0 .. column0 + NV - 1; the norms of this block's rows.
@@ -102,52 +109,42 @@ __device__ __forceinline__ void measure_columns(const ResidualArgs& args, int co
           const long long at = (column0 + j) * args.ld + row;
           const Wide b = widen(args.b[at]), residual = b - sum[j];
           narrow(residual, args.r[at]);
-          const double size = modulus(residual);  // a NaN must win, and fmax would drop it
-          if (r_norm[j] == r_norm[j] && !(size <= r_norm[j])) r_norm[j] = size;
+          const double size = modulus(residual);  // fmax drops NaN
+          r_norm[j] = fmax(r_norm[j], size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
           x_norm[j] = fmax(x_norm[j], modulus(widen(args.x[at])));
           b_norm[j] = fmax(b_norm[j], modulus(b));
         }
     }
   }
-  double* out = args.partial + (long long)blockIdx.x * (1 + 3 * args.nrhs);
-  a_norm = block_max(a_norm, scratch);
-  if (threadIdx.x == 0) out[0] = a_norm;
+  join(args.norms, block_max(a_norm, scratch));
 #pragma unroll
   for (int j = 0; j < NV; j++) {
-    const double lost = block_max(r_norm[j] == r_norm[j] ? 0.0 : 1.0, scratch), r = block_max(r_norm[j], scratch),
-                 xs = block_max(x_norm[j], scratch), bs = block_max(b_norm[j], scratch);
-    if (threadIdx.x == 0 && column0 + j < args.nrhs) {
-      out[1 + 3 * (column0 + j)] = lost > 0 ? __longlong_as_double(0x7ff0000000000000ll) : r;
-      out[2 + 3 * (column0 + j)] = xs;
-      out[3 + 3 * (column0 + j)] = bs;
+    const double r = block_max(r_norm[j], scratch), xs = block_max(x_norm[j], scratch),
+                 bs = block_max(b_norm[j], scratch);
+    if (column0 + j < args.nrhs) {
+      double* norms = args.norms + 1 + 3 * (column0 + j);
+      join(norms, r);
+      join(norms + 1, xs);
+      join(norms + 2, bs);
     }
   }
 }
 
-// By the last block: norms over all blocks, and the column with the largest backward error.
-__device__ __forceinline__ void combine_blocks(const ResidualArgs& args, double* scratch) {
-  const int fields = 1 + 3 * args.nrhs;
-  const auto over_blocks = [&](int field) {
-    double v = 0;
-    for (int block = threadIdx.x; block < (int)gridDim.x; block += blockDim.x)
-      v = fmax(v, __ldcg(args.partial + (long long)block * fields + field));
-    return block_max(v, scratch);
-  };
-  const double a = over_blocks(0);
-  double worst = -1;
-  for (int j = 0; j < args.nrhs; j++) {
-    const double r = over_blocks(1 + 3 * j), x = over_blocks(2 + 3 * j), b = over_blocks(3 + 3 * j);
-    if (threadIdx.x == 0) {
-      const double size = fma(a, x, b), error = r > 0 ? r / size : 0.0;
-      if (!(error <= worst)) {
-        worst = error;
-        args.status->residual = r;
-        args.status->x_norm = x;
-        args.status->b_norm = b;
-        args.status->a_norm = a;
-      }
-    }
-  }
+// By the first warp of the last block: the column with the largest backward error, and what the host reads.
+__device__ __forceinline__ void publish(const ResidualArgs& args) {
+  const int lane = threadIdx.x & 31;
+  const double* norms = args.norms + 1 + 3 * min(lane, args.nrhs - 1);
+  const double a = __ldcg(args.norms), r = __ldcg(norms), x = __ldcg(norms + 1), b = __ldcg(norms + 2);
+  const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0, worst = warp_max(error);
+  const unsigned columns = __ballot_sync(~0u, error == worst);
+  for (int k = lane; k < 1 + 3 * args.nrhs; k += 32) args.norms[k] = 0;
+  if (lane != __ffs(columns) - 1) return;
+  Status* status = args.status;
+  status->residual = r;
+  status->x_norm = x;
+  status->b_norm = b;
+  status->a_norm = a;
+  if (args.report) *args.report = *status;
 }
 
 template <int NV> __device__ __forceinline__ void measure(const ResidualArgs& args) {
@@ -157,7 +154,7 @@ template <int NV> __device__ __forceinline__ void measure(const ResidualArgs& ar
   if (threadIdx.x == 0) *last = add_acquire_release(args.done, 1u) + 1 == gridDim.x;
   __syncthreads();
   if (!*last) return;
-  combine_blocks(args, scratch);
+  if (threadIdx.x < 32) publish(args);
   if (threadIdx.x == 0) *args.done = 0;
 }
 

@@ -164,7 +164,7 @@ class Program:
     # ---- commands
 
     def take_values(self, queue: Queue, buffers: Buffers, new: bool) -> None:
-        """Clear the status and check the canonical values; `new`: those that the input buffer stands for."""
+        """Check the canonical values; `new`: those that the input buffer stands for, the ones before being kept."""
         kernel, count = self.kernel("values.cu", "gather_values" if new else "check_values"), self.pattern.nnz
         source, source_ptr = self._map
         args = record(
@@ -177,22 +177,21 @@ class Program:
             count=count,
             status=buffers.device_status.pointer,
         )
-        queue.clear(buffers.device_status.pointer, STATUS.itemsize)
         queue.launch(kernel, self._blocks(count, 256, 8), 256, 64, args)
 
     def _blocks(self, work: int, threads: int, resident: int) -> int:
         """Blocks for `work` threads of work: no more than the device holds at once."""
         return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
 
-    def factor(self, queue: Queue, buffers: Buffers) -> None:
-        """Factor the canonical values."""
+    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        """Factor canonical values."""
         for launch in self.plan.launches:
-            self._factor_phase(queue, buffers, launch)
+            self._factor_phase(queue, buffers, values, launch)
 
-    def _factor_phase(self, queue: Queue, buffers: Buffers, launch: np.ndarray) -> None:
+    def _factor_phase(self, queue: Queue, buffers: Buffers, values: Buffer, launch: np.ndarray) -> None:
         phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
         shared = {
-            "values": buffers.values.pointer,
+            "values": values.pointer,
             "factor": buffers.factor.pointer,
             "blocks": buffers.blocks.pointer,
             "status": buffers.device_status.pointer,
@@ -312,11 +311,12 @@ class Program:
             nrhs=nrhs,
             conjugate=conjugate,
             lanes_log2=lanes_log2,
-            partial=vectors.norms.pointer,
+            norms=vectors.norms.pointer,
             done=vectors.done.pointer,
             status=buffers.device_status.pointer,
+            report=buffers.status.ctypes.data,  # page-locked, so it has the same address there
         )
-        queue.launch(kernel, self._blocks(n << lanes_log2, 256, 2), 256, 128, args)
+        queue.launch(kernel, self._blocks(n << lanes_log2, 256, 8), 256, 128, args)
 
     def add_step(self, queue: Queue, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
         """x += step"""
@@ -410,7 +410,7 @@ class Vectors:
         self.counters = device.zeros(4 * (CONTROL + 2 * self.groups * plan.nf))
         self.progress = device.zeros(16 * self.groups * program.large_fronts)
         self.mail = device.zeros(2 * (plan.n + max(1, plan.below.size)) * itemsize)
-        self.norms = device.empty(2 * device.multiprocessors * (1 + 3 * capacity) * 8)
+        self.norms = device.zeros(8 * (1 + 3 * capacity))
         self.done = device.zeros(4)
         self.nbytes = Vectors.bytes_for(program, capacity)
         device.own_queue().synchronize()

@@ -84,8 +84,7 @@ class DeviceFactor:
             self._status = self._buffers.status
             queue = self._begin()
             self._send(queue, self._buffers.values.pointer, canonical)
-            queue.replay(self._graph("factor"))
-            queue.synchronize()
+            self._factor_now(queue)
             self._accept(canonical)
         self._seconds["factor_seconds"] = perf_counter() - start
 
@@ -115,17 +114,20 @@ class DeviceFactor:
             self._graphs[what, *key] = self._device.record(lambda queue: commands(queue, *key))
         return self._graphs[what, *key]
 
-    def _do_factor(self, queue: Queue) -> None:
-        """Of the values as they lie there."""
-        self._program.take_values(queue, self._buffers, new=False)
-        self._program.factor(queue, self._buffers)
-        self._report(queue)
+    def _do_factor(self, queue: Queue, new: bool = False) -> None:
+        """Of the values as they lie there, or of `new` ones in the input buffer."""
+        program, buffers = self._program, self._buffers
+        if new and not self._pattern.core.identity:
+            program.take_values(queue, buffers, new)
+            program.factor(queue, buffers, buffers.values)
+        else:  # values are kept and checked beside the factorization
+            side = queue.fork()
+            program.take_values(side, buffers, new)
+            program.factor(queue, buffers, buffers.input if new else buffers.values)
+            queue.join(side)
 
     def _do_refactor(self, queue: Queue) -> None:
-        """Of the caller's values in the input buffer."""
-        self._program.take_values(queue, self._buffers, new=True)
-        self._program.factor(queue, self._buffers)
-        self._report(queue)
+        self._do_factor(queue, new=True)
 
     def _do_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
         """Of the right-hand sides in b, to x."""
@@ -133,7 +135,8 @@ class DeviceFactor:
         self._program.solve(queue, self._buffers, vectors, trans, nrhs, vectors.b, vectors.x)
         if measured:
             self._program.residual(queue, self._buffers, vectors, trans, nrhs)
-        self._report(queue)
+        else:
+            self._report(queue)
 
     def _do_refactor_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
         self._do_refactor(queue)
@@ -146,10 +149,12 @@ class DeviceFactor:
         self._program.solve(queue, self._buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
         self._program.add_step(queue, self._buffers, vectors, nrhs)
         self._program.residual(queue, self._buffers, vectors, trans, nrhs)
-        self._report(queue)
 
     def _report(self, queue: Queue) -> None:
-        queue.copy(self._status.ctypes.data, self._buffers.device_status.pointer, self._status.nbytes)
+        """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
+        pointer = self._buffers.device_status.pointer
+        queue.copy(self._status.ctypes.data, pointer, self._status.nbytes)
+        queue.clear(pointer, self._status.nbytes)
 
     def _nbytes(self, nrhs: int) -> int:
         return int(self.n) * nrhs * self._dtype.itemsize
@@ -179,6 +184,7 @@ class DeviceFactor:
             self._send_values(queue, values, on_host and source is None)
             self._pending = True
             if on_host:
+                self._report(queue)
                 queue.synchronize()
                 bad = self._settle_host()
                 if bad >= 0:
@@ -205,6 +211,7 @@ class DeviceFactor:
     def _settle(self, queue: Queue) -> None:
         """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
         if self._pending:
+            self._report(queue)
             queue.synchronize()
             self._settle_device()
 
@@ -219,6 +226,7 @@ class DeviceFactor:
         """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
         self._pending = False
         self._cpu_current = self._on_cpu = False
+        self._found = self._status.copy()
         if self._status["not_finite"]:  # values, or pivots that overflowed
             finite = np.isfinite(self._values())
             if not finite.all():
@@ -234,7 +242,7 @@ class DeviceFactor:
 
     def _accept(self, canonical: np.ndarray | None = None) -> None:
         """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
-        status, options = self._status, self._options
+        status, options = self._found, self._options
         unmeasured = self._symbolic.cholesky or options.refine == "never"
         doubtful = status["n_tiny"] > 0 or (unmeasured and status["n_perturbed"] > 0)
         if status["not_finite"] or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
@@ -246,9 +254,15 @@ class DeviceFactor:
         """Back to the values before."""
         buffers, queue = self._buffers, self._begin()
         queue.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
-        queue.replay(self._graph("factor"))
-        queue.synchronize()
+        self._factor_now(queue)
         self._accept()
+
+    def _factor_now(self, queue: Queue) -> None:
+        """Factor the values as they lie there and wait."""
+        queue.replay(self._graph("factor"))
+        self._report(queue)
+        queue.synchronize()
+        self._found = self._status.copy()
 
     def _values(self) -> np.ndarray:
         """Canonical values on the device; the caller has waited."""
@@ -430,7 +444,7 @@ class DeviceFactor:
         """Counts, seconds and sizes, as the core's factor names them."""
         with self._lock, self._device:
             self._settle(self._begin())
-            status, program = self._status, self._program
+            status, program = self._found, self._program
             cpu = self._cpu.stats() if self._on_cpu else {}
             return {
                 **cpu,

@@ -82,14 +82,20 @@ class Rehearsal:
     def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
         pass
 
+    def fork(self) -> Rehearsal:
+        return self
+
+    def join(self, side: Rehearsal) -> None:
+        pass
+
 
 class Queue:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
 
-    __slots__ = ("_driver", "_runtime", "_stream")
+    __slots__ = ("_driver", "_runtime", "_side", "_stream")
 
-    def __init__(self, stream: Any, cuda: Any):
-        self._stream = stream
+    def __init__(self, stream: Any, cuda: Any, side: Queue | None = None):
+        self._stream, self._side = stream, side
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
@@ -117,6 +123,16 @@ class Queue:
     def replay(self, graph: Graph) -> None:
         """Launch a recorded graph."""
         graph._graph.launch(self._stream)
+
+    def fork(self) -> Queue:
+        """Where a queue is recorded: another one, whose commands run beside this one's from here to `join`."""
+        assert self._side is not None
+        self._side.wait(self.record())
+        return self._side
+
+    def join(self, side: Queue) -> None:
+        """What comes after waits for both."""
+        self.wait(side.record())
 
     def record(self) -> Any:
         """A mark that other queues can wait for."""
@@ -274,10 +290,10 @@ class Device:
         cuda = self._cuda
         commands(Rehearsal())
         with self._device:
-            stream = cuda.Stream(non_blocking=True)
+            stream, side = cuda.Stream(non_blocking=True), Queue(cuda.Stream(non_blocking=True), cuda)
             stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
             try:
-                commands(Queue(stream, cuda))
+                commands(Queue(stream, cuda, side))
             finally:
                 graph = stream.end_capture()
             graph.upload(stream)

@@ -4,7 +4,7 @@
 // canonical A itself, for A its transpose, with `source` saying which canonical value an entry is. A group of
 // 2^lanes_log2 lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double
 // precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
-// largest, and is then copied to `report`, which may be the host's memory. Blocks join their norms in `norms`, in any
+// largest, and is then moved to `report`, which may be the host's memory. Blocks join their norms in `norms`, in any
 // order, which does not matter to the largest; the last one publishes them.
 // Grid: any; block: 256 threads. Shared memory: 128 bytes. Precondition: *done and norms are zero, and are again
 // afterwards. Deterministic.
@@ -144,7 +144,9 @@ __device__ __forceinline__ void publish(const ResidualArgs& args) {
   status->x_norm = x;
   status->b_norm = b;
   status->a_norm = a;
-  if (args.report) *args.report = *status;
+  if (!args.report) return;
+  *args.report = *status;
+  *status = Status{};
 }
 
 template <int NV> __device__ __forceinline__ void measure(const ResidualArgs& args) {

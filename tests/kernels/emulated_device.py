@@ -77,6 +77,12 @@ class Queue:
         for command in graph._graph:
             command()
 
+    def fork(self) -> Queue:
+        return self
+
+    def join(self, side: Queue) -> None:
+        pass
+
     def record(self) -> None:
         return None
 

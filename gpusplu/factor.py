@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ class Factor:
     __slots__ = (
         "__weakref__",
         "_core",
+        "_device_array",
         "_dtype",
         "_lower",
         "_map",
@@ -55,6 +55,7 @@ class Factor:
         self._dtype = canonical.dtype
         self._vector = (self._core.n,)
         self._solve = self._core.solve
+        self._device_array = getattr(self._core, "device_array", None)  # class of arrays that need no detour
         self._lower = self._upper = None
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
@@ -104,6 +105,15 @@ class Factor:
         ):
             x: ndarray = self._solve(rhs, 0)
             return x
+        if (
+            type(rhs) is self._device_array
+            and trans in TRANS
+            and rhs.dtype == self._dtype
+            and rhs.shape == self._vector
+            and rhs.flags.c_contiguous
+        ):
+            x = self._solve(rhs, TRANS[trans])
+            return x
         x = self._solve_any(rhs, trans)
         return x
 
@@ -116,7 +126,11 @@ class Factor:
             raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
         if trans not in TRANS:
             raise ValueError("trans must be N, T, or H")
-        xp = import_module("cupy") if matrix.is_cupy(rhs) else np
+        xp: Any = np
+        if matrix.is_cupy(rhs):
+            import cupy
+
+            xp = cupy
         if rhs.dtype.kind == "c" and self._dtype.kind == "f":
             parts = cast(rhs, complex_dtype(self._dtype))
             check_rhs(parts, self._vector[0])
@@ -376,7 +390,8 @@ def cast(array: Any, dtype: np.dtype) -> Any:
     if array.dtype == dtype and array.flags.f_contiguous:
         return array
     if matrix.is_cupy_array(array):
-        np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
+        if array.dtype != dtype:
+            np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
         return array.astype(dtype, order="F", copy=False)
     return array.astype(dtype, order="F", casting="safe", copy=False)
 

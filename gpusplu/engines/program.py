@@ -354,6 +354,8 @@ class Buffers:
         self.large_counters = device.zeros(4 * plan.large_counters)
         self.device_status = device.zeros(STATUS.itemsize)
         self.status = device.pinned(STATUS, 1)[0:1].reshape(())
+        # residual, x_norm, b_norm, a_norm, the last members of the struct
+        self.norms = self.status.reshape(1).view(np.uint8)[-32:].view(np.float64)
         self._staging: np.ndarray | None = None
         self._vectors: dict[bool, Vectors] = {}
         self.nbytes = needed + self.counters.nbytes + self.device_status.nbytes

@@ -67,8 +67,11 @@ class DeviceFactor:
         self._program, self._device = program, program.device
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
         self.n, self._dtype = pattern.n, canonical.dtype
-        self._eps = float(np.finfo(self._dtype).eps)
+        eps = float(np.finfo(self._dtype).eps)
+        self._refine_above, self._accept_below = REFINE_ABOVE * eps, ACCEPT_BELOW * eps
+        self._measures = options.refine != "never"
         self._lock = RLock()
+        self.device_array = self._device.array_class
         self._cpu: Any = None  # the CPU engine's factor, once something needed it
         self._cpu_current = False  # it is of the values held
         self._on_cpu = False  # it has to solve
@@ -81,7 +84,7 @@ class DeviceFactor:
         self._error = -1.0
         with self._lock, self._device:
             self._buffers = Buffers(program, device_memory)
-            self._status = self._buffers.status
+            self._status, self._norms = self._buffers.status, self._buffers.norms
             queue = self._begin()
             self._send(queue, self._buffers.values.pointer, canonical)
             self._factor_now(queue)
@@ -327,23 +330,21 @@ class DeviceFactor:
             x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
             if self._on_cpu and not self._pending:
                 return self._solve_on_cpu(b, trans)
-            worst = 0.0
-            at_once = self._buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
-            for begin in range(0, nrhs, at_once):
-                columns = slice(begin, min(begin + at_once, nrhs))
-                some_b, some_x = (b, x) if b.ndim == 1 else (b[:, columns], x[:, columns])
-                error = self._solve_some(some_b, some_x, trans, columns.stop - begin, first)
-                first = "solve"
-                if not error <= worst:
-                    worst = error
-                if self._on_cpu:
-                    return self._solve_on_cpu(b, trans)
-            self._error = worst if self._measures() else -1.0
+            if nrhs == 1:
+                worst = self._solve_some(b, x, trans, 1, first)
+            else:
+                worst = 0.0
+                at_once = self._buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
+                for begin in range(0, nrhs, at_once):
+                    end = min(begin + at_once, nrhs)
+                    error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
+                    if not error <= worst:
+                        worst = error
+            if self._on_cpu:
+                return self._solve_on_cpu(b, trans)
+            self._error = worst if self._measures else -1.0
             self._seconds["solve_seconds"] = perf_counter() - start
         return x
-
-    def _measures(self) -> bool:
-        return bool(self._options.refine != "never")
 
     def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
         """Solve for columns that fit the buffers; the backward error that is left."""
@@ -356,19 +357,19 @@ class DeviceFactor:
             queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
             target = None
         to = target.ctypes.data if target is not None else self._device.pointer(x)
-        queue.replay(self._graph(first, trans, nrhs, int(self._measures())))
+        queue.replay(self._graph(first, trans, nrhs, int(self._measures)))
         queue.copy(to, vectors.x.pointer, nbytes)
         queue.synchronize()
         if self._pending:
             self._settle_device()
         error = 0.0
-        if self._measures() and not self._on_cpu:
+        if self._measures and not self._on_cpu:
             error = self._backward_error()
-            if not error <= REFINE_ABOVE * self._eps:
+            if not error <= self._refine_above:
                 error = self._refine(queue, trans, nrhs, error)
                 queue.copy(to, vectors.x.pointer, nbytes)
                 queue.synchronize()
-            if not error <= ACCEPT_BELOW * self._eps and self._options.pivoting != "static":
+            if not error <= self._accept_below and self._options.pivoting != "static":
                 self._make_cpu()
                 self._on_cpu = True
                 self._events["n_repivoted"] += 1
@@ -377,10 +378,9 @@ class DeviceFactor:
         return error
 
     def _backward_error(self) -> float:
-        status = self._status
-        size = float(status["a_norm"]) * float(status["x_norm"]) + float(status["b_norm"])
-        residual = float(status["residual"])
-        return residual / size if residual else 0.0
+        residual, x, b, a = self._norms.tolist()
+        error: float = residual / (a * x + b) if residual else 0.0
+        return error
 
     def _refine(self, queue: Queue, trans: int, nrhs: int, error: float) -> float:
         """Refine while that helps; the error of what is left in x."""
@@ -395,7 +395,7 @@ class DeviceFactor:
             self._events["n_refinement"] += 1
             helps = after < 0.5 * error
             error = after
-            if not helps or error <= REFINE_ABOVE * self._eps:
+            if not helps or error <= self._refine_above:
                 break
         return error
 

@@ -164,6 +164,8 @@ class Device:
     multiprocessors : int
     shared_memory_bytes : int
         That one block may use.
+    array_class : type
+        Of the arrays on it.
     """
 
     def __init__(self, index: int):
@@ -182,6 +184,7 @@ class Device:
         self.shared_memory_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
         with self._device:
             self._stream = cuda.Stream(non_blocking=True)
+        self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], tuple[Any, dict[str, Kernel]]] = {}
         self._lock = Lock()
 
@@ -239,9 +242,8 @@ class Device:
         return np.frombuffer(memory, dtype, count)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """An uninitialized CuPy array for the caller, Fortran-contiguous, in the order of the caller's queue."""
-        with self._device:
-            return self._cupy.empty(shape, dtype, order="F")
+        """An uninitialized CuPy array for the caller, Fortran-contiguous, where this device is the current one."""
+        return self._cupy.empty(shape, dtype, order="F")
 
     def pointer(self, array: Any) -> int:
         """Address of a CuPy array's first element."""
@@ -277,9 +279,8 @@ class Device:
         return Queue(self._stream, self._cuda)
 
     def caller_queue(self) -> Queue:
-        """The queue of CuPy's current stream."""
-        with self._device:
-            return Queue(self._cuda.get_current_stream(), self._cuda)
+        """The queue of CuPy's current stream; where this device is the current one."""
+        return Queue(self._cuda.get_current_stream(), self._cuda)
 
     def record(self, commands: Callable[[Queue | Rehearsal], None]) -> Graph:
         """Record what `commands` asks of its queue, without running it.

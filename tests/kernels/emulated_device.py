@@ -105,6 +105,7 @@ class EmulatedDevice:
 
     def __init__(self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4):
         self.index, self.name, self.arch = 0, "emulated", 90
+        self.array_class = fake_cupy.ndarray
         self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
         self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
         self.counts: dict[str, int] = {}

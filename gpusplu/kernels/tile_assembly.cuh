@@ -20,9 +20,7 @@ struct Match {
   long long ld;
   const LocalRow *row_place, *col_place;
   int rows, cols;
-  int below;  // position of the first row behind the first column: row r, column c is in the lower triangle if r +
-              // below
-              // >= c
+  int below;  // position of the first row behind the first column: (r, c) is in the lower triangle if r + below >= c
 };
 
 struct AssemblyScratch {
@@ -30,7 +28,7 @@ struct AssemblyScratch {
   int found[WARPS];
   // Which row (column) of the match belongs to a row (column) of the tile, or NOWHERE. The columns of a warp side by
   // side.
-  unsigned char row[MATCHES][NB];
+  __align__(16) unsigned char row[MATCHES][NB];
   uint4 col[MATCHES][NB / 16];
 };
 

@@ -66,8 +66,8 @@ def compile(
     """
     flags = ["-std=c++20", "-O1", "-g", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
     flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DCHOLESKY={cholesky}", *(f"-D{d}" for d in defines)]
-    if sanitize:
-        flags += ["-fsanitize=address,undefined"]
+    # A GPU stops at addresses that this processor reads and writes.
+    flags += ["-fsanitize=address,undefined" if sanitize else "-fsanitize=alignment", "-fno-sanitize-recover=alignment"]
     digest = hashlib.sha256(repr((compiler(), file, flags)).encode())
     for source in sorted([*KERNELS.glob("*.cu*"), *EMULATOR.glob("*.hpp")]):
         digest.update(source.read_bytes())

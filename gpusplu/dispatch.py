@@ -47,6 +47,8 @@ def choose_engine(engine: str, device: Any = None, device_memory: int | None = N
     EngineUnavailableError
         A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
     """
+    if engine == "auto" and device is None and device_memory is None:
+        return automatic()
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}")
     if engine not in AVAILABLE:
@@ -60,13 +62,18 @@ def choose_engine(engine: str, device: Any = None, device_memory: int | None = N
             raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
         return Choice("cpu", "asked for by name")
     if engine == "auto" and device is None:
-        missing = no_device()
-        return Choice("cpu", f"engine='auto' and {missing}") if missing else Choice("auto", "", None, device_memory)
+        return automatic()._replace(device_memory=device_memory)
     from .kernels import launch
 
     index = launch.open_device(device).index
     reason = "asked for by name" if engine == "supernodal" else f"device={index} was asked for"
     return Choice("supernodal", reason, index, device_memory)
+
+
+def automatic() -> Choice:
+    """What ``engine="auto"`` means on this machine."""
+    missing = no_device()
+    return Choice("cpu", f"engine='auto' and {missing}") if missing else Choice("auto", "")
 
 
 def without_small(choice: Choice, nnz: int) -> Choice:

@@ -283,7 +283,9 @@ def factor_lu(
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
-    choice = without_small(choice or choose_engine("auto"), A.nnz)
+    choice = choice or choose_engine("auto")
+    if choice.engine == "auto":
+        choice = without_small(choice, A.nnz)
     if choice.engine == "cpu" and all(map(is_, arguments, DEFAULTS)) and (lu := factor_at_once(A, choice, kind)):
         return lu
     symbolic, canonical = prepare(A, choice, False, lambda n: lu_options(n, *arguments))

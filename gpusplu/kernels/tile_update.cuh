@@ -112,10 +112,16 @@ template <bool BY_ROWS, bool CONJUGATE> __device__ __forceinline__ void multiply
 #pragma unroll
       for (int i = 0; i < MI; i++) a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16);
 #pragma unroll
-      for (int j = 0; j < NI; j++)
+      for (int j = 0; j < NI; j++) {
+        Pair columns[2];
+#pragma unroll
+        for (int q = 0; q < 2; q++)
+          if constexpr (BY_ROWS)
+            columns[q] = {b_from[(j * 16 + 2 * q) * SB + k], b_from[(j * 16 + 2 * q + 1) * SB + k]};
+          else columns[q] = *(const Pair*)(b_from + k * SB + j * 16 + 2 * q);
 #pragma unroll
         for (int q = 0; q < 4; q++) {
-          const Scalar b = operand<CONJUGATE>(BY_ROWS ? b_from[(j * 16 + q) * SB + k] : b_from[k * SB + j * 16 + q]);
+          const Scalar b = operand<CONJUGATE>(q & 1 ? columns[q / 2].y : columns[q / 2].x);
 #pragma unroll
           for (int i = 0; i < MI; i++) {
             Scalar* c = acc[i][j][q & 1] + q / 2;
@@ -123,6 +129,7 @@ template <bool BY_ROWS, bool CONJUGATE> __device__ __forceinline__ void multiply
             c[2] = mul_add(a[i].y, b, c[2]);
           }
         }
+      }
     }
   }
 }

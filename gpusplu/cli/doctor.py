@@ -46,7 +46,7 @@ def run(_: argparse.Namespace) -> int:
         except Exception as failure:  # whatever it is, the other tests are still worth running
             passed, found = False, f"{type(failure).__name__}: {describe(failure)}"
         healthy &= passed
-        print(f"  {name:<22} {'ok    ' if passed else 'FAILED'} {found}")
+        print(f"  {name:<31} {'ok    ' if passed else 'FAILED'} {found}")
     return 0 if healthy else 1
 
 
@@ -105,42 +105,48 @@ def engines() -> list[tuple[str, str]]:
     for name in ENGINES:
         try:
             choice = choose_engine(name)
-            found.append((name, f"runs {choice.engine}: {choice.reason}" if name == "auto" else "available"))
+            if choice.engine == "auto":
+                text = "runs cpu or supernodal, whichever is predicted to be faster"
+            else:
+                text = f"runs {choice.engine}: {choice.reason}" if name == "auto" else "available"
+            found.append((name, text))
         except gpusplu.GpuspluError as error:
             found.append((name, f"not available: {describe(error)}"))
     return found
 
 
 def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
-    """Name and test of each factorization and number type; a test returns its backward error and the limit."""
+    """Name and test of each engine, factorization and number type; a test returns its backward error and the limit."""
+    names = ["cpu"] + [name for name, state in engines() if name == "supernodal" and state == "available"]
     return [
-        (f"{name} {dtype}", partial(check, np.dtype(dtype)))
+        (f"{name} {dtype}" + (f" {engine}" if engine != "cpu" else ""), partial(check, np.dtype(dtype), engine))
+        for engine in names
         for dtype in ("float32", "float64", "complex64", "complex128")
         for name, check in (("splu", check_splu), ("cholesky", check_cholesky))
     ]
 
 
-def check_splu(dtype: np.dtype[Any]) -> tuple[float, float]:
+def check_splu(dtype: np.dtype[Any], engine: str = "cpu") -> tuple[float, float]:
     """Factor, refactor and solve an unsymmetric circuit: plain, transposed, conjugate transposed."""
     A = gallery.rlc_mesh(15, 15).astype(dtype)
     if A.dtype.kind == "c":
         A.data *= np.exp(1j * np.arange(A.nnz)).astype(dtype)
     b = np.ones(A.shape[0], dtype)
-    lu = gpusplu.splu(A)
+    lu = gpusplu.splu(A, engine=engine)
     A.data *= np.linspace(1, 2, A.nnz).astype(dtype)
     lu.refactor(A.data)
     solutions = ((A, lu.solve(b)), (A.T, lu.solve(b, "T")), (A.conj().T, lu.solve(b, "H")))
     return max(backward_error(M, x, b) for M, x in solutions), limit(dtype)
 
 
-def check_cholesky(dtype: np.dtype[Any]) -> tuple[float, float]:
+def check_cholesky(dtype: np.dtype[Any], engine: str = "cpu") -> tuple[float, float]:
     """Factor, refactor and solve a finite element matrix, made Hermitian for complex numbers."""
     K = gallery.elasticity(4, 4, 4).astype(dtype)
     if K.dtype.kind == "c":
         turn = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
         K = sp.csc_array(sp.diags_array(turn) @ K @ sp.diags_array(turn.conj()))
     b = np.ones(K.shape[0], dtype)
-    factor = gpusplu.cholesky(K)
+    factor = gpusplu.cholesky(K, engine=engine)
     K.data *= 2
     factor.refactor(K.data)
     return backward_error(K, factor.solve(b), b), limit(dtype)

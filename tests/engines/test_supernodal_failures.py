@@ -356,3 +356,13 @@ def test_empty_and_one(device):
     assert empty.solve(np.empty(0)).shape == (0,)
     factor = splu(random_matrix())
     assert factor.solve(np.empty((60, 0))).shape == (60, 0)
+
+
+def test_doctor_tests_the_device(device):
+    from gpusplu.cli import doctor
+
+    assert ("supernodal", "available") in doctor.engines()
+    tests = dict(doctor.self_tests())
+    error, limit = tests["splu float64 supernodal"]()
+    assert error <= limit
+    assert len(tests) == 16

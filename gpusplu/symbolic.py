@@ -99,15 +99,17 @@ class Symbolic:
     def program(self, dtype: np.dtype) -> Any:
         """The plan for values of `dtype` on the device that was chosen; made and uploaded once."""
         if dtype not in self._programs:
+            from .engines.choose import limits_of
             from .engines.program import Program
             from .kernels import launch
-            from .plan import Limits, make_plan
+            from .plan import make_plan
 
             device = launch.open_device(self._choice.device)
             if self._plan is None or np.dtype(self._plan.scalar) != dtype:
-                limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
+                limits = limits_of(device, self._choice.device_memory)
                 self._plan = make_plan(self._core, self._pattern, dtype, limits)
             self._programs[dtype] = Program(device, self._plan, self._pattern)
+            self._programs[dtype].prepare()
         return self._programs[dtype]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,7 +133,8 @@ def analyze_pattern(
         from .engines import choose
         from .kernels import launch
 
-        planned = choose.plan_fronts(pattern, canonical, options, cholesky, launch.open_device(choice.device))
+        device = launch.open_device(choice.device)
+        planned = choose.plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory)
         return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
     start = perf_counter()
     core = _core.analyze(

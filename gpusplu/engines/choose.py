@@ -15,6 +15,7 @@ from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
 from ..plan import Limits, Plan, make_plan, predict
+from .program import needed_bytes, usable_bytes
 
 # What a user is taken to do with a factor before the pattern changes, as the CPU engine's analysis does
 # (core/analysis/time_model.hpp).
@@ -33,7 +34,14 @@ class Planned(NamedTuple):
     seconds: dict[str, float]
 
 
-def plan_fronts(pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, device: Any) -> Planned:
+def plan_fronts(
+    pattern: Pattern,
+    canonical: np.ndarray,
+    options: Options,
+    cholesky: bool,
+    device: Any,
+    device_memory: int | None = None,
+) -> Planned:
     """Analyse for fronts on `device`: the ordering whose plan promises the fastest factorization and solve."""
     if options.pivoting == "partial":
         raise EngineUnavailableError(
@@ -52,17 +60,22 @@ def plan_fronts(pattern: Pattern, canonical: np.ndarray, options: Options, chole
     analysed = perf_counter()
     if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
         return Planned(candidates[0], None, {"analyze": analysed - start})
-    limits = Limits(
-        device.shared_memory_bytes,
-        device.multiprocessors,
-        device.arch,
-        block_bytes=int(BLOCK_SHARE * device.free_bytes()),
-    )
+    limits = limits_of(device, device_memory)
     core = candidates[0]
     if len(candidates) > 1:
         core = min(candidates, key=lambda candidate: sum(predict(candidate, canonical.dtype, limits)))
     plan = make_plan(core, pattern, canonical.dtype, limits)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
+
+
+def limits_of(device: Any, device_memory: int | None) -> Limits:
+    """What a plan for `device` has to keep to."""
+    return Limits(
+        device.shared_memory_bytes,
+        device.multiprocessors,
+        device.arch,
+        block_bytes=int(BLOCK_SHARE * usable_bytes(device, device_memory)),
+    )
 
 
 def choose(
@@ -86,12 +99,16 @@ def choose(
         return Choice("cpu", f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"), None
     try:
         device = launch.open_device(choice.device)
-        planned = plan_fronts(pattern, canonical, options, cholesky, device)
+        planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory)
     except EngineUnavailableError as error:
         return Choice("cpu", f"engine='auto' and no GPU engine can run: {error}"), None
     plan = planned.plan
     if plan is None:
         return Choice("cpu", "engine='auto' and A is structurally singular"), None
+    needed, free = needed_bytes(plan, pattern), usable_bytes(device, choice.device_memory)
+    if needed > free:
+        text = f"engine='auto' and {needed:,} bytes of device memory are needed, {free:,} may be used"
+        return Choice("cpu", text), None
     moved = 2 * pattern.nnz * itemsize + REFACTORIZATIONS * (pattern.nnz + 2 * n) * itemsize
     on_gpu = total(plan.factor_seconds, plan.factor_seconds, plan.solve_seconds)
     on_gpu += start + sum(planned.seconds.values()) + moved / BYTES_PER_SECOND

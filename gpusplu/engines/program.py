@@ -65,6 +65,13 @@ class Program:
         self.tiny = 0.0 if plan.cholesky else eps**0.5
         self.singular = 0.0 if plan.cholesky else plan.n * eps
 
+    def prepare(self) -> None:
+        """Compile what a factorization and a solve need and the cache has not, several files at a time."""
+        files = {FRONT_KERNELS[phase][0] for phase in range(3) if (self.plan.phase == phase).any()}
+        files |= {"solve_fronts.cu", "values.cu", "residual.cu"}
+        files |= {"large_fronts.cu", "solve_large.cu"} if (self.plan.phase == 3).any() else set()
+        self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
+
     def upload(self, array: np.ndarray | None) -> Buffer | None:
         """A copy on the device; None for an empty array."""
         if array is None or array.size == 0:
@@ -345,8 +352,7 @@ class Buffers:
             "factor": plan.factor_size * itemsize,
             "blocks": plan.block_size * itemsize,
         }
-        needed = sum(sizes.values())
-        free = device.free_bytes() if limit is None else min(limit, device.free_bytes())
+        needed, free = needed_bytes(plan, pattern) - program.nbytes, usable_bytes(device, limit)
         if needed > free:
             raise DeviceMemoryError(needed, free)
         self.values, self.previous, self.input, self.factor, self.blocks = map(device.empty, sizes.values())
@@ -358,7 +364,7 @@ class Buffers:
         self.norms = self.status.reshape(1).view(np.uint8)[-32:].view(np.float64)
         self._staging: np.ndarray | None = None
         self._vectors: dict[bool, Vectors] = {}
-        self.nbytes = needed + self.counters.nbytes + self.device_status.nbytes
+        self.nbytes = sum(sizes.values()) + self.counters.nbytes + self.device_status.nbytes
         device.own_queue().synchronize()
 
     def vectors(self, nrhs: int) -> Vectors:
@@ -423,6 +429,20 @@ class Vectors:
         plan = program.plan
         values = (6 * plan.n + plan.below.size) * capacity + 2 * (plan.n + plan.below.size)
         return int(values * program.dtype.itemsize + 8 * capacity * plan.nf)
+
+
+def needed_bytes(plan: Plan, pattern: Pattern) -> int:
+    """Device memory of the arrays of a plan and of a factor with one right-hand side at a time [bytes]."""
+    arrays = (plan.front_records, plan.items, plan.entry_source, plan.entry_place, plan.entry_scale, plan.gather_source)
+    itemsize = np.dtype(plan.scalar).itemsize
+    scalars = plan.factor_size + plan.block_size + 2 * pattern.nnz + pattern.size + 6 * plan.n + 3 * plan.below.size
+    return int(sum(array.nbytes for array in arrays) + scalars * itemsize + 12 * pattern.nnz + 8 * plan.below.size)
+
+
+def usable_bytes(device: Any, limit: int | None) -> int:
+    """Device memory that may be used: what is free, but no more than the caller allows [bytes]."""
+    free = int(device.free_bytes())
+    return free if limit is None else min(limit, free)
 
 
 def address(buffer: Buffer | None) -> int:

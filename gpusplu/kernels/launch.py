@@ -266,13 +266,12 @@ class Device:
         return found[name]
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
-        """Compile what is not in the cache, several files at a time."""
-        with ThreadPoolExecutor() as pool:
-            list(
-                pool.map(
-                    lambda file: compiled.kernels(file, scalar, cholesky * (len(kinds(file)) - 1), self.arch), files
-                )
-            )
+        """Compile what is neither loaded nor in the cache, several files at a time."""
+        wanted = [(file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files]
+        missing = [key for key in wanted if key not in self._modules]
+        if missing:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda key: compiled.kernels(*key, self.arch), missing))
 
     def own_queue(self) -> Queue:
         """The queue of allocations and uploads."""

@@ -10,7 +10,8 @@
 // and what belongs to equation p in column k, so the permutation is only where results are written (Places). The search
 // is one maximum over the warp of the 26 leading bits of the modulus above the row; meanwhile every candidate inverts
 // itself, so that neither waits for the other.
-// Cholesky: pivots on the diagonal in natural order; those that are not positive are counted.
+// Cholesky: pivots on the diagonal in natural order; those that are not positive are counted, and replaced like small
+// ones.
 // Cost: 16 w^2 multiply-adds; about w x 150 cycles of latency.
 #pragma once
 #include "front.cuh"
@@ -25,6 +26,7 @@ __device__ __forceinline__ double from_magnitude_bits(unsigned bits) {
 }
 constexpr unsigned NAN_BITS = sizeof(Real) == 4 ? 0x7f800000u : 0x7ff00000u;  // Inf and NaN are not below
 
+constexpr double LEAST_NORMAL = sizeof(Real) == 4 ? 1.17549435e-38 : 2.2250738585072014e-308;
 constexpr unsigned REPORTED_MULTIPLIER = sizeof(Real) == 4 ? 0x42800000u : 0x40500000u;  // 64
 
 // By all lanes of a warp: the largest entry of |X|. Smaller ones than 64 are not worth an atomic operation.
@@ -40,8 +42,7 @@ struct PivotRules {
   Real largest_reciprocal;  // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
   unsigned tiny_bits, singular_bits;
   __device__ __forceinline__ explicit PivotRules(const FactorArgs& args_) : args(args_) {
-    constexpr double least_normal = sizeof(Real) == 4 ? 1.17549435e-38 : 2.2250738585072014e-308;
-    const Real tiny = (Real)fmax(args.tiny, least_normal);
+    const Real tiny = (Real)fmax(args.tiny, LEAST_NORMAL);
     largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
     singular_bits = magnitude_bits((Real)args.singular);
   }
@@ -103,7 +104,7 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
         }
       }
       const unsigned bits = magnitude_bits(candidate), from = pivot & 28;
-      const bool small = CHOLESKY ? !(real(candidate) > 0) : bits < rules.tiny_bits;
+      const bool small = CHOLESKY ? real(candidate) < (Real)LEAST_NORMAL : bits < rules.tiny_bits;
       if (small) r = replaced_reciprocal(candidate, rules.largest_reciprocal);
       if (small && lane == (int)(from | s)) n_small += bits < rules.singular_bits ? 0x10001 : 1;
       r = shuffle(r, from | s);

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from factor_driver import factor
+from reference_factor import PANEL, reference_factor
 from solve_driver import EPS, Pattern, canonical, case
 
 from gpusplu import _core
@@ -62,3 +63,64 @@ def test_pivots_that_are_not_positive_are_counted():
     definite = case("dense", "d", True)
     done = factor(definite.plan, -np.asarray(definite.A.data))
     assert done.status["n_perturbed"] > 0
+
+
+@pytest.mark.parametrize("dtype", "fFD")
+def test_order_of_threads_does_not_matter(dtype):
+    tree = case("poisson:20x20", dtype, False)
+    values = np.asarray(tree.A.data)
+    done = [factor(tree.plan, values, seed=seed).factor for seed in (1, 2)]
+    np.testing.assert_array_equal(*done)
+
+
+@pytest.mark.parametrize("name", ["add20", "memplus"])
+def test_circuits(real_matrix, name):
+    A = canonical(real_matrix(name)).astype(float)
+    pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front", ordering="nd")
+    plan = make_plan(symbolic, pattern, "d")
+    fronts = plan.front_records
+    assert fronts["entry_count"].max() > 4 * 512  # more than what is loaded ahead
+    if name == "memplus":
+        assert fronts["partial_count"].max() > 1
+        assert plan.level[np.asarray(plan.phase) == 2].max() > 1
+    done = factor(plan, A.data, seed=3)
+    assert largest_error(done.factor, reference_factor(plan, A.data, 64).factor) < 1e-10
+    assert done.status["n_perturbed"] == done.status["not_finite"] == 0
+
+
+@pytest.mark.parametrize("cholesky", [False, True])
+@pytest.mark.parametrize("name", ["arrow", "dense"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_reported(name, cholesky, bad):
+    small = case(name, "d", cholesky)
+    values = np.array(small.A.data)
+    values[np.flatnonzero(small.A.tocoo().row == small.A.tocoo().col)[200 if name == "arrow" else 70]] = bad
+    with np.errstate(invalid="ignore"):
+        assert factor(small.plan, values).status["not_finite"] > 0
+
+
+@pytest.mark.parametrize("rows", [16, 1])  # the warp's kernel, the block's
+def test_large_multipliers_are_reported(rows):
+    A = np.eye(40) * 3
+    A[:4, :4] *= 1e-5
+    A[4:, :4] = 1 + np.arange(36)[:, None] * 0.1
+    A[:4, 4:] = 1e-3
+    A = canonical(A[:16, :16] if rows == 16 else A)
+    pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    perm = np.arange(A.shape[0], dtype=np.int32)
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False, perm=perm)
+    plan = make_plan(symbolic, pattern, "d", warp_rows=rows)
+    done = factor(plan, A.data)
+    largest = max(np.abs(multipliers(plan, done.factor, f)).max(initial=0) for f in range(plan.nf))
+    if largest >= 64:
+        np.testing.assert_allclose(done.status["growth"], largest, rtol=1e-5)
+    else:
+        assert done.status["growth"] == 0
+
+
+def multipliers(plan, arena: np.ndarray, f: int) -> np.ndarray:
+    """Entries of X = A21 D of a front, below the diagonal blocks."""
+    R, W = int(plan.rows[f]), int(plan.width[f])
+    lower = arena[int(plan.factor_offset[f]) :][: R * W].reshape(W, R).T
+    return lower[np.arange(R)[:, None] // PANEL > np.arange(W) // PANEL] if plan.phase[f] else lower[W:]

@@ -220,6 +220,26 @@ template <int NV> __device__ __forceinline__ void give_row(const SolveArgs& args
   else if (row < f.rows) give_place<NV>(args, f.tag, group, f.below + row - f.width, y);
 }
 
+// Sums every v[k] over the warp; lane l ends with that of k = l / (32 / COUNT) in v[0].
+template <int COUNT, int NV, int HALF = COUNT / 2>
+__device__ __forceinline__ void fold_columns(Scalar (&v)[COUNT][NV]) {
+  constexpr int mask = HALF * (32 / COUNT);
+  const bool upper = threadIdx.x & mask;
+#pragma unroll
+  for (int k = 0; k < HALF; k++)
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      const Scalar give = upper ? v[k][j] : v[k + HALF][j], keep = upper ? v[k + HALF][j] : v[k][j];
+      v[k][j] = keep + shuffle_xor(give, mask);
+    }
+  if constexpr (HALF > 1) fold_columns<COUNT, NV, HALF / 2>(v);
+  else
+#pragma unroll
+    for (int m = 32 / COUNT / 2; m; m >>= 1)
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[0][j] += shuffle_xor(v[0][j], m);
+}
+
 // Sums of the children's contributions. Every row has a run of pieces, each of up to 4 places; piece by piece is summed
 // by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
 // fixed by the plan. A thread has ROWS rows, TEAM apart.

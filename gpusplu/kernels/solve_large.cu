@@ -135,29 +135,6 @@ __device__ __forceinline__ void load_columns(Rows (&m)[COLUMNS], const Scalar* r
   }
 }
 
-// Sums every v[k] over the warp; lane l ends with that of k = l / (32 / COLUMNS).
-template <int NV, int HALF = COLUMNS / 2> __device__ __forceinline__ void fold_columns(Scalar (&v)[COLUMNS][NV]) {
-  constexpr int mask = HALF * (32 / COLUMNS);
-  const bool upper = threadIdx.x & mask;
-#pragma unroll
-  for (int k = 0; k < HALF; k++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
-      const Scalar give = upper ? v[k][j] : v[k + HALF][j], keep = upper ? v[k + HALF][j] : v[k][j];
-      v[k][j] = keep + shuffle_xor(give, mask);
-    }
-  if constexpr (HALF > 1) fold_columns<NV, HALF / 2>(v);
-}
-template <int NV> __device__ __forceinline__ void sum_columns(Scalar (&v)[COLUMNS][NV], Scalar (&sum)[NV]) {
-  fold_columns<NV>(v);
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
-    sum[j] = v[0][j];
-#pragma unroll
-    for (int mask = 32 / COLUMNS / 2; mask; mask >>= 1) sum[j] += shuffle_xor(sum[j], mask);
-  }
-}
-
 template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV> scratch(memory);
   const LargeSolveFront& f = task.f;
@@ -234,7 +211,7 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
     }
   if (invert) {  // y := inverse^H y (LU: ^T)
     __syncthreads();
-    Scalar part[COLUMNS][NV], z[NV];
+    Scalar part[COLUMNS][NV];
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) {
       const int column = warp * COLUMNS + k;
@@ -250,11 +227,11 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
             part[k][j] = mul_add(CHOLESKY ? conj(d) : d, scratch.v[row * NV + j], part[k][j]);
       }
     }
-    sum_columns<NV>(part, z);
+    fold_columns<COLUMNS, NV>(part);
     const int column = warp * COLUMNS + lane / (32 / COLUMNS);
     if (lane % (32 / COLUMNS) == 0 && column < rows) {
-      if constexpr (NV == 1) mail_value(task.mail(row0 + column), z[0], task.tag);
-      store_values<NV>(task.work + (long long)(f.first + row0 + column) * NV, z);
+      if constexpr (NV == 1) mail_value(task.mail(row0 + column), part[0][0], task.tag);
+      store_values<NV>(task.work + (long long)(f.first + row0 + column) * NV, part[0]);
     }
   } else if (thread < rows) {
     if (NV == 1 && pivots) mail_value(task.mail(row0 + thread), y[0], task.tag);
@@ -295,7 +272,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
   load_values<NV>(task.work + (long long)(f.first + column0 + min(thread, columns - 1)) * NV, y);
   if (thread == 0 && task.tile == task.tiles - 1) task.progress[0] = task.progress[1] = 0;
   if (NV > 1 && f.parent >= 0) warp_wait(task.of_parent(2), f.parent_tiles);
-  Scalar part[COLUMNS][NV], sum[NV];
+  Scalar part[COLUMNS][NV];
 #pragma unroll
   for (int k = 0; k < COLUMNS; k++)
 #pragma unroll
@@ -333,11 +310,11 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
         for (int j = 0; j < NV; j++) part[k][j] = mul_add(entry, x[r][j], part[k][j]);
       }
   }
-  sum_columns<NV>(part, sum);
+  fold_columns<COLUMNS, NV>(part);
   const int column = warp * COLUMNS + lane / (32 / COLUMNS);
   if (lane % (32 / COLUMNS) == 0)
 #pragma unroll
-    for (int j = 0; j < NV; j++) scratch.v[column * NV + j] = sum[j];
+    for (int j = 0; j < NV; j++) scratch.v[column * NV + j] = part[0][j];
   copy_wait<0>();
   __syncthreads();
   if (thread < TILE)

@@ -180,25 +180,6 @@ __device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const 
   finish_backward<NV>(args, f, group, y);
 }
 
-// Sums every v[k] over the warp; lane l ends with that of k = l / (32 / BATCH).
-template <int BATCH, int NV, int HALF = BATCH / 2> __device__ __forceinline__ void fold_batch(Scalar (&v)[BATCH][NV]) {
-  constexpr int mask = HALF * (32 / BATCH);
-  const bool upper = threadIdx.x & mask;
-#pragma unroll
-  for (int k = 0; k < HALF; k++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
-      const Scalar give = upper ? v[k][j] : v[k + HALF][j], keep = upper ? v[k + HALF][j] : v[k][j];
-      v[k][j] = keep + shuffle_xor(give, mask);
-    }
-  if constexpr (HALF > 1) fold_batch<BATCH, NV, HALF / 2>(v);
-  else
-#pragma unroll
-    for (int m = 32 / BATCH / 2; m; m >>= 1)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[0][j] += shuffle_xor(v[0][j], m);
-}
-
 // Cholesky: x = D y - X^H x_rest, panel by panel from the last
 template <int NV>
 __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
@@ -238,7 +219,7 @@ __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, con
         for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(conj(m[k]), x, sum[k][j]);
       }
     }
-    fold_batch<BATCH, NV>(sum);
+    fold_columns<BATCH, NV>(sum);
     const int own = k0 + lane / (32 / BATCH);
     if (lane % (32 / BATCH) == 0 && own <= last)
 #pragma unroll

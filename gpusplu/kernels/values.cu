@@ -2,10 +2,10 @@
 //
 // gather_values: to[k] = sum of from[source[p]], source_ptr[k] <= p < source_ptr[k + 1], in this order; a negative
 // source ~p is the conjugate of from[p]. Without source_ptr every entry has one source, without source it is its own.
-// What `to` held goes to `previous`. Also does what check_values does. check_values: counts the values of `to` that are NaN or Inf into
-// status->not_finite, and raises status->largest to the largest modulus of the others. Grid: any (2048 threads a
-// multiprocessor are best); block: 256 threads, one value each at a time. Shared memory: 64 bytes. Precondition:
-// status->not_finite and largest are zero. Deterministic.
+// What `to` held goes to `previous`. Also does what check_values does. check_values: counts the values of `to` that are
+// NaN or Inf into status->not_finite, and raises status->largest to the largest modulus of the others. Grid: any (2048
+// threads a multiprocessor are best); block: 256 threads, one value each at a time. Shared memory: 64 bytes.
+// Precondition: status->not_finite and largest are zero. Deterministic.
 #include "reduce.cuh"
 
 struct ValuesArgs {

@@ -45,21 +45,24 @@ std::vector<SolveKind> solve_kinds(const Plan& plan, const std::vector<idx>& ord
 }
 
 void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
-  const std::size_t n_rows = plan.gather_ptr.size() - 1;
-  schedule.piece_ptr.resize(n_rows + 1);
-  off pieces = 0;
-  for (std::size_t i = 0; i < n_rows; i++) {
-    schedule.piece_ptr[i] = (std::int32_t)pieces;
-    pieces += (plan.gather_ptr[i + 1] - plan.gather_ptr[i] + 3) / 4;
-    if (pieces > 0x7fffffff) throw std::length_error("more than 2147483647 pieces of gathers");
-  }
-  schedule.piece_ptr[n_rows] = (std::int32_t)pieces;
-  schedule.pieces.resize(pieces);
-  over_fronts(plan, (off)plan.gather_source.size(), [&](idx begin, idx end) {
-    for (idx f = begin; f < end; f++) {
-      const off first = plan.first[f] + plan.below_ptr[f];
-      for (off i = first; i < first + plan.rows[f]; i++) {
-        off piece = schedule.piece_ptr[i];
+  const auto rows_of = [&](idx f) { return plan.first[f] + plan.below_ptr[f]; };  // the front's first one
+  const auto pieces_of = [&](off row) { return (plan.gather_ptr[row + 1] - plan.gather_ptr[row] + 3) / 4; };
+  const off work = (off)plan.gather_ptr.size() + (off)plan.gather_source.size();
+  std::vector<off> begin(plan.nf + 1);  // pieces of a front
+  over_fronts(plan, work, [&](idx first_front, idx last_front) {
+    for (idx f = first_front; f < last_front; f++)
+      for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) begin[f + 1] += pieces_of(i);
+  });
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  if (begin.back() > 0x7fffffff) throw std::length_error("more than 2147483647 pieces of gathers");
+  schedule.piece_ptr.resize(plan.gather_ptr.size());
+  schedule.piece_ptr.back() = (std::int32_t)begin.back();
+  schedule.pieces.resize(begin.back());
+  over_fronts(plan, work, [&](idx first_front, idx last_front) {
+    for (idx f = first_front; f < last_front; f++) {
+      off piece = begin[f];
+      for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) {
+        schedule.piece_ptr[i] = (std::int32_t)piece;
         for (off at = plan.gather_ptr[i]; at < plan.gather_ptr[i + 1]; at += 4, piece++)
           for (off k = 0; k < 4; k++)
             schedule.pieces[piece][k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;

@@ -93,7 +93,7 @@ class DeviceFactor:
 
     def __del__(self) -> None:
         if self.__dict__.get("_pending"):  # its memory must not be given away before
-            with suppress(Exception):  # at the end of the process there may be no CUDA any more
+            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
                 self._begin().synchronize()
 
     # ---- queues and graphs
@@ -340,6 +340,8 @@ class DeviceFactor:
                     error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
                     if not error <= worst:
                         worst = error
+                    if self._on_cpu:
+                        break
             if self._on_cpu:
                 return self._solve_on_cpu(b, trans)
             self._error = worst if self._measures else -1.0
@@ -452,6 +454,7 @@ class DeviceFactor:
                 "n_reanalyzed": cpu.get("n_reanalyzed", 0),
                 **self._seconds,
                 "n_perturbed": cpu.get("n_perturbed", int(status["n_perturbed"])),
+                "max_multiplier": float(status["growth"]),
                 "flops": program.plan.flops,
                 "bytes": self._buffers.nbytes + program.nbytes,
                 "predicted_factor_seconds": program.plan.factor_seconds,

@@ -27,8 +27,8 @@ struct Front {
   long long row_begin;    // into gather_ptr
 };
 
-// Of one factor; copied to the host at the end of every graph. Zeroed (norms: by the kernels that write them) at its
-// start.
+// Of one factor. Whoever measures a solve moves it to the host and clears it; after a factorization that nothing was
+// solved with the engine does.
 struct Status {
   int n_perturbed;  // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
   int n_tiny;       // of these, below `singular`: A may be singular

@@ -92,10 +92,11 @@ class Rehearsal:
 class Queue:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
 
-    __slots__ = ("_driver", "_runtime", "_side", "_stream")
+    __slots__ = ("_driver", "_marks", "_runtime", "_side", "_stream")
 
     def __init__(self, stream: Any, cuda: Any, side: Queue | None = None):
         self._stream, self._side = stream, side
+        self._marks: list[Any] = []  # of a recorded queue: kept while it is recorded
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
@@ -127,12 +128,14 @@ class Queue:
     def fork(self) -> Queue:
         """Where a queue is recorded: another one, whose commands run beside this one's from here to `join`."""
         assert self._side is not None
-        self._side.wait(self.record())
+        self._marks.append(self.record())
+        self._side.wait(self._marks[-1])
         return self._side
 
     def join(self, side: Queue) -> None:
         """What comes after waits for both."""
-        self.wait(side.record())
+        self._marks.append(side.record())
+        self.wait(self._marks[-1])
 
     def record(self) -> Any:
         """A mark that other queues can wait for."""
@@ -271,7 +274,7 @@ class Device:
         missing = [key for key in wanted if key not in self._modules]
         if missing:
             with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda key: compiled.kernels(*key, self.arch), missing))
+                list(pool.map(lambda key: compiled.kernels(key[0], key[1], key[2], self.arch), missing))
 
     def own_queue(self) -> Queue:
         """The queue of allocations and uploads."""
@@ -291,9 +294,10 @@ class Device:
         commands(Rehearsal())
         with self._device:
             stream, side = cuda.Stream(non_blocking=True), Queue(cuda.Stream(non_blocking=True), cuda)
+            queue = Queue(stream, cuda, side)
             stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
             try:
-                commands(Queue(stream, cuda, side))
+                commands(queue)
             finally:
                 graph = stream.end_capture()
             graph.upload(stream)

@@ -33,7 +33,13 @@ Ordered order_amd(PatternView graph) { return {ordered_tree(graph, amd(graph)), 
 
 Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
 
-constexpr idx always_dissect = 400000;  // from this order on minimum degree is not tried
+// Whether minimum degree is not even tried: large graphs, and middling ones with the many neighbours of finite elements
+// in space, where it takes longer than dissection by several threads and causes a multiple of the flops.
+bool only_dissection(PatternView graph) {
+  constexpr idx large = 400000, middling = 50000;
+  constexpr double many_neighbours = 24;
+  return graph.n >= large || (graph.n >= middling && (double)graph.nnz() > many_neighbours * graph.n);
+}
 
 double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
   return predict_seconds(Method::front, A.n, A.nnz(), cost, cholesky).total();
@@ -46,7 +52,7 @@ double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
 Ordered order_automatic(PatternView graph, PatternView A, bool cholesky) {
   const idx n = graph.n;
   constexpr idx never_dissect = 3000, both_at_once = 100000;
-  if (n >= always_dissect) return order_dissection(graph);
+  if (only_dissection(graph)) return order_dissection(graph);
   Ordered by_degree, by_dissection;
   if (n >= both_at_once) {
     auto other = std::async(std::launch::async, order_amd, graph);
@@ -227,6 +233,14 @@ bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbol
   return true;
 }
 
+// Of two orderings, leaves the one with far fewer flops alone, unless both are so cheap that levels count for more.
+void drop_hopeless(std::vector<Ordered>& orders) {
+  constexpr double cheap = 1e8, hopeless = 2;
+  const double least = std::min(orders[0].tree.cost.flops, orders[1].tree.cost.flops);
+  std::erase_if(orders,
+                [&](const Ordered& order) { return order.tree.cost.flops > std::max(cheap, hopeless * least); });
+}
+
 }  // namespace
 
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
@@ -257,17 +271,21 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
   const Stopwatch ordering;
   std::vector<Ordered> orders;
-  if (options.ordering == Ordering::automatic && s.n < always_dissect) {
+  if (options.ordering == Ordering::automatic && !only_dissection(graph.view())) {
     auto other = std::async(std::launch::async, order_amd, graph.view());
     orders.push_back(order_dissection(graph.view()));
     orders.push_back(other.get());
+    drop_hopeless(orders);
   } else {
     orders.push_back(order_graph(graph.view(), A, options));
   }
   s.stages.emplace_back("order", ordering.seconds());
   std::vector<Symbolic> candidates(orders.size(), s);
-  for (size_t k = 0; k < orders.size(); k++)
-    finish_front(candidates[k], graph.view(), std::move(orders[k]), row_of_col);
+  const auto finish = [&](size_t k) { finish_front(candidates[k], graph.view(), std::move(orders[k]), row_of_col); };
+  std::future<void> second;
+  if (orders.size() > 1) second = std::async(std::launch::async, finish, 1);
+  finish(0);
+  if (second.valid()) second.get();
   return candidates;
 }
 

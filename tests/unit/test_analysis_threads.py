@@ -1,0 +1,87 @@
+"""The stages of the analysis give the same on one thread and on several: graphs large enough for teams."""
+
+import numpy as np
+import pytest
+
+from gpusplu import _core, gallery
+
+
+@pytest.fixture(scope="module")
+def graph():
+    A = gallery.named("poisson:300x300").tocsc()
+    return _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+
+
+@pytest.fixture
+def threads():
+    yield _core.set_num_threads
+    _core.set_num_threads(0)
+
+
+def orders(graph):
+    """Dissection: many subtrees; natural: a band, nearly a chain; random: edges between all runs of vertices."""
+    n = graph[0].size - 1
+    natural = np.arange(n, dtype=np.int32)
+    return {
+        "dissection": _core.nested_dissection(*graph),
+        "natural": natural,
+        "random": np.random.default_rng(0).permutation(natural),
+    }
+
+
+@pytest.mark.parametrize("name", ["dissection", "natural", "random"])
+def test_tree_and_counts(graph, threads, name):
+    perm = orders(graph)[name]
+    results = []
+    for count in (1, 3):
+        threads(count)
+        parent = _core.elimination_tree(*graph, perm)
+        results.append((parent, _core.ordering_cost(*graph, perm)))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    assert results[0][1] == results[1][1]
+
+
+@pytest.mark.parametrize("name", ["dissection", "natural"])
+def test_structure(graph, threads, name):
+    perm = orders(graph)[name]
+    results = []
+    for count in (1, 3):
+        threads(count)
+        results.append(_core.supernodal_structure(*graph, perm))
+    for one, several in zip(*results, strict=True):
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, several)
+            continue
+        for field in ("parent", "col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(several, field))
+
+
+@pytest.mark.parametrize("name", ["elast:14x14x14", "poisson:360x360"])  # twins; a graph that several threads coarsen
+def test_dissection_and_compression(threads, name):
+    A = gallery.named(name).tocsc()
+    results = []
+    for count in (1, 3):
+        threads(count)
+        graph = _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+        results.append((*graph, _core.nested_dissection(*graph)))
+    for one, several in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, several)
+
+
+def test_symmetrize_permuted(threads):
+    A = gallery.named("rlc:300x300").tocsc()
+    n = A.shape[0]
+    row_of_col = np.random.default_rng(1).permutation(n).astype(np.int32)
+    results = []
+    for count in (1, 3):
+        threads(count)
+        results.append(_core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32), row_of_col))
+    B = A[row_of_col]
+    B.data[:] = 1
+    expected = (B + B.T).tocsc()
+    expected.setdiag(0)
+    expected.eliminate_zeros()
+    expected.sort_indices()
+    for ptr, ind in results:
+        np.testing.assert_array_equal(ptr, expected.indptr)
+        np.testing.assert_array_equal(ind, expected.indices)

@@ -13,6 +13,13 @@ constexpr bool use_mma = true;
 constexpr bool use_mma = false;
 #endif
 
+// Columns of A at a time in products without tensor cores: registers.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int FMA_STEPS = 1;
+#else
+constexpr int FMA_STEPS = sizeof(Scalar) == 16 ? 1 : 2;
+#endif
+
 // Row and column of c[.][.][e] in its 16 x 8 part.
 __device__ __forceinline__ int tile_row(int e) { return (int)((threadIdx.x & 31) >> 2) + 8 * (e >> 1); }
 __device__ __forceinline__ int tile_column(int e) { return (int)(threadIdx.x & 3) + 4 * (e & 1); }
@@ -54,7 +61,7 @@ template <int M, int N, bool WHOLE> __device__ __forceinline__ void add_product(
           for (int m = 0; m < M; m++) mma(c[m][n], x[q][m][0], x[q][m][1], y[q][n]);
     }
   } else {
-#pragma unroll(sizeof(Scalar) == 16 ? 1 : 2)
+#pragma unroll(FMA_STEPS)
     for (int k = 0; k < (WHOLE ? PANEL : w); k++) {
       Scalar x[M][2], y[N][2];
 #pragma unroll

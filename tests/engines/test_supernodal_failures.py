@@ -349,6 +349,17 @@ def test_auto_follows_the_model(device, monkeypatch, seconds):
     accurate(A, factor)
 
 
+def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
+    from gpusplu import dispatch
+
+    monkeypatch.setattr(dispatch, "no_device", lambda: "")
+    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    monkeypatch.setattr(choose, "START_SECONDS", -1e9)
+    factor = gs.cholesky(gallery.poisson(20, 20), device_memory=10_000)
+    assert factor.engine == "cpu"
+    assert "bytes of device memory are needed, 10,000 may be used" in factor.explain()
+
+
 def test_empty_and_one(device):
     one = splu(sp.csc_array([[4.0]]))
     assert one.solve(np.array([2.0])) == 0.5

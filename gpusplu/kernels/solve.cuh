@@ -244,15 +244,12 @@ __device__ __forceinline__ void fold_columns(Scalar (&v)[COUNT][NV]) {
 // by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
 // fixed by the plan. A thread has ROWS rows, TEAM apart.
 template <int TEAM, int NV, int ROWS = 1> struct Gather {
-  static constexpr int DEEP = NV == 1 && TEAM == 32 && sizeof(Scalar) < 16 ? 2 : 1, WINDOW = DEEP * TEAM,
-                       SCALARS = WINDOW * NV, MANY = 8;
+  static constexpr int WINDOW = TEAM, SCALARS = WINDOW * NV, MANY = 8;
   int begin[ROWS], end[ROWS];  // pieces of this thread's rows
-  int4 ahead[DEEP];
+  int4 ahead;                  // this thread's piece of the next window
 
   __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
-#pragma unroll
-    for (int q = 0; q < DEEP; q++)
-      ahead[q] = __ldg(args.pieces + gather_begin + min(window + q * TEAM + team_rank<TEAM>(), count - 1));
+    ahead = __ldg(args.pieces + gather_begin + min(window + team_rank<TEAM>(), count - 1));
   }
   // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
   // row + rows - 1
@@ -278,46 +275,37 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     for (int j = 0; j < NV; j++) y[j] = row[0][j];
   }
   // What lies at the places of `ahead`, zero for those that are none.
-  __device__ __forceinline__ void load_places(const SolveArgs& args, unsigned tag, int group,
-                                              Scalar (&v)[DEEP][4][NV]) {
-    int places[DEEP][4];
-#pragma unroll
-    for (int q = 0; q < DEEP; q++)
-      places[q][0] = ahead[q].x, places[q][1] = ahead[q].y, places[q][2] = ahead[q].z, places[q][3] = ahead[q].w;
+  __device__ __forceinline__ void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
+    const int places[4] = {ahead.x, ahead.y, ahead.z, ahead.w};  // the first always is one
     if constexpr (NV == 1) {
-      const Word* from[DEEP * 4];
-      Scalar one[DEEP * 4];
+      const Word* from[4];
+      Scalar one[4];
 #pragma unroll
-      for (int k = 0; k < DEEP * 4; k++)  // a piece's first place always is one
-        from[k] = place_mail(args, places[k / 4][k % 4] < 0 ? places[k / 4][0] : places[k / 4][k % 4]);
-      wait_values<DEEP * 4>(from, tag, one);
+      for (int k = 0; k < 4; k++) from[k] = place_mail(args, places[k] < 0 ? places[0] : places[k]);
+      wait_values<4>(from, tag, one);
 #pragma unroll
-      for (int k = 0; k < DEEP * 4; k++) v[k / 4][k % 4][0] = one[k];
+      for (int k = 0; k < 4; k++) v[k][0] = one[k];
     } else {
       const Scalar* vectors = vectors_of<NV>(args, group);
 #pragma unroll
-      for (int k = 0; k < DEEP * 4; k++)
-        load_values<NV>(vectors + (long long)max(places[k / 4][k % 4], 0) * NV, v[k / 4][k % 4]);
+      for (int k = 0; k < 4; k++) load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[k]);
     }
 #pragma unroll
-    for (int k = 0; k < DEEP * 4; k++)
-      if (places[k / 4][k % 4] < 0)
+    for (int k = 0; k < 4; k++)
+      if (places[k] < 0)
 #pragma unroll
-        for (int j = 0; j < NV; j++) v[k / 4][k % 4][j] = Scalar(0);
+        for (int j = 0; j < NV; j++) v[k][j] = Scalar(0);
   }
   // y += the sums of this thread's rows; `partial`: SCALARS
   __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
                                       Scalar* partial, Scalar (&y)[ROWS][NV]) {
     const int rank = team_rank<TEAM>(), lane = rank & 31;
     for (int window = 0; window < count; window += WINDOW) {
-      Scalar v[DEEP][4][NV];
+      Scalar v[4][NV];
       load_places(args, tag, group, v);
       if (window + WINDOW < count) load_window(args, gather_begin, count, window + WINDOW);
 #pragma unroll
-      for (int q = 0; q < DEEP; q++)
-#pragma unroll
-        for (int j = 0; j < NV; j++)
-          partial[(q * TEAM + rank) * NV + j] = (v[q][0][j] + v[q][1][j]) + (v[q][2][j] + v[q][3][j]);
+      for (int j = 0; j < NV; j++) partial[rank * NV + j] = (v[0][j] + v[1][j]) + (v[2][j] + v[3][j]);
       team_barrier<TEAM>();
 #pragma unroll
       for (int i = 0; i < ROWS; i++) {

@@ -33,33 +33,46 @@ __device__ __forceinline__ void mail_value(Word* to, Scalar v, unsigned tag) {
     for (int k = 0; k < WORDS; k += 2) store_words(to + k, high | parts[k], high | parts[k + 1]);
 }
 
-// Looks at the words of a value; whether they have the tag.
-__device__ __forceinline__ bool look(const Word* from, unsigned tag, unsigned (&parts)[WORDS]) {
+struct Mail {
   Word word[WORDS];
-  if constexpr (WORDS == 1) word[0] = load_word(from);
-  else
+  __device__ __forceinline__ void load(const Word* from) {
+    if constexpr (WORDS == 1) word[0] = load_word(from);
+    else
 #pragma unroll
-    for (int k = 0; k < WORDS; k += 2) load_words(from + k, word[k], word[k + 1]);
-  bool seen = true;
-#pragma unroll
-  for (int k = 0; k < WORDS; k++) {
-    seen = seen && (unsigned)(word[k] >> 32) == tag;
-    parts[k] = (unsigned)word[k];
+      for (int k = 0; k < WORDS; k += 2) load_words(from + k, word[k], word[k + 1]);
   }
-  return seen;
-}
-// This thread's values at from[0], from[1], ..: waits until all are there.
+  __device__ __forceinline__ bool has(unsigned tag) const {
+    bool all = true;
+#pragma unroll
+    for (int k = 0; k < WORDS; k++) all = all && (unsigned)(word[k] >> 32) == tag;
+    return all;
+  }
+  __device__ __forceinline__ Scalar value() const {
+    unsigned parts[WORDS];
+    Scalar v;
+#pragma unroll
+    for (int k = 0; k < WORDS; k++) parts[k] = (unsigned)word[k];
+    join(parts, v);
+    return v;
+  }
+};
+// This thread's values at from[0], from[1], ..: waits until all are there, looking again only for those that are not.
 template <int COUNT>
 __device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (&v)[COUNT]) {
-  unsigned parts[COUNT][WORDS];
-  for (bool seen = false; !seen;) {
-    seen = true;
+  Mail mail[COUNT];
+  unsigned missing = (1u << COUNT) - 1;
+  for (;;) {
 #pragma unroll
-    for (int r = 0; r < COUNT; r++) seen &= look(from[r], tag, parts[r]);
-    if (!seen) before_looking_again(from[0]);
+    for (int r = 0; r < COUNT; r++)
+      if (missing >> r & 1) mail[r].load(from[r]);
+#pragma unroll
+    for (int r = 0; r < COUNT; r++)
+      if (mail[r].has(tag)) missing &= ~(1u << r);
+    if (!missing) break;
+    before_looking_again(from[0]);
   }
 #pragma unroll
-  for (int r = 0; r < COUNT; r++) join(parts[r], v[r]);
+  for (int r = 0; r < COUNT; r++) v[r] = mail[r].value();
 }
 __device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag) {
   const Word* const all[1] = {from};

@@ -259,7 +259,7 @@ class Program:
             "counters": vectors.counters.pointer,
             "mail": vectors.mail.pointer,
         }
-        shared = 16 + (256 * (2 if columns == 1 else 1) + 2 * (256 + 16)) * columns * self.dtype.itemsize
+        shared = 16 + (256 + 2 * (256 + 16)) * columns * self.dtype.itemsize
         grid = self._blocks(schedule.tickets * groups, 1, 1 if self.dtype.char == "D" else 2)
         file = "solve_transposed.cu" if middle else "solve_fronts.cu"
         forward, backward = (self.kernel(file, f"solve_{to}{middle}_{columns}") for to in ("forward", "backward"))
@@ -288,7 +288,7 @@ class Program:
             transposed=transposed,
             progress=vectors.progress.pointer,
         )
-        gather = 256 * (2 if columns == 1 else 1)
+        gather = 256
         shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
         for kernel, count in zip((forward, backward), counts, strict=True):
             grid = self._blocks(count * int(solve["groups"]), 1, 3 if columns == 1 else 2)

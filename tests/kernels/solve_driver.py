@@ -156,7 +156,7 @@ class Solver:
 
     def run(self, grid: int, seed: int) -> None:
         width, bytes, args = self.width, self.bytes, self.args
-        gather = 256 * (2 if width == 1 else 1)  # Gather, BlockScratch, LargeScratch
+        gather = 256  # Gather, BlockScratch, LargeScratch
         fronts = 16 + (gather + 2 * (256 + 16)) * width * bytes
         tile = layout_tile(bytes)
         large = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * width) * bytes

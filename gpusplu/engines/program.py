@@ -290,8 +290,9 @@ class Program:
         )
         gather = 256
         shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
-        for kernel, count in zip((forward, backward), counts, strict=True):
-            grid = self._blocks(count * int(solve["groups"]), 1, 3 if columns == 1 else 2)
+        residents = (3, 1) if columns == 1 else (2, 2)  # blocks a multiprocessor
+        for kernel, count, resident in zip((forward, backward), counts, residents, strict=True):
+            grid = self._blocks(count * int(solve["groups"]), 1, resident)
             queue.launch(kernel, grid, 256, shared, args)
 
     def residual(self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:

@@ -26,7 +26,8 @@ from .. import _core, matrix
 from ..errors import NotPositiveDefiniteError
 from ..kernels.launch import Graph, Queue
 from ..options import Options
-from .program import Buffers, Program
+from .buffers import Buffers
+from .program import Program
 
 # In units of the precision, as the CPU engine has them: solves above the first are refined, one that stays above the
 # second is left to the CPU engine.

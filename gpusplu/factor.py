@@ -351,7 +351,7 @@ def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
     """The engine's factor of the matrix with these canonical values."""
     options = symbolic._options
     if symbolic.engine == "supernodal" and 0 < symbolic.n == symbolic.structural_rank:
-        from .engines.supernodal import DeviceFactor
+        from .engines.device_factor import DeviceFactor
 
         program = symbolic.program(canonical.dtype)
         return DeviceFactor(

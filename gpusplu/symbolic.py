@@ -100,7 +100,7 @@ class Symbolic:
         """The plan for values of `dtype` on the device that was chosen; made and uploaded once."""
         if dtype not in self._programs:
             from .engines.choose import limits_of
-            from .engines.program import Program
+            from .engines.supernodal import FrontProgram
             from .kernels import launch
             from .plan import make_plan
 
@@ -108,7 +108,7 @@ class Symbolic:
             if self._plan is None or np.dtype(self._plan.scalar) != dtype:
                 limits = limits_of(device, self._choice.device_memory)
                 self._plan = make_plan(self._core, self._pattern, dtype, limits)
-            self._programs[dtype] = Program(device, self._plan, self._pattern)
+            self._programs[dtype] = FrontProgram(device, self._plan, self._pattern)
             self._programs[dtype].prepare()
         return self._programs[dtype]
 

@@ -11,7 +11,8 @@ import statistics
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7
-# Phase and what DeviceFactor records for it: A x = b, one right-hand side, backward error not measured or measured.
+# Phase and what engines/recorded.py records for it: A x = b, one right-hand side, backward error not measured or
+# measured.
 GRAPHS = {
     "refactor": ("refactor",),
     "solve": ("solve", 0, 1, 0),
@@ -27,7 +28,7 @@ def replay_seconds(factor, clock):
     with core._device:
         queue = core._device.caller_queue()
         for phase, key in GRAPHS.items():
-            graph = core._graph(*key)
+            graph = core._recorded.graph(*key)
             found[phase] = clock.device(lambda graph=graph: queue.replay(graph))
     return found
 
@@ -37,7 +38,7 @@ def commands_by_kernel(factor, clock):
     core, found = factor._core, {}
     for phase in ("refactor", "solve"):
         what, *key = GRAPHS[phase]
-        commands = getattr(core, f"_do_{what}")
+        commands = getattr(core._recorded, what)
         kernels = found.setdefault(phase, {})
         for name, seconds in commands_by_time(core._device, lambda queue: commands(queue, *key), clock):  # noqa: B023
             entry = kernels.setdefault(name, {"seconds": 0.0, "launches": 0})

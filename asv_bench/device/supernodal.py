@@ -125,7 +125,7 @@ def measure_ours(problem, engine):
             replays = {phase: value for phase, value in replays.items() if phase not in ("solve", "step")}
         found |= replays
         found["kernels"] = attempt(lambda: launches.commands_by_kernel(factor, clock))
-        found["regimes"] = attempt(lambda: regimes(factor._core._program.plan, factor.dtype.itemsize))
+        found["regimes"] = attempt(lambda: regimes(factor._core._recorded.program.plan, factor.dtype.itemsize))
     return found
 
 

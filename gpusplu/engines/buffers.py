@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import DeviceMemoryError
+from ..kernels.launch import Buffer
 from ..kernels.layout import struct
-from ..matrix import Pattern
-from ..plan import Plan
 
 if TYPE_CHECKING:
     from .program import Program
 
-CONTROL = 8  # words ahead of the counters of a solve
 GROUP = 4  # right-hand sides that a solve kernel takes together where there are several
 STAGED = 1 << 26  # bytes of pinned memory at most; larger arrays are copied from and to pageable memory
-STATUS = struct("front.cuh", "Status")
+STATUS = struct("status.cuh", "Status")
+
+
+class Memory(NamedTuple):
+    """Bytes of the arrays that a program asks for by name: with any contents, and set to zero once."""
+
+    empty: dict[str, int]
+    zeros: dict[str, int]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(self.empty.values()) + sum(self.zeros.values())
+
+    def allocate(self, device: Any) -> dict[str, Buffer]:
+        empty = {name: device.empty(nbytes) for name, nbytes in self.empty.items()}
+        return empty | {name: device.zeros(nbytes) for name, nbytes in self.zeros.items()}
 
 
 class Buffers:
     """What one factor writes on the device, all of it allocated here or, for right-hand sides, on first use.
+
+    Attributes
+    ----------
+    values, previous, input : Buffer
+        Canonical values that are factored, those before them, and the caller's.
+    own : dict of Buffer
+        What the program asked for.
+    device_status : Buffer
+        ``struct Status``; `status` is its copy in pinned memory, `norms` the last members of that.
 
     Raises
     ------
@@ -31,28 +53,21 @@ class Buffers:
 
     def __init__(self, program: Program, limit: int | None = None):
         self._program, device = program, program.device
-        plan, pattern, itemsize = program.plan, program.pattern, program.dtype.itemsize
-        nnz_bytes = pattern.nnz * itemsize
-        sizes = {
-            "values": nnz_bytes,
-            "previous": nnz_bytes,
-            "input": pattern.size * itemsize,
-            "factor": plan.factor_size * itemsize,
-            "blocks": plan.block_size * itemsize,
-        }
-        needed, free = needed_bytes(plan, pattern) - program.nbytes, usable_bytes(device, limit)
+        pattern, itemsize = program.pattern, program.dtype.itemsize
+        needed, free = program.needed_bytes - program.nbytes, usable_bytes(device, limit)
         if needed > free:
             raise DeviceMemoryError(needed, free)
-        self.values, self.previous, self.input, self.factor, self.blocks = map(device.empty, sizes.values())
-        self.counters = device.zeros(4 * plan.nf)
-        self.large_counters = device.zeros(4 * plan.large_counters)
+        self.values, self.previous = device.empty(pattern.nnz * itemsize), device.empty(pattern.nnz * itemsize)
+        self.input = device.empty(pattern.size * itemsize)
+        memory = program.factor_memory()
+        self.own = memory.allocate(device)
         self.device_status = device.zeros(STATUS.itemsize)
         self.status = device.pinned(STATUS, 1)[0:1].reshape(())
-        # residual, x_norm, b_norm, a_norm, the last members of the struct
+        # residual, x_norm, b_norm, a_norm
         self.norms = self.status.reshape(1).view(np.uint8)[-32:].view(np.float64)
         self._staging: np.ndarray | None = None
         self._vectors: dict[bool, Vectors] = {}
-        self.nbytes = sum(sizes.values()) + self.counters.nbytes + self.device_status.nbytes
+        self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
         device.own_queue().synchronize()
 
     def vectors(self, nrhs: int) -> Vectors:
@@ -92,20 +107,15 @@ class Buffers:
 
 
 class Vectors:
-    """Work memory of solves with up to `capacity` right-hand sides."""
+    """Work memory of solves with up to `capacity` right-hand sides: that of refinement, and the program's `own`."""
 
     def __init__(self, program: Program, capacity: int):
-        device, plan, itemsize = program.device, program.plan, program.dtype.itemsize
+        device = program.device
         self.capacity = capacity
-        columns = 1 if capacity == 1 else GROUP
-        self.groups = -(-capacity // columns)
-        dense = plan.n * capacity * itemsize
+        self.groups = -(-capacity // (1 if capacity == 1 else GROUP))
+        dense = program.n * capacity * program.dtype.itemsize
         self.b, self.x, self.residual, self.step, self.kept = (device.empty(dense) for _ in range(5))
-        self.work = device.empty(plan.n * self.groups * columns * itemsize)
-        self.vectors = device.empty(max(1, plan.below.size) * self.groups * columns * itemsize)
-        self.counters = device.zeros(4 * (CONTROL + 2 * self.groups * plan.nf))
-        self.progress = device.zeros(16 * self.groups * program.large_fronts)
-        self.mail = device.zeros(2 * (plan.n + max(1, plan.below.size)) * itemsize)
+        self.own = program.vector_memory(capacity).allocate(device)
         self.norms = device.zeros(8 * (1 + 3 * capacity))
         self.done = device.zeros(4)
         self.nbytes = Vectors.bytes_for(program, capacity)
@@ -114,17 +124,8 @@ class Vectors:
     @staticmethod
     def bytes_for(program: Program, capacity: int) -> int:
         """Device memory that vectors of this capacity take [bytes]."""
-        plan = program.plan
-        values = (6 * plan.n + plan.below.size) * capacity + 2 * (plan.n + plan.below.size)
-        return int(values * program.dtype.itemsize + 8 * capacity * plan.nf)
-
-
-def needed_bytes(plan: Plan, pattern: Pattern) -> int:
-    """Device memory of the arrays of a plan and of a factor with one right-hand side at a time [bytes]."""
-    arrays = (plan.front_records, plan.items, plan.entry_source, plan.entry_place, plan.entry_scale, plan.gather_source)
-    itemsize = np.dtype(plan.scalar).itemsize
-    scalars = plan.factor_size + plan.block_size + 2 * pattern.nnz + pattern.size + 6 * plan.n + 3 * plan.below.size
-    return int(sum(array.nbytes for array in arrays) + scalars * itemsize + 12 * pattern.nnz + 8 * plan.below.size)
+        dense = 5 * program.n * capacity * program.dtype.itemsize
+        return dense + program.vector_memory(capacity).nbytes + 8 * (1 + 3 * capacity) + 4
 
 
 def usable_bytes(device: Any, limit: int | None) -> int:

@@ -15,7 +15,8 @@ from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
 from ..plan import Limits, Plan, make_plan, predict
-from .buffers import needed_bytes, usable_bytes
+from .buffers import usable_bytes
+from .supernodal import needed_bytes
 
 # What a user is taken to do with a factor before the pattern changes, as the CPU engine's analysis does
 # (core/analysis/time_model.hpp).

@@ -1,463 +1,256 @@
-"""The supernodal engine: a factor in device memory that is refactored and solved with by replaying graphs.
-
-`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Everything it needs is allocated
-when it is made; refactor, solve and refinement are graphs recorded on first use over these buffers, so that nothing is
-decided or allocated on the host in between. Answers are certified as the CPU engine's are (core/numeric/factor.hpp),
-always by measuring: the backward error of a solve comes back with it, at most three steps of refinement mend it, and
-where that is not enough, or where pivots say that the matrix may be singular or indefinite, the CPU engine factors
-the same values, with pivoting over whole columns, and solves until the next refactor. It is also what L, U,
-determinants and condition numbers are taken from.
-
-Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
-with it shows at the next call, which then raises and holds the factor of the values before.
-"""
+"""The supernodal engine's program: fronts, factored and solved with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from threading import RLock
-from time import perf_counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .. import _core, matrix
-from ..errors import NotPositiveDefiniteError
-from ..kernels.launch import Graph, Queue
-from ..options import Options
-from .buffers import Buffers
-from .program import Program
+from .. import _core
+from ..kernels.launch import Buffer, Queue
+from ..kernels.layout import record, struct
+from ..matrix import Pattern
+from ..plan import FRONT, Plan
+from .buffers import GROUP, Buffers, Memory, Vectors
+from .program import Program, address, addresses
 
-# In units of the precision, as the CPU engine has them: solves above the first are refined, one that stays above the
-# second is left to the CPU engine.
-REFINE_ABOVE, ACCEPT_BELOW = 8, 100
-MOST_STEPS = 3
-MOST_RHS = 32  # solved at a time
+CONTROL = 8  # words ahead of the counters of a solve
+INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
+# File, kernel and threads of a block by phase.
+FRONT_KERNELS = (
+    ("warp_fronts.cu", "factor_warps", 128),
+    ("block_fronts.cu", "factor_small", 128),
+    ("block_fronts.cu", "factor_blocks", 512),
+)
+TASK_BYTES = struct("solve_large.cu", "LargeSolveTask").itemsize
 
 
-class DeviceFactor:
-    """LU or Cholesky factor of one matrix on one device.
+class FrontProgram(Program):
+    """A plan of fronts in the memory of a device.
 
     Parameters
     ----------
-    program : Program
-        The plan, on the device.
-    symbolic : _core.Symbolic
-        Of method "front".
-    pattern : matrix.Pattern
-    canonical : ndarray, shape (nnz,)
-        Finite.
-    options : Options
-    device_memory : int, optional
-        That may be used [bytes].
+    device : kernels.launch.Device
+    plan : Plan
+        For the limits of `device`.
+    pattern : Pattern
     """
 
-    method = "front"
+    def __init__(self, device: Any, plan: Plan, pattern: Pattern):
+        super().__init__(device, pattern, np.dtype(plan.scalar), plan.cholesky)
+        self.plan = plan
+        width, height = plan.width.astype(np.int64), (plan.rows - plan.width).astype(np.int64)
+        triangle = int((width * (width + 1) // 2 + width * height).sum())
+        self.nnz = triangle if plan.cholesky else 2 * triangle
+        self.flops = plan.flops
+        self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
+        self.needed_bytes = needed_bytes(plan, pattern)
+        # Pivots of the scaled matrix below these are perturbed, and may mean a singular matrix. Cholesky scales
+        # nothing: its pivots must be positive.
+        eps = float(np.finfo(self.dtype).eps)
+        self.tiny = 0.0 if plan.cholesky else eps**0.5
+        self.singular = 0.0 if plan.cholesky else plan.n * eps
 
-    def __init__(
-        self,
-        program: Program,
-        symbolic: Any,
-        pattern: matrix.Pattern,
-        canonical: np.ndarray,
-        options: Options,
-        device_memory: int | None = None,
-    ):
-        start = perf_counter()
-        self._program, self._device = program, program.device
-        self._symbolic, self._pattern, self._options = symbolic, pattern, options
-        self.n, self._dtype = pattern.n, canonical.dtype
-        eps = float(np.finfo(self._dtype).eps)
-        self._refine_above, self._accept_below = REFINE_ABOVE * eps, ACCEPT_BELOW * eps
-        self._measures = options.refine != "never"
-        self._lock = RLock()
-        self.device_array = self._device.array_class
-        self._cpu: Any = None  # the CPU engine's factor, once something needed it
-        self._cpu_current = False  # it is of the values held
-        self._on_cpu = False  # it has to solve
-        self._pending = False  # a refactorization was not waited for
-        self._queue: Queue | None = None  # where the last commands went
-        self._mark: Any = None
-        self._graphs: dict[tuple[Any, ...], Graph] = {}
-        self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
-        self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
-        self._error = -1.0
-        with self._lock, self._device:
-            self._buffers = Buffers(program, device_memory)
-            self._status, self._norms = self._buffers.status, self._buffers.norms
-            queue = self._begin()
-            self._send(queue, self._buffers.values.pointer, canonical)
-            self._factor_now(queue)
-            self._accept(canonical)
-        self._seconds["factor_seconds"] = perf_counter() - start
+    def prepare(self) -> None:
+        files = {FRONT_KERNELS[phase][0] for phase in range(3) if (self.plan.phase == phase).any()}
+        files |= {"solve_fronts.cu", "values.cu", "residual.cu"}
+        files |= {"large_fronts.cu", "solve_large.cu"} if (self.plan.phase == 3).any() else set()
+        self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
 
-    def __del__(self) -> None:
-        if self.__dict__.get("_pending"):  # its memory must not be given away before
-            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
-                self._begin().synchronize()
+    def factor_memory(self) -> Memory:
+        plan, itemsize = self.plan, self.dtype.itemsize
+        return Memory(
+            {"factor": plan.factor_size * itemsize, "blocks": plan.block_size * itemsize},
+            {"counters": 4 * plan.nf, "large_counters": 4 * plan.large_counters},
+        )
 
-    # ---- queues and graphs
+    def vector_memory(self, capacity: int) -> Memory:
+        plan, itemsize, below = self.plan, self.dtype.itemsize, max(1, self.plan.below.size)
+        columns = 1 if capacity == 1 else GROUP
+        groups = -(-capacity // columns)
+        return Memory(
+            {"work": plan.n * groups * columns * itemsize, "vectors": below * groups * columns * itemsize},
+            {
+                "counters": 4 * (CONTROL + 2 * groups * plan.nf),
+                "progress": 16 * groups * self.large_fronts,
+                "mail": 2 * (plan.n + below) * itemsize,
+            },
+        )
 
-    def _begin(self) -> Queue:
-        """The caller's queue, behind everything that was asked of this factor before."""
-        queue: Queue = self._device.caller_queue()
-        if self._mark is not None and queue != self._queue:
-            queue.wait(self._mark)
-        self._queue, self._mark = queue, None
-        return queue
+    @cached_property
+    def _factor_arrays(self) -> dict[str, Buffer | None]:
+        plan = self.plan
+        return {
+            "fronts": self.upload(plan.front_records),
+            "start": self.upload(plan.start),
+            "owner_ptr": self.upload(plan.owner_ptr),
+            "items": self.upload(plan.items),
+            "partial": self.upload(plan.partial),
+            "entry_source": self.upload(plan.entry_source),
+            "entry_place": self.upload(plan.entry_place),
+            "entry_scale": self.upload(plan.entry_scale),
+        }
 
-    def _send(self, queue: Queue, to: int, array: np.ndarray) -> None:
-        """Copy from the host by way of pinned memory."""
-        staged = self._buffers.stage(array)
-        queue.copy(to, staged.ctypes.data, array.nbytes)
+    @cached_property
+    def _large_arrays(self) -> dict[str, Buffer | None]:
+        plan = self.plan
+        shared = ("fronts", "entry_source", "entry_place", "entry_scale")
+        return {
+            **{name: self._factor_arrays[name] for name in shared},
+            "large": self.upload(plan.large_front_bytes),
+            "tasks": self.upload(plan.large_task_bytes),
+            "piece_ptr": self.upload(plan.large_piece_ptr),
+            "pieces": self.upload(plan.large_piece_bytes),
+            "place": self.upload(plan.place),
+        }
 
-    def _graph(self, what: str, *key: int) -> Graph:
-        if (what, *key) not in self._graphs:
-            commands: Callable[..., None] = getattr(self, f"_do_{what}")
-            self._graphs[what, *key] = self._device.record(lambda queue: commands(queue, *key))
-        return self._graphs[what, *key]
+    @cached_property
+    def _schedule(self) -> Any:
+        return _core.make_solve_schedule(self.plan._core)
 
-    def _do_factor(self, queue: Queue, new: bool = False) -> None:
-        """Of the values as they lie there, or of `new` ones in the input buffer."""
-        program, buffers = self._program, self._buffers
-        if new and not self._pattern.core.identity:
-            program.take_values(queue, buffers, new)
-            program.factor(queue, buffers, buffers.values)
-        else:  # values are kept and checked beside the factorization
-            side = queue.fork()
-            program.take_values(side, buffers, new)
-            program.factor(queue, buffers, buffers.input if new else buffers.values)
-            queue.join(side)
-
-    def _do_refactor(self, queue: Queue) -> None:
-        self._do_factor(queue, new=True)
-
-    def _do_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
-        """Of the right-hand sides in b, to x."""
-        vectors = self._buffers.vectors(nrhs)
-        self._program.solve(queue, self._buffers, vectors, trans, nrhs, vectors.b, vectors.x)
-        if measured:
-            self._program.residual(queue, self._buffers, vectors, trans, nrhs)
-        else:
-            self._report(queue)
-
-    def _do_refactor_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
-        self._do_refactor(queue)
-        self._do_solve(queue, trans, nrhs, measured)
-
-    def _do_refine(self, queue: Queue, trans: int, nrhs: int) -> None:
-        """One step: x by what the residual says, the x before kept."""
-        vectors = self._buffers.vectors(nrhs)
-        queue.copy(vectors.kept.pointer, vectors.x.pointer, self._nbytes(nrhs))
-        self._program.solve(queue, self._buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
-        self._program.add_step(queue, self._buffers, vectors, nrhs)
-        self._program.residual(queue, self._buffers, vectors, trans, nrhs)
-
-    def _report(self, queue: Queue) -> None:
-        """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
-        pointer = self._buffers.device_status.pointer
-        queue.copy(self._status.ctypes.data, pointer, self._status.nbytes)
-        queue.clear(pointer, self._status.nbytes)
-
-    def _nbytes(self, nrhs: int) -> int:
-        return int(self.n) * nrhs * self._dtype.itemsize
-
-    # ---- refactor
-
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
-        """Factor new values; see `Factor.refactor`.
-
-        Parameters
-        ----------
-        values : ndarray or cupy.ndarray
-            The caller's, in the order of A.data; without `source` and on the host: canonical.
-        source : ndarray, optional
-            Says that `values` are the caller's.
-
-        Returns
-        -------
-        int
-            Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
-        """
-        start = perf_counter()
-        with self._lock, self._device:
-            on_host = not matrix.is_cupy_array(values)
-            queue = self._begin()
-            self._settle(queue)
-            self._send_values(queue, values, on_host and source is None)
-            self._pending = True
-            if on_host:
-                self._report(queue)
-                queue.synchronize()
-                bad = self._settle_host()
-                if bad >= 0:
-                    return bad
-            else:
-                self._mark = queue.record()
-            self._seconds["refactor_seconds"] = perf_counter() - start
-        return -1
-
-    def _send_values(self, queue: Queue, values: Any, canonical: bool) -> None:
-        """Have new values factored."""
-        buffers = self._buffers
-        if matrix.is_cupy_array(values):
-            queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
-            queue.replay(self._graph("refactor"))
-        elif canonical and not self._pattern.core.identity:
-            queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
-            self._send(queue, buffers.values.pointer, values)
-            queue.replay(self._graph("factor"))
-        else:
-            self._send(queue, buffers.input.pointer, values)
-            queue.replay(self._graph("refactor"))
-
-    def _settle(self, queue: Queue) -> None:
-        """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
-        if self._pending:
-            self._report(queue)
-            queue.synchronize()
-            self._settle_device()
-
-    def _settle_device(self) -> None:
-        """`_settle_host` for values that came from the device; raises."""
-        canonical = self._values() if self._status["not_finite"] else None
-        bad = self._settle_host()
-        if bad >= 0 and canonical is not None:
-            raise matrix.non_finite(self._pattern, bad, canonical)
-
-    def _settle_host(self) -> int:
-        """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
-        self._pending = False
-        self._cpu_current = self._on_cpu = False
-        self._found = self._status.copy()
-        if self._status["not_finite"]:  # values, or pivots that overflowed
-            finite = np.isfinite(self._values())
-            if not finite.all():
-                self._restore()
-                return int(finite.argmin())
-        try:
-            self._accept()
-        except Exception:
-            self._restore()
-            raise
-        self._events["n_refactor"] += 1
-        return -1
-
-    def _accept(self, canonical: np.ndarray | None = None) -> None:
-        """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
-        status, options = self._found, self._options
-        unmeasured = self._symbolic.cholesky or options.refine == "never"
-        doubtful = status["n_tiny"] > 0 or (unmeasured and status["n_perturbed"] > 0)
-        if status["not_finite"] or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
-            self._make_cpu(canonical)
-            self._on_cpu = True
-            self._events["n_repivoted"] += 1
-
-    def _restore(self) -> None:
-        """Back to the values before."""
-        buffers, queue = self._buffers, self._begin()
-        queue.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
-        self._factor_now(queue)
-        self._accept()
-
-    def _factor_now(self, queue: Queue) -> None:
-        """Factor the values as they lie there and wait."""
-        queue.replay(self._graph("factor"))
-        self._report(queue)
-        queue.synchronize()
-        self._found = self._status.copy()
-
-    def _values(self) -> np.ndarray:
-        """Canonical values on the device; the caller has waited."""
-        return self._receive(self._buffers.values.pointer, self._pattern.nnz)
-
-    def _receive(self, pointer: int, count: int) -> np.ndarray:
-        array = np.empty(count, self._dtype)
-        queue = self._device.own_queue()
-        queue.copy(array.ctypes.data, pointer, array.nbytes)
-        queue.synchronize()
-        return array
-
-    # ---- the CPU engine
-
-    def _make_cpu(self, canonical: np.ndarray | None = None) -> Any:
-        """The CPU engine's factor of the values held."""
-        if not self._cpu_current:
-            values = self._values() if canonical is None else canonical
-            cpu, self._cpu = self._cpu, None
-            try:
-                if cpu is None:
-                    cpu = _core.factor(
-                        self._symbolic,
-                        self._pattern.core,
-                        values,
-                        pivot_threshold=self._options.pivot_threshold,
-                        pivoting=self._options.pivoting,
-                        refine=self._options.refine,
-                    )
-                else:
-                    cpu.refactor(values)
-            except _core.NotPositiveDefinite as error:
-                raise NotPositiveDefiniteError(error.column, error.pivot) from None
-            self._cpu, self._cpu_current = cpu, True
-        return self._cpu
-
-    def _settled_cpu(self) -> Any:
-        with self._lock, self._device:
-            self._settle(self._begin())
-            return self._make_cpu()
-
-    # ---- solve
-
-    def solve(self, b: Any, trans: int = 0) -> Any:
-        """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
-        return self._solve(b, trans)
-
-    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
-        """Refactor with values and solve for a right-hand side, both on the device, by one graph."""
-        with self._lock, self._device:
-            queue = self._begin()
-            self._settle(queue)
-            queue.copy(self._buffers.input.pointer, self._device.pointer(values), values.nbytes)
-            self._pending = True
-            return self._solve(b, trans, "refactor_solve")
-
-    def _solve(self, b: Any, trans: int, first: str = "solve") -> Any:
-        start = perf_counter()
-        with self._lock, self._device:
-            nrhs = 1 if b.ndim == 1 else b.shape[1]
-            on_host = not matrix.is_cupy_array(b)
-            x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
-            if self._on_cpu and not self._pending:
-                return self._solve_on_cpu(b, trans)
-            if nrhs == 1:
-                worst = self._solve_some(b, x, trans, 1, first)
-            else:
-                worst = 0.0
-                at_once = self._buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
-                for begin in range(0, nrhs, at_once):
-                    end = min(begin + at_once, nrhs)
-                    error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
-                    if not error <= worst:
-                        worst = error
-                    if self._on_cpu:
-                        break
-            if self._on_cpu:
-                return self._solve_on_cpu(b, trans)
-            self._error = worst if self._measures else -1.0
-            self._seconds["solve_seconds"] = perf_counter() - start
-        return x
-
-    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
-        """Solve for columns that fit the buffers; the backward error that is left."""
-        vectors, queue = self._buffers.vectors(nrhs), self._begin()
-        on_host, nbytes = not matrix.is_cupy_array(b), self._nbytes(nrhs)
-        if on_host:
-            self._send(queue, vectors.b.pointer, b)
-            target = self._buffers.staging(nbytes)
-        else:
-            queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-            target = None
-        to = target.ctypes.data if target is not None else self._device.pointer(x)
-        queue.replay(self._graph(first, trans, nrhs, int(self._measures)))
-        queue.copy(to, vectors.x.pointer, nbytes)
-        queue.synchronize()
-        if self._pending:
-            self._settle_device()
-        error = 0.0
-        if self._measures and not self._on_cpu:
-            error = self._backward_error()
-            if not error <= self._refine_above:
-                error = self._refine(queue, trans, nrhs, error)
-                queue.copy(to, vectors.x.pointer, nbytes)
-                queue.synchronize()
-            if not error <= self._accept_below and self._options.pivoting != "static":
-                self._make_cpu()
-                self._on_cpu = True
-                self._events["n_repivoted"] += 1
-        if target is not None:
-            x.reshape(-1, order="F")[...] = target.view(self._dtype)
-        return error
-
-    def _backward_error(self) -> float:
-        residual, x, b, a = self._norms.tolist()
-        error: float = residual / (a * x + b) if residual else 0.0
-        return error
-
-    def _refine(self, queue: Queue, trans: int, nrhs: int, error: float) -> float:
-        """Refine while that helps; the error of what is left in x."""
-        vectors = self._buffers.vectors(nrhs)
-        for _ in range(MOST_STEPS):
-            queue.replay(self._graph("refine", trans, nrhs))
-            queue.synchronize()
-            after = self._backward_error()
-            if not after < error:
-                queue.copy(vectors.x.pointer, vectors.kept.pointer, self._nbytes(nrhs))
-                break
-            self._events["n_refinement"] += 1
-            helps = after < 0.5 * error
-            error = after
-            if not helps or error <= self._refine_above:
-                break
-        return error
-
-    def _solve_on_cpu(self, b: Any, trans: int) -> Any:
-        on_device = matrix.is_cupy_array(b)
-        x = self._make_cpu().solve(b.get(order="F") if on_device else b, trans)
-        self._error = self._cpu.backward_error
-        if not on_device:
-            return x
-        moved = self._device.array(b.shape, self._dtype)
-        moved.set(x)
-        return moved
-
-    # ---- what is known about the factor
+    @cached_property
+    def _solve_arrays(self) -> dict[str, Buffer | None]:
+        plan, schedule = self.plan, self._schedule
+        return {
+            "slots": self.upload(schedule.slot_bytes),
+            "below": self.upload(plan.below),
+            "piece_ptr": self.upload(schedule.piece_ptr),
+            "pieces": self.upload(schedule.piece_bytes),
+        }
 
     @property
-    def symbolic(self) -> Any:
-        return self._cpu.symbolic if self._on_cpu else self._symbolic
+    def large_fronts(self) -> int:
+        """Fronts of phase 3."""
+        return int(self._schedule.large_bytes.size) // struct("solve_large.cu", "LargeSolveFront").itemsize
 
-    nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._program.nnz)
-    backward_error = property(lambda self: self._error)
-    row_perm = property(lambda self: self._settled_cpu().row_perm)
-    col_perm = property(lambda self: self._settled_cpu().col_perm)
+    @cached_property
+    def _solve_large_arrays(self) -> dict[str, Buffer | None]:
+        schedule = self._schedule
+        return {
+            "fronts": self.upload(schedule.large_bytes),
+            "forward": self.upload(schedule.large_forward_bytes),
+            "backward": self.upload(schedule.large_backward_bytes),
+        }
 
-    def lower(self) -> Any:
-        return self._settled_cpu().lower()
+    @cached_property
+    def _orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        plan = self.plan
+        return [
+            (self.upload(plan.row_perm), self.upload(plan.row_scale)),
+            (self.upload(plan.col_perm), self.upload(plan.col_scale)),
+        ]
 
-    def upper(self) -> Any:
-        return self._settled_cpu().upper()
+    # ---- commands
 
-    def slogdet(self) -> Any:
-        return self._settled_cpu().slogdet()
+    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        for launch in self.plan.launches:
+            self._factor_phase(queue, buffers, values, launch)
 
-    def rcond(self) -> Any:
-        return self._settled_cpu().rcond()
+    def _factor_phase(self, queue: Queue, buffers: Buffers, values: Buffer, launch: np.ndarray) -> None:
+        phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
+        shared = {
+            "values": values.pointer,
+            "factor": buffers.own["factor"].pointer,
+            "blocks": buffers.own["blocks"].pointer,
+            "status": buffers.device_status.pointer,
+            "tiny": self.tiny,
+            "singular": self.singular,
+        }
+        if phase == 3:
+            kernel = self.kernel("large_fronts.cu", "factor_large")
+            arrays = {**self._large_arrays, "counters": buffers.own["large_counters"]}
+            fields = {**addresses(arrays), **shared, "task_count": count}
+            fields["tasks"] += struct("large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
+            fields["counters"] += 4 * int(launch["scalars"])
+            args = record(kernel.arguments, **fields)
+            grid = self._blocks(count, 1, self.plan.large_blocks)
+            queue.launch(kernel, grid, self.plan.large_threads, self.plan.large_shared_bytes, args)
+            return
+        file, name, threads = FRONT_KERNELS[phase]
+        kernel = self.kernel(file, name)
+        arrays = {**self._factor_arrays, "counters": buffers.own["counters"]}
+        fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
+        fields["start"] += 4 * int(launch["begin"])
+        if phase == 0:
+            warps = threads // 32
+            grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
+        else:
+            grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
+        queue.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields))
 
-    def values(self) -> np.ndarray:
-        """Canonical values that were factored last."""
-        with self._lock, self._device:
-            queue = self._begin()
-            self._settle(queue)
-            queue.synchronize()
-            return self._values()
+    def solve(
+        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        middle = "_transposed" if trans and not self.cholesky else ""
+        columns = 1 if nrhs == 1 else GROUP
+        groups = -(-nrhs // columns)
+        schedule = self._schedule
+        into, out = self._orders[1 if middle else 0], self._orders[0 if middle else 1]
+        fields = {
+            **addresses(self._solve_arrays),
+            "tickets": schedule.tickets,
+            "groups": groups,
+            "group_capacity": vectors.groups,
+            "front_count": self.plan.nf,
+            "perm_in": address(into[0]),
+            "perm_out": address(out[0]),
+            "scale_in": address(into[1]),
+            "scale_out": address(out[1]),
+            "factor": buffers.own["factor"].pointer,
+            "b": b.pointer,
+            "x": x.pointer,
+            "ld": self.plan.n,
+            "n": self.plan.n,
+            "nrhs": nrhs,
+            "conjugate": trans == (1 if self.cholesky else 2),
+            "places": max(1, self.plan.below.size),
+            "work": vectors.own["work"].pointer,
+            "vectors": vectors.own["vectors"].pointer,
+            "counters": vectors.own["counters"].pointer,
+            "mail": vectors.own["mail"].pointer,
+        }
+        shared = 16 + (256 + 2 * (256 + 16)) * columns * self.dtype.itemsize
+        grid = self._blocks(schedule.tickets * groups, 1, 1 if self.dtype.char == "D" else 2)
+        file = "solve_transposed.cu" if middle else "solve_fronts.cu"
+        forward, backward = (self.kernel(file, f"solve_{to}{middle}_{columns}") for to in ("forward", "backward"))
+        args = record(forward.arguments, **fields)
+        if schedule.tickets:
+            queue.launch(forward, grid, 256, shared, args)
+        if schedule.large_forward_bytes.size:
+            self._solve_large(queue, vectors, args, bool(middle), columns)
+        if schedule.tickets:
+            queue.launch(backward, grid, 256, shared, args)
 
-    def stats(self) -> dict[str, Any]:
-        """Counts, seconds and sizes, as the core's factor names them."""
-        with self._lock, self._device:
-            self._settle(self._begin())
-            status, program = self._found, self._program
-            cpu = self._cpu.stats() if self._on_cpu else {}
-            return {
-                **cpu,
-                **self._events,
-                "n_reanalyzed": cpu.get("n_reanalyzed", 0),
-                **self._seconds,
-                "n_perturbed": cpu.get("n_perturbed", int(status["n_perturbed"])),
-                "max_multiplier": float(status["growth"]),
-                "flops": program.plan.flops,
-                "bytes": self._buffers.nbytes + program.nbytes,
-                "predicted_factor_seconds": program.plan.factor_seconds,
-                "predicted_solve_seconds": program.plan.solve_seconds,
-            }
+    def _solve_large(self, queue: Queue, vectors: Vectors, solve: np.ndarray, transposed: bool, columns: int) -> None:
+        """Forward and backward with the fronts of phase 3."""
+        schedule, itemsize, tile = self._schedule, self.dtype.itemsize, self.plan.large_tile
+        forward, backward = (
+            self.kernel("solve_large.cu", f"solve_large_{to}_{columns}") for to in ("forward", "backward")
+        )
+        counts = [schedule.large_forward_bytes.size // TASK_BYTES, schedule.large_backward_bytes.size // TASK_BYTES]
+        args = record(
+            forward.arguments,
+            solve=solve,
+            **addresses(self._solve_large_arrays),
+            forward_count=counts[0],
+            backward_count=counts[1],
+            front_count=self.large_fronts,
+            transposed=transposed,
+            progress=vectors.own["progress"].pointer,
+        )
+        gather = 256
+        shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
+        residents = (3, 1) if columns == 1 else (2, 2)  # blocks a multiprocessor
+        for kernel, count, resident in zip((forward, backward), counts, residents, strict=True):
+            grid = self._blocks(count * int(solve["groups"]), 1, resident)
+            queue.launch(kernel, grid, 256, shared, args)
+
+
+def needed_bytes(plan: Plan, pattern: Pattern) -> int:
+    """Device memory of the arrays of a plan and of a factor with one right-hand side at a time [bytes]."""
+    arrays = (plan.front_records, plan.items, plan.entry_source, plan.entry_place, plan.entry_scale, plan.gather_source)
+    itemsize = np.dtype(plan.scalar).itemsize
+    scalars = plan.factor_size + plan.block_size + 2 * pattern.nnz + pattern.size + 6 * plan.n + 3 * plan.below.size
+    return int(sum(array.nbytes for array in arrays) + scalars * itemsize + 12 * pattern.nnz + 8 * plan.below.size)

@@ -2,6 +2,7 @@
 // (kernels/layout.py).
 #pragma once
 #include "device.cuh"
+#include "status.cuh"
 
 constexpr int PANEL = 16;  // columns of a panel in fronts that a warp or a block factors
 
@@ -25,17 +26,6 @@ struct Front {
   long long block_base;   // what the items' offsets count from
   long long below;        // into the rows below the pivots and into the vector arena
   long long row_begin;    // into gather_ptr
-};
-
-// Of one factor. Whoever measures a solve moves it to the host and clears it; after a factorization that nothing was
-// solved with the engine does.
-struct Status {
-  int n_perturbed;  // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
-  int n_tiny;       // of these, below `singular`: A may be singular
-  int not_finite;   // values that are NaN or Inf
-  double largest;   // entry of A in modulus
-  double growth;    // largest entry of a multiplier A21 A11^-1 of phases 0 to 2 if it is 64 or more
-  double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
 };
 
 struct FactorArgs {

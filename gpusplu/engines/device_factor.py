@@ -1,0 +1,366 @@
+"""A factor in device memory that is refactored and solved with by replaying graphs, whatever the engine.
+
+`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Everything it needs is allocated
+when it is made; refactor, solve and refinement are graphs (recorded.py), so that nothing is decided or allocated on the
+host in between. Of the engine it knows the program only. Answers are certified as the CPU engine's are
+(core/numeric/factor.hpp), always by measuring: the backward error of a solve comes back with it, at most three steps of
+refinement mend it, and where that is not enough, or where pivots say that the matrix may be singular or indefinite, the
+CPU engine factors the same values, with pivoting over whole columns, and solves until the next refactor. It is also
+what L, U, determinants and condition numbers are taken from.
+
+Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
+with it shows at the next call, which then raises and holds the factor of the values before.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import RLock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .. import _core, matrix
+from ..errors import NotPositiveDefiniteError
+from ..kernels.launch import Queue
+from ..options import Options
+from .program import Program
+from .recorded import Recorded
+
+# In units of the precision, as the CPU engine has them: solves above the first are refined, one that stays above the
+# second is left to the CPU engine.
+REFINE_ABOVE, ACCEPT_BELOW = 8, 100
+MOST_STEPS = 3
+MOST_RHS = 32  # solved at a time
+
+
+class DeviceFactor:
+    """LU or Cholesky factor of one matrix on one device.
+
+    Parameters
+    ----------
+    program : Program
+        The plan, on the device.
+    symbolic : _core.Symbolic
+    pattern : matrix.Pattern
+    canonical : ndarray, shape (nnz,)
+        Finite.
+    options : Options
+    device_memory : int, optional
+        That may be used [bytes].
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        symbolic: Any,
+        pattern: matrix.Pattern,
+        canonical: np.ndarray,
+        options: Options,
+        device_memory: int | None = None,
+    ):
+        start = perf_counter()
+        self._device = program.device
+        self._symbolic, self._pattern, self._options = symbolic, pattern, options
+        self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
+        eps = float(np.finfo(self._dtype).eps)
+        self._refine_above, self._accept_below = REFINE_ABOVE * eps, ACCEPT_BELOW * eps
+        self._measures = options.refine != "never"
+        self._lock = RLock()
+        self.device_array = self._device.array_class
+        self._cpu: Any = None  # the CPU engine's factor, once something needed it
+        self._cpu_current = False  # it is of the values held
+        self._on_cpu = False  # it has to solve
+        self._pending = False  # a refactorization was not waited for
+        self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
+        self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
+        self._error = -1.0
+        with self._lock, self._device:
+            self._recorded = Recorded(program, device_memory)
+            queue = self._recorded.begin()
+            self._recorded.send(queue, self._recorded.buffers.values.pointer, canonical)
+            self._found = self._recorded.factor_now(queue)
+            self._accept(canonical)
+        self._seconds["factor_seconds"] = perf_counter() - start
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_pending"):  # its memory must not be given away before
+            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
+                self._recorded.begin().synchronize()
+
+    # ---- refactor
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+        """Factor new values; see `Factor.refactor`.
+
+        Parameters
+        ----------
+        values : ndarray or cupy.ndarray
+            The caller's, in the order of A.data; without `source` and on the host: canonical.
+        source : ndarray, optional
+            Says that `values` are the caller's.
+
+        Returns
+        -------
+        int
+            Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
+        """
+        start = perf_counter()
+        with self._lock, self._device:
+            on_host = not matrix.is_cupy_array(values)
+            queue = self._recorded.begin()
+            self._settle(queue)
+            self._send_values(queue, values, on_host and source is None)
+            self._pending = True
+            if on_host:
+                self._recorded.report(queue)
+                queue.synchronize()
+                bad = self._settle_host()
+                if bad >= 0:
+                    return bad
+            else:
+                self._recorded.leave(queue)
+            self._seconds["refactor_seconds"] = perf_counter() - start
+        return -1
+
+    def _send_values(self, queue: Queue, values: Any, canonical: bool) -> None:
+        """Have new values factored."""
+        buffers = self._recorded.buffers
+        if matrix.is_cupy_array(values):
+            queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            queue.replay(self._recorded.graph("refactor"))
+        elif canonical and not self._pattern.core.identity:
+            queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
+            self._recorded.send(queue, buffers.values.pointer, values)
+            queue.replay(self._recorded.graph("factor"))
+        else:
+            self._recorded.send(queue, buffers.input.pointer, values)
+            queue.replay(self._recorded.graph("refactor"))
+
+    def _settle(self, queue: Queue) -> None:
+        """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
+        if self._pending:
+            self._recorded.report(queue)
+            queue.synchronize()
+            self._settle_device()
+
+    def _settle_device(self) -> None:
+        """`_settle_host` for values that came from the device; raises."""
+        canonical = self._recorded.values() if self._recorded.status["not_finite"] else None
+        bad = self._settle_host()
+        if bad >= 0 and canonical is not None:
+            raise matrix.non_finite(self._pattern, bad, canonical)
+
+    def _settle_host(self) -> int:
+        """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
+        self._pending = False
+        self._cpu_current = self._on_cpu = False
+        self._found = self._recorded.status.copy()
+        if self._recorded.status["not_finite"]:  # values, or pivots that overflowed
+            finite = np.isfinite(self._recorded.values())
+            if not finite.all():
+                self._restore()
+                return int(finite.argmin())
+        try:
+            self._accept()
+        except Exception:
+            self._restore()
+            raise
+        self._events["n_refactor"] += 1
+        return -1
+
+    def _accept(self, canonical: np.ndarray | None = None) -> None:
+        """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
+        status, options = self._found, self._options
+        unmeasured = self._symbolic.cholesky or options.refine == "never"
+        doubtful = status["n_tiny"] > 0 or (unmeasured and status["n_perturbed"] > 0)
+        if status["not_finite"] or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
+            self._make_cpu(canonical)
+            self._on_cpu = True
+            self._events["n_repivoted"] += 1
+
+    def _restore(self) -> None:
+        """Back to the values before."""
+        buffers, queue = self._recorded.buffers, self._recorded.begin()
+        queue.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
+        self._found = self._recorded.factor_now(queue)
+        self._accept()
+
+    # ---- the CPU engine
+
+    def _make_cpu(self, canonical: np.ndarray | None = None) -> Any:
+        """The CPU engine's factor of the values held."""
+        if not self._cpu_current:
+            values = self._recorded.values() if canonical is None else canonical
+            cpu, self._cpu = self._cpu, None
+            try:
+                if cpu is None:
+                    cpu = _core.factor(
+                        self._symbolic,
+                        self._pattern.core,
+                        values,
+                        pivot_threshold=self._options.pivot_threshold,
+                        pivoting=self._options.pivoting,
+                        refine=self._options.refine,
+                    )
+                else:
+                    cpu.refactor(values)
+            except _core.NotPositiveDefinite as error:
+                raise NotPositiveDefiniteError(error.column, error.pivot) from None
+            self._cpu, self._cpu_current = cpu, True
+        return self._cpu
+
+    def _settled_cpu(self) -> Any:
+        with self._lock, self._device:
+            self._settle(self._recorded.begin())
+            return self._make_cpu()
+
+    # ---- solve
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
+        return self._solve(b, trans)
+
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
+        """Refactor with values and solve for a right-hand side, both on the device, by one graph."""
+        with self._lock, self._device:
+            queue = self._recorded.begin()
+            self._settle(queue)
+            queue.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            self._pending = True
+            return self._solve(b, trans, "refactor_solve")
+
+    def _solve(self, b: Any, trans: int, first: str = "solve") -> Any:
+        start = perf_counter()
+        with self._lock, self._device:
+            nrhs = 1 if b.ndim == 1 else b.shape[1]
+            on_host = not matrix.is_cupy_array(b)
+            x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
+            if self._on_cpu and not self._pending:
+                return self._solve_on_cpu(b, trans)
+            if nrhs == 1:
+                worst = self._solve_some(b, x, trans, 1, first)
+            else:
+                worst = 0.0
+                at_once = self._recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
+                for begin in range(0, nrhs, at_once):
+                    end = min(begin + at_once, nrhs)
+                    error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
+                    if not error <= worst:
+                        worst = error
+                    if self._on_cpu:
+                        break
+            if self._on_cpu:
+                return self._solve_on_cpu(b, trans)
+            self._error = worst if self._measures else -1.0
+            self._seconds["solve_seconds"] = perf_counter() - start
+        return x
+
+    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
+        """Solve for columns that fit the buffers; the backward error that is left."""
+        vectors, queue = self._recorded.buffers.vectors(nrhs), self._recorded.begin()
+        on_host, nbytes = not matrix.is_cupy_array(b), self._recorded.vector_bytes(nrhs)
+        if on_host:
+            self._recorded.send(queue, vectors.b.pointer, b)
+            target = self._recorded.buffers.staging(nbytes)
+        else:
+            queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+            target = None
+        to = target.ctypes.data if target is not None else self._device.pointer(x)
+        queue.replay(self._recorded.graph(first, trans, nrhs, int(self._measures)))
+        queue.copy(to, vectors.x.pointer, nbytes)
+        queue.synchronize()
+        if self._pending:
+            self._settle_device()
+        error = 0.0
+        if self._measures and not self._on_cpu:
+            error = self._recorded.backward_error()
+            if not error <= self._refine_above:
+                error = self._refine(queue, trans, nrhs, error)
+                queue.copy(to, vectors.x.pointer, nbytes)
+                queue.synchronize()
+            if not error <= self._accept_below and self._options.pivoting != "static":
+                self._make_cpu()
+                self._on_cpu = True
+                self._events["n_repivoted"] += 1
+        if target is not None:
+            x.reshape(-1, order="F")[...] = target.view(self._dtype)
+        return error
+
+    def _refine(self, queue: Queue, trans: int, nrhs: int, error: float) -> float:
+        """Refine while that helps; the error of what is left in x."""
+        vectors = self._recorded.buffers.vectors(nrhs)
+        for _ in range(MOST_STEPS):
+            queue.replay(self._recorded.graph("refine", trans, nrhs))
+            queue.synchronize()
+            after = self._recorded.backward_error()
+            if not after < error:
+                queue.copy(vectors.x.pointer, vectors.kept.pointer, self._recorded.vector_bytes(nrhs))
+                break
+            self._events["n_refinement"] += 1
+            helps = after < 0.5 * error
+            error = after
+            if not helps or error <= self._refine_above:
+                break
+        return error
+
+    def _solve_on_cpu(self, b: Any, trans: int) -> Any:
+        on_device = matrix.is_cupy_array(b)
+        x = self._make_cpu().solve(b.get(order="F") if on_device else b, trans)
+        self._error = self._cpu.backward_error
+        if not on_device:
+            return x
+        moved = self._device.array(b.shape, self._dtype)
+        moved.set(x)
+        return moved
+
+    # ---- what is known about the factor
+
+    @property
+    def symbolic(self) -> Any:
+        return self._cpu.symbolic if self._on_cpu else self._symbolic
+
+    nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
+    backward_error = property(lambda self: self._error)
+    row_perm = property(lambda self: self._settled_cpu().row_perm)
+    col_perm = property(lambda self: self._settled_cpu().col_perm)
+
+    def lower(self) -> Any:
+        return self._settled_cpu().lower()
+
+    def upper(self) -> Any:
+        return self._settled_cpu().upper()
+
+    def slogdet(self) -> Any:
+        return self._settled_cpu().slogdet()
+
+    def rcond(self) -> Any:
+        return self._settled_cpu().rcond()
+
+    def values(self) -> np.ndarray:
+        """Canonical values that were factored last."""
+        with self._lock, self._device:
+            queue = self._recorded.begin()
+            self._settle(queue)
+            queue.synchronize()
+            return self._recorded.values()
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, seconds and sizes, as the core's factor names them."""
+        with self._lock, self._device:
+            self._settle(self._recorded.begin())
+            status, program = self._found, self._recorded.program
+            cpu = self._cpu.stats() if self._on_cpu else {}
+            return {
+                **cpu,
+                **self._events,
+                "n_reanalyzed": cpu.get("n_reanalyzed", 0),
+                **self._seconds,
+                "n_perturbed": cpu.get("n_perturbed", int(status["n_perturbed"])),
+                "max_multiplier": float(status["growth"]),
+                "flops": program.flops,
+                "bytes": self._recorded.buffers.nbytes + program.nbytes,
+                "predicted_factor_seconds": program.factor_seconds,
+                "predicted_solve_seconds": program.solve_seconds,
+            }

@@ -1,0 +1,135 @@
+"""Commands of one factor on one device: recorded as graphs on first use, replayed afterwards.
+
+A `Recorded` binds a program to the buffers of one factor. Nothing is decided or allocated on the host when a
+graph runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..kernels.launch import Graph, Queue
+from .buffers import Buffers
+from .program import Program
+
+
+class Recorded:
+    """A program, the buffers of a factor, and the graphs recorded over them.
+
+    Parameters
+    ----------
+    program : Program
+    device_memory : int, optional
+        That may be used [bytes].
+
+    Attributes
+    ----------
+    buffers : Buffers
+    status : ndarray of STATUS, shape ()
+        Of the last factorization that was reported.
+    """
+
+    def __init__(self, program: Program, device_memory: int | None = None):
+        self.program, self.device, self.n = program, program.device, program.n
+        self.buffers = Buffers(program, device_memory)
+        self.status = self.buffers.status
+        self._graphs: dict[tuple[Any, ...], Graph] = {}
+        self._queue: Queue | None = None  # where the last commands went
+        self._mark: Any = None
+
+    def begin(self) -> Queue:
+        """The caller's queue, behind everything that was asked of this factor before."""
+        queue: Queue = self.device.caller_queue()
+        if self._mark is not None and queue != self._queue:
+            queue.wait(self._mark)
+        self._queue, self._mark = queue, None
+        return queue
+
+    def leave(self, queue: Queue) -> None:
+        """The host goes on without waiting; `begin` on another queue will."""
+        self._mark = queue.record()
+
+    def graph(self, what: str, *key: int) -> Graph:
+        """`factor`, `refactor`, `solve`, `refactor_solve` or `refine`, with the arguments of that method."""
+        if (what, *key) not in self._graphs:
+            commands: Callable[..., None] = getattr(self, what)
+            self._graphs[what, *key] = self.device.record(lambda queue: commands(queue, *key))
+        return self._graphs[what, *key]
+
+    # ---- what graphs are recorded of
+
+    def factor(self, queue: Queue, new: bool = False) -> None:
+        """Of the values as they lie there, or of `new` ones in the input buffer."""
+        program, buffers = self.program, self.buffers
+        if new and not program.pattern.core.identity:
+            program.take_values(queue, buffers, new)
+            program.factor(queue, buffers, buffers.values)
+        else:  # values are kept and checked beside the factorization
+            side = queue.fork()
+            program.take_values(side, buffers, new)
+            program.factor(queue, buffers, buffers.input if new else buffers.values)
+            queue.join(side)
+
+    def refactor(self, queue: Queue) -> None:
+        self.factor(queue, new=True)
+
+    def solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+        """Of the right-hand sides in b, to x."""
+        vectors = self.buffers.vectors(nrhs)
+        self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        if measured:
+            self.program.residual(queue, self.buffers, vectors, trans, nrhs)
+        else:
+            self.report(queue)
+
+    def refactor_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+        self.refactor(queue)
+        self.solve(queue, trans, nrhs, measured)
+
+    def refine(self, queue: Queue, trans: int, nrhs: int) -> None:
+        """One step: x by what the residual says, the x before kept."""
+        vectors = self.buffers.vectors(nrhs)
+        queue.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(nrhs))
+        self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
+        self.program.add_step(queue, self.buffers, vectors, nrhs)
+        self.program.residual(queue, self.buffers, vectors, trans, nrhs)
+
+    # ---- what is done at once
+
+    def report(self, queue: Queue) -> None:
+        """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
+        pointer = self.buffers.device_status.pointer
+        queue.copy(self.status.ctypes.data, pointer, self.status.nbytes)
+        queue.clear(pointer, self.status.nbytes)
+
+    def factor_now(self, queue: Queue) -> np.ndarray:
+        """Factor the values as they lie there and wait; what the status says."""
+        queue.replay(self.graph("factor"))
+        self.report(queue)
+        queue.synchronize()
+        return self.status.copy()
+
+    def send(self, queue: Queue, to: int, array: np.ndarray) -> None:
+        """Copy from the host by way of pinned memory."""
+        staged = self.buffers.stage(array)
+        queue.copy(to, staged.ctypes.data, array.nbytes)
+
+    def values(self) -> np.ndarray:
+        """Canonical values on the device; the caller has waited."""
+        array = np.empty(self.program.pattern.nnz, self.program.dtype)
+        queue = self.device.own_queue()
+        queue.copy(array.ctypes.data, self.buffers.values.pointer, array.nbytes)
+        queue.synchronize()
+        return array
+
+    def backward_error(self) -> float:
+        """Of the last solve that measured it, or of a step of refinement after it."""
+        residual, x, b, a = self.buffers.norms.tolist()
+        error: float = residual / (a * x + b) if residual else 0.0
+        return error
+
+    def vector_bytes(self, nrhs: int) -> int:
+        return int(self.n) * nrhs * self.program.dtype.itemsize

@@ -1,0 +1,13 @@
+// What a factorization and a measured solve say about themselves. The same for all engines.
+#pragma once
+
+// Of one factor. Whoever measures a solve moves it to the host and clears it; after a factorization that nothing was
+// solved with the engine does.
+struct Status {
+  int n_perturbed;  // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
+  int n_tiny;       // of these, below `singular`: A may be singular
+  int not_finite;   // values that are NaN or Inf
+  double largest;   // entry of A in modulus
+  double growth;  // largest entry of a multiplier, of L or of A21 A11^-1 of fronts but large ones, if it is 64 or more
+  double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
+};

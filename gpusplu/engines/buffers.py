@@ -125,7 +125,7 @@ class Vectors:
     def bytes_for(program: Program, capacity: int) -> int:
         """Device memory that vectors of this capacity take [bytes]."""
         dense = 5 * program.n * capacity * program.dtype.itemsize
-        return dense + program.vector_memory(capacity).nbytes + 8 * (1 + 3 * capacity) + 4
+        return int(dense + program.vector_memory(capacity).nbytes + 8 * (1 + 3 * capacity) + 4)
 
 
 def usable_bytes(device: Any, limit: int | None) -> int:

@@ -110,7 +110,7 @@ class Recorded:
         queue.replay(self.graph("factor"))
         self.report(queue)
         queue.synchronize()
-        return self.status.copy()
+        return np.array(self.status)
 
     def send(self, queue: Queue, to: int, array: np.ndarray) -> None:
         """Copy from the host by way of pinned memory."""

@@ -8,8 +8,8 @@ namespace gs {
 
 // The elimination tree of graph[perm][:, perm]: parent[j] is the first row below the diagonal of column j of the
 // Cholesky factor, -1 at roots; always parent[j] > j.
-// Source: Liu, ACM TOMS 12 (1986), algorithm 4.2, with path compression. Cost: nearly linear in the edges, shared by the
-// threads, and a pass over the vertices that is not.
+// Source: Liu, ACM TOMS 12 (1986), algorithm 4.2, with path compression. Cost: nearly linear in the edges, shared by
+// the threads, and a pass over the vertices that is not.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm);
 // The same with the inverse of perm at hand.
 std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx* inverse_perm);

@@ -1,0 +1,150 @@
+"""Constants of `costs` fitted to measurements, and kept on disk beside the compiled kernels.
+
+A file belongs to one subject, a device or a processor with its threads, and to one version of the models; whatever
+cannot be read as such a file counts as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from .costs import Costs, Features, Term, shipped
+
+#: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
+VERSION = 1
+#: How strongly constants are drawn to the shipped ones, all scaled alike, where measurements do not tell them apart.
+DRAWN = 0.05
+ROUNDS = 12
+#: A relative error from which on a measurement counts as an outlier.
+OUTLIER = 0.3
+
+
+class Observation(NamedTuple):
+    """Measured seconds of one phase of one matrix."""
+
+    features: Features
+    seconds: float
+
+
+def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
+    """Constants of a term that explain measurements, by their relative errors.
+
+    Nonnegative least squares (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23), weights repeated as
+    Huber's (Robust Statistics, 1981, section 7.8), each constant drawn a little to the prior's times a common factor.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of positive seconds.
+    prior : mapping
+        Constants to begin with; one that is 0 stays 0.
+
+    Returns
+    -------
+    dict
+        The prior where there are no observations.
+    """
+    from scipy.optimize import nnls
+
+    names = [name for name, constant in prior.items() if constant > 0]
+    if not observations or not names:
+        return dict(prior)
+    shares = np.array([[o.features[name] * prior[name] for name in names] for o in observations])
+    shares /= np.array([o.seconds for o in observations])[:, None]
+    common = float(np.exp(np.median(np.log(1 / np.maximum(shares.sum(axis=1), 1e-12)))))
+    drawn = DRAWN * math.sqrt(len(observations)) * np.eye(len(names))
+    weights = np.ones(len(observations))
+    factors = np.full(len(names), common)
+    for _ in range(ROUNDS):
+        left = np.vstack([weights[:, None] * shares, drawn / common])
+        right = np.concatenate([weights, np.diag(drawn)])
+        factors, _ = nnls(left, right)
+        errors = np.abs(np.log(np.maximum(shares @ factors, 1e-12)))
+        weights = np.sqrt(np.minimum(1.0, OUTLIER / np.maximum(errors, 1e-12)))
+        weights[errors > 3 * OUTLIER] *= 0.1
+    fitted = dict(zip(names, (factors * [prior[name] for name in names]).tolist(), strict=True))
+    return {name: fitted.get(name, 0.0) for name in prior}
+
+
+def spread(observations: Sequence[Observation], term: Term) -> float:
+    """Typical factor between predicted and measured: the exponential of the median of the logarithms' moduli."""
+    if not observations:
+        return math.nan
+    predicted = [sum(constant * o.features[name] for name, constant in term.items()) for o in observations]
+    logs = [abs(math.log(max(p, 1e-12) / o.seconds)) for p, o in zip(predicted, observations, strict=True)]
+    return float(np.exp(np.median(logs)))
+
+
+def processor_name() -> str:
+    """The processor and the threads that the CPU engine uses."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return f"{model}, {_core.num_threads()} threads"
+
+
+def path_of(subject: str) -> Path:
+    """Where the constants of a subject are kept."""
+    from .kernels.cache import folder
+
+    digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
+    return folder() / f"costs-{digest}.json"
+
+
+def store(subject: str, costs: Costs) -> Path:
+    """Keep fitted constants; they are used from the next prediction on.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written.
+    """
+    path = path_of(subject)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"version": VERSION, "subject": subject, "costs": {k: dict(v) for k, v in costs.items()}})
+    with NamedTemporaryFile("w", dir=path.parent, delete=False) as partial:
+        partial.write(text)
+    os.replace(partial.name, path)
+    stored.cache_clear()
+    return path
+
+
+@cache
+def stored(subject: str) -> dict[str, dict[str, float]]:
+    """Constants that were kept for a subject: those of terms that exist and have these features. May be empty."""
+    try:
+        found = json.loads(path_of(subject).read_text())
+        if found["version"] != VERSION or found["subject"] != subject:
+            return {}
+        costs = found["costs"]
+        return {name: dict(costs[name]) for name, term in shipped().items() if name in costs and fits(costs[name], term)}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def fits(found: Mapping[str, float], term: Term) -> bool:
+    """Whether constants read from a file can stand in for those of a term."""
+    return set(found) == set(term) and all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+        for value in found.values()
+    )
+
+
+def costs_of(device: str | None = None) -> Costs:
+    """Constants of this processor and of a device, fitted where they were, else shipped."""
+    return {**shipped(), **stored(processor_name()), **(stored(device) if device else {})}

@@ -1,0 +1,171 @@
+"""Predicted seconds of the engines: sums of a constant times a feature, so that constants can be fitted.
+
+A term such as ``"sflu.refactor"`` has a constant for each of its features. Features come from an analysis or a plan:
+``call`` is 1, ``rows`` and ``entries`` are those of A, ``fill`` the entries of L, ``flops`` of a factorization,
+``levels`` those of columns; the supernodal engine's are the seconds that its plan models itself, phase by phase, so
+that its constants say how far this device is from the one the plan knows. Section 5.1, eqs. 16-19, of the crisscross
+paper models one kernel this way.
+
+Constants here are those of an H200 and of the processor that the CPU engine's own model was fitted on; those of another
+machine are fitted by ``python -m gpusplu bench --calibrate`` (`calibration`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from . import _core
+from .traits import Structure
+
+Features = dict[str, float]
+Term = Mapping[str, float]
+Costs = Mapping[str, Term]
+
+#: What a user is taken to do with a factor before the pattern changes, unless ``expected_refactors=`` says otherwise.
+REFACTORIZATIONS = 5
+
+COLUMN_ENGINES = ("glu", "sflu", "crisscross")
+CPU_PHASES = ("factor", "refactor", "solve")
+
+# One H200, double precision [s].
+DEVICE: Costs = {
+    # Import of CuPy and start of a context; then uploads and recording of graphs.
+    "start.load": {"call": 1.0},
+    "start.factor": {"call": 2e-3},
+    # Values and vectors between pinned memory of the host and the device, and the waiting for it; and for the CPU
+    # engine what comes from and goes to the device.
+    "move.to_device": {"call": 25e-6, "bytes": 1e-10},
+    "move.to_host": {"call": 60e-6, "bytes": 1.5e-10},
+    "supernodal.analyze": {"call": 5e-3, "rows": 6e-7, "entries": 1.5e-7, "fill": 1e-8},
+    "supernodal.refactor": {"call": 25e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},
+    "supernodal.solve": {"call": 20e-6, "modelled": 1.0},
+    # A level costs at least a hop of 0.84 us between two thread blocks; multiply-adds gather and scatter.
+    "glu.analyze": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 1e-9},
+    "glu.refactor": {"call": 30e-6, "levels": 1.6e-6, "fill": 2e-11, "flops": 4e-11},
+    "glu.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
+    "sflu.analyze": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 1e-9},
+    "sflu.refactor": {"call": 30e-6, "levels": 1.2e-6, "fill": 2e-11, "flops": 4e-11},
+    "sflu.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
+    "crisscross.analyze": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 1e-9},
+    "crisscross.refactor": {"call": 60e-6, "levels": 1.2e-6, "fill": 2e-11, "flops": 2e-11},
+    "crisscross.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
+}
+
+
+class Prediction(NamedTuple):
+    """Seconds of one engine; of an engine that cannot run only `note`.
+
+    Attributes
+    ----------
+    engine : str
+    analyze : float
+        What is still to be done, where the analysis for the CPU engine exists.
+    factor, refactor, solve : float
+        `refactor` and `solve` with one right-hand side, for values and vectors where the engine wants them.
+    moving : float
+        Of values and vectors, for one refactorization and solve, from where the caller has them.
+    note : str
+    """
+
+    engine: str
+    analyze: float = 0.0
+    factor: float = 0.0
+    refactor: float = 0.0
+    solve: float = 0.0
+    moving: float = 0.0
+    note: str = ""
+
+    @property
+    def step(self) -> float:
+        """One refactorization and solve."""
+        return self.refactor + self.solve + self.moving
+
+    def total(self, refactorizations: float) -> float:
+        """All that a factor is used for."""
+        return self.analyze + self.factor + refactorizations * self.step
+
+
+@cache
+def shipped() -> Costs:
+    """Constants that hold until a machine is calibrated."""
+    return {**DEVICE, **processor()}
+
+
+def processor() -> dict[str, Term]:
+    """Constants of the CPU engine, by method and phase: those that its analysis chooses methods by."""
+    features = ("rows", "entries", "fill", "flops")
+    found: dict[str, Term] = {}
+    for method in ("column", "front"):
+        base = _core.predict_seconds(method, 0, 0, 0, 0.0)
+        large = 10**9  # the model is linear
+        units = [_core.predict_seconds(method, *(large if k == j else 0 for k in range(4))) for j in range(4)]
+        for p, phase in enumerate(CPU_PHASES):
+            line = {name: (unit[p] - base[p]) / large for name, unit in zip(features, units, strict=True)}
+            found[f"cpu.{method}.{phase}"] = {"call": base[p], **line}
+    return found
+
+
+def seconds(term: Term, features: Mapping[str, float]) -> float:
+    """Of one phase."""
+    return sum(constant * features[name] for name, constant in term.items())
+
+
+def factor_features(structure: Structure) -> Features:
+    """Features of a factorization by columns, or of the CPU engine's."""
+    return {
+        "call": 1.0,
+        "rows": float(structure.n),
+        "entries": float(structure.nnz),
+        "fill": float(structure.fill),
+        "flops": structure.flops * (2.0 if structure.cholesky else 1.0),
+        "levels": float(structure.column_levels),
+    }
+
+
+def plan_features(plan: Any) -> Features:
+    """Features of a plan of the supernodal engine: modelled seconds."""
+    phases = ("warp", "small", "block", "large")
+    modelled = dict(zip(phases, map(float, plan.phase_seconds), strict=True))
+    return {"call": 1.0, **modelled, "modelled": float(plan.solve_seconds)}
+
+
+def predict_cpu(structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
+    """Of the CPU engine, after its analysis; `on_device` where the caller's values and vectors are on a device."""
+    features = factor_features(structure)
+    factor, refactor, solve = (seconds(costs[f"cpu.{structure.method}.{phase}"], features) for phase in CPU_PHASES)
+    half = 0.5 if structure.cholesky else 1.0  # one triangle of everything
+    moving = moved(costs["move.to_host"], structure) if on_device else 0.0
+    return Prediction("cpu", 0.0, half * factor, half * refactor, solve, moving)
+
+
+def predict_fronts(structure: Structure, plan: Any, analyze: float, costs: Costs, on_device: bool = False) -> Prediction:
+    """Of the supernodal engine, with its plan."""
+    features = plan_features(plan)
+    refactor = seconds(costs["supernodal.refactor"], features)
+    solve = seconds(costs["supernodal.solve"], features)
+    moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
+    first = refactor + seconds(costs["start.factor"], features) + structure.nnz * structure.itemsize * 1e-9
+    return Prediction("supernodal", analyze, first, refactor, solve, moving)
+
+
+def predict_columns(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
+    """Of a column engine: the CPU engine's column LU chooses the pivots, then a plan is made of them."""
+    features = factor_features(structure)
+    refactor = seconds(costs[f"{engine}.refactor"], features)
+    solve = seconds(costs[f"{engine}.solve"], features)
+    moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
+    analyze = seconds(costs["cpu.column.factor"], features) + seconds(costs[f"{engine}.analyze"], features)
+    first = refactor + seconds(costs["start.factor"], features)
+    return Prediction(engine, analyze, first, refactor, solve, moving)
+
+
+def moved(term: Term, structure: Structure) -> float:
+    """Values there, a right-hand side there and a solution back."""
+    return seconds(term, {"call": 1.0, "bytes": float((structure.nnz + 2 * structure.n) * structure.itemsize)})
+
+
+def fastest(predictions: Iterable[Prediction], refactorizations: float) -> Prediction:
+    """The one with the least total; of equals the first. Raises ValueError where none can run."""
+    return min((p for p in predictions if not p.note), key=lambda p: p.total(refactorizations))

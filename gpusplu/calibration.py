@@ -11,7 +11,7 @@ import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -132,16 +132,22 @@ def stored(subject: str) -> dict[str, dict[str, float]]:
         if found["version"] != VERSION or found["subject"] != subject:
             return {}
         costs = found["costs"]
-        return {name: dict(costs[name]) for name, term in shipped().items() if name in costs and fits(costs[name], term)}
+        return {
+            name: dict(costs[name]) for name, term in shipped().items() if name in costs and fits(costs[name], term)
+        }
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
-def fits(found: Mapping[str, float], term: Term) -> bool:
+def fits(found: object, term: Term) -> bool:
     """Whether constants read from a file can stand in for those of a term."""
-    return set(found) == set(term) and all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-        for value in found.values()
+    return (
+        isinstance(found, dict)
+        and set(found) == set(term)
+        and all(
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+            for value in found.values()
+        )
     )
 
 

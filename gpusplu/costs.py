@@ -140,7 +140,9 @@ def predict_cpu(structure: Structure, costs: Costs, on_device: bool = False) -> 
     return Prediction("cpu", 0.0, half * factor, half * refactor, solve, moving)
 
 
-def predict_fronts(structure: Structure, plan: Any, analyze: float, costs: Costs, on_device: bool = False) -> Prediction:
+def predict_fronts(
+    structure: Structure, plan: Any, analyze: float, costs: Costs, on_device: bool = False
+) -> Prediction:
     """Of the supernodal engine, with its plan."""
     features = plan_features(plan)
     refactor = seconds(costs["supernodal.refactor"], features)

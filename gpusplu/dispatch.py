@@ -8,12 +8,14 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from .costs import REFACTORIZATIONS, Prediction
 from .errors import EngineUnavailableError
 
 ENGINES = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
 # Of those, what this version has.
 AVAILABLE = ("auto", "cpu", "supernodal")
-# Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded.
+# Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
+# where more refactorizations are expected than usual.
 SMALLEST = 50_000
 
 
@@ -29,25 +31,45 @@ class Choice(NamedTuple):
         Number of the CUDA device.
     device_memory : int or None
         Device memory that may be used [bytes]; None for what is free.
+    refactorizations : float
+        How often the caller expects to refactor and solve.
+    on_device : bool
+        The caller's values and vectors are on a device.
+    predictions : tuple of Prediction
+        What was chosen by; empty where nothing had to be predicted.
     """
 
     engine: str
     reason: str
     device: int | None = None
     device_memory: int | None = None
+    refactorizations: float = REFACTORIZATIONS
+    on_device: bool = False
+    predictions: tuple[Prediction, ...] = ()
+
+    def of(
+        self, engine: str, reason: str, predictions: tuple[Prediction, ...] = (), device: int | None = None
+    ) -> Choice:
+        """The same for an engine that was decided on."""
+        return self._replace(engine=engine, reason=reason, predictions=predictions, device=device)
 
 
-def choose_engine(engine: str, device: Any = None, device_memory: int | None = None) -> Choice:
-    """Resolve ``engine=``, ``device=`` and ``device_memory=``.
+def choose_engine(
+    engine: str,
+    device: Any = None,
+    device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
+) -> Choice:
+    """Resolve ``engine=``, ``device=``, ``device_memory=`` and ``expected_refactors=``.
 
     Raises
     ------
     ValueError
-        `engine` is not one of `ENGINES`, or `device_memory` is no number of bytes.
+        `engine` is not one of `ENGINES`, `device_memory` is no number of bytes, or `expected_refactors` is negative.
     EngineUnavailableError
         A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
     """
-    if engine == "auto" and device is None and device_memory is None:
+    if engine == "auto" and device is None and device_memory is None and expected_refactors == REFACTORIZATIONS:
         return automatic()
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}")
@@ -57,17 +79,26 @@ def choose_engine(engine: str, device: Any = None, device_memory: int | None = N
         )
     if device_memory is not None and (isinstance(device_memory, bool) or int(device_memory) <= 0):
         raise ValueError(f"device_memory={device_memory!r} must be a positive number of bytes")
+    if isinstance(expected_refactors, bool) or not 0 <= expected_refactors < float("inf"):
+        raise ValueError(f"expected_refactors={expected_refactors!r} must be a number that is not negative")
+    choice = name_engine(engine, device)
+    return choice._replace(device_memory=device_memory, refactorizations=expected_refactors)
+
+
+def name_engine(engine: str, device: Any) -> Choice:
+    """The engine, as far as it can be told without a matrix."""
     if engine == "cpu" or device == "cpu":
-        if engine == "supernodal" or (engine == "cpu" and device not in (None, "cpu")):
+        if engine not in ("auto", "cpu") or (engine == "cpu" and device not in (None, "cpu")):
             raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
         return Choice("cpu", "asked for by name")
     if engine == "auto" and device is None:
-        return automatic()._replace(device_memory=device_memory)
+        return automatic()
     from .kernels import launch
 
     index = launch.open_device(device).index
-    reason = "asked for by name" if engine == "supernodal" else f"device={index} was asked for"
-    return Choice("supernodal", reason, index, device_memory)
+    if engine == "auto":
+        return Choice("supernodal", f"device={index} was asked for", index)
+    return Choice(engine, "asked for by name", index)
 
 
 def automatic() -> Choice:
@@ -78,8 +109,8 @@ def automatic() -> Choice:
 
 def without_small(choice: Choice, nnz: int) -> Choice:
     """Decide "auto" where no look at the matrix is needed."""
-    if choice.engine == "auto" and nnz < SMALLEST:
-        return Choice("cpu", f"engine='auto' and {nnz:,} entries are too few for a GPU to pay")
+    if choice.engine == "auto" and nnz * max(choice.refactorizations, REFACTORIZATIONS) < SMALLEST * REFACTORIZATIONS:
+        return choice.of("cpu", f"engine='auto' and {nnz:,} entries are too few for a GPU to pay")
     return choice
 
 

@@ -288,7 +288,7 @@ class Factor:
 
     def explain(self) -> str:
         """What was chosen and why, and what it cost, as a few lines of text."""
-        return explain_factor(self._symbolic._choice.reason, self.stats)
+        return explain_factor(self._symbolic, self._dtype.itemsize, self.stats)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._symbolic, self._core.values())

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from . import _core, matrix
 from ._scipy import umfpack_is_demanded, warn
+from .costs import REFACTORIZATIONS
 from .dispatch import Choice, choose_engine, without_small
 from .factor import CholeskyFactor, LUFactor, check_rhs
 from .options import REFINEMENTS, Options, lu_options, one_of, read_ordering
@@ -36,6 +37,7 @@ def splu(
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
@@ -61,6 +63,9 @@ def splu(
         For a GPU engine; CuPy's current one unless given. Given, "auto" takes the GPU; "cpu" keeps to the processor.
     device_memory : int, optional
         Device memory that may be used [bytes]; what is free unless given.
+    expected_refactors : float, optional
+        How often the factor will be refactored and solved with: few of them make the analysis count, many the rest.
+        Only "auto" asks.
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
@@ -89,11 +94,11 @@ def splu(
     SparseEfficiencyWarning
         A is not in CSC format.
     """
-    return factor_lu(
-        matrix.to_host(A),
-        (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine),
-        choose_engine(engine, device, device_memory),
-    )
+    choice = choose_engine(engine, device, device_memory, expected_refactors)
+    if matrix.is_cupy(A):
+        choice = choice._replace(on_device=True)
+    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
+    return factor_lu(matrix.to_host(A), arguments, choice)
 
 
 def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -175,6 +180,7 @@ def cholesky(
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
     ordering: Any = "auto",
     refine: str = "auto",
 ) -> CholeskyFactor:
@@ -184,7 +190,7 @@ def cholesky(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, ordering, refine : optional
+    engine, device, device_memory, expected_refactors, ordering, refine : optional
         As in :func:`splu`.
 
     Returns
@@ -204,8 +210,8 @@ def cholesky(
     DeviceMemoryError
         The factor does not fit into the memory of the device.
     """
-    choice = choose_engine(engine, device, device_memory)
-    symbolic, canonical = prepare(matrix.to_host(A), choice, True, lambda n: cholesky_options(n, ordering, refine))
+    choice = choose_engine(engine, device, device_memory, expected_refactors)
+    symbolic, canonical = prepare(A, choice, True, lambda n: cholesky_options(n, ordering, refine))
     return CholeskyFactor(symbolic, canonical)
 
 
@@ -216,6 +222,7 @@ def analyze(
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
@@ -228,16 +235,16 @@ def analyze(
         Its values guide matching and scaling.
     cholesky : bool, optional
         A is Hermitian positive definite.
-    engine, device, device_memory, ordering, pivoting, refine : optional
+    engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
         As in :func:`splu`.
 
     Returns
     -------
     Symbolic
     """
-    choice = choose_engine(engine, device, device_memory)
+    choice = choose_engine(engine, device, device_memory, expected_refactors)
     return prepare(
-        matrix.to_host(A),
+        A,
         choice,
         cholesky,
         lambda n: (
@@ -248,23 +255,45 @@ def analyze(
     )[0]
 
 
-def explain(A: Any, *, cholesky: bool = False, engine: str = "auto", device: Any = None, ordering: Any = "auto") -> str:
-    """What gpusplu finds about `A` and would choose for it, as a few lines of text; `A` is analysed, not factored."""
-    choice = choose_engine(engine, device)
+def explain(
+    A: Any,
+    *,
+    cholesky: bool = False,
+    engine: str = "auto",
+    device: Any = None,
+    device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
+    ordering: Any = "auto",
+) -> str:
+    """What gpusplu finds about `A` and would choose for it, as a few lines of text; `A` is analysed, not factored.
+
+    Parameters
+    ----------
+    A, cholesky, engine, device, device_memory, expected_refactors, ordering
+        As in :func:`analyze`.
+
+    Returns
+    -------
+    str
+        Traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
+    """
+    choice = choose_engine(engine, device, device_memory, expected_refactors)
 
     def options(n: int) -> Options:
         if cholesky:
             return cholesky_options(n, ordering, "auto")
         return lu_options(n, None, None, None, None, None, ordering, "auto", "auto")
 
-    symbolic, canonical = prepare(matrix.to_host(A), choice, cholesky, options)
+    symbolic, canonical = prepare(A, choice, cholesky, options)
     return explain_matrix(symbolic._pattern, canonical, symbolic)
 
 
 def prepare(A: Any, choice: Choice, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
     """Canonicalize, check and analyse: the part that splu, cholesky, analyze and explain share."""
     start = perf_counter()
-    pattern, data = matrix.canonicalize(matrix.read_matrix(A))
+    if matrix.is_cupy(A):
+        choice = choice._replace(on_device=True)
+    pattern, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
     matrix.check_finite(pattern, pattern.gather(data))
     if cholesky:
         pattern = matrix.hermitian(pattern, data)

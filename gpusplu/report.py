@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from .calibration import costs_of
+from .costs import predict_cpu
 from .matrix import Pattern
 from .stats import show
+from .traits import matrix_traits, structure_of
 
 
-def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
+def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> str:
     """Lines about a factorization that was made."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
@@ -29,10 +31,10 @@ def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
     else:
         accuracy = "every solve is measured"
     size = f"{show(stats['nnz_factor'])} entries, {stats['fill']:.2f} times A, {show(stats['bytes'])} bytes"
-    return table(
+    lines = table(
         [
             ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
-            ("engine", f"{stats['engine']}: {reason}"),
+            ("engine", f"{stats['engine']}: {symbolic._choice.reason}"),
             ("method", method_text(stats["method"])),
             ("ordering", stats["ordering"]),
             ("factor", size),
@@ -41,27 +43,65 @@ def explain_factor(reason: str, stats: Mapping[str, Any]) -> str:
             ("seconds", durations(seconds)),
         ]
     )
+    return "\n".join([lines, *prediction_lines(symbolic, itemsize)])
 
 
 def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> str:
     """Lines about a matrix and what its analysis chose."""
-    n, nnz = pattern.n, pattern.nnz
-    columns = np.repeat(np.arange(n), np.diff(pattern.ptr))
-    diagonal = int(np.count_nonzero((pattern.ind == columns) & (canonical != 0)))
-    symmetry = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)["pattern_symmetry"]
-    return table(
+    traits = matrix_traits(pattern, canonical)
+    structure = structure_of(symbolic._core, pattern.nnz, canonical.itemsize)
+    symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
+    if traits.hermitian:
+        symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
+    fill = f"{show(structure.fill)} entries of L, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
+    fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
+    lines = table(
         [
-            ("matrix", f"{show(n)} x {show(n)}, {show(nnz)} entries, {canonical.dtype.name}"),
-            ("symmetry", f"{symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"),
-            ("diagonal", f"{show(diagonal)} of {show(n)} entries are not zero"),
+            ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
+            ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
+            ("symmetry", symmetry),
+            ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
             ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
             ("engine", f"{symbolic.engine}: {symbolic._choice.reason}"),
             ("method", method_text(symbolic.method)),
             ("ordering", symbolic.ordering),
-            ("predicted", f"{show(int(symbolic.lnz))} entries of L, {show(float(symbolic.flops))} flop"),
+            ("predicted", fill),
             ("seconds", durations(symbolic.seconds)),
         ]
     )
+    return "\n".join([lines, *prediction_lines(symbolic, canonical.itemsize)])
+
+
+def prediction_lines(symbolic: Any, itemsize: int) -> list[str]:
+    """A table of predicted seconds beyond this analysis, a line an engine; nothing where nothing can be predicted."""
+    choice, predictions = symbolic._choice, symbolic._choice.predictions
+    if not predictions and symbolic.engine == "cpu":
+        structure = structure_of(symbolic._core, symbolic.nnz, itemsize)
+        predictions = (predict_cpu(structure, costs_of(), choice.on_device),)
+    if not predictions:
+        return []
+    many = choice.refactorizations
+    lines = [f"predicted, with {many:,g} refactorizations and solves"]
+    lines.append(row("engine", ["analyze", "factor", "refactor", "solve", "moving", "total"]))
+    for p in predictions:
+        if p.note:
+            lines.append(f"  {p.engine:<11} {p.note}")
+        else:
+            phases = (p.analyze, p.factor, p.refactor, p.solve, p.moving, p.total(many))
+            lines.append(row(p.engine, [duration(value) for value in phases]))
+    return lines
+
+
+def row(name: str, cells: Iterable[str]) -> str:
+    return f"  {name:<11}" + "".join(f"{cell:>10}" for cell in cells)
+
+
+def duration(value: float) -> str:
+    """Seconds with a unit; a dash for none."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return "-"
 
 
 def durations(seconds: Mapping[str, float]) -> str:

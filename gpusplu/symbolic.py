@@ -128,7 +128,7 @@ def analyze_pattern(
     cholesky: bool,
     seconds: dict[str, float],
 ) -> Symbolic:
-    """Analyse for the engine of `choice`; "auto" is decided here, by what is predicted for both."""
+    """Analyse for the engine of `choice`; "auto" is decided here, by what is predicted for each."""
     if choice.engine == "supernodal":
         from .engines import choose
         from .kernels import launch

@@ -101,13 +101,13 @@ def matrix_traits(pattern: Pattern, canonical: np.ndarray) -> Traits:
     )
 
 
-def structure_of(symbolic: Any, nnz: int, dtype: Any) -> Structure:
+def structure_of(symbolic: Any, nnz: int, itemsize: int) -> Structure:
     """What a `_core.Symbolic` says about the factors of a matrix with `nnz` entries. Cost: O(supernodes)."""
     super_ptr = np.asarray(symbolic.super_ptr)
     return Structure(
         n=int(symbolic.n),
         nnz=int(nnz),
-        itemsize=np.dtype(dtype).itemsize,
+        itemsize=int(itemsize),
         cholesky=bool(symbolic.cholesky),
         method=str(symbolic.method),
         ordering=str(symbolic.ordering),

@@ -1,4 +1,4 @@
-"""Analysis for the GPU, and the choice between it and the CPU by predicted seconds."""
+"""Analysis for the GPU, and the choice of an engine by predicted seconds."""
 
 from __future__ import annotations
 
@@ -9,21 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from ..dispatch import Choice
+from ..calibration import costs_of
+from ..costs import COLUMN_ENGINES, Costs, Prediction, fastest, predict_columns, predict_cpu, predict_fronts, seconds
+from ..dispatch import AVAILABLE, Choice
 from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
 from ..plan import Limits, Plan, make_plan, predict
+from ..traits import Structure, structure_of
 from .buffers import usable_bytes
 from .supernodal import needed_bytes
 
-# What a user is taken to do with a factor before the pattern changes, as the CPU engine's analysis does
-# (core/analysis/time_model.hpp).
-REFACTORIZATIONS = 5
-LOAD_SECONDS = 1.0  # import of CuPy and start of a context
-START_SECONDS = 0.02  # uploads, recording of graphs
-BYTES_PER_SECOND = 10e9  # between host and device, pinned memory filled or emptied
 BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
 
 
@@ -42,22 +39,12 @@ def plan_fronts(
     cholesky: bool,
     device: Any,
     device_memory: int | None = None,
+    candidates: list[Any] | None = None,
 ) -> Planned:
     """Analyse for fronts on `device`: the ordering whose plan promises the fastest factorization and solve."""
-    if options.pivoting == "partial":
-        raise EngineUnavailableError(
-            "engine='supernodal' pivots inside its fronts only; pass pivoting='auto' or engine='cpu'"
-        )
     start = perf_counter()
-    candidates = _core.analyze_fronts(
-        pattern.ptr,
-        pattern.ind,
-        canonical,
-        cholesky=cholesky,
-        ordering=options.ordering,
-        perm=options.perm,
-        matching=options.matching,
-    )
+    if candidates is None:
+        candidates = front_candidates(pattern, canonical, options, cholesky)
     analysed = perf_counter()
     if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
         return Planned(candidates[0], None, {"analyze": analysed - start})
@@ -67,6 +54,30 @@ def plan_fronts(
         core = min(candidates, key=lambda candidate: sum(predict(candidate, canonical.dtype, limits)))
     plan = make_plan(core, pattern, canonical.dtype, limits)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
+
+
+def front_candidates(pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool) -> list[Any]:
+    """An analysis for fronts with every ordering worth considering.
+
+    Raises
+    ------
+    EngineUnavailableError
+        For ``pivoting="partial"``.
+    """
+    if options.pivoting == "partial":
+        raise EngineUnavailableError(
+            "engine='supernodal' pivots inside its fronts only; pass pivoting='auto' or engine='cpu'"
+        )
+    candidates: list[Any] = _core.analyze_fronts(
+        pattern.ptr,
+        pattern.ind,
+        canonical,
+        cholesky=cholesky,
+        ordering=options.ordering,
+        perm=options.perm,
+        matching=options.matching,
+    )
+    return candidates
 
 
 def limits_of(device: Any, device_memory: int | None) -> Limits:
@@ -82,46 +93,73 @@ def limits_of(device: Any, device_memory: int | None) -> Limits:
 def choose(
     pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, choice: Choice, core: Any
 ) -> tuple[Choice, Planned | None]:
-    """Whether the GPU pays, given what the analysis for the CPU found.
+    """The engine with the least predicted seconds, given what the analysis for the CPU found.
 
     Returns
     -------
     choice : Choice
-        Of engine "supernodal" or "cpu".
+        Of an engine by name, with the predictions it was chosen by.
     planned : Planned or None
-        For the GPU.
+        For a GPU engine.
     """
-    n, itemsize = pattern.n, canonical.dtype.itemsize
-    on_cpu = total(*_core.predict_seconds(core.method, n, pattern.nnz, core.lnz, core.flops, cholesky))
-    start = START_SECONDS + (0 if "cupy" in sys.modules else LOAD_SECONDS)
     if options.pivoting == "partial":
-        return Choice("cpu", "engine='auto' and partial pivoting, which no GPU engine has"), None
+        return choice.of("cpu", "engine='auto' and partial pivoting, which no GPU engine has"), None
+    costs, once = costs_of(), {"call": 1.0}
+    structure = structure_of(core, pattern.nnz, canonical.itemsize)
+    cpu = predict_cpu(structure, costs, choice.on_device)
+    on_cpu = cpu.total(choice.refactorizations)
+    start = seconds(costs["start.factor"], once)
+    start += 0.0 if "cupy" in sys.modules else seconds(costs["start.load"], once)
     if on_cpu < start + core.seconds:
-        return Choice("cpu", f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"), None
+        reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
+        return choice.of("cpu", reason, (cpu,)), None
     try:
         device = launch.open_device(choice.device)
-        planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory)
+        begin = perf_counter()
+        candidates = front_candidates(pattern, canonical, options, cholesky)
+        analysed = perf_counter() - begin
+        planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory, candidates)
     except EngineUnavailableError as error:
-        return Choice("cpu", f"engine='auto' and no GPU engine can run: {error}"), None
-    plan = planned.plan
-    if plan is None:
-        return Choice("cpu", "engine='auto' and A is structurally singular"), None
-    needed, free = needed_bytes(plan, pattern), usable_bytes(device, choice.device_memory)
+        return choice.of("cpu", f"engine='auto' and no GPU engine can run: {error}", (cpu,)), None
+    if planned.plan is None:
+        return choice.of("cpu", "engine='auto' and A is structurally singular", (cpu,)), None
+    planned.seconds["analyze"] += analysed
+    costs = costs_of(device.name)
+    fronts = predict_fronts(structure, planned.plan, start + sum(planned.seconds.values()), costs, choice.on_device)
+    needed, free = needed_bytes(planned.plan, pattern), usable_bytes(device, choice.device_memory)
     if needed > free:
-        text = f"engine='auto' and {needed:,} bytes of device memory are needed, {free:,} may be used"
-        return Choice("cpu", text), None
-    moved = 2 * pattern.nnz * itemsize + REFACTORIZATIONS * (pattern.nnz + 2 * n) * itemsize
-    on_gpu = total(plan.factor_seconds, plan.factor_seconds, plan.solve_seconds)
-    on_gpu += start + sum(planned.seconds.values()) + moved / BYTES_PER_SECOND
-    compared = (
-        f"predicted {on_gpu:.2g} s on {device.name} and {on_cpu:.2g} s on the CPU for a factorization and "
-        f"{REFACTORIZATIONS} refactorizations and solves"
-    )
-    if on_gpu >= on_cpu:
-        return Choice("cpu", compared), None
-    return Choice("supernodal", compared, device.index, choice.device_memory), planned
+        fronts = Prediction("supernodal", note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
+    cores = [] if cholesky else [core, *candidates]
+    structures = [structure_of(each, pattern.nnz, canonical.itemsize) for each in cores]
+    columns = predict_all_columns(structures, start, costs, choice)
+    return decide(choice, (cpu, *columns, fronts), device, planned)
 
 
-def total(factor: float, refactor: float, solve: float) -> float:
-    """Seconds of all that a factor is used for."""
-    return factor + REFACTORIZATIONS * (refactor + solve)
+def predict_all_columns(structures: list[Structure], start: float, costs: Costs, choice: Choice) -> list[Prediction]:
+    """Of every column engine there is, each with the ordering that suits it best."""
+    found = []
+    for engine in COLUMN_ENGINES if structures else ():
+        if engine in AVAILABLE:
+            each = [predict_columns(engine, structure, costs, choice.on_device) for structure in structures]
+            best = fastest(each, choice.refactorizations)
+            found.append(best._replace(analyze=best.analyze + start))
+    return found
+
+
+def decide(
+    choice: Choice, predictions: tuple[Prediction, ...], device: Any, planned: Planned
+) -> tuple[Choice, Planned | None]:
+    """Take the fastest; `planned` is the supernodal engine's."""
+    many = choice.refactorizations
+    best = fastest(predictions, many)
+    second = [p for p in predictions if not p.note and p is not best]
+    reason = f"predicted {best.total(many):.2g} s"
+    if second:
+        other = fastest(second, many)
+        reason += f", and {other.total(many):.2g} s with {other.engine}, the next,"
+    reason += f" for a factorization and {many:g} refactorizations and solves"
+    without = [f"{p.engine}: {p.note}" for p in predictions if p.note]
+    reason = "; ".join([reason, *without])
+    if best.engine == "cpu":
+        return choice.of("cpu", reason, predictions), None
+    return choice.of(best.engine, reason, predictions, device.index), planned if best.engine == "supernodal" else None

@@ -333,6 +333,12 @@ def test_stats_and_explain(device):
     assert "supernodal" in gs.explain(A, engine="supernodal")
 
 
+def expect_a_start_of(monkeypatch, seconds):
+    """Have the model take the start of a device for this long."""
+    costs = {**choose.costs_of(), "start.factor": {"call": seconds}}
+    monkeypatch.setattr(choose, "costs_of", lambda *_: costs)
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_auto_follows_the_model(device, monkeypatch, seconds):
     """The model is asked where a device is and the matrix is no small one."""
@@ -342,7 +348,7 @@ def test_auto_follows_the_model(device, monkeypatch, seconds):
     A = gallery.poisson(20, 20)
     assert "1,920 entries are too few" in gs.splu(A).explain()
     monkeypatch.setattr(dispatch, "SMALLEST", 0)
-    monkeypatch.setattr(choose, "START_SECONDS", -seconds)
+    expect_a_start_of(monkeypatch, -seconds)
     factor = gs.cholesky(A)
     assert factor.engine == ("supernodal" if seconds else "cpu")
     assert "predicted" in factor.explain()
@@ -354,7 +360,7 @@ def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
 
     monkeypatch.setattr(dispatch, "no_device", lambda: "")
     monkeypatch.setattr(dispatch, "SMALLEST", 0)
-    monkeypatch.setattr(choose, "START_SECONDS", -1e9)
+    expect_a_start_of(monkeypatch, -1e9)
     factor = gs.cholesky(gallery.poisson(20, 20), device_memory=10_000)
     assert factor.engine == "cpu"
     assert "bytes of device memory are needed, 10,000 may be used" in factor.explain()

@@ -1,0 +1,216 @@
+"""Predicted seconds, the traits they are predicted from, and the constants that are fitted and kept."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from small_matrices import random_matrix, rhs, spd_matrix
+
+import gpusplu as gs
+from gpusplu import _core, calibration, costs, dispatch, gallery
+from gpusplu.calibration import Observation, fit
+from gpusplu.costs import Prediction
+from gpusplu.matrix import canonicalize, read_matrix
+from gpusplu.traits import Structure, matrix_traits, structure_of
+
+PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
+TRUE = {"call": 3e-5, "levels": 0.5e-6, "fill": 4e-9, "flops": 2e-11}
+
+
+def traits_of(A):
+    pattern, data = canonicalize(read_matrix(A))
+    return matrix_traits(pattern, pattern.gather(data))
+
+
+def structure(**changes):
+    known = {"n": 1000, "nnz": 5000, "itemsize": 8, "cholesky": False, "method": "column", "ordering": "amd"}
+    return Structure(
+        **{**known, "fill": 20000, "flops": 1e6, "column_levels": 100, "super_levels": 0, "widest": 0, **changes}
+    )
+
+
+def observations(constants, noise=0.0, count=24):
+    """Matrices of all sizes, what they take with these constants."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(count):
+        size = 10 ** rng.uniform(2, 6)
+        features = {
+            "call": 1.0,
+            "levels": size ** rng.uniform(0.2, 0.8),
+            "fill": size * rng.uniform(1, 20),
+            "flops": size * 10 ** rng.uniform(1, 4),
+        }
+        took = costs.seconds(constants, features) * float(np.exp(noise * rng.standard_normal()))
+        found.append(Observation(features, took))
+    return found
+
+
+def test_traits():
+    found = traits_of(gallery.poisson(5, 4))
+    assert (found.n, found.nnz, found.dtype, found.diagonal) == (20, 82, "float64", 20)
+    assert found.density == pytest.approx(82 / 400)
+    assert found.hermitian
+    assert found.definite_likely
+    assert found.diagonally_dominant
+    negative = traits_of(-gallery.poisson(5, 4))
+    assert negative.hermitian
+    assert not negative.definite_likely
+    A = sp.csc_array([[1.0, 2, 0], [0, 0, 3], [4, 0, 5]])
+    found = traits_of(A)
+    assert found.pattern_symmetry == 0
+    assert not found.hermitian
+    assert found.diagonal == 2
+    assert traits_of(sp.csc_array((0, 0))).density == 0
+
+
+def test_structure_is_that_of_the_analysis():
+    A = gallery.poisson(12, 12)
+    symbolic = gs.analyze(A, cholesky=True)
+    found = structure_of(symbolic._core, symbolic.nnz, 8)
+    assert found.fill == symbolic.lnz
+    assert found.column_levels == symbolic.column_levels
+    assert found.widest == np.diff(symbolic.super_ptr).max() > 1
+
+
+@pytest.mark.parametrize(("method", "cholesky"), [("column", False), ("front", False), ("front", True)])
+def test_cpu_constants_are_those_of_the_analysis(method, cholesky):
+    found = costs.predict_cpu(structure(method=method, cholesky=cholesky), costs.shipped())
+    expected = _core.predict_seconds(method, 1000, 5000, 20000, 1e6, cholesky)
+    assert (found.factor, found.refactor, found.solve) == pytest.approx(expected, rel=1e-9)
+
+
+def test_values_are_moved_to_where_they_are_not():
+    known = costs.shipped()
+    assert costs.predict_cpu(structure(), known).moving == 0
+    assert costs.predict_cpu(structure(), known, on_device=True).moving > 0
+    assert costs.predict_columns("sflu", structure(), known, on_device=True).moving == 0
+    moving = [costs.predict_columns("sflu", structure(nnz=nnz), known).moving for nnz in (5000, 10000)]
+    assert moving[1] - moving[0] == pytest.approx(5000 * 8 * known["move.to_device"]["bytes"])
+
+
+def test_a_hop_a_level():
+    few, many = (costs.predict_columns("glu", structure(column_levels=k), costs.shipped()) for k in (100, 1100))
+    assert many.refactor - few.refactor > 1000 * 0.84e-6
+
+
+def test_the_fastest_depends_on_how_often():
+    quick = Prediction("cpu", 0.0, 1e-3, 1e-3, 1e-4)
+    thorough = Prediction("supernodal", 1.0, 1e-3, 1e-4, 1e-5)
+    missing = Prediction("glu", note="there is none")
+    assert costs.fastest([thorough, quick, missing], 5).engine == "cpu"
+    assert costs.fastest([thorough, quick, missing], 10000).engine == "supernodal"
+    with pytest.raises(ValueError, match="empty"):
+        costs.fastest([missing], 5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_fit_finds_the_constants(noise):
+    found = fit(observations(TRUE, noise), PRIOR)
+    assert found == {name: pytest.approx(value, rel=0.1 if noise == 0 else 0.35) for name, value in TRUE.items()}
+
+
+def test_fit_is_not_led_by_outliers():
+    measured = observations(TRUE)
+    for k in (2, 9, 17):
+        measured[k] = measured[k]._replace(seconds=10 * measured[k].seconds)
+    found = fit(measured, PRIOR)
+    clean = observations(TRUE)
+    assert calibration.spread(clean, found) < 1.1
+    assert max(found[name] / TRUE[name] for name in TRUE) < 1.5
+
+
+def test_fit_of_little_keeps_the_shape_of_the_prior():
+    one = observations({name: 3 * value for name, value in PRIOR.items()}, count=1)
+    assert fit(one, PRIOR) == {name: pytest.approx(3 * value, rel=1e-6) for name, value in PRIOR.items()}
+    assert fit([], PRIOR) == PRIOR
+
+
+def test_fit_keeps_zeros():
+    found = fit(observations(TRUE), {**PRIOR, "fill": 0.0})
+    assert found["fill"] == 0
+    assert all(value >= 0 for value in found.values())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
+    calibration.stored.cache_clear()
+    yield tmp_path / "cache"
+    calibration.stored.cache_clear()
+
+
+def test_constants_are_kept_by_subject(folder):
+    term = {name: 2 * value for name, value in costs.shipped()["sflu.refactor"].items()}
+    calibration.store("a device", {"sflu.refactor": term})
+    assert calibration.costs_of("a device")["sflu.refactor"] == term
+    assert calibration.costs_of("a device")["glu.refactor"] == costs.shipped()["glu.refactor"]
+    assert calibration.costs_of("another device") == costs.shipped()
+    assert calibration.costs_of() == costs.shipped()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"version": 1}',
+        json.dumps({"version": calibration.VERSION, "subject": "a device", "costs": 3}),
+        json.dumps({"version": calibration.VERSION, "subject": "other", "costs": {"sflu.solve": {}}}),
+        json.dumps({"version": calibration.VERSION + 1, "subject": "a device", "costs": {"sflu.solve": {}}}),
+    ],
+)
+def test_a_damaged_file_counts_as_none(folder, text):
+    path = calibration.store("a device", {"move.to_host": {"call": 1.0, "bytes": 1.0}})
+    assert calibration.stored("a device")
+    path.write_text(text)
+    calibration.stored.cache_clear()
+    assert calibration.costs_of("a device") == costs.shipped()
+
+
+@pytest.mark.parametrize("term", [{"call": -1.0, "bytes": 1.0}, {"call": float("nan"), "bytes": 1.0}, {"call": 1.0}, 7])
+def test_terms_that_do_not_fit_are_left_out(folder, term):
+    good = {"call": 1.0, "levels": 1.0, "fill": 1.0}
+    calibration.store("a device", {"sflu.solve": good})
+    path = calibration.path_of("a device")
+    text = json.loads(path.read_text())
+    text["costs"]["move.to_host"] = term
+    path.write_text(json.dumps(text))
+    calibration.stored.cache_clear()
+    assert calibration.stored("a device") == {"sflu.solve": good}
+
+
+@pytest.mark.parametrize("call", [gs.splu, gs.analyze, gs.explain, gs.cholesky])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True])
+def test_expected_refactors_is_checked(call, value):
+    with pytest.raises(ValueError, match=r"expected_refactors=.* must be a number that is not negative"):
+        call(spd_matrix(), expected_refactors=value)
+
+
+def test_expected_refactors_is_told(monkeypatch):
+    A = random_matrix()
+    text = gs.explain(A, expected_refactors=1234)
+    assert "predicted, with 1,234 refactorizations and solves" in text
+    lu = gs.splu(A, expected_refactors=0)
+    assert "with 0 refactorizations" in lu.explain()
+    np.testing.assert_allclose(A @ lu.solve(rhs(A.shape[0])), rhs(A.shape[0]), atol=1e-8)
+
+
+def test_small_matrices_stay_on_the_cpu_unless_refactored_often(monkeypatch):
+    monkeypatch.setattr(dispatch, "no_device", lambda: "")
+    usual, often = (dispatch.choose_engine("auto", expected_refactors=k) for k in (5, 10_000))
+    assert dispatch.without_small(usual, dispatch.SMALLEST - 1).engine == "cpu"
+    assert dispatch.without_small(usual, dispatch.SMALLEST).engine == "auto"
+    assert dispatch.without_small(often, dispatch.SMALLEST - 1).engine == "auto"
+    assert dispatch.without_small(often, 20).engine == "cpu"
+    once = dispatch.choose_engine("auto", expected_refactors=0)
+    assert dispatch.without_small(once, dispatch.SMALLEST).engine == "auto"
+
+
+def test_explain_predicts_what_the_cpu_takes():
+    text = gs.explain(gallery.poisson(20, 20))
+    line = next(line for line in text.splitlines() if line.startswith("  cpu"))
+    assert line.split()[-1] in ("us", "ms")
+    assert "Hermitian, likely positive definite" in text

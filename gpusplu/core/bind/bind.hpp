@@ -58,6 +58,7 @@ void bind_fronts(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
+void bind_columns(nb::module_&);
 void bind_large(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 

@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   gs::bind_analyze(m);
   gs::bind_factor(m);
   gs::bind_plan(m);
+  gs::bind_columns(m);
   gs::bind_large(m);
   gs::bind_solve_schedule(m);
 }

@@ -1,0 +1,72 @@
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+#include "bind/bind.hpp"
+#include "plan/columns.hpp"
+
+namespace gs {
+namespace {
+
+using gpu::ColumnPlan;
+
+template <auto member> auto array_of(nb::handle self) {
+  const auto& v = nb::cast<const ColumnPlan&>(self).*member;
+  using T = std::remove_cvref_t<decltype(v[0])>;
+  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, self);
+}
+
+nb::object map_of(nb::handle self) {
+  if (nb::cast<const ColumnPlan&>(self).map32.empty()) return nb::cast(array_of<&ColumnPlan::map16>(self));
+  return nb::cast(array_of<&ColumnPlan::map32>(self));
+}
+
+ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, std::optional<In<double>> rows,
+                        std::optional<In<double>> cols, double most_mapped) {
+  const PatternView A = pattern_view(ptr, ind);
+  for (const In<idx>* perm : {&row_perm, &col_perm})
+    if ((idx)perm->shape(0) != A.n) throw std::invalid_argument("permutations must have n entries");
+  if (rows.has_value() != cols.has_value()) throw std::invalid_argument("scales of rows and columns come together");
+  gpu::ColumnParameters parameters;
+  if (rows) parameters.row_scale = rows->data(), parameters.col_scale = cols->data();
+  parameters.most_mapped = most_mapped;
+  return without_gil([&] { return gpu::make_column_plan(A, row_perm.data(), col_perm.data(), parameters); });
+}
+
+}  // namespace
+
+void bind_columns(nb::module_& m) {
+  nb::class_<ColumnPlan>(m, "ColumnPlan",
+                         "Plan of the column engines; see core/plan/columns.hpp. Arrays are read-only views.")
+      .def_ro("n", &ColumnPlan::n)
+      .def_prop_ro("nnz", &ColumnPlan::nnz)
+      .def_prop_ro("n_levels", &ColumnPlan::n_levels)
+      .def_prop_ro("row_perm", &array_of<&ColumnPlan::row_perm>)
+      .def_prop_ro("col_perm", &array_of<&ColumnPlan::col_perm>)
+      .def_prop_ro("row_scale", &array_of<&ColumnPlan::row_scale>)
+      .def_prop_ro("col_scale", &array_of<&ColumnPlan::col_scale>)
+      .def_prop_ro("col_ptr", &array_of<&ColumnPlan::col_ptr>)
+      .def_prop_ro("row", &array_of<&ColumnPlan::row>)
+      .def_prop_ro("diag", &array_of<&ColumnPlan::diag>)
+      .def_prop_ro("row_ptr", &array_of<&ColumnPlan::row_ptr>)
+      .def_prop_ro("col", &array_of<&ColumnPlan::col>)
+      .def_prop_ro("place", &array_of<&ColumnPlan::place>)
+      .def_prop_ro("entry_source", &array_of<&ColumnPlan::entry_source>)
+      .def_prop_ro("entry_place", &array_of<&ColumnPlan::entry_place>)
+      .def_prop_ro("entry_scale", &array_of<&ColumnPlan::entry_scale>)
+      .def_prop_ro("level", &array_of<&ColumnPlan::level>)
+      .def_prop_ro("level_left", &array_of<&ColumnPlan::level_left>)
+      .def_prop_ro("level_ptr", &array_of<&ColumnPlan::level_ptr>)
+      .def_prop_ro("level_column", &array_of<&ColumnPlan::level_column>)
+      .def_prop_ro("u_ptr", &array_of<&ColumnPlan::u_ptr>)
+      .def_ro("has_maps", &ColumnPlan::has_maps)
+      .def_prop_ro("map_ptr", &array_of<&ColumnPlan::map_ptr>)
+      .def_prop_ro("map", &map_of)
+      .def_ro("flops", &ColumnPlan::flops)
+      .def_ro("seconds", &ColumnPlan::seconds);
+  m.def("make_column_plan", &make_binding, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
+        "col_scale"_a = nb::none(), "most_mapped"_a = 1e8,
+        "Plan of the column engines for a canonical pattern and gather permutations.");
+}
+
+}  // namespace gs

@@ -1,0 +1,79 @@
+// What the column engines (glu, sflu, crisscross) are told before they see values: the static pattern of L + U for
+// pivots that a factorization on the CPU has chosen, in which order its columns can be worked off, and where updates
+// land. Flat arrays, copied to the device as they are.
+//
+// B = (Dr A Dc)[row_perm][:, col_perm] = L U, all pivots on the diagonal. Entries of L + U in compressed columns with
+// ascending rows, the unit diagonal of L not stored: column k is row[col_ptr[k] .. col_ptr[k+1]); U's part comes first
+// and ends with the diagonal at diag[k]; L's follows. By rows: row i has columns col[row_ptr[i] .. row_ptr[i+1]), and
+// place says where each of these entries is in the columns.
+//
+// Entry e of A is canonical entry entry_source[e], times entry_scale[e] (empty: ones), at entry_place[e]. All others
+// are fill and start as zero. In canonical order.
+//
+// Levels. Right-looking, column j updates the columns k of its row of U: L(i, j) U(j, k) goes to (i, k), and in doing
+// so it reads (j, k), which every column i < j with L(j, i) and U(i, k) writes. So column k waits for every j with
+// U(j, k), whose updates it takes, and for every j with L(k, j), whose updates are written to what column k then reads
+// (Lee, Achar and Nakhla, IEEE TVLSI 26 (2018); GLU 1.0 (He, Tan, Wang and Shi, TVLSI 24 (2016)) has only the first).
+// Left-looking, only the first kind counts: level_left. Columns of a level: longest column first, then by number.
+//
+// Maps. U entries above the diagonal are numbered in the order of the columns: column k has u_ptr[k] .. u_ptr[k+1].
+// The update by U(j, k), number u, sends the t-th entry of L(:, j) to place col_ptr[k] + map[map_ptr[u] + t]. 16 bits
+// each where no column has 65536 entries or more. There are none where multiply-adds exceed `most_mapped`.
+//
+// Deterministic: nothing depends on the number of threads.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/types.hpp"
+#include "plan/raw_vector.hpp"
+
+namespace gs::gpu {
+
+struct ColumnParameters {
+  const double *row_scale = nullptr, *col_scale = nullptr;  // by A's rows and columns; both null: ones
+  double most_mapped = 1e8;                                 // multiply-adds up to which there are maps
+};
+
+struct ColumnPlan {
+  idx n = 0;
+  std::vector<idx> row_perm, col_perm;       // gather
+  std::vector<double> row_scale, col_scale;  // by A's rows and columns; empty: ones
+
+  std::vector<off> col_ptr, diag;
+  RawVector<idx> row;
+  std::vector<off> row_ptr;
+  RawVector<idx> col;
+  RawVector<off> place;
+
+  RawVector<off> entry_source, entry_place;
+  RawVector<double> entry_scale;
+
+  std::vector<idx> level, level_left;  // by column, from 0
+  std::vector<idx> level_ptr, level_column;
+
+  std::vector<off> u_ptr;
+  bool has_maps = false;
+  RawVector<off> map_ptr;  // one more than there are numbers u
+  RawVector<std::uint16_t> map16;
+  RawVector<idx> map32;
+
+  double flops = 0;    // multiply-adds of the updates
+  double seconds = 0;  // what making the plan took
+
+  off nnz() const { return (off)row.size(); }
+  idx n_levels() const { return (idx)level_ptr.size() - 1; }
+};
+
+// The stages. Each fills the arrays named.
+void find_pattern(PatternView A, ColumnPlan& plan);                 // col_ptr .. place, u_ptr, flops
+void place_column_entries(PatternView A, ColumnPlan& plan);         // entry_*
+void find_levels(ColumnPlan& plan);                                 // level*
+void map_updates(const ColumnParameters& parameters, ColumnPlan&);  // has_maps, map*
+
+// Pivots of `A` are where the permutations (gather) put them. Time: that of a symbolic factorization and, for maps, a
+// visit of every multiply-add.
+ColumnPlan make_column_plan(PatternView A, const idx* row_perm, const idx* col_perm,
+                            const ColumnParameters& parameters);
+
+}  // namespace gs::gpu

@@ -1,7 +1,9 @@
 // Factors all large fronts in one launch: partial Cholesky, or block LU with inverted diagonal tiles.
 //
-// A task is one NB x NB tile (i, j) of a front, left-looking: the tile is assembled in shared memory
-// (tile_assembly.cuh), C_ij -= X_ik U_kj over all earlier tile columns k runs in registers (tile_update.cuh), then
+// A task is one NB x NB tile (i, j) of a front, left-looking: the tile C_ij is assembled in shared memory
+// (tile_assembly.cuh) and stays there while X_ik U_kj over all earlier tile columns k is summed in registers
+// (tile_update.cuh). The sum starts at zero and is subtracted at once: thousands of products that were taken from C_ij
+// one after another would each be rounded at the size of C_ij, which costs a digit (docs/decisions/0007). Then
 //   diagonal   Cholesky: L_jj and inv(L_jj)^H; LU: D_j = inv(C_jj), pivoting inside the tile
 //   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
@@ -30,7 +32,8 @@ static_assert(sizeof(Control) <= 128);
 
 constexpr int CLERK = 32;  // the thread that looks for tasks, while thread 0 publishes results
 constexpr int WORK_BYTES = shape.shared_bytes - 128;
-constexpr int SCRATCH_BYTES = WORK_BYTES - NB * STRIDE * (int)sizeof(Scalar);  // beside a tile
+constexpr int TILE_SCALARS = NB * STRIDE;
+constexpr int SCRATCH_BYTES = WORK_BYTES - TILE_SCALARS * (int)sizeof(Scalar);  // beside the tile
 static_assert(sizeof(AssemblyScratch) <= SCRATCH_BYTES && sizeof(CholeskyScratch) <= SCRATCH_BYTES &&
               sizeof(InverseScratch) <= SCRATCH_BYTES);
 
@@ -51,21 +54,22 @@ __device__ __forceinline__ int wait_progress(const unsigned* a, const unsigned* 
   return available;
 }
 
-// acc += A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished.
+// acc = A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished.
 __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long long lda, int m, const Scalar* B,
                                        long long ldb, int n, int depth, const unsigned* progress_a,
-                                       const unsigned* progress_b, unsigned base, Scalar* work, Control& control,
+                                       const unsigned* progress_b, unsigned base, Scalar* ring, Control& control,
                                        WarpPlace at) {
   constexpr int STAGES = shape.stages;
   PanelStream stream_a(A, lda, m), stream_b(B, ldb, n);
   const int count = (depth + DEPTH - 1) / DEPTH;
   int left = depth;  // columns that are not under way yet
   auto load = [&](int stage) {
-    Scalar* to = work + stage * 2 * STAGE;
+    Scalar* to = ring + stage * 2 * STAGE;
     stream_a.load(to, left, A);
     stream_b.load(to + STAGE, left, A);
     left -= DEPTH;
   };
+  clear(acc);
   int available = 0;
 #pragma unroll 1
   for (int begin = 0; begin < count;) {
@@ -84,7 +88,7 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
       __syncthreads();
       if (s + STAGES - 1 < end) load(stage == 0 ? STAGES - 1 : stage - 1);
       copy_commit();
-      const Scalar* from = work + stage * 2 * STAGE;
+      const Scalar* from = ring + stage * 2 * STAGE;
       if (++stage == STAGES) stage = 0;
       multiply_slice<false, CHOLESKY && is_complex>(acc, from, from + STAGE, at);
     }
@@ -94,10 +98,10 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
   }
 }
 
-// acc = C times the inverted diagonal block; C is in `work`, [k][m].
-__device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar* inverse, Scalar* work, WarpPlace at) {
+// acc = C times the inverted diagonal block; C is `tile`, [k][m].
+__device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar* inverse, const Scalar* tile,
+                                                 Scalar* ring, WarpPlace at) {
   constexpr int SLICES = NB / DEPTH, IN_FLIGHT = shape.inverse_slices, SIZE = NB * INVERSE_STRIDE;
-  Scalar* ring = work + NB * STRIDE;
 #pragma unroll
   for (int s = 0; s < IN_FLIGHT; s++) {
     load_inverse_slice(inverse, s, ring + s * SIZE);
@@ -110,7 +114,7 @@ __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar*
     __syncthreads();
     Scalar* slice = ring + s % IN_FLIGHT * SIZE;
     const int skip = CHOLESKY ? (s * DEPTH - at.col) / 16 : 0;  // its inverse is upper triangular
-    multiply_slice<true, false>(acc, work + s * STAGE, slice, at, skip);
+    multiply_slice<true, false>(acc, tile + s * STAGE, slice, at, skip);
     if constexpr (SLICES > IN_FLIGHT) {
       __syncthreads();
       if (s + IN_FLIGHT < SLICES) load_inverse_slice(inverse, s + IN_FLIGHT, slice);
@@ -158,20 +162,20 @@ __device__ __forceinline__ void next_task(const LargeArgs& args, int ticket, Con
 
 // The diagonal tile in acc, factored and inverted.
 __device__ __forceinline__ void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m, Scalar* L,
-                                                long long ld, Scalar* inverse, Scalar* work, WarpPlace at) {
-  Scalar* scratch = work + NB * STRIDE;
-  store_diagonal(acc, work, m, at);
+                                                long long ld, Scalar* inverse, Scalar* tile, Scalar* scratch,
+                                                WarpPlace at) {
+  store_diagonal(acc, tile, m, at);
   __syncthreads();
   if constexpr (CHOLESKY) {
 #if TENSOR_CORES
-    const int failed = cholesky_tile_tensor(work, m, L, ld, inverse, *(CholeskyTensorScratch*)scratch);
+    const int failed = cholesky_tile_tensor(tile, m, L, ld, inverse, *(CholeskyTensorScratch*)scratch);
 #else
-    const int failed = cholesky_tile(work, m, L, ld, inverse, *(CholeskyScratch*)scratch);
+    const int failed = cholesky_tile(tile, m, L, ld, inverse, *(CholeskyScratch*)scratch);
 #endif
     if (failed) atomicAdd(&args.status->n_perturbed, failed);
   } else {
     const PivotCounts counts =
-        invert_tile(work, m, (Real)args.tiny, (Real)args.singular, inverse, *(InverseScratch*)scratch);
+        invert_tile(tile, m, (Real)args.tiny, (Real)args.singular, inverse, *(InverseScratch*)scratch);
     if (counts.perturbed) atomicAdd(&args.status->n_perturbed, counts.perturbed);
     if (counts.singular) atomicAdd(&args.status->n_tiny, counts.singular);
   }
@@ -184,38 +188,37 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
   const FrontTiles f(front, args.factor, args.blocks);
   const Tile tile(task, args.large[task.large], f, args.counters);
   const WarpPlace at;
+  Scalar* const beside = work + TILE_SCALARS;
   Accumulator acc;
   int ticket = 0;
   assemble_tile(args, task, front.entry_begin, f.first_row(task.row), f.first_row(task.col),
-                tile.right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work,
-                *(AssemblyScratch*)(work + NB * STRIDE));
-  __syncthreads();
-  load_negative(acc, work, at);
+                tile.right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work, *(AssemblyScratch*)beside);
   __syncthreads();
   Scalar* const A = tile.right ? f.upper.tile(tile.tall, f.pivot_tiles) : f.lower.tile(tile.tall, f.pivot_tiles);
   const Scalar* const B = tile.right ? f.lower.tile(tile.flat, f.pivot_tiles) : f.upper.tile(tile.flat, f.pivot_tiles);
   const long long ld = f.ld(tile.tall);
   update(acc, A, ld, tile.m, B, f.ld(tile.flat), tile.n, tile.in_block ? f.width : tile.step * NB, tile.progress_a,
-         tile.progress_b, base, work, control, at);
+         tile.progress_b, base, beside, control, at);
+  subtract_from(acc, work, at);
 
   Scalar* to = A + tile.step * NB * ld;
   Scalar* inverse = f.inverse + (long long)tile.step * NB * NB;
   if (tile.in_block) {
     take_ticket(args, ticket);
     to = f.block + (tile.flat - f.pivot_tiles) * NB * f.height_ld + (tile.tall - f.pivot_tiles) * NB;
-    if (CHOLESKY && tile.diagonal) store_tile<true, true>(acc, to, f.height_ld, tile.m, tile.n, at);
-    else store_tile<true, false>(acc, to, f.height_ld, tile.m, tile.n, at);
+    if (CHOLESKY && tile.diagonal) store_tile<true>(acc, to, f.height_ld, tile.m, tile.n, at);
+    else store_tile<false>(acc, to, f.height_ld, tile.m, tile.n, at);
   } else if (tile.diagonal) {
-    factor_diagonal(args, acc, tile.m, to, ld, inverse, work, at);
+    factor_diagonal(args, acc, tile.m, to, ld, inverse, work, beside, at);
   } else if (tile.right) {
     take_ticket(args, ticket);
-    store_tile<true, false>(acc, to, ld, tile.m, tile.n, at);
+    store_tile<false>(acc, to, ld, tile.m, tile.n, at);
   } else {
-    store_negative(acc, work, at);
+    store(acc, work, at);
     wait_progress(tile.lower_progress + tile.step, tile.lower_progress + tile.step, base, tile.step + 1, control);
     take_ticket(args, ticket);
-    multiply_inverse(acc, inverse, work, at);
-    store_tile<false, false>(acc, to, ld, tile.m, tile.n, at);
+    multiply_inverse(acc, inverse, work, beside, at);
+    store_tile<false>(acc, to, ld, tile.m, tile.n, at);
   }
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -20,21 +20,23 @@ struct LargeShape {
   int shared_bytes;    // of a block
 };
 
-// shared_kb: shared memory that a block can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a
-// multiprocessor would fit on the latter: batches of fronts of 200 rows then take 8% less, single fronts of 256 to 4096
-// columns 9 to 21% more (Cholesky on an H200), because a thread has a third fewer registers.
+// Shared memory holds the task's tile and, beside it, the pipeline or the inverted diagonal block. shared_kb: what a
+// block can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a multiprocessor needs a shorter
+// pipeline; when it fitted, batches of fronts of 200 rows took 8% less, single fronts of 256 to 4096 columns 9 to 21%
+// more (Cholesky on an H200), because a thread has a third fewer registers.
 GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, int shared_kb) {
   LargeShape s{};
   s.tile = scalar_bytes == 16 ? 32 : 64;
   s.threads = scalar_bytes == 16 ? 64 : 128;
   s.blocks = scalar_bytes == 16 ? 4 : 2;
-  s.depth = scalar_bytes == 16 ? 8 : 16;
-  s.stages = shared_kb < 99 ? 3 : 4;
+  const bool roomy = shared_kb >= 200;
+  s.depth = scalar_bytes == 16 || (scalar_bytes == 8 && !roomy) ? 8 : 16;
+  s.stages = shared_kb < 99 || (scalar_bytes == 16 && !roomy) ? 3 : 4;
   s.inverse_slices = shared_kb < 99 ? 2 : 4;
   s.stride = s.tile + 4;
   s.inverse_stride = s.depth + 2;
   const int pipeline = 2 * s.stages * s.depth * s.stride;
-  const int solve = s.tile * s.stride + s.inverse_slices * s.tile * s.inverse_stride;
-  s.shared_bytes = (pipeline > solve ? pipeline : solve) * scalar_bytes + 128;
+  const int inverse = s.inverse_slices * s.tile * s.inverse_stride;
+  s.shared_bytes = (s.tile * s.stride + (pipeline > inverse ? pipeline : inverse)) * scalar_bytes + 128;
   return s;
 }

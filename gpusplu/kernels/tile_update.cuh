@@ -151,35 +151,34 @@ __device__ __forceinline__ void clear(Accumulator& acc) {
 #pragma unroll
       for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = Scalar(0);
 }
-// acc = -tile: what is accumulated is A B^T - C.
-__device__ __forceinline__ void load_negative(Accumulator& acc, const Scalar* tile, WarpPlace at) {
+// acc = tile - acc. Each lane reads what `store` gives it back.
+__device__ __forceinline__ void subtract_from(Accumulator& acc, const Scalar* tile, WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
     const Pair v = *(const Pair*)(tile + col * STRIDE + row);
-    acc[i][j][q & 1][q / 2] = -v.x;
-    acc[i][j][q & 1][2 + q / 2] = -v.y;
+    Scalar* c = acc[i][j][q & 1] + q / 2;
+    c[0] = v.x - c[0];
+    c[2] = v.y - c[2];
   });
 }
-__device__ __forceinline__ void store_negative(const Accumulator& acc, Scalar* tile, WarpPlace at) {
+__device__ __forceinline__ void store(const Accumulator& acc, Scalar* tile, WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
-    *(Pair*)(tile + col * STRIDE + row) = {-acc[i][j][q & 1][q / 2], -acc[i][j][q & 1][2 + q / 2]};
+    *(Pair*)(tile + col * STRIDE + row) = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
   });
 }
 // The tile as a diagonal tile of m x m: the identity beyond.
 __device__ __forceinline__ void store_diagonal(const Accumulator& acc, Scalar* tile, int m, WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
-    Pair v = {-acc[i][j][q & 1][q / 2], -acc[i][j][q & 1][2 + q / 2]};
+    Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     if (row >= m || col >= m) v.x = Scalar(row == col ? 1 : 0);
     if (row + 1 >= m || col >= m) v.y = Scalar(row + 1 == col ? 1 : 0);
     *(Pair*)(tile + col * STRIDE + row) = v;
   });
 }
-// To global memory: acc or -acc, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
-template <bool NEGATIVE, bool LOWER> __device__ __forceinline__ void store_tile(const Accumulator& acc, Scalar* to,
-                                                                                long long ld, int m, int n,
-                                                                                WarpPlace at) {
+// To global memory, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
+template <bool LOWER> __device__ __forceinline__ void store_tile(const Accumulator& acc, Scalar* to, long long ld,
+                                                                 int m, int n, WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
-    Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
-    if constexpr (NEGATIVE) v = {-v.x, -v.y};
+    const Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     Scalar* p = to + col * ld + row;
     if constexpr (LOWER) {
       if (col < n && row < m && row >= col) store_shared_level(p, v.x);

@@ -173,6 +173,18 @@ __device__ __forceinline__ void store_shared_level(Complex<double>* p, Complex<d
   __stcg((double2*)p, make_double2(v.re, v.im));
 }
 
+// What no block of the launch writes.
+__device__ __forceinline__ float load_constant(const float* p) { return __ldg(p); }
+__device__ __forceinline__ double load_constant(const double* p) { return __ldg(p); }
+__device__ __forceinline__ Complex<float> load_constant(const Complex<float>* p) {
+  const float2 v = __ldg((const float2*)p);
+  return {v.x, v.y};
+}
+__device__ __forceinline__ Complex<double> load_constant(const Complex<double>* p) {
+  const double2 v = __ldg((const double2*)p);
+  return {v.x, v.y};
+}
+
 // ---- what other blocks wait for
 __device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
 #ifdef GPUSPLU_EMULATED
@@ -188,6 +200,25 @@ __device__ __forceinline__ void store_release(unsigned* p, unsigned v) {
   *p = v;
 #else
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+#endif
+}
+// The same between the warps of a block, for words in shared memory.
+__device__ __forceinline__ unsigned load_acquire_block(const unsigned* p) {
+#ifdef GPUSPLU_EMULATED
+  return emulator::load_acquire(p);
+#else
+  unsigned v;
+  const unsigned address = (unsigned)__cvta_generic_to_shared(p);
+  asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+  return v;
+#endif
+}
+__device__ __forceinline__ void store_release_block(unsigned* p, unsigned v) {
+#ifdef GPUSPLU_EMULATED
+  *p = v;
+#else
+  const unsigned address = (unsigned)__cvta_generic_to_shared(p);
+  asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 #endif
 }
 // Adds with release and acquire order: what this thread wrote (and, after a barrier, its block) is seen by whoever adds

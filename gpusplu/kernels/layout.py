@@ -25,7 +25,7 @@ NUMBERS = {
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}]*)\}\s*;")
 KERNEL = re.compile(r"\bGPUSPLU_KERNEL\s*\(\s*(\w+)\s*,\s*(\w+)\s*,")
-MEMBERS = re.compile(r"^(?:const )?((?:unsigned )?long long|\w+)(?=[ *])(.+)$")
+MEMBERS = re.compile(r"^(?:const )?((?:unsigned )?(?:long long|short)|\w+)(?=[ *])(.+)$")
 DECLARATOR = re.compile(r"^(\**)\s*(\w+)\s*(?:\[(\w+)\])?$")
 CONSTANT = r"\bconstexpr\s+int\s[^;]*\b{name}\s*=\s*(\d+)\b"
 

@@ -63,18 +63,6 @@ struct SolveTask : SolveFront {
   unsigned tag;
 };
 
-// What no block of the launch writes.
-__device__ __forceinline__ float load_constant(const float* p) { return __ldg(p); }
-__device__ __forceinline__ double load_constant(const double* p) { return __ldg(p); }
-__device__ __forceinline__ Complex<float> load_constant(const Complex<float>* p) {
-  const float2 v = __ldg((const float2*)p);
-  return {v.x, v.y};
-}
-__device__ __forceinline__ Complex<double> load_constant(const Complex<double>* p) {
-  const double2 v = __ldg((const double2*)p);
-  return {v.x, v.y};
-}
-
 __device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) {
   return args.counters + CONTROL + (long long)group * args.front_count;
 }

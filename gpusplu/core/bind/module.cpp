@@ -18,4 +18,5 @@ NB_MODULE(_core, m) {
   gs::bind_columns(m);
   gs::bind_large(m);
   gs::bind_solve_schedule(m);
+  gs::bind_column_groups(m);
 }

@@ -1,0 +1,20 @@
+#include "bind/bind.hpp"
+#include "plan/column_groups.hpp"
+
+namespace gs {
+
+void bind_column_groups(nb::module_& m) {
+  m.def(
+      "column_groups",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, off leaf, off capacity, idx columns) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        gpu::ColumnGroups groups = without_gil([&] {
+          return gpu::make_column_groups(pattern, {leaf, capacity, columns});
+        });
+        return nb::make_tuple(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a,
+      "(range, level_ptr): groups of columns for one block each; see core/plan/column_groups.hpp.");
+}
+
+}  // namespace gs

@@ -1,0 +1,34 @@
+// Groups of neighbouring columns that one thread block of a column engine owns (kernels/sflu.cu, column_solve.cu).
+//
+// Column k's parent is the first column that needs it: the first entry behind the diagonal in its row of U or its
+// column of L. A group is a run of whole small subtrees, or a piece of a chain of parents, so that most columns wait
+// for columns of their own group only; no group needs a later column, and tickets are in the order of levels between
+// groups: whoever takes tickets in this order waits for lower ones only, in the factorization and in forward solves,
+// and in backward solves if the order is turned round.
+#pragma once
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs::gpu {
+
+struct ColumnPattern {  // L + U by columns, sorted; diag[k]: place of column k's diagonal
+  idx n;
+  const off *col_ptr, *diag;
+  const idx* row;
+};
+
+struct GroupLimits {
+  off leaf = 0;      // entries of L + U in a run of subtrees; 0: every column by itself
+  off capacity = 0;  // entries in a chain; a column that has more is a group by itself
+  idx columns = 1;   // in a group
+};
+
+struct ColumnGroups {
+  std::vector<idx> range;      // first column and the one behind the last of every group, in the order of tickets
+  std::vector<idx> level_ptr;  // tickets of every level; inside one the group with most entries first
+};
+
+ColumnGroups make_column_groups(const ColumnPattern& pattern, const GroupLimits& limits);
+
+}  // namespace gs::gpu

@@ -1,0 +1,90 @@
+"""Runs the kernels of the column engines in the emulator, on the arrays of a column plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import emulated
+import numpy as np
+
+from gpusplu import _core
+from gpusplu.kernels import layout
+
+CONTROL_BYTES = 16
+
+
+@dataclass
+class Groups:
+    """Groups in the order of tickets, and where each level begins."""
+
+    range: np.ndarray
+    level_ptr: np.ndarray
+
+    @property
+    def columns(self) -> int:
+        return int(np.diff(self.range.reshape(-1, 2)).max(initial=0))
+
+
+def groups(plan, leaf=64, capacity=200, columns=40):
+    return Groups(*_core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns))
+
+
+def column_arrays(file, plan, maps=True):
+    """(struct ColumnArrays, what it points to)."""
+    maps = maps and plan.has_maps
+    narrow = plan.map.dtype == np.uint16
+    pointers = {
+        **{name: getattr(plan, name) for name in ("col_ptr", "row", "diag", "row_ptr", "col", "place", "u_ptr")},
+        "map_ptr": plan.map_ptr if maps else None,
+        "map16": plan.map if maps and narrow else None,
+        "map32": plan.map if maps and not narrow else None,
+    }
+    args = np.zeros((), layout.struct(file, "ColumnArrays"))
+    for name, array in pointers.items():
+        args[name] = 0 if array is None else array.ctypes.data
+    args["n"] = plan.n
+    return args
+
+
+def tickets(file, groups, control, first=0, count=None, last=1):
+    args = np.zeros((), layout.struct(file, "ColumnTickets"))
+    args["groups"], args["control"] = groups.range.ctypes.data, control.ctypes.data
+    args["first"], args["count"] = first, len(groups.range) // 2 if count is None else count
+    args["last_launch"] = last
+    return args
+
+
+class Factorization:
+    """factor_sflu again and again on one plan; what no kernel writes stays NaN."""
+
+    def __init__(self, plan, groups, dtype, maps=True, capacity=200, sanitize=False):
+        self.plan, self.groups, self.maps, self.capacity = plan, groups, maps, capacity
+        self.dtype = np.dtype(dtype)
+        self.library = emulated.compile("sflu.cu", self.dtype.char, 0, sanitize=sanitize)
+        self.done, self.control = np.zeros(plan.n, np.uint32), np.zeros(4, np.uint32)
+        self.source = np.full(plan.nnz, -1, np.int32)
+        self.source[plan.entry_place] = plan.entry_source
+        self.scale = np.empty(len(plan.entry_source))
+        self.scale[plan.entry_source] = plan.entry_scale
+        self.factor = np.full(plan.nnz, np.nan, self.dtype)
+
+    def run(self, values, tiny=1e-10, singular=0.0, seed=0, grid=3, by_levels=False, level_ptr=None):
+        """(factor, status); `level_ptr`: tickets where launches begin and end."""
+        status = np.zeros((), layout.struct("sflu.cu", "Status"))
+        args = np.zeros((), layout.struct("sflu.cu", "SfluArgs"))
+        args["columns"] = column_arrays("sflu.cu", self.plan, self.maps)
+        for name in ("source", "scale", "factor", "done"):
+            args[name] = getattr(self, name).ctypes.data
+        args["values"], args["status"] = values.ctypes.data, status.ctypes.data
+        args["capacity"], args["flags"] = self.capacity, self.groups.columns
+        args["tiny"], args["singular"] = tiny, singular
+        flags = 4 * (self.groups.columns + 3 & ~3)
+        shared = CONTROL_BYTES + flags + self.capacity * self.dtype.itemsize
+        if level_ptr is None:
+            level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
+        for begin, end in pairwise(level_ptr):
+            last = end == level_ptr[-1]
+            args["tickets"] = tickets("sflu.cu", self.groups, self.control, begin, end - begin, last)
+            self.library.launch("factor_sflu", grid, 512, shared, args, seed)
+        return self.factor.copy(), status

@@ -1,0 +1,52 @@
+"""Groups of columns: they cover the columns, keep to their limits, and no ticket waits for a higher one."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from column_reference import random_columns
+
+from gpusplu import _core
+
+LIMITS = [(0, 0, 1), (20, 40, 8), (60, 300, 30), (10**6, 10**6, 10**6)]
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize(("n", "density", "symmetric"), [(1, 0, False), (50, 0.02, False), (80, 0.04, True)])
+def test_groups(n, density, symmetric, limits):
+    leaf, capacity, columns = limits
+    _, plan = random_columns(n, density, seed=n, symmetric=symmetric)
+    flat, level_ptr = _core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns)
+    ranges = flat.reshape(-1, 2)
+    assert sorted(k for begin, end in ranges for k in range(begin, end)) == list(range(n))
+    entries = plan.col_ptr[ranges[:, 1]] - plan.col_ptr[ranges[:, 0]]
+    several = np.diff(ranges, axis=1).ravel() > 1
+    assert (np.diff(ranges, axis=1) <= columns).all()
+    assert (entries[several] <= max(leaf, capacity)).all()
+    ticket, level = np.empty(n, int), np.empty(n, int)
+    for t, (begin, end) in enumerate(ranges):
+        ticket[begin:end] = t
+        level[begin:end] = np.searchsorted(level_ptr, t, "right") - 1
+    needed, needs = np.minimum(plan.row, plan.column), np.maximum(plan.row, plan.column)
+    outside = ticket[needed] != ticket[needs]
+    assert (ticket[needed] <= ticket[needs]).all()
+    assert (level[needed] < level[needs])[outside].all()
+    for begin, end in pairwise(level_ptr):
+        assert end > begin
+        assert (np.diff(entries[begin:end]) <= 0).all()
+
+
+def test_subtrees_and_chains_of_a_tree():
+    """Two leaves of three columns each under a chain of four: (0 1 2) (3 4 5) 6 7 8 9."""
+    n, parent = 10, [2, 2, 6, 5, 5, 6, 7, 8, 9]
+    filled = np.eye(n, dtype=bool)
+    for k, p in enumerate(parent):
+        filled[k, p] = filled[p, k] = True
+    col_ptr = np.concatenate([[0], np.cumsum(filled.sum(axis=0))]).astype(np.int64)
+    row = np.concatenate([np.flatnonzero(column) for column in filled.T]).astype(np.int32)
+    diag = np.array([col_ptr[k] + filled[:k, k].sum() for k in range(n)])
+    flat, level_ptr = _core.column_groups(col_ptr, row, diag, 10, 100, 3)
+    assert flat.reshape(-1, 2).tolist() == [[0, 3], [3, 6], [6, 9], [9, 10]]
+    assert level_ptr.tolist() == [0, 2, 3, 4]
+    flat, _ = _core.column_groups(col_ptr, row, diag, 20, 100, 6)
+    assert flat.reshape(-1, 2).tolist() == [[0, 6], [6, 10]]

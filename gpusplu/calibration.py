@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from .costs import Costs, Features, Term, shipped
+from .costs import Costs, Features, Term, seconds, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
 VERSION = 1
 #: How strongly constants are drawn to the shipped ones, all scaled alike, where measurements do not tell them apart.
-DRAWN = 0.05
+DRAWN = 0.15
 ROUNDS = 12
 #: A relative error from which on a measurement counts as an outlier.
 OUTLIER = 0.3
@@ -64,7 +64,7 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
     shares = np.array([[o.features[name] * prior[name] for name in names] for o in observations])
     shares /= np.array([o.seconds for o in observations])[:, None]
     common = float(np.exp(np.median(np.log(1 / np.maximum(shares.sum(axis=1), 1e-12)))))
-    drawn = DRAWN * math.sqrt(len(observations)) * np.eye(len(names))
+    drawn = DRAWN * np.eye(len(names))
     weights = np.ones(len(observations))
     factors = np.full(len(names), common)
     for _ in range(ROUNDS):
@@ -82,7 +82,7 @@ def spread(observations: Sequence[Observation], term: Term) -> float:
     """Typical factor between predicted and measured: the exponential of the median of the logarithms' moduli."""
     if not observations:
         return math.nan
-    predicted = [sum(constant * o.features[name] for name, constant in term.items()) for o in observations]
+    predicted = [seconds(term, o.features) for o in observations]
     logs = [abs(math.log(max(p, 1e-12) / o.seconds)) for p, o in zip(predicted, observations, strict=True)]
     return float(np.exp(np.median(logs)))
 

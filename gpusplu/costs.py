@@ -31,14 +31,14 @@ CPU_PHASES = ("factor", "refactor", "solve")
 
 # One H200, double precision [s].
 DEVICE: Costs = {
-    # Import of CuPy and start of a context; then uploads and recording of graphs.
+    # Import of CuPy and start of a context; then, of a factor, uploads and the recording of graphs.
     "start.load": {"call": 1.0},
-    "start.factor": {"call": 2e-3},
+    "start.factor": {"call": 2e-3, "bytes": 5e-10},
     # Values and vectors between pinned memory of the host and the device, and the waiting for it; and for the CPU
     # engine what comes from and goes to the device.
     "move.to_device": {"call": 25e-6, "bytes": 1e-10},
     "move.to_host": {"call": 60e-6, "bytes": 1.5e-10},
-    "supernodal.analyze": {"call": 5e-3, "rows": 6e-7, "entries": 1.5e-7, "fill": 1e-8},
+    "supernodal.analyze": {"call": 1e-2, "rows": 5e-7, "entries": 1.5e-8},
     "supernodal.refactor": {"call": 25e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},
     "supernodal.solve": {"call": 20e-6, "modelled": 1.0},
     # A level costs at least a hop of 0.84 us between two thread blocks; multiply-adds gather and scatter.
@@ -148,7 +148,7 @@ def predict_fronts(
     refactor = seconds(costs["supernodal.refactor"], features)
     solve = seconds(costs["supernodal.solve"], features)
     moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
-    first = refactor + seconds(costs["start.factor"], features) + structure.nnz * structure.itemsize * 1e-9
+    first = refactor + seconds(costs["start.factor"], start_features(structure))
     return Prediction("supernodal", analyze, first, refactor, solve, moving)
 
 
@@ -159,13 +159,23 @@ def predict_columns(engine: str, structure: Structure, costs: Costs, on_device: 
     solve = seconds(costs[f"{engine}.solve"], features)
     moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
     analyze = seconds(costs["cpu.column.factor"], features) + seconds(costs[f"{engine}.analyze"], features)
-    first = refactor + seconds(costs["start.factor"], features)
+    first = refactor + seconds(costs["start.factor"], start_features(structure))
     return Prediction(engine, analyze, first, refactor, solve, moving)
+
+
+def start_features(structure: Structure) -> Features:
+    """Features of what making a factor on a device costs besides the factorization."""
+    return {"call": 1.0, "bytes": float(structure.nnz * structure.itemsize)}
 
 
 def moved(term: Term, structure: Structure) -> float:
     """Values there, a right-hand side there and a solution back."""
-    return seconds(term, {"call": 1.0, "bytes": float((structure.nnz + 2 * structure.n) * structure.itemsize)})
+    return seconds(term, move_features(structure))
+
+
+def move_features(structure: Structure) -> Features:
+    """Features of what one refactorization and solve moves."""
+    return {"call": 1.0, "bytes": float((structure.nnz + 2 * structure.n) * structure.itemsize)}
 
 
 def fastest(predictions: Iterable[Prediction], refactorizations: float) -> Prediction:

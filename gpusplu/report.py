@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .calibration import costs_of
-from .costs import predict_cpu
+from .costs import Prediction, predict_columns, predict_cpu, predict_fronts
 from .matrix import Pattern
 from .stats import show
 from .traits import matrix_traits, structure_of
@@ -74,13 +74,9 @@ def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> st
 
 def prediction_lines(symbolic: Any, itemsize: int) -> list[str]:
     """A table of predicted seconds beyond this analysis, a line an engine; nothing where nothing can be predicted."""
-    choice, predictions = symbolic._choice, symbolic._choice.predictions
-    if not predictions and symbolic.engine == "cpu":
-        structure = structure_of(symbolic._core, symbolic.nnz, itemsize)
-        predictions = (predict_cpu(structure, costs_of(), choice.on_device),)
+    predictions, many = predictions_of(symbolic, itemsize), symbolic._choice.refactorizations
     if not predictions:
         return []
-    many = choice.refactorizations
     lines = [f"predicted, with {many:,g} refactorizations and solves"]
     lines.append(row("engine", ["analyze", "factor", "refactor", "solve", "moving", "total"]))
     for p in predictions:
@@ -90,6 +86,24 @@ def prediction_lines(symbolic: Any, itemsize: int) -> list[str]:
             phases = (p.analyze, p.factor, p.refactor, p.solve, p.moving, p.total(many))
             lines.append(row(p.engine, [duration(value) for value in phases]))
     return lines
+
+
+def predictions_of(symbolic: Any, itemsize: int) -> tuple[Prediction, ...]:
+    """What an engine was chosen by; of one that was asked for by name what can be said of it."""
+    choice = symbolic._choice
+    if choice.predictions or choice.engine == "auto":
+        predictions: tuple[Prediction, ...] = choice.predictions
+        return predictions
+    structure = structure_of(symbolic._core, symbolic.nnz, itemsize)
+    if choice.engine == "cpu":
+        return (predict_cpu(structure, costs_of(), choice.on_device),)
+    from .kernels import launch
+
+    costs = costs_of(launch.open_device(choice.device).name)
+    if choice.engine != "supernodal":
+        return (predict_columns(choice.engine, structure, costs, choice.on_device),)
+    plan = symbolic._plan
+    return (predict_fronts(structure, plan, 0.0, costs, choice.on_device),) if plan else ()
 
 
 def row(name: str, cells: Iterable[str]) -> str:

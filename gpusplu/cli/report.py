@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
+from ..measure import backward_error
+
+__all__ = ["CommandError", "Progress", "backward_error", "describe", "seconds", "table"]
 
 
 class CommandError(Exception):
@@ -15,16 +16,6 @@ def describe(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     return text or type(error).__name__
-
-
-def backward_error(A: Any, x: Any, b: Any) -> float:
-    """Normwise backward error ``|b - A x| / (|A| |x| + |b|)`` in the infinity norm; the worst of several columns."""
-    if x.size == 0:
-        return 0.0
-    rows = abs(A).sum(axis=1).max()
-    residual, scale = abs(b - A @ x).max(axis=0), rows * abs(x).max(axis=0) + abs(b).max(axis=0)
-    worst = np.max(np.where(residual > 0, residual, 0) / np.where(scale > 0, scale, 1))
-    return float(worst) if np.all(np.isfinite(residual)) else float("nan")
 
 
 def seconds(value: float) -> str:

@@ -10,7 +10,18 @@ import numpy as np
 
 from .. import _core
 from ..calibration import costs_of
-from ..costs import COLUMN_ENGINES, Costs, Prediction, fastest, predict_columns, predict_cpu, predict_fronts, seconds
+from ..costs import (
+    COLUMN_ENGINES,
+    Costs,
+    Prediction,
+    factor_features,
+    fastest,
+    predict_columns,
+    predict_cpu,
+    predict_fronts,
+    seconds,
+    start_features,
+)
 from ..dispatch import AVAILABLE, Choice
 from ..errors import EngineUnavailableError
 from ..kernels import launch
@@ -104,13 +115,14 @@ def choose(
     """
     if options.pivoting == "partial":
         return choice.of("cpu", "engine='auto' and partial pivoting, which no GPU engine has"), None
-    costs, once = costs_of(), {"call": 1.0}
+    costs = costs_of()
     structure = structure_of(core, pattern.nnz, canonical.itemsize)
     cpu = predict_cpu(structure, costs, choice.on_device)
     on_cpu = cpu.total(choice.refactorizations)
-    start = seconds(costs["start.factor"], once)
-    start += 0.0 if "cupy" in sys.modules else seconds(costs["start.load"], once)
-    if on_cpu < start + core.seconds:
+    load = 0.0 if "cupy" in sys.modules else seconds(costs["start.load"], {"call": 1.0})
+    features = {**factor_features(structure), **start_features(structure)}
+    start = load + seconds(costs["start.factor"], features)
+    if on_cpu < start + seconds(costs["supernodal.analyze"], features):
         reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
         return choice.of("cpu", reason, (cpu,)), None
     try:
@@ -125,24 +137,24 @@ def choose(
         return choice.of("cpu", "engine='auto' and A is structurally singular", (cpu,)), None
     planned.seconds["analyze"] += analysed
     costs = costs_of(device.name)
-    fronts = predict_fronts(structure, planned.plan, start + sum(planned.seconds.values()), costs, choice.on_device)
+    fronts = predict_fronts(structure, planned.plan, load + sum(planned.seconds.values()), costs, choice.on_device)
     needed, free = needed_bytes(planned.plan, pattern), usable_bytes(device, choice.device_memory)
     if needed > free:
         fronts = Prediction("supernodal", note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
     cores = [] if cholesky else [core, *candidates]
     structures = [structure_of(each, pattern.nnz, canonical.itemsize) for each in cores]
-    columns = predict_all_columns(structures, start, costs, choice)
+    columns = predict_all_columns(structures, load, costs, choice)
     return decide(choice, (cpu, *columns, fronts), device, planned)
 
 
-def predict_all_columns(structures: list[Structure], start: float, costs: Costs, choice: Choice) -> list[Prediction]:
+def predict_all_columns(structures: list[Structure], load: float, costs: Costs, choice: Choice) -> list[Prediction]:
     """Of every column engine there is, each with the ordering that suits it best."""
     found = []
     for engine in COLUMN_ENGINES if structures else ():
         if engine in AVAILABLE:
             each = [predict_columns(engine, structure, costs, choice.on_device) for structure in structures]
             best = fastest(each, choice.refactorizations)
-            found.append(best._replace(analyze=best.analyze + start))
+            found.append(best._replace(analyze=best.analyze + load))
     return found
 
 

@@ -1,6 +1,7 @@
 """The command line, run in this process: output files, exit codes, one-line errors."""
 
 import gzip
+import sys
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ import scipy.io
 import scipy.sparse as sp
 
 import gpusplu
-from gpusplu import gallery
-from gpusplu.cli import main
+from gpusplu import calibration, costs, gallery, observe
+from gpusplu.cli import calibrate, main
 from gpusplu.cli.report import Progress, backward_error, seconds, table
 
 
@@ -198,3 +199,62 @@ def test_report():
     assert backward_error(A, x, np.array([1.0, 2.1])) == pytest.approx(0.1 / 4.1)
     assert np.isnan(backward_error(A, np.array([1.0, np.nan]), np.ones(2)))
     assert backward_error(sp.csc_array((0, 0)), np.zeros(0), np.zeros(0)) == 0
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Fitted constants of this test only."""
+    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
+    calibration.stored.cache_clear()
+    yield tmp_path / "cache"
+    calibration.stored.cache_clear()
+
+
+def test_bench(system, capsys, own_cache):
+    _, path = system
+    assert main(["bench", str(path), "poisson:9x8", "--budget", "0.002", "--engine", "cpu"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("A.mtx: ")
+    assert "poisson:9x8: 72 x 72" in out
+    rows = [line.split() for line in out.splitlines() if line.startswith(("cpu", "SciPy"))]
+    assert [row[0] for row in rows] == ["cpu", "SciPy"] * 2
+    assert all(float(row[-1]) < 1e-14 for row in rows)
+    assert out.count("auto: cpu, engine='auto' and") == 2
+
+
+def test_bench_of_definite_matrices_without_scipy(capsys, own_cache):
+    assert main(["bench", "elast:3x3x3", "--cholesky", "--no-scipy", "--budget", "0.001", "--engine", "cpu"]) == 0
+    out = capsys.readouterr().out
+    assert "definite" in out
+    assert "SciPy  " not in out
+
+
+def test_bench_says_why_an_engine_does_not_run(capsys, own_cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert main(["bench", "poisson:9x8", "--no-scipy", "--budget", "0.001", "--engine", "cpu,supernodal"]) == 0
+    assert "supernodal: EngineUnavailableError: GPU engines need CuPy" in capsys.readouterr().out
+
+
+def test_bench_calibrates(capsys, own_cache, monkeypatch):
+    monkeypatch.setattr(calibrate, "no_device", lambda: "there is no CUDA device")
+    cases = (("rlc:8x8", False), ("convdiff:4", False), ("poisson:9x9", True))
+    monkeypatch.setattr(observe, "PROCESSOR_CASES", cases)
+    assert main(["bench", "--calibrate", "--budget", "0.004"]) == 0
+    assert "no device: there is no CUDA device" in capsys.readouterr().out
+    fitted = calibration.costs_of()
+    terms = {f"cpu.{method}.{phase}" for method in ("column", "front") for phase in ("factor", "refactor", "solve")}
+    assert {term for term in fitted if fitted[term] != costs.shipped()[term]} == terms
+    assert len(list(own_cache.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["poisson:x"], "is not family:AxB"),
+        (["nowhere.mtx"], "nowhere.mtx: no such file"),
+        (["poisson:9x9", "--engine", "abacus"], "--engine abacus: not among auto,cpu"),
+        (["poisson:9x9", "--budget", "0"], "--budget 0.0: must be positive"),
+    ],
+)
+def test_bench_of_bad_input(capsys, arguments, message):
+    assert message in failure(capsys, "bench", *arguments)

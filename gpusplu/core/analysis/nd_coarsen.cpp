@@ -11,9 +11,9 @@
 namespace gs::nd {
 namespace {
 
-constexpr idx kWindow = 1024;  // vertices are visited in random order within windows: keeps locality of the numbering
-constexpr idx kRange = 50000;  // graphs of twice this size and more are coarsened by several threads
-constexpr idx kMostRanges = 16;
+constexpr idx kWindow = 1024;   // vertices are visited in random order within windows: keeps locality of the numbering
+constexpr off kRange = 100000;  // entries that are worth a task
+constexpr off kMostRanges = 16;
 constexpr double kHeaviest = 1.5;  // a cluster weighs at most this many average vertices of the coarsest graph
 constexpr double kStalled = 0.95;  // a coarse graph larger than this part of the finer one ends coarsening
 
@@ -25,7 +25,7 @@ struct Clusters {
   idx* number;  // of each vertex's cluster in the coarse graph
 };
 
-// A range of vertices that one thread works on. The ranges depend on the graph's size only.
+// A range of vertices that one thread works on. The ranges depend on the graph only.
 struct Range {
   idx begin, end;
   std::vector<idx> single;   // vertices that found no partner in the range
@@ -34,11 +34,10 @@ struct Range {
   off at = 0, size = 0;      // where their rows are written: place, and space before, entries after contraction
 };
 
-std::vector<Range> ranges(idx n) {
-  const idx count = std::clamp(n / kRange, 1, kMostRanges);
+std::vector<Range> ranges(const Graph& g) {
+  const off count = std::clamp<off>(g.entries() / kRange, 1, kMostRanges);
   std::vector<Range> out(count);
-  for (idx i = 0; i < count; i++)
-    out[i].begin = (idx)((off)n * i / count), out[i].end = (idx)((off)n * (i + 1) / count);
+  for (off i = 0; i < count; i++) out[i].begin = (idx)(g.n * i / count), out[i].end = (idx)(g.n * (i + 1) / count);
   return out;
 }
 
@@ -301,7 +300,7 @@ template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, 
   if (ws.clusters.size() < 3 * bytes) ws.clusters = Block(), ws.clusters = Block(3 * bytes);
   Carver carver(ws.clusters.data());
   c.leader = carver.get<idx>(g.n), c.next = carver.get<idx>(g.n), c.weight = carver.get<idx>(g.n);
-  std::vector<Range> parts = ranges(g.n);
+  std::vector<Range> parts = ranges(g);
   const std::uint64_t seed = random.next();
   for_each(ws, (int)parts.size(), parts.size() > 1,
            [&](int i, Workspace& own) { match_range<weighted>(own, g, c, parts[i], heaviest, Random(mix(seed + i))); });

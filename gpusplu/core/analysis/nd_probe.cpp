@@ -33,7 +33,9 @@ std::vector<idx> collect_ball(const Graph& g, idx size, std::uint64_t seed) {
   return queue;
 }
 
-// Sum of the squared column counts of the Cholesky factor: row subtrees (Liu, SIAM J. Matrix Anal. 11 (1990)).
+}  // namespace
+
+// Row subtrees (Liu, SIAM J. Matrix Anal. 11 (1990)).
 double factor_flops(const Graph& g, const std::vector<idx>& order) {
   std::vector<idx> place(g.n), parent(g.n, -1), mark(g.n, -1), count(g.n, 1);
   for (idx k = 0; k < g.n; k++) place[order[k]] = k;
@@ -52,8 +54,6 @@ double factor_flops(const Graph& g, const std::vector<idx>& order) {
   return flops;
 }
 
-}  // namespace
-
 Probe::Probe(const Graph& whole, std::uint64_t seed) : seed_(seed) {
   const idx size = std::min(whole.n, std::max(kSmallestBall, std::min(kBall, whole.n / 8)));
   const std::vector<idx> ball = collect_ball(whole, size, seed + 77);
@@ -70,11 +70,10 @@ Probe::Probe(const Graph& whole, std::uint64_t seed) : seed_(seed) {
            weight_.data(), nullptr,     std::accumulate(weight_.begin(), weight_.end(), off(0))};
 }
 
-double Probe::trial(Coarse coarse) const {
+double Probe::trial(Coarse coarse, Workspace& ws) const {
   std::vector<idx> order(ball_.n), all(ball_.n);
   std::iota(all.begin(), all.end(), 0);
   const Context context{ball_, order.data(), [coarse] { return coarse; }};
-  Workspace ws;
   Piece piece;
   piece.hierarchy.level.push_back(ball_);
   piece.vertex = all.data();
@@ -83,25 +82,22 @@ double Probe::trial(Coarse coarse) const {
   return factor_flops(ball_, order);
 }
 
-bool Probe::help() {
-  const int which = begun_.fetch_add(1);
-  if (which >= 2) return false;
-  try {
-    flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts);
-  } catch (...) {
-    error_[which] = std::current_exception();
+void Probe::help() {
+  Workspace ws;
+  ws.tasks = &tasks_;
+  for (int which = begun_.fetch_add(1); which < 2; which = begun_.fetch_add(1)) {
+    try {
+      flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts, ws);
+    } catch (...) {
+      error_[which] = std::current_exception();
+    }
+    if (done_.fetch_add(1) == 1) tasks_.close();
   }
-  done_.fetch_add(1);
-  done_.notify_all();
-  return true;
+  tasks_.serve(ws);
 }
 
 Coarse Probe::answer() {
-  if (done_.load() < 2) {
-    while (help()) {
-    }
-    for (int done = done_.load(); done < 2; done = done_.load()) done_.wait(done);
-  }
+  help();
   for (const std::exception_ptr& error : error_)
     if (error) std::rethrow_exception(error);
   return flops_[1] < flops_[0] ? Coarse::cuts : Coarse::separators;

@@ -6,19 +6,21 @@
 
 #include "analysis/nd_graph.hpp"
 #include "analysis/nd_separator.hpp"
+#include "analysis/nd_tasks.hpp"
 
 namespace gs::nd {
 
 // Orders a ball of some thousand vertices both ways and compares the flops of its factorization. (The size of the top
-// separator does not tell.) The two trials may run on different threads.
+// separator does not tell.) The two trials and their parts may run on different threads: theirs is a queue of tasks of
+// its own, so that nobody who works on a trial waits for the answer.
 class Probe {
  public:
   Probe(const Graph& whole, std::uint64_t seed);
-  bool help();      // runs a trial that nobody has begun; false: there is none
-  Coarse answer();  // runs what nobody has begun, waits for the rest
+  void help();      // takes part until both trials are done
+  Coarse answer();  // the same, and what they found
 
  private:
-  double trial(Coarse coarse) const;
+  double trial(Coarse coarse, Workspace& ws) const;
 
   std::vector<off> ptr_;
   std::vector<idx> adj_, weight_;
@@ -27,6 +29,10 @@ class Probe {
   double flops_[2] = {0, 0};
   std::exception_ptr error_[2];
   std::atomic<int> begun_{0}, done_{0};
+  Tasks tasks_;
 };
+
+// Sum of the squared column counts of the Cholesky factor in that order: vertices of the graph by places.
+double factor_flops(const Graph& graph, const std::vector<idx>& order);
 
 }  // namespace gs::nd

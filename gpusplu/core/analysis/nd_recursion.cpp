@@ -12,8 +12,8 @@
 namespace gs::nd {
 namespace {
 
-constexpr idx kFork = 8000;       // one child of a piece of this size may be ordered by another thread
-constexpr idx kParallel = 50000;  // from this size on, one piece is worked on by several threads
+constexpr idx kFork = 1000;       // one child of a piece of this size may be ordered by another thread
+constexpr idx kParallel = 4000;   // from this size on, both children are cut out at the same time
 constexpr int kGenerations = 3;   // a hierarchy is coarsened anew at every third depth
 constexpr idx kDenseLeaf = 2048;  // pieces without a separator, up to which minimum degree is affordable
 constexpr int kDeepest = 100;     // unbalanced beyond reason

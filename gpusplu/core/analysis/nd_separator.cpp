@@ -16,7 +16,7 @@ namespace {
 constexpr idx kSingleCycle = 2000;  // up to this size one V-cycle is enough
 constexpr idx kCycleSize = 3000;    // V-cycles begin at this size at most, or at a hundredth of a larger graph
 
-constexpr idx kRange = 50000;  // vertices that are worth a task, and pieces whose V-cycles are
+constexpr idx kRange = 50000;  // vertices that are worth a task of projection
 constexpr int kMostRanges = 16;
 
 int cycles(idx n) { return n <= kSingleCycle ? 1 : n / 100 > kCycleSize ? 5 : 2; }
@@ -102,7 +102,7 @@ void find_separator(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Pa
   } else {
     std::vector<Trial> trials(cycles(g.n));
     for (Trial& trial : trials) trial.part = allocate(ws, last.n), trial.seed = random.next();
-    for_each(ws, (int)trials.size(), g.n >= kRange, [&](int i, Workspace& own) {
+    for_each(ws, (int)trials.size(), true, [&](int i, Workspace& own) {
       own.reserve(last.n);
       Random its(trials[i].seed);
       v_cycle(own, last, coarse, trials[i].part, its);

@@ -13,7 +13,7 @@
 namespace gs::nd {
 namespace {
 
-constexpr idx kRange = 25000;  // vertices of a level that are worth a task
+constexpr idx kRange = 8000;  // vertices of a level that are worth a task
 constexpr idx kMostRanges = 16;
 
 // A range of a level's vertices: those that the child takes over are its vertices from `first` on, their entries lie

@@ -4,13 +4,19 @@
 #include <deque>
 
 #include "analysis/nd_graph.hpp"
+#include "base/threads.hpp"
 
 namespace gs::nd {
 
 void Tasks::offer(Task& task) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  offered_.push_back(&task);
-  changed_.notify_all();
+  bool wake;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    offered_.push_back(&task);
+    n_offered_ = (int)offered_.size();
+    wake = takers_.sleepers > 0;
+  }
+  if (wake) takers_.wakes.notify_one();
 }
 
 Tasks::Task* Tasks::take_largest() {
@@ -18,7 +24,8 @@ Tasks::Task* Tasks::take_largest() {
   auto largest = std::max_element(offered_.begin(), offered_.end(), [](Task* a, Task* b) { return a->size < b->size; });
   Task* task = *largest;
   offered_.erase(largest);
-  task->state = Task::taken;
+  n_offered_ = (int)offered_.size();
+  task->state = taken;
   return task;
 }
 
@@ -30,29 +37,42 @@ void Tasks::run(Task& task, Workspace& ws, std::unique_lock<std::mutex>& lock) {
     task.error = std::current_exception();
   }
   lock.lock();
-  task.state = Task::done;
-  changed_.notify_all();
+  task.state = done;
+  if (takers_.sleepers) takers_.wakes.notify_all();  // whoever waits for the task may be among them
+  if (waiters_.sleepers) waiters_.wakes.notify_all();
 }
 
 bool Tasks::withdraw(Task& task) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (task.state != Task::offered) return false;
+  if (task.state != offered) return false;
   std::erase(offered_, &task);
-  task.state = Task::done;
+  n_offered_ = (int)offered_.size();
+  task.state = done;
   return true;
+}
+
+template <class Ready> void Tasks::pause(Bed& bed, std::unique_lock<std::mutex>& lock, const Ready& ready) {
+  constexpr int spins = 1000;  // about 30 us
+  lock.unlock();
+  for (int spin = 0; spin < spins && !ready(); spin++) relax();
+  lock.lock();
+  if (ready()) return;
+  bed.sleepers++;
+  bed.wakes.wait(lock);
+  bed.sleepers--;
 }
 
 void Tasks::join(Task& task, Workspace& ws, bool help) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (task.state == Task::offered) {
+  if (task.state == offered) {
     std::erase(offered_, &task);
-    task.state = Task::taken;
+    n_offered_ = (int)offered_.size();
+    task.state = taken;
     run(task, ws, lock);
   }
-  while (task.state != Task::done) {
-    Task* other = help ? take_largest() : nullptr;
-    if (other) run(*other, ws, lock);
-    else changed_.wait(lock);
+  while (task.state != done) {
+    if (Task* other = help ? take_largest() : nullptr) run(*other, ws, lock);
+    else pause(help ? takers_ : waiters_, lock, [&] { return task.state == done || (help && n_offered_ > 0); });
   }
 }
 
@@ -60,14 +80,14 @@ void Tasks::serve(Workspace& ws) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closed_) {
     if (Task* task = take_largest()) run(*task, ws, lock);
-    else changed_.wait(lock);
+    else pause(takers_, lock, [&] { return closed_ || n_offered_ > 0; });
   }
 }
 
 void Tasks::close() {
   std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
-  changed_.notify_all();
+  takers_.wakes.notify_all();
 }
 
 Fork::Fork(Tasks* tasks, Workspace& ws, off size, std::function<void(Workspace&)> body)

@@ -1,5 +1,6 @@
 // Fork and join on the threads of a team.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -13,13 +14,15 @@ namespace gs::nd {
 struct Workspace;
 
 // Tasks that idle threads may take, the largest first. Whoever offered a task waits for it before it returns, so tasks
-// may use the stack and the arenas of the thread that offered them.
+// may use the stack and the arenas of the thread that offered them. Tasks of half a millisecond follow each other
+// closely, so those who wait look around for a moment before they sleep.
 class Tasks {
  public:
+  enum State { offered, taken, done };
   struct Task {
     off size;
     std::function<void(Workspace&)> body;
-    enum { offered, taken, done } state = offered;
+    std::atomic<State> state = offered;
     std::exception_ptr error = nullptr;
   };
   void offer(Task& task);
@@ -30,13 +33,20 @@ class Tasks {
   void close();
 
  private:
+  // Where those sleep who would take a task, and those who only wait for the end of one.
+  struct Bed {
+    std::condition_variable wakes;
+    int sleepers = 0;
+  };
   Task* take_largest();
   void run(Task& task, Workspace& ws, std::unique_lock<std::mutex>& lock);
+  template <class Ready> void pause(Bed& bed, std::unique_lock<std::mutex>& lock, const Ready& ready);
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  Bed takers_, waiters_;
   std::vector<Task*> offered_;
-  bool closed_ = false;
+  std::atomic<int> n_offered_ = 0;  // for those who look without the lock
+  std::atomic<bool> closed_ = false;
 };
 
 // body(ws) on some thread, at the latest when the fork is joined or goes out of scope.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <optional>
 
@@ -18,49 +19,78 @@
 namespace gs {
 namespace {
 
-// All pieces; the calling thread's part of the team.
-void lead(const nd::Context& context, nd::Workspace& ws, std::vector<nd::Piece>& pieces) {
-  std::deque<nd::Fork> forks;
-  for (std::size_t i = 1; i < pieces.size(); i++) {
-    nd::Piece& piece = pieces[i];
-    forks.emplace_back(ws.tasks, ws, piece.hierarchy.level[0].n,
-                       [&context, &piece](nd::Workspace& other) { nd::dissect(context, other, piece); });
+constexpr idx kTwice = 3000;  // up to this size, both ways of partitioning are tried on the whole graph
+
+// One order of a graph whose connected pieces are known.
+struct Attempt {
+  std::vector<idx> order;
+  std::vector<nd::Piece> pieces;
+  nd::Context context;
+  double flops = 0;
+
+  Attempt(const nd::Graph& whole, const std::vector<nd::Piece>& pieces, std::function<nd::Coarse()> coarse)
+      : order(whole.n), pieces(pieces), context{whole, order.data(), std::move(coarse)} {}
+
+  void run(nd::Workspace& ws) {
+    std::deque<nd::Fork> forks;
+    for (std::size_t i = 1; i < pieces.size(); i++) {
+      nd::Piece& piece = pieces[i];
+      forks.emplace_back(ws.tasks, ws, piece.hierarchy.level[0].n,
+                         [this, &piece](nd::Workspace& other) { nd::dissect(context, other, piece); });
+    }
+    nd::dissect(context, ws, pieces[0]);
+    for (nd::Fork& fork : forks) fork.join(true);
   }
-  nd::dissect(context, ws, pieces[0]);
-  for (nd::Fork& fork : forks) fork.join(true);
+};
+
+// The attempts with their flops, where there are two; the calling thread's part of the team.
+void lead(nd::Workspace& ws, std::deque<Attempt>& attempts) {
+  if (attempts.size() == 1) return attempts[0].run(ws);
+  const auto judged = [](Attempt& attempt, nd::Workspace& own) {
+    attempt.run(own);
+    attempt.flops = nd::factor_flops(attempt.context.whole, attempt.order);
+  };
+  nd::Fork other(ws.tasks, ws, attempts[1].context.whole.n, [&](nd::Workspace& own) { judged(attempts[1], own); });
+  judged(attempts[0], ws);
+  other.join(true);
 }
 
 std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& options) {
-  std::vector<idx> order(whole.n), all(whole.n);
-  if (whole.n == 0) return order;
+  std::vector<idx> all(whole.n);
+  if (whole.n == 0) return all;
   std::iota(all.begin(), all.end(), 0);
   nd::Arena memory;
   std::vector<nd::Piece> pieces = nd::connected_pieces(whole, all.data(), nd::kLeaf, options.seed, memory);
   const bool large = std::any_of(pieces.begin(), pieces.end(),
                                  [](const nd::Piece& piece) { return piece.hierarchy.level[0].n > nd::kLeaf; });
   std::optional<nd::Probe> probe;
-  if (large) probe.emplace(whole, options.seed);
-  const nd::Context context{whole, order.data(), [&] { return probe->answer(); }};
+  std::deque<Attempt> attempts;
+  if (large && whole.n <= kTwice) {
+    for (const nd::Coarse coarse : {nd::Coarse::separators, nd::Coarse::cuts})
+      attempts.emplace_back(whole, pieces, [coarse] { return coarse; });
+  } else {
+    if (large) probe.emplace(whole, options.seed);
+    attempts.emplace_back(whole, pieces, [&] { return probe->answer(); });
+  }
 
+  const int threads = std::min(num_threads(), options.threads > 0 ? options.threads : num_threads());
   nd::Tasks tasks;
   std::exception_ptr error;  // of the calling thread; the others' come to it with their tasks
-  run_team(options.threads > 0 ? options.threads : num_threads(), [&](const Team& team) {
+  run_helpers(threads, [&](int rank) {
+    if (rank > 0 && probe) probe->help();
     nd::Workspace ws;
-    if (team.size > 1) ws.tasks = &tasks;
-    if (team.rank > 0) {
-      while (probe && probe->help()) {
-      }
-      return tasks.serve(ws);
-    }
+    if (threads > 1) ws.tasks = &tasks;
+    if (rank > 0) return tasks.serve(ws);
     try {
-      lead(context, ws, pieces);
+      lead(ws, attempts);
     } catch (...) {
       error = std::current_exception();
     }
     tasks.close();
   });
   if (error) std::rethrow_exception(error);
-  return order;
+  const bool second = attempts.size() > 1 && attempts[1].flops < attempts[0].flops;
+  return std::move(attempts[second].order);
 }
 
 }  // namespace

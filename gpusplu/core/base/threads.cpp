@@ -12,12 +12,6 @@
 namespace gs {
 namespace {
 
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 int default_threads() {
   if (const char* s = std::getenv("GPUSPLU_NUM_THREADS")) {
     const int n = std::atoi(s);

@@ -5,6 +5,13 @@
 
 namespace gs {
 
+// Between two looks at a word that another thread writes.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 int num_threads();  // current limit: set_num_threads, else GPUSPLU_NUM_THREADS, else the processors we may use
 void set_num_threads(int n);  // n < 1 restores the default
 

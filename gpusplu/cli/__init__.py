@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import bench, demo, doctor, explain, solve
+from . import bench, demo, doctor, explain, plot, solve
 from .report import CommandError
 
 __all__ = ["main"]
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m gpusplu", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"gpusplu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for command in (doctor, explain, solve, bench, demo):
+    for command in (doctor, explain, solve, bench, plot, demo):
         command.add_parser(commands)
     chosen = parser.parse_args(arguments)
     try:

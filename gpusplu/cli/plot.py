@@ -1,0 +1,89 @@
+"""``plot KIND FILE -o PICTURE``: pictures of the factorization of a matrix."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .files import read_matrix
+from .report import CommandError, describe
+
+KINDS = {
+    "density": "density of the remaining submatrix, predicted and real",
+    "requests": "memory requests on the matrix plane, unblocked and blocked",
+    "strides": "memory strides on the matrix plane, unblocked and blocked",
+    "levels": "columns of every level",
+    "supernodes": "supernodes and operations of every level",
+    "spy": "pattern of L + U, with fronts",
+}
+PICTURES = (".pdf", ".png", ".svg")
+
+
+def add_parser(commands: Any) -> None:
+    """Describe the arguments."""
+    parser = commands.add_parser(
+        "plot",
+        help="draw a picture of the factorization of a matrix",
+        epilog="kinds: " + "; ".join(f"{kind}: {text}" for kind, text in KINDS.items()),
+    )
+    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("file", type=Path, metavar="FILE", help="matrix: .mtx, .mtx.gz or .npz")
+    parser.add_argument("-o", "--output", type=Path, metavar="PICTURE", required=True, help=", ".join(PICTURES))
+    parser.add_argument("--ordering", default="auto", help="auto (default), nd, amd or natural")
+    parser.add_argument("--cholesky", action="store_true", help="supernodes of a Hermitian positive definite matrix")
+    parser.add_argument(
+        "--division",
+        type=int,
+        metavar="P",
+        help="requests, strides: first column of the dense corner; without, where density passes 1/2",
+    )
+    parser.add_argument("--first", type=int, default=0, metavar="K", help="spy: first row and column of the picture")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draw and write."""
+    check_output(arguments.output)
+    try:
+        import matplotlib
+
+        matplotlib.use("agg")
+    except ImportError:
+        raise CommandError("pictures need matplotlib: pip install 'gpusplu[plot]'") from None
+    A = read_matrix(arguments.file)
+    try:
+        figure = draw(A, arguments)
+    except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
+        raise CommandError(f"{arguments.file}: {describe(error)}") from None
+    try:
+        figure.savefig(arguments.output, dpi=150)
+    except OSError as error:
+        raise CommandError(f"{arguments.output}: cannot be written: {describe(error)}") from None
+    print(f"{arguments.output}: {KINDS[arguments.kind]}")
+    return 0
+
+
+def check_output(path: Path) -> None:
+    """Refuse what cannot be written, before any work is done."""
+    if path.suffix.lower() not in PICTURES:
+        raise CommandError(f"{path}: the extension is not one of {', '.join(PICTURES)}")
+    if not path.parent.is_dir():
+        raise CommandError(f"{path}: no such folder")
+
+
+def draw(A: Any, arguments: argparse.Namespace) -> Any:
+    """The figure of a kind."""
+    from .. import plotting
+
+    kind = arguments.kind
+    if A.shape[0] == 0:
+        raise ValueError("the matrix is empty")
+    if kind in ("supernodes", "spy"):
+        fronts = plotting.fronts(A, arguments.ordering, arguments.cholesky)
+        spy = kind == "spy"
+        return (plotting.draw_spy(fronts, arguments.first) if spy else plotting.draw_supernodes(fronts)).figure
+    structure = plotting.column_structure(A, arguments.ordering)
+    if kind == "requests":
+        return plotting.draw_requests(structure, arguments.division)
+    if kind == "strides":
+        return plotting.draw_strides(structure, arguments.division)
+    return (plotting.draw_levels if kind == "levels" else plotting.draw_density)(structure).figure

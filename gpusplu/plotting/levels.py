@@ -1,0 +1,149 @@
+"""Levels: sets of columns, or of supernodes, that can be factored at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _core, matrix
+from ..options import read_ordering
+from .structure import ColumnStructure, grid
+
+
+def column_levels(structure: ColumnStructure, right_looking: bool = True) -> np.ndarray:
+    """Level of every column.
+
+    Parameters
+    ----------
+    structure : ColumnStructure
+    right_looking : bool, optional
+        True: column k waits for j < k with U(j, k) or L(k, j). The second half is the correction of Lee, Achar and
+        Nakhla (TVLSI 2018, dynamic GLU): where several columns update the rest of the matrix at once, one must not read
+        row k's L while another still changes it. False: left-looking, U(j, k) alone.
+
+    Returns
+    -------
+    level : ndarray, shape (n,), int32
+        From 0.
+    """
+    n = structure.n
+    level = np.zeros(n, np.int32)
+    U = structure.U
+    rows = structure.L.tocsr() if right_looking else None
+    for k in range(n):
+        before = level[U.indices[U.indptr[k] : U.indptr[k + 1]]]
+        level[k] = before.max(initial=-1) + 1
+        if rows is not None:
+            before = level[rows.indices[rows.indptr[k] : rows.indptr[k + 1]]]
+            level[k] = max(level[k], before.max(initial=-1) + 1)
+    return level
+
+
+@dataclass(frozen=True)
+class Fronts:
+    """Supernodes of a multifrontal factorization, in postorder.
+
+    Attributes
+    ----------
+    first, width, below : ndarray, shape (s,), int64
+        First column, columns, and rows below them.
+    rows : list of ndarray
+        The rows below, ascending.
+    level : ndarray, shape (s,), int64
+        0 for leaves of the supernode tree, else one more than the highest child.
+    flops : ndarray, shape (s,), float64
+        Of the elimination of its columns [flop].
+    """
+
+    first: np.ndarray
+    width: np.ndarray
+    below: np.ndarray
+    rows: list[np.ndarray]
+    level: np.ndarray
+    flops: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Order of the matrix."""
+        return int(self.width.sum())
+
+
+def fronts(A: Any, ordering: Any = "auto", cholesky: bool = False) -> Fronts:
+    """Analyse `A` for fronts.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+    ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
+    cholesky : bool, optional
+        `A` is Hermitian positive definite.
+
+    Raises
+    ------
+    NotHermitianError
+        `cholesky`, and `A` is not Hermitian.
+    RuntimeError
+        ``Factor is exactly singular``, whatever the values are.
+    """
+    pattern, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
+    if cholesky:
+        pattern = matrix.hermitian(pattern, data)
+    name, perm = read_ordering(ordering, pattern.n)
+    values = pattern.gather(data)
+    candidates = _core.analyze_fronts(pattern.ptr, pattern.ind, values, cholesky=cholesky, ordering=name, perm=perm)
+    if candidates[0].structural_rank < pattern.n:
+        raise RuntimeError("Factor is exactly singular")
+    return fronts_of(min(candidates, key=lambda candidate: float(candidate.flops)))
+
+
+def fronts_of(core: Any) -> Fronts:
+    """The supernodes that an analysis found."""
+    first = core.super_ptr[:-1].astype(np.int64)
+    width = np.diff(core.super_ptr).astype(np.int64)
+    below = np.diff(core.row_ptr)
+    rows = np.split(core.row_ind, core.row_ptr[1:-1]) if width.size else []
+    level = np.zeros(width.size, np.int64)
+    for s, parent in enumerate(core.super_parent):
+        if parent >= 0:
+            level[parent] = max(level[parent], level[s] + 1)
+    return Fronts(first, width, below, rows, level, front_flops(width, below, core.cholesky))
+
+
+def front_flops(width: np.ndarray, below: np.ndarray, cholesky: bool) -> np.ndarray:
+    """Multiplications, additions and divisions that eliminate `width` columns with `below` rows under them.
+
+    LU with r rows left under a pivot: r divisions and 2 r^2 for the update; Cholesky updates one triangle: r (r + 1).
+    """
+    flops = np.empty(width.size)
+    for s, (w, b) in enumerate(zip(width, below, strict=True)):
+        r = np.arange(b, b + w, dtype=np.float64)
+        flops[s] = np.sum(r + (r * (r + 1) if cholesky else 2 * r * r))
+    return flops
+
+
+def entries_by_cell(structure: Fronts, first: int = 0, cells: int = 256) -> tuple[np.ndarray, np.ndarray]:
+    """Entries of L + U in the cells of a grid over the matrix plane, or over its rows and columns from `first` on.
+
+    Returns
+    -------
+    edges : ndarray, shape (cells + 1,), int64
+    counts : ndarray, shape (cells, cells), float64
+
+    Raises
+    ------
+    ValueError
+        `first` is not a column.
+    """
+    edges, cell = grid(structure.n, first, cells)
+    counts = np.zeros((edges.size, edges.size))  # the last row and column: outside
+    for begin, width, rows in zip(structure.first, structure.width, structure.rows, strict=True):
+        own, columns = np.unique(cell[begin : begin + width], return_counts=True)
+        counts[np.ix_(own, own)] += np.outer(columns, columns)
+        if rows.size:
+            below, under = np.unique(cell[rows], return_counts=True)
+            block = np.outer(under, columns)
+            counts[np.ix_(below, own)] += block
+            counts[np.ix_(own, below)] += block.T
+    return edges, counts[:-1, :-1]

@@ -1,0 +1,111 @@
+"""What the pictures of column LU are drawn from: the permuted pattern and the pattern of L + U."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import linalg
+
+
+@dataclass(frozen=True)
+class ColumnStructure:
+    """Patterns of a column LU ``B = A[row_perm][:, col_perm] = L U``, all n x n, CSC, rows ascending.
+
+    Attributes
+    ----------
+    B : csc_array of bool
+        Pattern that is factored, its whole diagonal included.
+    L : csc_array of bool
+        Strictly lower triangle of the pattern of L + U.
+    U : csc_array of bool
+        Strictly upper triangle.
+    """
+
+    B: sp.csc_array
+    L: sp.csc_array
+    U: sp.csc_array
+
+    @property
+    def n(self) -> int:
+        """Order."""
+        return int(self.B.shape[0])
+
+
+def column_structure(A: Any, ordering: Any = "auto") -> ColumnStructure:
+    """Factor `A` by column LU on the processor and keep the patterns.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+    ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
+
+    Raises
+    ------
+    RuntimeError
+        ``Factor is exactly singular``.
+    """
+    lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering)
+    entries = sp.coo_array(A)
+    # perm_r and perm_c scatter: row i of A is row perm_r[i] of L U
+    B = pattern(lu.perm_r[entries.row], lu.perm_c[entries.col], lu.shape[0])
+    return ColumnStructure(B, strict(lu.L, lower=True), strict(lu.U, lower=False))
+
+
+def structure_of(L: Any, U: Any, B: Any) -> ColumnStructure:
+    """The structure of given factors; diagonals are added to `B` and taken from `L` and `U`."""
+    entries = sp.coo_array(B)
+    return ColumnStructure(pattern(entries.row, entries.col, B.shape[0]), strict(L, True), strict(U, False))
+
+
+def pattern(rows: np.ndarray, columns: np.ndarray, n: int) -> sp.csc_array:
+    """Boolean CSC matrix with these entries and the diagonal."""
+    every = np.arange(n)
+    rows, columns = np.concatenate((rows, every)), np.concatenate((columns, every))
+    out = sp.csc_array((np.ones(rows.size, bool), (rows, columns)), shape=(n, n))
+    out.sum_duplicates()
+    return out
+
+
+def strict(factor: Any, lower: bool) -> sp.csc_array:
+    """Strict triangle as a boolean CSC matrix; stored zeros are entries."""
+    entries = sp.coo_array(factor)
+    keep = entries.row > entries.col if lower else entries.row < entries.col
+    out = sp.csc_array((np.ones(keep.sum(), bool), (entries.row[keep], entries.col[keep])), shape=factor.shape)
+    out.sort_indices()
+    return out
+
+
+def spread(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Positions of all entries of `columns`, one column after the other."""
+    counts = pointers[columns + 1] - pointers[columns]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if ends.size else 0
+    places: np.ndarray = np.arange(total) + np.repeat(pointers[columns] - ends + counts, counts)
+    return places
+
+
+def grid(n: int, first: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut rows ``first`` to n into at most `cells` cells of the same size, to one.
+
+    Returns
+    -------
+    edges : ndarray, shape (cells + 1,), int64
+    cell : ndarray, shape (n,), int64
+        Of every row; rows before `first` have the number of cells.
+
+    Raises
+    ------
+    ValueError
+        `first` is not a row.
+    """
+    if not 0 <= first < n:
+        raise ValueError(f"first is {first}, the matrix has {n} columns")
+    cells = min(cells, n - first)
+    edges = first + np.arange(cells + 1, dtype=np.int64) * (n - first) // cells
+    cell = np.searchsorted(edges, np.arange(n), side="right") - 1
+    cell[:first] = cells
+    return edges, cell

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
+from .costs import COLUMN_ENGINES
 from .errors import NotPositiveDefiniteError
 from .report import explain_factor
 from .stats import Stats
@@ -357,6 +358,10 @@ def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
         return DeviceFactor(
             program, symbolic._core, symbolic._pattern, canonical, options, symbolic._choice.device_memory
         )
+    if symbolic.engine in COLUMN_ENGINES and 0 < symbolic.n == symbolic.structural_rank:
+        from .engines.columns import factor_columns
+
+        return factor_columns(symbolic, canonical)
     try:
         return _core.factor(
             symbolic._core,

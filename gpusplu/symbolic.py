@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, matrix
+from .costs import COLUMN_ENGINES
 from .dispatch import Choice
 from .options import Options
 
@@ -136,6 +137,8 @@ def analyze_pattern(
         device = launch.open_device(choice.device)
         planned = choose.plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory)
         return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
+    if choice.engine in COLUMN_ENGINES:
+        return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
     start = perf_counter()
     core = _core.analyze(
         pattern.ptr,
@@ -155,4 +158,23 @@ def analyze_pattern(
         if chosen:
             seconds = {**seconds, **chosen.seconds, "analyze": seconds["analyze"] + chosen.seconds["analyze"]}
             return Symbolic(pattern, chosen.core, options, choice, seconds, chosen.plan)
+        if choice.engine in COLUMN_ENGINES:
+            return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
     return Symbolic(pattern, core, options, choice, seconds)
+
+
+def analyze_columns(
+    pattern: matrix.Pattern,
+    canonical: np.ndarray,
+    options: Options,
+    choice: Choice,
+    cholesky: bool,
+    seconds: dict[str, float],
+) -> Symbolic:
+    """Analyse for a column engine of a GPU; `seconds` is what was spent before."""
+    from .engines import columns
+
+    start = perf_counter()
+    core = columns.analyze_columns(pattern, canonical, options, cholesky, choice.engine)
+    spent = seconds.get("analyze", 0.0) + perf_counter() - start
+    return Symbolic(pattern, core, options, choice, {**seconds, "analyze": spent})

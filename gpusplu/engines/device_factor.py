@@ -5,8 +5,9 @@ when it is made; refactor, solve and refinement are graphs (recorded.py), so tha
 host in between. Of the engine it knows the program only. Answers are certified as the CPU engine's are
 (core/numeric/factor.hpp), always by measuring: the backward error of a solve comes back with it, at most three steps of
 refinement mend it, and where that is not enough, or where pivots say that the matrix may be singular or indefinite, the
-CPU engine factors the same values, with pivoting over whole columns, and solves until the next refactor. It is also
-what L, U, determinants and condition numbers are taken from.
+CPU engine factors the same values, with pivoting over whole columns. A program that can follow is made anew of its
+pivots, and the device goes on; else the CPU engine solves until the next refactor. It is also what L, U, determinants
+and condition numbers are taken from.
 
 Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
 with it shows at the next call, which then raises and holds the factor of the values before.
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, matrix
-from ..errors import NotPositiveDefiniteError
+from ..errors import DeviceMemoryError, NotPositiveDefiniteError
 from ..kernels.launch import Queue
 from ..options import Options
 from .program import Program
@@ -49,6 +50,10 @@ class DeviceFactor:
     options : Options
     device_memory : int, optional
         That may be used [bytes].
+    cpu : _core.Factor, optional
+        The CPU engine's factor of the same values, where there is one.
+    spent : float, optional
+        What it took to come here [s].
     """
 
     def __init__(
@@ -59,8 +64,10 @@ class DeviceFactor:
         canonical: np.ndarray,
         options: Options,
         device_memory: int | None = None,
+        cpu: Any = None,
+        spent: float = 0.0,
     ):
-        start = perf_counter()
+        start = perf_counter() - spent
         self._device = program.device
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
         self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
@@ -69,8 +76,9 @@ class DeviceFactor:
         self._measures = options.refine != "never"
         self._lock = RLock()
         self.device_array = self._device.array_class
-        self._cpu: Any = None  # the CPU engine's factor, once something needed it
-        self._cpu_current = False  # it is of the values held
+        self._device_memory = device_memory
+        self._cpu = cpu  # the CPU engine's factor, once something needed it
+        self._cpu_current = cpu is not None  # it is of the values held
         self._on_cpu = False  # it has to solve
         self._pending = False  # a refactorization was not waited for
         self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
@@ -175,10 +183,34 @@ class DeviceFactor:
         status, options = self._found, self._options
         unmeasured = self._symbolic.cholesky or options.refine == "never"
         doubtful = status["n_tiny"] > 0 or (unmeasured and status["n_perturbed"] > 0)
+        doubtful = doubtful or status["growth"] > self._recorded.program.growth_bound
         if status["not_finite"] or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
-            self._make_cpu(canonical)
-            self._on_cpu = True
-            self._events["n_repivoted"] += 1
+            self._repivot(canonical)
+
+    def _repivot(self, canonical: np.ndarray | None = None) -> None:
+        """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
+        if self._recorded.program.can_follow and not self._cpu_current:
+            self._cpu = None  # a refactorization could keep its pivots
+        self._make_cpu(canonical)
+        self._events["n_repivoted"] += 1
+        self._on_cpu = not self._follow()
+
+    def _follow(self) -> bool:
+        """Whether the device has factored the values held, well, with the pivots of the CPU engine."""
+        try:
+            program = self._recorded.program.repivoted(self._cpu)
+            if program is None:
+                return False
+            following = Recorded(program, self._device_memory)
+        except DeviceMemoryError:
+            return False
+        queue = following.begin()
+        following.send(queue, following.buffers.values.pointer, self._cpu.values())
+        found = following.factor_now(queue)
+        if found["not_finite"] or found["n_tiny"] or found["growth"] > program.growth_bound:
+            return False
+        self._recorded, self._found = following, found
+        return True
 
     def _restore(self) -> None:
         """Back to the values before."""
@@ -234,7 +266,7 @@ class DeviceFactor:
     def _solve(self, b: Any, trans: int, first: str = "solve") -> Any:
         start = perf_counter()
         with self._lock, self._device:
-            nrhs = 1 if b.ndim == 1 else b.shape[1]
+            recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
             on_host = not matrix.is_cupy_array(b)
             x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
             if self._on_cpu and not self._pending:
@@ -249,41 +281,42 @@ class DeviceFactor:
                     error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
                     if not error <= worst:
                         worst = error
-                    if self._on_cpu:
+                    if self._on_cpu or self._recorded is not recorded:
                         break
             if self._on_cpu:
                 return self._solve_on_cpu(b, trans)
+            if self._recorded is not recorded:  # pivots were chosen anew
+                return self._solve(b, trans)
             self._error = worst if self._measures else -1.0
             self._seconds["solve_seconds"] = perf_counter() - start
         return x
 
     def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
         """Solve for columns that fit the buffers; the backward error that is left."""
-        vectors, queue = self._recorded.buffers.vectors(nrhs), self._recorded.begin()
-        on_host, nbytes = not matrix.is_cupy_array(b), self._recorded.vector_bytes(nrhs)
+        recorded = self._recorded
+        vectors, queue = recorded.buffers.vectors(nrhs), recorded.begin()
+        on_host, nbytes = not matrix.is_cupy_array(b), recorded.vector_bytes(nrhs)
         if on_host:
-            self._recorded.send(queue, vectors.b.pointer, b)
-            target = self._recorded.buffers.staging(nbytes)
+            recorded.send(queue, vectors.b.pointer, b)
+            target = recorded.buffers.staging(nbytes)
         else:
             queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
             target = None
         to = target.ctypes.data if target is not None else self._device.pointer(x)
-        queue.replay(self._recorded.graph(first, trans, nrhs, int(self._measures)))
+        queue.replay(recorded.graph(first, trans, nrhs, int(self._measures)))
         queue.copy(to, vectors.x.pointer, nbytes)
         queue.synchronize()
         if self._pending:
             self._settle_device()
         error = 0.0
-        if self._measures and not self._on_cpu:
-            error = self._recorded.backward_error()
+        if self._measures and not self._on_cpu and self._recorded is recorded:
+            error = recorded.backward_error()
             if not error <= self._refine_above:
                 error = self._refine(queue, trans, nrhs, error)
                 queue.copy(to, vectors.x.pointer, nbytes)
                 queue.synchronize()
             if not error <= self._accept_below and self._options.pivoting != "static":
-                self._make_cpu()
-                self._on_cpu = True
-                self._events["n_repivoted"] += 1
+                self._repivot()
         if target is not None:
             x.reshape(-1, order="F")[...] = target.view(self._dtype)
         return error

@@ -42,14 +42,20 @@ class Program(ABC):
     flops : float
         Of one factorization [flop].
     factor_seconds, solve_seconds : float
-        Predicted [s].
+        Predicted [s]; -1 where nothing is.
+    growth_bound : float
+        Multipliers beyond are taken for a sign of bad pivots.
+    can_follow : bool
+        It can be made anew of other pivots, see `repivoted`.
     """
 
     nnz: int
     needed_bytes: int
     flops: float
-    factor_seconds: float
-    solve_seconds: float
+    factor_seconds: float = -1.0
+    solve_seconds: float = -1.0
+    growth_bound: float = np.inf
+    can_follow: bool = False
 
     def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, cholesky: bool = False):
         self.device, self.pattern, self.n = device, pattern, pattern.n
@@ -59,6 +65,10 @@ class Program(ABC):
     @abstractmethod
     def prepare(self) -> None:
         """Compile what a factorization and a solve need and the cache has not, several files at a time."""
+
+    def repivoted(self, cpu: Any) -> Program | None:
+        """A program of the pivots that the CPU engine's factor `cpu` has; None where the CPU engine has to go on."""
+        return None
 
     @abstractmethod
     def factor_memory(self) -> Memory:

@@ -41,6 +41,12 @@ bool only_dissection(PatternView graph) {
   return graph.n >= large || (graph.n >= middling && (double)graph.nnz() > many_neighbours * graph.n);
 }
 
+// Of a refactorization by columns on a GPU: a hop from block to block for every level, and the updates.
+double level_seconds(const OrderingCost& cost) {
+  constexpr double per_level = 2.5e-6, per_update = 2e-11;
+  return per_level * cost.levels + per_update * cost.flops;
+}
+
 double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
   return predict_seconds(Method::front, A.n, A.nnz(), cost, cholesky).total();
 }
@@ -289,8 +295,28 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   return candidates;
 }
 
-#define GS_INSTANTIATE(T)                                                  \
-  template Symbolic analyze(PatternView, const T*, const AnalyzeOptions&); \
+template <class T> Symbolic analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options) {
+  if (options.ordering == Ordering::natural) return analyze(A, values, options);
+  Symbolic s = described(A, options);
+  std::vector<idx> rows;
+  if (!match(A, values, options, s, rows)) return s;
+  const idx* row_of_col = rows.empty() ? nullptr : rows.data();
+  const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
+  Ordered order = timed(s, "order", [&] {
+    if (options.ordering != Ordering::automatic) return order_graph(graph.view(), A, options);
+    auto other = std::async(std::launch::async, order_amd, graph.view());
+    Ordered by_dissection = order_dissection(graph.view()), by_degree = other.get();
+    const bool dissect = level_seconds(by_dissection.tree.cost) < level_seconds(by_degree.tree.cost);
+    return dissect ? by_dissection : by_degree;
+  });
+  if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
+  finish_column(s, std::move(order), {0, s.n}, row_of_col);
+  return s;
+}
+
+#define GS_INSTANTIATE(T)                                                          \
+  template Symbolic analyze(PatternView, const T*, const AnalyzeOptions&);         \
+  template Symbolic analyze_columns(PatternView, const T*, const AnalyzeOptions&); \
   template std::vector<Symbolic> analyze_fronts(PatternView, const T*, const AnalyzeOptions&);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)

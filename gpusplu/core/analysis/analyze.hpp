@@ -26,4 +26,8 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
 // that `options` names. Natural order keeps the columns, and the rows that matching put there.
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options);
 
+// The same for the column engines of a GPU, method column without blocks: of dissection and minimum degree the one
+// whose columns promise the shortest way from the first level to the last.
+template <class T> Symbolic analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options);
+
 }  // namespace gs

@@ -67,7 +67,22 @@ std::vector<std::shared_ptr<Symbolic>> analyze_fronts_binding(In<off> ptr, In<id
   return candidates;
 }
 
+template <class T> std::shared_ptr<Symbolic> analyze_columns_binding(In<off> ptr, In<idx> ind, In<T> values,
+                                                                     const std::string& ordering,
+                                                                     std::optional<In<idx>> perm, bool matching) {
+  const AnalyzeOptions options = options_of(false, ordering, perm, matching);
+  const PatternView A = pattern_view(ptr, ind);
+  nb::gil_scoped_release release;
+  const Stopwatch watch;
+  auto symbolic = std::make_shared<Symbolic>(analyze_columns(A, values.data(), options));
+  symbolic->seconds = watch.seconds();
+  return symbolic;
+}
+
 template <class T> void bind_analyze_of(nb::module_& m) {
+  m.def("analyze_columns", &analyze_columns_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),
+        "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+        "A Symbolic of method 'column' for the column engines of a GPU; see core/analysis/analyze.hpp.");
   m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
         "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
         "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");

@@ -1,0 +1,111 @@
+"""What the programs of the column engines (glu.py, sflu.py, crisscross.py) share: the plan's arrays on the device.
+
+L + U of the plan lies in `buffers.own["factor"]`, in the order of its compressed columns: U's part of a column with the
+pivot, then L's without the unit diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..column_plan import ColumnPlan
+from ..kernels.launch import Buffer
+from ..kernels.layout import record, struct
+from ..matrix import Pattern
+from .buffers import Memory
+from .program import Program, addresses
+
+# Multipliers may grow by this factor over what partial pivoting with the threshold would allow before pivots are called
+# bad, as in the CPU engine's column LU (core/numeric/column_lu.cpp).
+GROWTH_ALLOWANCE = 100
+
+
+class ColumnProgram(Program):
+    """A plan of columns in the memory of a device.
+
+    Parameters
+    ----------
+    device : kernels.launch.Device
+    plan : ColumnPlan
+    pattern : Pattern
+    dtype : dtype
+    remake : callable, optional
+        Makes another program of the pivots of a CPU factor.
+
+    Attributes
+    ----------
+    pivot_threshold : float, optional
+        That the CPU engine chose pivots by.
+    """
+
+    def __init__(
+        self,
+        device: Any,
+        plan: ColumnPlan,
+        pattern: Pattern,
+        dtype: np.dtype,
+        remake: Callable[[Any], Program] | None = None,
+        pivot_threshold: float = 0.1,
+    ):
+        super().__init__(device, pattern, dtype)
+        self.plan, self._remake, self.can_follow = plan, remake, remake is not None
+        self.nnz = plan.nnz + plan.n
+        self.flops = 2.0 * plan.flops + plan.nnz
+        eps = float(np.finfo(self.dtype).eps)
+        self.tiny, self.singular = eps**0.5, plan.n * eps  # as FrontProgram has them
+        self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
+        self.needed_bytes = self._count_bytes()
+
+    def _count_bytes(self) -> int:
+        """Of the plan, a factor, and one right-hand side at a time [bytes]."""
+        pattern, itemsize = self.pattern, self.dtype.itemsize
+        residual = 12 * pattern.nnz + 8 * pattern.n
+        values = (2 * pattern.nnz + pattern.size + 6 * pattern.n) * itemsize
+        return int(self.plan.nbytes + 4 * self.plan.nnz + residual + values + self.factor_memory().nbytes)
+
+    def factor_memory(self) -> Memory:
+        return Memory({"factor": self.plan.nnz * self.dtype.itemsize}, {})
+
+    def repivoted(self, cpu: Any) -> Program | None:
+        plan = self.plan
+        same = np.array_equal(cpu.row_perm, plan.row_perm) and np.array_equal(cpu.col_perm, plan.col_perm)
+        return None if same or self._remake is None else self._remake(cpu)
+
+    # ---- the plan on the device
+
+    @cached_property
+    def _column_arrays(self) -> dict[str, Buffer | None]:
+        plan = self.plan
+        names = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "u_ptr")
+        maps = {"map_ptr": plan.map_ptr, "map16": plan.map, "map32": plan.map}
+        if not plan.has_maps:
+            maps = dict.fromkeys(maps)
+        else:
+            maps["map32" if plan.map.dtype == np.uint16 else "map16"] = None
+        arrays = {name: getattr(plan, name) for name in names} | maps
+        return {name: self.upload(array) for name, array in arrays.items()}
+
+    def column_record(self, file: str) -> np.ndarray:
+        """``struct ColumnArrays`` of columns.cuh."""
+        return record(struct(file, "ColumnArrays"), **addresses(self._column_arrays), n=self.plan.n)
+
+    @cached_property
+    def _entries(self) -> tuple[Buffer | None, Buffer | None]:
+        """The canonical value at each place of L + U, -1 where there is fill, and the scale of canonical values."""
+        plan = self.plan
+        source = np.full(plan.nnz, -1, np.int32)
+        source[plan.entry_place] = plan.entry_source
+        return self.upload(source), self.upload(plan.entry_scale)
+
+    @cached_property
+    def _orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        plan = self.plan
+        return [
+            (self.upload(plan.row_perm), self.upload(plan.row_scale)),
+            (self.upload(plan.col_perm), self.upload(plan.col_scale)),
+        ]

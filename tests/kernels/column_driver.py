@@ -88,3 +88,52 @@ class Factorization:
             args["tickets"] = tickets("sflu.cu", self.groups, self.control, begin, end - begin, last)
             self.library.launch("factor_sflu", grid, 512, shared, args, seed)
         return self.factor.copy(), status
+
+
+def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_levels=False, skipped=0):
+    """op(A)^-1 b, b of shape (n, nrhs), `columns` right-hand sides at a time.
+
+    Then again with the same mail, but without the first groups, if some are to be `skipped`.
+    """
+    b = np.asfortranarray(b)
+    x = np.full_like(b, np.nan, order="F")
+    n, nrhs = b.shape
+    rhs_groups = -(-nrhs // columns)
+    row_diag = plan.row_ptr[:-1] + np.bincount(plan.row[plan.row > plan.column], minlength=n)
+    mail = np.zeros(4 * n * columns * rhs_groups, b.dtype)
+    control = np.zeros(4, np.uint32)
+    into, out = (plan.row_perm, plan.row_scale), (plan.col_perm, plan.col_scale)
+    if trans != "N":
+        into, out = out, into
+    pointers = {
+        "row_diag": row_diag.astype(np.int64),
+        "factor": factor,
+        "b": b,
+        "x": x,
+        "mail": mail,
+        "perm_in": into[0],
+        "scale_in": into[1],
+        "perm_out": out[0],
+        "scale_out": out[1],
+    }
+    args = np.zeros((), layout.struct("column_solve.cu", "ColumnSolveArgs"))
+    for name, array in pointers.items():
+        args[name] = array.ctypes.data
+    args["columns"] = column_arrays("column_solve.cu", plan)
+    args["group_count"], args["most_columns"] = len(groups.range) // 2, groups.columns
+    args["ld"], args["nrhs"], args["conjugate"] = n, nrhs, trans == "H"
+    shared = CONTROL_BYTES + groups.columns * (columns * b.itemsize + 4)
+    name = f"solve_columns_{'' if trans == 'N' else 'transposed_'}{columns}"
+    library = emulated.compile("column_solve.cu", b.dtype.char, 0)
+    tickets_end = 2 * int(args["group_count"])
+    launches = list(pairwise(both_ways(groups.level_ptr) if by_levels else [0, tickets_end]))
+    for begin, end in [*launches, (skipped, tickets_end)] if skipped else launches:
+        first, count = begin * rhs_groups, (end - begin) * rhs_groups
+        args["tickets"] = tickets("column_solve.cu", groups, control, first, count, end == tickets_end)
+        library.launch(name, grid, 512, shared, args, seed)
+    return x
+
+
+def both_ways(level_ptr):
+    """Where levels begin forward, then backward."""
+    return np.concatenate([level_ptr, 2 * level_ptr[-1] - level_ptr[-2::-1]])

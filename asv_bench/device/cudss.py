@@ -47,6 +47,12 @@ class CuDSS:
         rows.sort_indices()
         return rows
 
+    @classmethod
+    def order_of(cls, A):
+        """Which entries of A.data those are."""
+        numbers = sp.csc_array((np.arange(1.0, A.nnz + 1), A.indices, A.indptr), shape=A.shape)
+        return cls.stored(numbers, False).data.astype(np.int64) - 1
+
     def __enter__(self):
         library, ref, n = self.library, ctypes.byref, ctypes.c_int64(self.order.shape[0])
         check(library.cudssCreate(ref(self.handle)))

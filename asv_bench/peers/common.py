@@ -52,7 +52,8 @@ def select(definite):
 
 def sequences():
     """Name, pattern (indptr, indices), values (nmat, nnz) and tags of each real Newton sequence."""
-    for path in sorted((MATRICES.parent / "sequences").glob("*_seq.npz")):
+    folder = Path(os.environ.get("GPUSPLU_SEQUENCES", MATRICES.parent / "sequences"))
+    for path in sorted(folder.glob("*_seq.npz")):
         with np.load(path) as file:
             yield path.stem.removesuffix("_seq"), file["indptr"], file["indices"], file["data"], file["tags"]
 

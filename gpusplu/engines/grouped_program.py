@@ -66,6 +66,11 @@ class GroupedProgram(ColumnProgram):
     by_levels = False
     grouped = True  # False: every column by itself
 
+    @property
+    def division(self) -> int:
+        """Columns from here on belong to a dense corner."""
+        return int(self.n)
+
     # ---- the plan on the device
 
     @cached_property
@@ -122,30 +127,53 @@ class GroupedProgram(ColumnProgram):
         )
 
     def launch(
-        self, queue: Queue, kernel: Kernel, file: str, control: Buffer, begins: Any, shared: int, **fields: Any
+        self,
+        queue: Queue,
+        kernel: Kernel,
+        file: str,
+        control: Buffer,
+        begins: Any,
+        shared: int,
+        more: bool = False,
+        **fields: Any,
     ) -> None:
-        """One launch for the tickets between each two of `begins`."""
+        """One launch for the tickets between each two of `begins`; all of them, unless `more` follow."""
         for begin, end in pairwise(map(int, begins)):
-            tickets = self.tickets(file, control, begin, end - begin, end == begins[-1])
+            tickets = self.tickets(file, control, begin, end - begin, end == begins[-1] and not more)
             grid = self._blocks(end - begin, 1, RESIDENT)
             queue.launch(kernel, grid, THREADS, shared, record(kernel.arguments, tickets=tickets, **fields))
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
+        count, levels = self.groups.count, self.groups.level_ptr.astype(np.int64)
+        begins = np.concatenate([levels, 2 * count - levels[-2::-1]]) if self.by_levels else np.array([0, 2 * count])
+        self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, begins)
+
+    def _solve_groups(
+        self,
+        queue: Queue,
+        buffers: Buffers,
+        vectors: Vectors,
+        trans: int,
+        nrhs: int,
+        b: Buffer,
+        x: Buffer,
+        begins: np.ndarray,
+        more: bool = False,
+    ) -> None:
+        """Groups `begins[0]` to `begins[-1]` of the sweep forward and then, the last one first, of that backward."""
         columns = 1 if nrhs == 1 else GROUP
         groups, rhs_groups = self.groups, -(-nrhs // columns)
         into, out = self._orders[1 if trans else 0], self._orders[0 if trans else 1]
-        kernel = self.kernel("column_solve.cu", f"solve_columns_{'transposed_' if trans else ''}{columns}")
-        levels = groups.level_ptr.astype(np.int64) if self.by_levels else np.array([0, groups.count])
-        begins = np.concatenate([levels, 2 * groups.count - levels[-2::-1]]) if self.by_levels else 2 * levels
         self.launch(
             queue,
-            kernel,
+            self.kernel("column_solve.cu", f"solve_columns_{'transposed_' if trans else ''}{columns}"),
             "column_solve.cu",
             vectors.own["solve_control"],
             begins * rhs_groups,
             CONTROL_BYTES + groups.columns * (columns * self.dtype.itemsize + 4),
+            more,
             columns=self.column_record("column_solve.cu"),
             row_diag=address(self._row_diag),
             group_count=groups.count,
@@ -161,4 +189,6 @@ class GroupedProgram(ColumnProgram):
             nrhs=nrhs,
             conjugate=int(trans == 2),
             mail=vectors.own["mail"].pointer,
+            division=self.division,
+            corner=address(vectors.own.get("corner")),
         )

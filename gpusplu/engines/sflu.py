@@ -43,6 +43,7 @@ class SfluProgram(GroupedProgram):
             values=values.pointer,
             factor=own["factor"].pointer,
             done=own["done"].pointer,
+            division=self.division,
             capacity=groups.entries,
             flags=groups.columns,
             status=buffers.device_status.pointer,

@@ -106,14 +106,8 @@ class Recorded:
         queue.clear(pointer, self.status.nbytes)
 
     def factor_now(self, queue: Queue) -> np.ndarray:
-        """Factor the values as they lie there and wait; what the status says.
-
-        Most factors do that once, which is faster than recording a graph for it.
-        """
-        if ("factor",) in self._graphs:
-            queue.replay(self.graph("factor"))
-        else:
-            self.factor(queue)
+        """Factor the values as they lie there and wait; what the status says."""
+        queue.replay(self.graph("factor"))
         self.report(queue)
         queue.synchronize()
         return np.array(self.status)

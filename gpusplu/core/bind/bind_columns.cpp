@@ -4,6 +4,7 @@
 
 #include "bind/bind.hpp"
 #include "plan/columns.hpp"
+#include "plan/glu_schedule.hpp"
 
 namespace gs {
 namespace {
@@ -19,6 +20,10 @@ template <auto member> auto array_of(nb::handle self) {
 nb::object map_of(nb::handle self) {
   if (nb::cast<const ColumnPlan&>(self).map32.empty()) return nb::cast(array_of<&ColumnPlan::map16>(self));
   return nb::cast(array_of<&ColumnPlan::map32>(self));
+}
+
+template <class V> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes_of(const V& v, nb::handle self) {
+  return {v.data(), {v.size() * sizeof(v[0])}, self};
 }
 
 ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, std::optional<In<double>> rows,
@@ -64,6 +69,22 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("map", &map_of)
       .def_ro("flops", &ColumnPlan::flops)
       .def_ro("seconds", &ColumnPlan::seconds);
+  using gpu::GluSchedule;
+  nb::class_<GluSchedule>(m, "GluSchedule", "Launches of the glu engine; see core/plan/glu_schedule.hpp.")
+      .def_prop_ro("task_bytes",
+                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).tasks, self); })
+      .def_prop_ro("piece_bytes",
+                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).pieces, self); })
+      .def_prop_ro("run_bytes", [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).runs, self); })
+      .def_prop_ro("level_piece",
+                   [](nb::handle self) { return view_numpy(nb::cast<const GluSchedule&>(self).level_piece, self); })
+      .def_ro("predicted_seconds", &GluSchedule::predicted_seconds);
+  m.def(
+      "make_glu_schedule",
+      [](const ColumnPlan& plan, int forced) {
+        return without_gil([&] { return gpu::make_glu_schedule(plan, forced); });
+      },
+      "plan"_a, "forced"_a = -1, "Launches for a column plan; `forced`: a mode for all levels.");
   m.def("make_column_plan", &make_binding, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
         "col_scale"_a = nb::none(), "most_mapped"_a = 1e8,
         "Plan of the column engines for a canonical pattern and gather permutations.");

@@ -1,0 +1,179 @@
+#include "plan/glu_schedule.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <stdexcept>
+
+namespace gs::gpu {
+namespace {
+
+constexpr int kModes = 3;
+
+struct LevelWork {
+  off tasks = 0;
+  double updates = 0;  // multiply-adds
+  double passes = 0;   // of a warp, 128 entries each
+  idx chain = 0;       // most updates of one column
+};
+
+// U's part of row j that column j updates: places in row order.
+struct Row {
+  const off *first, *last;
+  const idx* column;
+};
+Row row_right_of(const ColumnPlan& plan, idx j) {
+  const off *begin = plan.place.data() + plan.row_ptr[j], *end = plan.place.data() + plan.row_ptr[j + 1];
+  const off* first = std::upper_bound(begin, end, plan.diag[j]);
+  return {first, end, plan.col.data() + (first - plan.place.data())};
+}
+off below(const ColumnPlan& plan, idx j) { return plan.col_ptr[j + 1] - plan.diag[j] - 1; }
+
+std::vector<LevelWork> measure(const ColumnPlan& plan) {
+  std::vector<LevelWork> work(plan.n_levels());
+  std::vector<idx> seen(plan.n, -1), times(plan.n);
+  for (idx l = 0; l < plan.n_levels(); l++)
+    for (idx c = plan.level_ptr[l]; c < plan.level_ptr[l + 1]; c++) {
+      const idx j = plan.level_column[c];
+      const off count = below(plan, j);
+      if (!count) continue;
+      const Row row = row_right_of(plan, j);
+      const off width = row.last - row.first;
+      work[l].tasks += width;
+      work[l].updates += (double)width * (double)count;
+      work[l].passes += (double)width * (double)((count + 127) / 128);
+      for (off t = 0; t < width; t++) {
+        const idx k = row.column[t];
+        if (seen[k] != l) seen[k] = l, times[k] = 0;
+        work[l].chain = std::max(work[l].chain, ++times[k]);
+      }
+    }
+  return work;
+}
+
+// Microseconds of a level on an H200 in each mode, and of a launch.
+constexpr double kLaunch = 3.0;
+std::array<double, kModes> level_cost(const LevelWork& work) {
+  constexpr double atomic_updates = 60e3, updates = 100e3;  // a microsecond
+  constexpr double warps = 2000, pass = 1.5;
+  return {kLaunch + 1.0 + work.updates / atomic_updates, 2.6 + work.updates / atomic_updates,
+          2.0 + 1.6 * (work.chain - 1) + std::max(work.updates / updates, work.passes * pass / warps)};
+}
+
+// The cheapest sequence of modes over the levels that have tasks: dynamic programming over (level, mode).
+std::vector<int> choose_modes(const std::vector<LevelWork>& work, double& seconds) {
+  const std::size_t n = work.size();
+  std::vector<std::array<signed char, kModes>> from(n);
+  std::array<double, kModes> best{};
+  for (std::size_t l = 0; l < n; l++) {
+    const int cheapest = (int)(std::min_element(best.begin(), best.end()) - best.begin());
+    const std::array<double, kModes> before = best;
+    std::array<double, kModes> own{};
+    if (work[l].tasks) own = level_cost(work[l]);
+    for (int m = 0; m < kModes; m++) {
+      const double changed = before[cheapest] + (m == (int)GluMode::cluster || l == 0 ? 0 : kLaunch);
+      from[l][m] = (signed char)(before[m] <= changed ? m : cheapest);
+      best[m] = std::min(before[m], changed) + own[m];
+    }
+  }
+  std::vector<int> modes(n);
+  int mode = (int)(std::min_element(best.begin(), best.end()) - best.begin());
+  seconds = 1e-6 * best[mode];
+  for (std::size_t l = n; l-- > 0; mode = from[l][mode]) modes[l] = mode;
+  return modes;
+}
+
+int lanes_log2_for(off count) {  // up to two entries a thread
+  const int log2 = std::bit_width((unsigned)((count + 1) / 2 - (count > 0)));
+  return std::min(log2, 8);
+}
+
+class Writer {
+ public:
+  Writer(const ColumnPlan& plan, GluSchedule& out) : plan_(plan), out_(out), applied_(plan.n) {}
+
+  void write(const std::vector<LevelWork>& work, const std::vector<int>& modes) {
+    off total = 0;
+    for (const LevelWork& level : work) total += level.tasks;
+    if (total > std::numeric_limits<std::int32_t>::max()) throw std::length_error("glu: more than 2147483647 updates");
+    out_.tasks.resize(total);
+    for (idx l = 0; l < (idx)work.size(); l++) {
+      out_.level_piece.push_back((idx)out_.pieces.size());
+      if (!work[l].tasks) continue;
+      const bool starts = out_.runs.empty() || out_.runs.back().mode != modes[l];
+      if (starts) out_.runs.push_back({modes[l], l, l, position(modes[l]), position(modes[l]), 0}), last_ = -1;
+      const bool pipeline = modes[l] == (int)GluMode::pipeline;
+      const idx begin = next_, first_piece = (idx)out_.pieces.size();
+      list_tasks(l, pipeline);
+      if (!pipeline) cut(begin, l, modes[l] == (int)GluMode::batch);
+      GluRun& run = out_.runs.back();
+      run.level_end = l + 1, run.end = position(modes[l]);
+      run.widest = std::max(run.widest, pipeline ? next_ - begin : (idx)out_.pieces.size() - first_piece);
+    }
+    out_.level_piece.push_back((idx)out_.pieces.size());
+  }
+
+ private:
+  std::int32_t position(int mode) const {
+    return mode == (int)GluMode::pipeline ? next_ : (std::int32_t)out_.pieces.size();
+  }
+
+  void list_tasks(idx level, bool pipeline) {
+    const idx begin = next_;
+    columns_.assign(plan_.level_column.begin() + plan_.level_ptr[level],
+                    plan_.level_column.begin() + plan_.level_ptr[level + 1]);
+    std::stable_sort(columns_.begin(), columns_.end(), [&](idx a, idx b) { return below(plan_, a) > below(plan_, b); });
+    for (const idx j : columns_) {
+      const off count = below(plan_, j);
+      if (!count) break;
+      const Row row = row_right_of(plan_, j);
+      for (off t = 0; t < row.last - row.first; t++) {
+        const idx k = row.column[t];
+        const off upper = row.first[t], offset = upper - plan_.col_ptr[k];
+        const off map = plan_.has_maps ? plan_.map_ptr[plan_.u_ptr[k] + offset] : plan_.col_ptr[k + 1];
+        out_.tasks[next_++] = {upper, plan_.diag[j], map, (idx)count, k, j, 0, 0, (idx)offset};
+      }
+    }
+    if (!pipeline) return;
+    std::stable_sort(out_.tasks.begin() + begin, out_.tasks.begin() + next_,
+                     [&](const GluTask& a, const GluTask& b) { return plan_.level[a.column] < plan_.level[b.column]; });
+    for (idx t = begin; t < next_; t++) {
+      GluTask& task = out_.tasks[t];
+      task.before = applied_[task.column]++, task.needed = applied_[task.source];
+    }
+  }
+
+  // Tasks of about equal length, as many as a block's threads take at a time.
+  void cut(idx begin, idx level, bool waits) {
+    const idx first_piece = (idx)out_.pieces.size();
+    const idx wait_pieces = last_ < 0 ? 0 : first_piece - out_.level_piece[last_];
+    const idx wait_level = waits ? last_ : -1;
+    for (idx t = begin; t < next_;) {
+      const int lanes_log2 = lanes_log2_for(out_.tasks[t].count);
+      const idx end = std::min(next_, t + (kGluThreads >> lanes_log2));
+      out_.pieces.push_back({t, end, lanes_log2, level, wait_level, wait_pieces, {0, 0}});
+      t = end;
+    }
+    last_ = level;
+  }
+
+  const ColumnPlan& plan_;
+  GluSchedule& out_;
+  std::vector<idx> applied_;  // updates by pipelines, by column
+  std::vector<idx> columns_;  // of a level, longest L first
+  idx next_ = 0, last_ = -1;  // task to be written; last level with pieces in this run
+};
+
+}  // namespace
+
+GluSchedule make_glu_schedule(const ColumnPlan& plan, int forced) {
+  GluSchedule out;
+  const std::vector<LevelWork> work = measure(plan);
+  std::vector<int> modes = choose_modes(work, out.predicted_seconds);
+  if (forced >= 0) std::fill(modes.begin(), modes.end(), forced);
+  Writer(plan, out).write(work, modes);
+  return out;
+}
+
+}  // namespace gs::gpu

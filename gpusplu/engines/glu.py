@@ -1,0 +1,135 @@
+"""The glu engine's program: column-based right-looking LU, level by level.
+
+He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), with the dependency rule and the modes of Lee, Achar and Nakhla, IEEE TVLSI
+26 (2018). What runs when: core/plan/glu_schedule.hpp; how: kernels/glu.cu.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..kernels.launch import Buffer, Queue
+from ..kernels.layout import record, struct
+from .buffers import Buffers, Memory
+from .column_program import ColumnProgram
+from .program import address
+
+FILE = "glu.cu"
+MODES = ("cluster", "batch", "pipeline")
+KERNELS = ("update_levels", "update_batch", "update_pipeline")
+THREADS = (256, 256, 128)
+PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
+RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest")])
+
+
+class GluProgram(ColumnProgram):
+    """A plan of columns and the launches of glu; see `ColumnProgram`.
+
+    Attributes
+    ----------
+    forced_mode : {None, "cluster", "batch", "pipeline"}
+        For all levels instead of what the model chooses; of the class, for measurements and tests.
+    """
+
+    forced_mode: str | None = None
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self.factor_seconds = self._schedule.predicted_seconds
+
+    def prepare(self) -> None:
+        self.device.prepare([FILE, "values.cu", "residual.cu"], self.dtype.char, 0)
+
+    @cached_property
+    def _schedule(self) -> Any:
+        return _core.make_glu_schedule(self.plan._core, MODES.index(self.forced_mode) if self.forced_mode else -1)
+
+    @cached_property
+    def runs(self) -> np.ndarray:
+        """Type RUN: which levels are worked off in which mode."""
+        runs: np.ndarray = self._schedule.run_bytes.view(RUN)
+        return runs
+
+    @property
+    def _counter_words(self) -> tuple[int, int, int]:
+        """Tickets, pieces done of each level, updates of each column."""
+        return len(self.runs), self.plan.n_levels, self.plan.n
+
+    def factor_memory(self) -> Memory:
+        memory = super().factor_memory()
+        return memory._replace(zeros=memory.zeros | {"counters": 4 * sum(self._counter_words)})
+
+    @cached_property
+    def _glu_arrays(self) -> dict[str, Buffer | None]:
+        tasks, pieces = self._schedule.task_bytes, self._schedule.piece_bytes
+        names = ("row", "map16", "map32")
+        return {"tasks": self.upload(tasks), "pieces": self.upload(pieces)} | {
+            name: self._column_arrays[name] for name in names
+        }
+
+    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        self._assemble(queue, buffers, values)
+        for number, run in enumerate(self.runs):
+            self._update(queue, buffers, number, run)
+        self._finish(queue, buffers)
+
+    def _assemble(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        kernel = self.kernel(FILE, "assemble_glu")
+        source, scale = self._entries
+        args = record(
+            kernel.arguments,
+            source=address(source),
+            scale=address(scale),
+            values=values.pointer,
+            factor=buffers.own["factor"].pointer,
+            count=self.plan.nnz,
+            counters=buffers.own["counters"].pointer,
+            counter_count=sum(self._counter_words),
+        )
+        queue.launch(kernel, self._blocks(max(self.plan.nnz, sum(self._counter_words)), 256, 8), 256, 0, args)
+
+    def _update(self, queue: Queue, buffers: Buffers, number: int, run: np.ndarray) -> None:
+        mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
+        kernel, threads = self.kernel(FILE, KERNELS[mode]), THREADS[mode]
+        counters = buffers.own["counters"].pointer
+        tickets, levels, _ = self._counter_words
+        fields = {
+            **{name: address(buffer) for name, buffer in self._glu_arrays.items()},
+            "begin": begin,
+            "end": end,
+            "factor": buffers.own["factor"].pointer,
+            "ticket": counters + 4 * number,
+            "done": counters + 4 * tickets,
+            "applied": counters + 4 * (tickets + levels),
+            "tiny": self.tiny,
+        }
+        if MODES[mode] == "cluster":
+            first_piece = self._schedule.level_piece
+            for level in range(int(run["level_begin"]), int(run["level_end"])):
+                pieces = int(first_piece[level + 1] - first_piece[level])
+                if pieces:
+                    fields["begin"] = int(first_piece[level])
+                    queue.launch(kernel, pieces, threads, 8, record(kernel.arguments, **fields))
+            return
+        # Twice what a level has, so that the next level's blocks are there when it ends.
+        workers = 2 * widest if MODES[mode] == "batch" else 2 * -(-widest // (threads // 32))
+        grid = min(workers, (4 if MODES[mode] == "batch" else 8) * int(self.device.multiprocessors))
+        queue.launch(kernel, grid, threads, 8, record(kernel.arguments, **fields))
+
+    def _finish(self, queue: Queue, buffers: Buffers) -> None:
+        kernel = self.kernel(FILE, "finish_glu")
+        args = record(
+            kernel.arguments,
+            col_ptr=address(self._column_arrays["col_ptr"]),
+            diag=address(self._column_arrays["diag"]),
+            factor=buffers.own["factor"].pointer,
+            status=buffers.device_status.pointer,
+            tiny=self.tiny,
+            singular=self.singular,
+            n=self.plan.n,
+        )
+        queue.launch(kernel, self._blocks(8 * self.plan.n, 256, 8), 256, 0, args)

@@ -1,0 +1,185 @@
+// Column-based right-looking sparse LU on a static pattern, level by level (He, Tan, Wang and Shi, GPU-accelerated
+// parallel sparse LU factorization method for fast circuit analysis, IEEE TVLSI 24 (2016); Lee, Achar and Nakhla,
+// Dynamic GPU parallel sparse LU factorization for fast circuit simulation, IEEE TVLSI 26 (2018)).
+//
+// assemble_glu: every place of L + U: the scaled entry of A, or zero. Clears the counters. A thread a place.
+// update_levels: cluster mode. One level; block b does piece begin + b. Adds atomically.
+// update_batch: batch mode. A run of levels; blocks take pieces by tickets in the order of the levels and wait until
+// the
+//   level before is done. Adds atomically.
+// update_pipeline: pipeline mode. A run of levels; warps take tasks by tickets. Nothing is added atomically: updates of
+//   a column follow each other in the order of the tasks.
+// finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
+//
+// Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
+// launch can hang however blocks are scheduled. Block: 256 threads (pipeline: 128); grid: any. Shared memory: 8 bytes.
+// Deterministic: pipelines; with atomic additions sums depend on the order in which they arrive, up to rounding.
+#include "glu.cuh"
+
+struct GluAssembly {
+  const int* source;    // canonical value of a place, or -1
+  const double* scale;  // of canonical values; null: ones
+  const Scalar* values;
+  Scalar* factor;
+  long long count;
+  unsigned* counters;
+  int counter_count;
+};
+
+struct GluFinish {
+  const long long *col_ptr, *diag;
+  Scalar* factor;
+  Status* status;
+  double tiny, singular;
+  int n;
+};
+
+namespace {
+
+constexpr int PREFETCHED = 4;  // entries a lane of a pipeline
+
+__device__ __forceinline__ void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots,
+                                                  int lane, int lanes, long long first_place) {
+  const Scalar pivot = load_shared_level(args.factor + task.pivot), upper = load_shared_level(args.factor + task.upper);
+  const Scalar* lower = args.factor + task.pivot + 1;
+  Scalar value(0);
+  if (lane < task.count) value = load_shared_level(lower + lane);
+  const Scalar x = -(upper * pivots.inverse(pivot));
+  if (lane < task.count) add_atomically(args.factor + first_place, value * x);
+  for (int e = lane + lanes; e < task.count; e += lanes)
+    add_atomically(args.factor + place_of(args, task, e), load_shared_level(lower + e) * x);
+}
+
+// The threads' tasks of a piece; `wait` returns when what they read is final.
+template <class Wait>
+__device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece& piece, Wait&& wait) {
+  const GluPivots pivots(args.tiny);
+  const int lanes = 1 << piece.lanes_log2, lane = threadIdx.x & (lanes - 1);
+  const int at = piece.begin + (threadIdx.x >> piece.lanes_log2);
+  const bool works = at < piece.end;
+  const GluTask task = load_task(args.tasks + (works ? at : piece.begin));
+  const long long first_place = lane < task.count ? place_of(args, task, lane) : 0;
+  wait();
+  if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
+}
+
+}  // namespace
+
+GPUSPLU_KERNEL(assemble_glu, GluAssembly, 256, 4) {
+  const long long step = (long long)gridDim.x * blockDim.x, first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  for (long long p = first; p < args.count; p += step) {
+    const int source = __ldg(args.source + p);
+    Scalar value(0);
+    if (source >= 0) {
+      value = args.values[source];
+      if (args.scale) value = (Real)__ldg(args.scale + source) * value;
+    }
+    args.factor[p] = value;
+  }
+  for (long long c = first; c < args.counter_count; c += step) args.counters[c] = 0;
+}
+
+GPUSPLU_KERNEL(update_levels, GluArgs, 256, 4) {
+  const GluPiece piece = load_piece(args.pieces + args.begin + blockIdx.x);
+  update_piece(args, piece, [] {});
+}
+
+GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
+  int* ticket = (int*)shared_memory;
+  if (threadIdx.x == 0) *ticket = args.begin + (int)atomicAdd(args.ticket, 1u);
+  __syncthreads();
+  for (int now = *ticket; now < args.end;) {
+    int next = 0;
+    if (threadIdx.x == 0) next = args.begin + (int)atomicAdd(args.ticket, 1u);
+    const GluPiece piece = load_piece(args.pieces + now);
+    update_piece(args, piece, [&] {
+      if (threadIdx.x == 0 && piece.wait_level >= 0)
+        while (load_acquire(args.done + piece.wait_level) != (unsigned)piece.wait_pieces) {
+        }
+      __syncthreads();
+    });
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      add_acquire_release(args.done + piece.level, 1u);
+      *ticket = next;
+    }
+    __syncthreads();
+    now = *ticket;
+  }
+}
+
+GPUSPLU_KERNEL(update_pipeline, GluArgs, 128, 8) {
+  const GluPivots pivots(args.tiny);
+  const int lane = threadIdx.x & 31;
+  int now = 0;
+  if (lane == 0) now = args.begin + (int)atomicAdd(args.ticket, 1u);
+  for (now = shuffle(now, 0); now < args.end;) {
+    int next = 0;
+    if (lane == 0) next = args.begin + (int)atomicAdd(args.ticket, 1u);
+    const GluTask task = load_task(args.tasks + now);
+    long long place[PREFETCHED];
+#pragma unroll
+    for (int r = 0; r < PREFETCHED; r++)
+      if (lane + 32 * r < task.count) place[r] = place_of(args, task, lane + 32 * r);
+    if (lane < 2) {
+      const unsigned* counter = args.applied + (lane ? task.column : task.source);
+      const unsigned enough = lane ? task.before : task.needed;
+      while (load_acquire(counter) < enough) {
+      }
+    }
+    __syncwarp();
+    const Scalar* lower = args.factor + task.pivot + 1;
+    const Scalar pivot = load_shared_level(args.factor + task.pivot);
+    const Scalar upper = load_shared_level(args.factor + task.upper);
+    Scalar value[PREFETCHED], old[PREFETCHED];
+#pragma unroll
+    for (int r = 0; r < PREFETCHED; r++)
+      if (lane + 32 * r < task.count) {
+        value[r] = load_shared_level(lower + lane + 32 * r);
+        old[r] = load_shared_level(args.factor + place[r]);
+      }
+    const Scalar x = upper * pivots.inverse(pivot);
+#pragma unroll
+    for (int r = 0; r < PREFETCHED; r++)
+      if (lane + 32 * r < task.count) store_shared_level(args.factor + place[r], mul_sub(value[r], x, old[r]));
+    for (int e = lane + 32 * PREFETCHED; e < task.count; e += 32) {
+      Scalar* to = args.factor + place_of(args, task, e);
+      store_shared_level(to, mul_sub(load_shared_level(lower + e), x, load_shared_level(to)));
+    }
+    __syncwarp();
+    if (lane == 0) store_release(args.applied + task.column, (unsigned)task.before + 1);
+    now = shuffle(next, 0);
+  }
+}
+
+GPUSPLU_KERNEL(finish_glu, GluFinish, 256, 4) {
+  constexpr int LANES = 8;
+  const GluPivots pivots(args.tiny);
+  const unsigned singular_bits = magnitude_bits((Real)args.singular);
+  const int lane = threadIdx.x % LANES, together = blockDim.x / LANES;
+  unsigned multiplier_bits = 0;
+  int perturbed = 0, tiny = 0, not_finite = 0;
+  for (int first = blockIdx.x * together; first < args.n; first += gridDim.x * together) {
+    const int k = first + threadIdx.x / LANES;
+    const bool is_column = k < args.n;
+    const long long diagonal = is_column ? __ldg(args.diag + k) : 0, end = is_column ? __ldg(args.col_ptr + k + 1) : 0;
+    const Scalar pivot = args.factor[diagonal];
+    const Scalar inverse = pivots.inverse(pivot);
+    for (long long p = diagonal + 1 + lane; p < end; p += LANES) {
+      const Scalar x = args.factor[p] * inverse;
+      args.factor[p] = x;
+      multiplier_bits = max(multiplier_bits, magnitude_bits(x));
+    }
+    __syncwarp();  // all have read the pivot
+    if (lane || !is_column) continue;
+    const unsigned bits = magnitude_bits(pivot);
+    not_finite += bits >= NAN_BITS;
+    if (!pivots.small(pivot)) continue;
+    perturbed++, tiny += bits < singular_bits;
+    args.factor[diagonal] = pivots.replaced(pivot);
+  }
+  if (perturbed) atomicAdd(&args.status->n_perturbed, perturbed);
+  if (tiny) atomicAdd(&args.status->n_tiny, tiny);
+  if (not_finite) atomicAdd(&args.status->not_finite, not_finite);
+  report_growth(multiplier_bits, args.status);
+}

@@ -19,13 +19,13 @@ ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
 
 
 class CuDSS:
-    """One matrix, one right-hand side. Use as a context: device memory is freed at its end.
+    """One matrix, one block of right-hand sides. Use as a context: device memory is freed at its end.
 
     Parameters
     ----------
     A : sparse array, shape (n, n)
         float64.
-    b : cupy.ndarray, shape (n,)
+    b : cupy.ndarray, shape (n,) or (n, k), by columns
     definite : bool
         Symmetric positive definite.
     """
@@ -66,7 +66,8 @@ class CuDSS:
         structure = (pointer(pointers), None, pointer(columns), pointer(self.values), INT32, INT32, FLOAT64, *kind, 0)
         check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
         for vector, array in ((self.rhs, b), (self.solution, self.x)):
-            check(library.cudssMatrixCreateDn(ref(vector), n, ctypes.c_int64(1), n, pointer(array), FLOAT64, 0))
+            count = ctypes.c_int64(1 if array.ndim == 1 else array.shape[1])
+            check(library.cudssMatrixCreateDn(ref(vector), n, count, n, pointer(array), FLOAT64, 0))
         return self
 
     def __exit__(self, *_):

@@ -62,7 +62,7 @@ class FrontProgram(Program):
         plan, itemsize = self.plan, self.dtype.itemsize
         return Memory(
             {"factor": plan.factor_size * itemsize, "blocks": plan.block_size * itemsize},
-            {"counters": 4 * plan.nf, "large_counters": 4 * plan.large_counters},
+            {"counters": 4 * plan.nf, "arrivals": 4 * plan.nf, "large_counters": 4 * plan.large_counters},
         )
 
     def vector_memory(self, capacity: int) -> Memory:
@@ -145,10 +145,10 @@ class FrontProgram(Program):
     # ---- commands
 
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        for launch in self.plan.launches:
-            self._factor_phase(queue, buffers, values, launch)
+        for launch, early in zip(self.plan.launches, early_launches(self.plan), strict=True):
+            self._factor_phase(queue, buffers, values, launch, early)
 
-    def _factor_phase(self, queue: Queue, buffers: Buffers, values: Buffer, launch: np.ndarray) -> None:
+    def _factor_phase(self, queue: Queue, buffers: Buffers, values: Buffer, launch: np.ndarray, early: bool) -> None:
         phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
         shared = {
             "values": values.pointer,
@@ -170,7 +170,7 @@ class FrontProgram(Program):
             return
         file, name, threads = FRONT_KERNELS[phase]
         kernel = self.kernel(file, name)
-        arrays = {**self._factor_arrays, "counters": buffers.own["counters"]}
+        arrays = {**self._factor_arrays, "counters": buffers.own["counters"], "arrivals": buffers.own["arrivals"]}
         fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
         fields["start"] += 4 * int(launch["begin"])
         if phase == 0:
@@ -178,7 +178,7 @@ class FrontProgram(Program):
             grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
         else:
             grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
-        queue.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields))
+        queue.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), early)
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
@@ -246,6 +246,19 @@ class FrontProgram(Program):
         for kernel, count, resident in zip((forward, backward), counts, residents, strict=True):
             grid = self._blocks(count * int(solve["groups"]), 1, resident)
             queue.launch(kernel, grid, 256, shared, args)
+
+
+def early_launches(plan: Plan) -> list[bool]:
+    """Which launches may begin before the one ahead of them is done.
+
+    Fronts of a block, where that one is of the same segment: they wait for their own children, and the end of the
+    kernel for all that was launched before. Segments share memory.
+    """
+    segments = [
+        int(np.searchsorted(plan.segment_ptr, plan.start[launch["begin"]], "right")) if launch["phase"] < 3 else -1
+        for launch in plan.launches
+    ]
+    return [k > 0 and segments[k] == segments[k - 1] >= 0 for k in range(len(segments))]
 
 
 def needed_bytes(plan: Plan, pattern: Pattern) -> int:

@@ -1,10 +1,12 @@
 // Fronts in the shared memory of a block (phases 1 and 2).
 //
 // Kernels: factor_small (128 threads, several blocks on a multiprocessor) and factor_blocks (512 threads). Grid: count
-// blocks; block k takes start front k and goes on with the parent when it finishes the last of its children, so nobody
-// waits. Shared memory: BLOCK_SHARED_BYTES and the front, ld * (R + partial columns) scalars, ld = front_ld(R).
-// While a front is stored, the first entries and items of its parent are loaded. Precondition: counters of the phase
-// are zero, and are left so. Deterministic: sums are taken in the order of the plan, whoever takes them.
+// blocks; block k takes start front k and goes on with the parent when it finishes the last of its children of this
+// phase. It waits only for children of earlier phases: the kernel may begin before theirs is done, once all blocks of
+// that one have begun (early launch), and ends after it. Shared memory: BLOCK_SHARED_BYTES and the front,
+// ld * (R + partial columns) scalars, ld = front_ld(R). While a front is stored, the first entries and items of its
+// parent are loaded. Precondition: counters of the phase are zero, and are left so; arrivals count the children of
+// earlier phases, and are left zero. Deterministic: sums are taken in the order of the plan, whoever takes them.
 //
 // Factor: lower R x W with D = A11^-1 of each panel of 16 columns on its diagonal, X = A21 D below it and, for LU, raw
 // A12 above; LU: upper W x H, raw. Contribution block H x H (Cholesky: lower triangle).
@@ -15,7 +17,9 @@ constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);
 
 struct BlockMemory {
   Front record[2];  // of this front and of its parent
-  int next, unused[15];
+  int next;         // this block goes on with the parent
+  int ready;        // the parent's children of earlier phases are done
+  int unused[14];
   Scalar inverse[INVERSE_SCALARS];
 };
 constexpr int BLOCK_SHARED_BYTES = 256 + INVERSE_SCALARS * sizeof(Scalar);
@@ -61,8 +65,11 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
   unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Entries<THREADS, N_ENTRIES> entries;
   Items<N_ITEMS> items;
+  int id = __ldg(args.start + blockIdx.x);
+  allow_next_kernel();
   {
-    const Front* first = args.fronts + __ldg(args.start + blockIdx.x);
+    const Front* first = args.fronts + id;
+    if (thread == 0) memory.ready = 0;
     if (thread < RECORD_PIECES) ((int4*)memory.record)[thread] = __ldg((const int4*)first + thread);
     __syncthreads();
     entries.find(args, memory.record[0], thread), items.find(args, memory.record[0], group);
@@ -77,6 +84,10 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     if (climb >= 0 && thread < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + thread);
     entries.put(f, thread, front, ld);
     add_entries<THREADS, N_ENTRIES>(args, f, thread + THREADS * N_ENTRIES, front, ld);
+    if (thread == 0 && f.children > f.pending) {
+      while (!memory.ready) memory.ready = load_acquire(args.arrivals + id) == (unsigned)(f.children - f.pending);
+      args.arrivals[id] = 0;
+    }
     __syncthreads();
     if (f.children > 0) {
       add_items(args, f, items, front, ld);
@@ -90,7 +101,12 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     Scalar* lower = args.factor + f.factor;
     eliminate<THREADS>({front, memory.inverse, ld, R, f.width, lower, lower + R * f.width, args.blocks + f.block},
                        rules, multiplier_bits);
-    if (climb < 0) break;
+    if (climb < 0) {
+      __syncthreads();
+      if (climb < -1 && thread == 0) add_acquire_release(args.arrivals + (-2 - climb), 1);
+      wait_for_previous_kernel();  // so that whatever comes after this kernel also comes after that one
+      break;
+    }
     entries.find(args, next, thread), items.find(args, next, group);
     __syncthreads();
     if (thread == 0) {
@@ -98,10 +114,12 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
       if (last) args.counters[climb] = 0;
       memory.next = last;
     }
+    if (thread == 32) memory.ready = load_acquire(args.arrivals + climb) == (unsigned)(next.children - next.pending);
     entries.load(args, next, thread), items.template load<0>(args), items.template load<1>(args);
     clear_front<THREADS>(front, next);
     __syncthreads();
     if (!memory.next) break;
+    id = climb;
   }
   report_growth(multiplier_bits, args.status);
 }

@@ -233,6 +233,19 @@ __device__ __forceinline__ unsigned add_acquire_release(unsigned* p, unsigned v)
 #endif
 }
 
+// ---- programmatic dependent launch: a kernel that was launched so may begin when every block of the one before has
+// begun and allows it; what that one writes can be used once it is known to be there.
+__device__ __forceinline__ void allow_next_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ __forceinline__ void wait_for_previous_kernel() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Words that other blocks write at any time; single accesses in their own right.
 __device__ __forceinline__ void store_word(unsigned long long* p, unsigned long long v) {
   *(volatile unsigned long long*)p = v;

@@ -12,7 +12,7 @@ struct Front {
   int width, rows;
   int first;        // plan position of the first pivot
   int parent;       // -1: root
-  int climb;        // the parent if it is of the same phase, else -1
+  int climb;        // the parent if it is of the same phase, -2 - parent if of a later one before phase 3, else -1
   int pending;      // children of the same phase
   int entry_count;  // entries of A that are assembled here
   int children;
@@ -43,6 +43,7 @@ struct FactorArgs {
   Scalar* factor;
   Scalar* blocks;
   unsigned* counters;  // one a front, zero between launches
+  unsigned* arrivals;  // the same, of children of earlier phases
   Status* status;
   double tiny;      // pivots below are replaced [scaled A]
   double singular;  // pivots below are counted in n_tiny too [scaled A]

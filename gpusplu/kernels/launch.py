@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import DeviceMemoryError, EngineUnavailableError
 from . import cache as compiled
 from .compile import kinds
+from .early import Launch, early_launch
 from .layout import arguments
 
 OLDEST = 75  # compute capability
@@ -79,7 +80,9 @@ class Rehearsal:
     def clear(self, to: int, nbytes: int) -> None:
         pass
 
-    def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
+    def launch(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, early: bool = False
+    ) -> None:
         pass
 
     def fork(self) -> Rehearsal:
@@ -92,10 +95,10 @@ class Rehearsal:
 class Queue:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
 
-    __slots__ = ("_driver", "_marks", "_runtime", "_side", "_stream")
+    __slots__ = ("_driver", "_early", "_marks", "_runtime", "_side", "_stream")
 
-    def __init__(self, stream: Any, cuda: Any, side: Queue | None = None):
-        self._stream, self._side = stream, side
+    def __init__(self, stream: Any, cuda: Any, side: Queue | None = None, early: Launch | None = None):
+        self._stream, self._side, self._early = stream, side, early
         self._marks: list[Any] = []  # of a recorded queue: kept while it is recorded
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
@@ -109,14 +112,23 @@ class Queue:
         if nbytes:
             self._runtime.memsetAsync(to, 0, nbytes, self._stream.ptr)
 
-    def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
-        """Run a kernel; `args` is a record of `kernel.arguments`, taken by value."""
+    def launch(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, early: bool = False
+    ) -> None:
+        """Run a kernel; `args` is a record of `kernel.arguments`, taken by value.
+
+        `early`: it may begin when all blocks of the kernel before have begun and allow it, where the device can do that
+        (programmatic dependent launch); the kernel itself waits for what it needs.
+        """
         if shared_bytes > kernel._limit:
             self._driver.funcSetAttribute(kernel._function.ptr, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
             kernel._limit = shared_bytes
         record = np.ascontiguousarray(args, dtype=kernel.arguments)
         parameters = (ctypes.c_void_p * 1)(record.ctypes.data)
         pointer = ctypes.addressof(parameters)
+        if early and self._early:
+            self._early(kernel._function.ptr, (grid, block, shared_bytes), self._stream.ptr, pointer)
+            return
         self._driver.launchKernel(
             kernel._function.ptr, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0
         )
@@ -190,6 +202,7 @@ class Device:
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], tuple[Any, dict[str, Kernel]]] = {}
         self._lock = Lock()
+        self._early = early_launch(self.arch)
 
     def __enter__(self) -> Device:
         self._device.__enter__()
@@ -294,7 +307,7 @@ class Device:
         commands(Rehearsal())
         with self._device:
             stream, side = cuda.Stream(non_blocking=True), Queue(cuda.Stream(non_blocking=True), cuda)
-            queue = Queue(stream, cuda, side)
+            queue = Queue(stream, cuda, side, self._early)
             stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
             try:
                 commands(queue)

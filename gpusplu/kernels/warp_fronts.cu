@@ -1,9 +1,10 @@
 // Fronts of at most 16 rows (phase 0), one by one in a warp: assembled in shared memory, eliminated in registers.
 //
 // Kernel: factor_warps. Grid: ceil(count / 4) blocks of 128 threads; warp k takes start front k and goes on with the
-// parent when it finishes the last of its children, so nobody waits. Shared memory: warp_shared_bytes(). While a front
-// is eliminated and stored, the record, first entries and first items of its parent are loaded. Precondition: counters
-// of the phase are zero, and are left so. Deterministic: sums are taken in the order of the plan, whoever takes them.
+// parent when it finishes the last of its children, so nobody waits; a parent of a later phase is told. Shared memory:
+// warp_shared_bytes(). While a front is eliminated and stored, the record, first entries and first items of its parent
+// are loaded. Precondition: counters of the phase are zero, and are left so. Deterministic: sums are taken in the order
+// of the plan, whoever takes them.
 //
 // Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky: lower
 // triangle).
@@ -65,6 +66,7 @@ __device__ __forceinline__ void store_block(const FactorArgs& args, const Front&
 GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 7) {
   constexpr int N_ENTRIES = 2, N_ITEMS = 4;
   const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5), group = lane >> 3;
+  allow_next_kernel();
   if (id >= args.count) return;
   WarpMemory& memory = ((WarpMemory*)shared_memory)[threadIdx.x >> 5];
   const PivotRules rules(args);
@@ -99,8 +101,11 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 7) {
     const Places places = gauss_jordan(a, f.width, rules);
     entries.find(args, next, lane), items.find(args, next, group);  // nothing where there is no parent
     store_block(args, f, a, places);
-    if (climb < 0) break;
     __syncwarp();
+    if (climb < 0) {
+      if (climb < -1 && lane == 0) add_acquire_release(args.arrivals + (-2 - climb), 1);
+      break;
+    }
     unsigned done = 0;
     if (lane == 0) done = add_acquire_release(args.counters + climb, 1) + 1;
     entries.load(args, next, lane), items.load<0>(args), items.load<1>(args);

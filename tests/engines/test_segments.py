@@ -8,6 +8,7 @@ from small_matrices import EPS, backward_error, canonical, rhs
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import choose
+from gpusplu.engines.supernodal import early_launches
 from gpusplu.kernels import launch
 from gpusplu.plan import Limits, make_plan
 
@@ -32,6 +33,9 @@ def test_segments(monkeypatch, make):
     assert len(plan.segment_ptr) > 3
     assert sum(plan.launches["phase"] == 3) > 1
     b = rhs(A.shape[0])
+    small = [launch for launch in plan.launches if launch["phase"] < 3]
+    segments = [(plan.segment_ptr <= plan.start[launch["begin"]]).sum() for launch in small]
+    assert sum(early_launches(plan)) == len(small) - len(set(segments))  # the first of a segment waits for all before
     for scale in (1, 3):  # the counters of the large fronts live on from one to the next
         A.data *= scale
         factor.refactor(A.data)

@@ -63,10 +63,14 @@ class Queue:
         self.device.count("clear")
         self._do(lambda: memory_at(to, nbytes).fill(0))
 
-    def launch(self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray) -> None:
+    def launch(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, early: bool = False
+    ) -> None:
         assert shared_bytes <= self.device.shared_memory_bytes, (kernel.name, shared_bytes)
         assert grid > 0
         self.device.count(kernel.name)
+        if early:
+            self.device.count("early")
         record = np.array(args, dtype=kernel.arguments)
         seed = self.device.seed
         self._do(lambda: kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed))

@@ -28,15 +28,17 @@ class Factored:
     status: np.ndarray
 
 
-def factor(plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, sanitize: bool = False) -> Factored:
-    """Phases 0 to 2 of a plan; what no kernel writes stays NaN."""
+def factor(
+    plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, sanitize: bool = False, first: int = 0
+) -> Factored:
+    """Phases `first` to 2 of a plan; what no kernel writes stays NaN."""
     dtype = values.dtype
     result = Factored(
         np.full(int(plan.factor_size), np.nan, dtype),
         np.full(max(int(plan.block_size), 1), np.nan, dtype),
         np.zeros((), layout.struct("front.cuh", "Status")),
     )
-    counters = np.zeros(plan.nf, np.uint32)
+    counters, arrivals = np.zeros((2, plan.nf), np.uint32)
     arrays = {
         "fronts": plan.front_records,
         "owner_ptr": np.asarray(plan.owner_ptr),
@@ -49,10 +51,11 @@ def factor(plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, s
         "factor": result.factor,
         "blocks": result.blocks,
         "counters": counters,
+        "arrivals": arrivals,
         "status": result.status,
     }
     for launch in plan.launches:
-        if launch["phase"] == 3:
+        if not first <= launch["phase"] < 3:
             continue
         file, kernel, threads = SMALL[launch["phase"]]
         library = emulated.compile(file, dtype.char, int(plan.cholesky), sanitize=sanitize)
@@ -66,5 +69,5 @@ def factor(plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, s
         else:
             grid, shared = len(start), 256 + (int(launch["scalars"]) + 16 * 20) * dtype.itemsize
         library.launch(kernel, grid, threads, shared, args, seed)
-    assert not counters.any()
+    assert not counters.any() and not arrivals.any()
     return result

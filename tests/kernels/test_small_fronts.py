@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from emulated import EmulationError
 from factor_driver import factor
 from reference_factor import PANEL, reference_factor
 from solve_driver import EPS, Pattern, canonical, case
@@ -35,6 +36,15 @@ def test_trees_of_fronts(small_rows, cholesky):
     assert largest_error(done.factor, tree.factor) < 1e3 * EPS["d"]
     again = factor(tree.plan, np.asarray(tree.A.data), seed=5)
     np.testing.assert_array_equal(done.factor, again.factor)  # bitwise, NaN where nothing is written
+
+
+@pytest.mark.parametrize("small_rows", [0, 72])
+def test_fronts_of_blocks_wait_for_children_of_earlier_phases(small_rows):
+    tree = case("poisson:20x20", "d", False, small_rows=small_rows)
+    waiting = 1 if small_rows else 2
+    assert (tree.plan.phase == 0).any() and (tree.plan.phase == waiting).any()
+    with pytest.raises(EmulationError, match="waited too long"):
+        factor(tree.plan, np.asarray(tree.A.data), first=waiting)
 
 
 def test_rows_are_pivoted_inside_blocks():

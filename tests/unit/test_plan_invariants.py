@@ -127,7 +127,8 @@ def test_phases_are_closed_under_descendants(plan):
     np.testing.assert_array_equal(records["pending"], pending)
     parent = plan.parent
     climbs = (parent >= 0) & (phase[parent] == phase)
-    np.testing.assert_array_equal(records["climb"], np.where(climbs, parent, -1))
+    later = (parent >= 0) & ~climbs & (phase[parent] < 3)
+    np.testing.assert_array_equal(records["climb"], np.where(climbs, parent, np.where(later, -2 - parent, -1)))
     segment = np.searchsorted(plan.segment_ptr, np.arange(plan.nf), side="right") - 1
     small_parent = (parent >= 0) & (phase[parent] < 3)
     np.testing.assert_array_equal(segment[small_parent], segment[parent[small_parent]])

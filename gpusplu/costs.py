@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from . import _core
+from .column_plan import MOST_MAPPED
 from .traits import Structure
 
 Features = dict[str, float]
@@ -41,14 +42,14 @@ DEVICE: Costs = {
     "supernodal.analyze": {"call": 1e-2, "rows": 5e-7, "entries": 1.5e-8},
     "supernodal.refactor": {"call": 25e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},
     "supernodal.solve": {"call": 20e-6, "modelled": 1.0},
+    # All column engines: orderings; the plan, after the CPU engine's factorization.
+    "columns.analyze": {"call": 5e-3, "rows": 5e-7, "entries": 1.5e-8},
+    "columns.plan": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 5e-10},
     # A level costs at least a hop of 0.84 us between two thread blocks; multiply-adds gather and scatter.
-    "glu.analyze": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 1e-9},
     "glu.refactor": {"call": 30e-6, "levels": 1.6e-6, "fill": 2e-11, "flops": 4e-11},
     "glu.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
-    "sflu.analyze": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 1e-9},
     "sflu.refactor": {"call": 30e-6, "levels": 1.2e-6, "fill": 2e-11, "flops": 4e-11},
     "sflu.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
-    "crisscross.analyze": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 1e-9},
     "crisscross.refactor": {"call": 60e-6, "levels": 1.2e-6, "fill": 2e-11, "flops": 2e-11},
     "crisscross.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
 }
@@ -153,14 +154,21 @@ def predict_fronts(
 
 
 def predict_columns(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
-    """Of a column engine: the CPU engine's column LU chooses the pivots, then a plan is made of them."""
+    """Of a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made of them."""
     features = factor_features(structure)
     refactor = seconds(costs[f"{engine}.refactor"], features)
     solve = seconds(costs[f"{engine}.solve"], features)
     moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
-    analyze = seconds(costs["cpu.column.factor"], features) + seconds(costs[f"{engine}.analyze"], features)
-    first = refactor + seconds(costs["start.factor"], start_features(structure))
-    return Prediction(engine, analyze, first, refactor, solve, moving)
+    plan = seconds(costs["cpu.column.factor"], features) + seconds(costs["columns.plan"], features)
+    first = plan + refactor + seconds(costs["start.factor"], start_features(structure))
+    return Prediction(engine, seconds(costs["columns.analyze"], features), first, refactor, solve, moving)
+
+
+def column_bytes(structure: Structure) -> int:
+    """Device memory that a column engine is going to need, about [bytes]."""
+    entries, updates = 2 * structure.fill, structure.flops / 2
+    maps = 2 * updates if updates <= MOST_MAPPED else 0
+    return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))
 
 
 def start_features(structure: Structure) -> Features:

@@ -129,11 +129,15 @@ def observe_columns(A: sp.csc_array, engine: str, budget: float, costs: Costs) -
     found = failure(lambda: measure(A, engine, on_device=True, budget=budget))
     if not isinstance(found, Measured):
         return {}
-    features = factor_features(structure_of(found.factor_object.symbolic._core, A.nnz, A.data.itemsize))
+    structure = structure_of(found.factor_object.symbolic._core, A.nnz, A.data.itemsize)
+    features = factor_features(structure)
+    before = seconds(costs["cpu.column.factor"], features)
+    before += seconds(costs["start.factor"], start_features(structure)) + found.refactor
     return {
         f"{engine}.refactor": [Observation(features, found.refactor)],
         f"{engine}.solve": [Observation(features, found.solve)],
-        **excess(f"{engine}.analyze", features, found.analyze, seconds(costs["cpu.column.factor"], features)),
+        "columns.analyze": [Observation(features, found.analyze)],
+        **excess("columns.plan", features, found.factor, before),
     }
 
 

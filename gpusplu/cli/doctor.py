@@ -106,7 +106,7 @@ def engines() -> list[tuple[str, str]]:
         try:
             choice = choose_engine(name)
             if choice.engine == "auto":
-                text = "runs cpu or supernodal, whichever is predicted to be faster"
+                text = "runs the one with the least predicted seconds"
             else:
                 text = f"runs {choice.engine}: {choice.reason}" if name == "auto" else "available"
             found.append((name, text))

@@ -14,6 +14,7 @@ from ..costs import (
     COLUMN_ENGINES,
     Costs,
     Prediction,
+    column_bytes,
     factor_features,
     fastest,
     predict_columns,
@@ -138,24 +139,33 @@ def choose(
     planned.seconds["analyze"] += analysed
     costs = costs_of(device.name)
     fronts = predict_fronts(structure, planned.plan, load + sum(planned.seconds.values()), costs, choice.on_device)
-    needed, free = needed_bytes(planned.plan, pattern), usable_bytes(device, choice.device_memory)
-    if needed > free:
-        fronts = Prediction("supernodal", note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
+    free = usable_bytes(device, choice.device_memory)
+    fronts = within(free, needed_bytes(planned.plan, pattern), fronts)
     cores = [] if cholesky else [core, *candidates]
     structures = [structure_of(each, pattern.nnz, canonical.itemsize) for each in cores]
-    columns = predict_all_columns(structures, load, costs, choice)
+    columns = predict_all_columns(structures, load, costs, choice, free)
     return decide(choice, (cpu, *columns, fronts), device, planned)
 
 
-def predict_all_columns(structures: list[Structure], load: float, costs: Costs, choice: Choice) -> list[Prediction]:
+def predict_all_columns(
+    structures: list[Structure], load: float, costs: Costs, choice: Choice, free: int
+) -> list[Prediction]:
     """Of every column engine there is, each with the ordering that suits it best."""
     found = []
     for engine in COLUMN_ENGINES if structures else ():
         if engine in AVAILABLE:
             each = [predict_columns(engine, structure, costs, choice.on_device) for structure in structures]
             best = fastest(each, choice.refactorizations)
-            found.append(best._replace(analyze=best.analyze + load))
+            needed = column_bytes(structures[each.index(best)])
+            found.append(within(free, needed, best._replace(analyze=best.analyze + load)))
     return found
+
+
+def within(free: int, needed: int, prediction: Prediction) -> Prediction:
+    """The prediction, or that there is too little memory for it."""
+    if needed <= free:
+        return prediction
+    return Prediction(prediction.engine, note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
 
 
 def decide(

@@ -65,7 +65,7 @@ def splu(
         Device memory that may be used [bytes]; what is free unless given.
     expected_refactors : float, optional
         How often the factor will be refactored and solved with: few of them make the analysis count, many the rest.
-        Only "auto" asks.
+        Engine, method and ordering are chosen by it where the caller leaves them open.
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional

@@ -149,6 +149,7 @@ def analyze_pattern(
         perm=options.perm,
         method="column" if options.pivoting == "partial" else "auto",
         matching=options.matching,
+        refactorizations=choice.refactorizations,
     )
     seconds = {**seconds, "analyze": perf_counter() - start}
     if choice.engine == "auto":

@@ -1,6 +1,7 @@
 """Predicted seconds, the traits they are predicted from, and the constants that are fitted and kept."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import gpusplu as gs
 from gpusplu import _core, calibration, costs, dispatch, gallery
 from gpusplu.calibration import Observation, fit
 from gpusplu.costs import Prediction
+from gpusplu.engines import choose
 from gpusplu.matrix import canonicalize, read_matrix
 from gpusplu.traits import Structure, matrix_traits, structure_of
 
@@ -214,3 +216,42 @@ def test_explain_predicts_what_the_cpu_takes():
     line = next(line for line in text.splitlines() if line.startswith("  cpu"))
     assert line.split()[-1] in ("us", "ms")
     assert "Hermitian, likely positive definite" in text
+
+
+def test_expected_refactors_chooses_method_and_ordering():
+    few, many = (gs.analyze(gallery.rlc_mesh(20, 20), expected_refactors=k) for k in (0, 1000))
+    assert (few.method, many.method) == ("front", "column")
+    few, many = (gs.analyze(gallery.power_mesh(60, 60), expected_refactors=k) for k in (5, 1000))
+    assert (few.ordering, many.ordering) == ("amd", "nd")
+
+
+def test_column_engines_take_the_ordering_with_the_shorter_way(monkeypatch):
+    monkeypatch.setattr(choose, "AVAILABLE", ("auto", "cpu", "glu", "sflu"))
+    structures = [structure(column_levels=900), structure(column_levels=100, fill=21000)]
+    usual = dispatch.Choice("auto", "")
+    found = choose.predict_all_columns(structures, 1.0, costs.shipped(), usual, 10**9)
+    assert [p.engine for p in found] == ["glu", "sflu"]
+    alone = costs.predict_columns("glu", structures[1], costs.shipped())
+    assert found[0] == alone._replace(analyze=alone.analyze + 1.0)
+    assert choose.predict_all_columns([], 1.0, costs.shipped(), usual, 10**9) == []
+    crowded = choose.predict_all_columns(structures, 1.0, costs.shipped(), usual, 1000)
+    assert all("bytes of device memory are needed, 1,000 may be used" in p.note for p in crowded)
+
+
+def test_the_choice_says_what_was_compared():
+    predictions = (
+        Prediction("cpu", 0.0, 1e-2, 1e-2, 1e-3),
+        Prediction("sflu", 1e-2, 1e-2, 1e-3, 1e-4),
+        Prediction("supernodal", note="too little memory"),
+    )
+    planned, device = object(), SimpleNamespace(index=3)
+    choice, kept = choose.decide(dispatch.Choice("auto", "", device_memory=7), predictions, device, planned)
+    assert (choice.engine, choice.device, choice.device_memory, kept) == ("sflu", 3, 7, None)
+    assert choice.predictions == predictions
+    for part in ("predicted 0.026 s", "0.065 s with cpu", "5 refactorizations", "supernodal: too little memory"):
+        assert part in choice.reason
+    once = dispatch.Choice("auto", "", refactorizations=0)
+    assert choose.decide(once, predictions, device, planned)[0].engine == "cpu"
+    faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
+    choice, kept = choose.decide(once, faster, device, planned)
+    assert (choice.engine, kept) == ("supernodal", planned)

@@ -47,15 +47,15 @@ double level_seconds(const OrderingCost& cost) {
   return per_level * cost.levels + per_update * cost.flops;
 }
 
-double front_total(PatternView A, const OrderingCost& cost, bool cholesky) {
-  return predict_seconds(Method::front, A.n, A.nnz(), cost, cholesky).total();
+double front_total(PatternView A, const OrderingCost& cost, const AnalyzeOptions& options) {
+  return predict_seconds(Method::front, A.n, A.nnz(), cost, options.cholesky).total(options.refactorizations);
 }
 
 // Which fill-reducing ordering serves the fronts best. Minimum degree is cheap and wins on small and very sparse
 // graphs, dissection on large ones. Dissection costs microseconds a vertex, so on small and middling graphs it is tried
 // where the factorizations that it may shorten take longer than it does itself, and on large ones beside minimum
 // degree.
-Ordered order_automatic(PatternView graph, PatternView A, bool cholesky) {
+Ordered order_automatic(PatternView graph, PatternView A, const AnalyzeOptions& options) {
   const idx n = graph.n;
   constexpr idx never_dissect = 3000, both_at_once = 100000;
   if (only_dissection(graph)) return order_dissection(graph);
@@ -68,12 +68,10 @@ Ordered order_automatic(PatternView graph, PatternView A, bool cholesky) {
     by_degree = order_amd(graph);
     const double dissection_seconds = 0.8e-6 * n + 0.06e-6 * (double)graph.nnz();
     // a quarter of the factorizations is what dissection may be expected to save
-    if (n < never_dissect || 0.25 * front_total(A, by_degree.tree.cost, cholesky) < dissection_seconds)
-      return by_degree;
+    if (n < never_dissect || 0.25 * front_total(A, by_degree.tree.cost, options) < dissection_seconds) return by_degree;
     by_dissection = order_dissection(graph);
   }
-  const bool dissect =
-      front_total(A, by_dissection.tree.cost, cholesky) < front_total(A, by_degree.tree.cost, cholesky);
+  const bool dissect = front_total(A, by_dissection.tree.cost, options) < front_total(A, by_degree.tree.cost, options);
   return dissect ? std::move(by_dissection) : std::move(by_degree);
 }
 
@@ -112,7 +110,7 @@ Ordered order_graph(PatternView graph, PatternView A, const AnalyzeOptions& opti
     case Ordering::user:
       return {ordered_tree(graph, {options.user_perm, options.user_perm + graph.n}), "user"};
     default:
-      return order_automatic(graph, A, options.cholesky);
+      return order_automatic(graph, A, options);
   }
 }
 
@@ -156,11 +154,13 @@ bool is_badly_scaled(const Symbolic& s) {
   return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
 }
 
-bool column_is_faster(const Symbolic& s, const OrderingCost& cost, MethodChoice choice) {
-  if (choice != MethodChoice::automatic) return choice == MethodChoice::column;
+bool column_is_faster(const Symbolic& s, const OrderingCost& cost, const AnalyzeOptions& options) {
+  if (options.method != MethodChoice::automatic) return options.method == MethodChoice::column;
   const double doubt = is_badly_scaled(s) ? 4 : 1;
-  return predict_seconds(Method::column, s.n, s.nnz, cost, false).total() <=
-         doubt * predict_seconds(Method::front, s.n, s.nnz, cost, false).total();
+  const auto total = [&](Method method) {
+    return predict_seconds(method, s.n, s.nnz, cost, false).total(options.refactorizations);
+  };
+  return total(Method::column) <= doubt * total(Method::front);
 }
 
 // The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
@@ -200,7 +200,7 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   Ordered order;
   if (by_blocks) {
     order = timed(s, "order", [&] { return order_blocks(A, row_of_col, blocks); });
-    if (column_is_faster(s, order.tree.cost, options.method))
+    if (column_is_faster(s, order.tree.cost, options))
       return finish_column(s, std::move(order), std::move(blocks.block_ptr), row_of_col);
   }
   const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
@@ -208,7 +208,7 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   if (by_blocks) order.tree = ordered_tree(graph.view(), std::move(order.tree.perm));
   if (!by_blocks || order.tree.cost.flops > acceptable_coupling * flops_of_blocks)
     order = timed(s, "order", [&] { return order_graph(graph.view(), A, options); });
-  if (!column_is_faster(s, order.tree.cost, options.method))
+  if (!column_is_faster(s, order.tree.cost, options))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
   if (want_blocks && !likely_column) reducible = find_blocks();

@@ -14,7 +14,8 @@ struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
   const idx* user_perm = nullptr;  // gather column order for Ordering::user
   MethodChoice method = MethodChoice::automatic;
-  bool matching = true;  // large entries onto the diagonal, with scaling; without it rows keep their order
+  double refactorizations = 5;  // that are expected, a solve with each
+  bool matching = true;         // large entries onto the diagonal, with scaling; without it rows keep their order
 };
 
 // A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure.

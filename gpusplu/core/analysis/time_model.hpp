@@ -8,9 +8,8 @@ namespace gs {
 // Of one first factorization, refactorization and solve with one right-hand side [s].
 struct MethodSeconds {
   double factor = 0, refactor = 0, solve = 0;
-  // What a user waits for who refactors and solves a few times.
-  double total() const { return factor + kRefactorizations * (refactor + solve); }
-  static constexpr double kRefactorizations = 5;
+  // What a user waits for who refactors and solves that many times.
+  double total(double refactorizations) const { return factor + refactorizations * (refactor + solve); }
 };
 
 // Of LU, or of Cholesky by fronts, for a matrix of order n with nnz entries. Linear in the size, the fill and the

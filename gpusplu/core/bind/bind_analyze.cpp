@@ -40,8 +40,10 @@ AnalyzeOptions options_of(bool cholesky, const std::string& ordering, const std:
 
 template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
                                                              const std::string& ordering, std::optional<In<idx>> perm,
-                                                             const std::string& method, bool matching) {
+                                                             const std::string& method, bool matching,
+                                                             double refactorizations) {
   AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
+  options.refactorizations = refactorizations;
   options.method = method_of(method);
   const PatternView A = pattern_view(ptr, ind);
   nb::gil_scoped_release release;
@@ -88,6 +90,7 @@ template <class T> void bind_analyze_of(nb::module_& m) {
         "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
   m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
         "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "matching"_a = true,
+        "refactorizations"_a = AnalyzeOptions{}.refactorizations,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
 }
 

@@ -118,6 +118,28 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
     return Plan(core, limits)
 
 
+def make_best_plan(
+    symbolics: list[Any], pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int
+) -> tuple[Any, Plan]:
+    """Of several analyses of one pattern, the one that promises the fastest factorization and solve, and its plan.
+
+    Parameters
+    ----------
+    symbolics : list of _core.Symbolic
+        Of method "front".
+    pattern, dtype, limits, **parameters
+        As :func:`make_plan` takes them.
+
+    Returns
+    -------
+    symbolic : _core.Symbolic
+    plan : Plan
+    """
+    limits = limits or Limits()
+    which, core = _core.make_best_plan(symbolics, pattern.ptr, pattern.ind, **_named(dtype, limits), **parameters)
+    return symbolics[which], Plan(core, limits)
+
+
 def predict(symbolic: Any, dtype: Any, limits: Limits | None = None, **parameters: int) -> tuple[float, float]:
     """Seconds of a factorization and of a solve that :func:`make_plan` would predict, at a fraction of its cost."""
     factor, solve = _core.predict_plan(symbolic, **_named(dtype, limits or Limits()), **parameters)

@@ -28,7 +28,7 @@ from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
-from ..plan import Limits, Plan, make_plan, predict
+from ..plan import Limits, Plan, make_best_plan
 from ..traits import Structure, structure_of
 from .buffers import usable_bytes
 from .supernodal import needed_bytes
@@ -61,10 +61,7 @@ def plan_fronts(
     if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
         return Planned(candidates[0], None, {"analyze": analysed - start})
     limits = limits_of(device, device_memory)
-    core = candidates[0]
-    if len(candidates) > 1:
-        core = min(candidates, key=lambda candidate: sum(predict(candidate, canonical.dtype, limits)))
-    plan = make_plan(core, pattern, canonical.dtype, limits)
+    core, plan = make_best_plan(candidates, pattern, canonical.dtype, limits)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
 
 

@@ -23,6 +23,7 @@ FRONT_KERNELS = (
     ("block_fronts.cu", "factor_small", 128),
     ("block_fronts.cu", "factor_blocks", 512),
 )
+LARGE_SOLVE_BLOCKS = 2  # of the solve with large fronts on a multiprocessor
 TASK_BYTES = struct("solve_large.cu", "LargeSolveTask").itemsize
 
 
@@ -240,11 +241,9 @@ class FrontProgram(Program):
             transposed=transposed,
             progress=vectors.own["progress"].pointer,
         )
-        gather = 256
-        shared = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * columns) * itemsize
-        residents = (3, 1) if columns == 1 else (2, 2)  # blocks a multiprocessor
-        for kernel, count, resident in zip((forward, backward), counts, residents, strict=True):
-            grid = self._blocks(count * int(solve["groups"]), 1, resident)
+        shared = 16 + 17 * tile * columns * itemsize
+        for kernel, count in zip((forward, backward), counts, strict=True):
+            grid = self._blocks(count * int(solve["groups"]), 1, LARGE_SOLVE_BLOCKS)
             queue.launch(kernel, grid, 256, shared, args)
 
 

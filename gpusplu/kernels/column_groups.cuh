@@ -10,9 +10,10 @@ struct ColumnTickets {
   unsigned* control;   // tickets taken, blocks that are done, epoch
 };
 
-struct alignas(16) ColumnControl {
+struct ColumnControl {
   int ticket, column;
   unsigned epoch;
+  int unused;  // what comes after is aligned to 16 bytes
 };
 
 __device__ __forceinline__ void begin_tickets(const ColumnTickets& tickets, ColumnControl& control) {

@@ -26,6 +26,10 @@ struct ColumnSolveArgs {
   long long ld;
   int nrhs, conjugate;
   unsigned long long* mail;  // of both sweeps: n NV values each, for every NV right-hand sides
+  // Unknowns from here on are solved for between the sweeps, by others, in `corner`: n - division rows, nrhs columns.
+  // `row_diag` and `diag` of theirs are where the corner begins. n: there are none.
+  int division;
+  Scalar* corner;
 };
 
 namespace {
@@ -91,8 +95,17 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       }
   }
 
+  __device__ __forceinline__ Scalar* corner_entry(int k, int column) const {
+    return args.corner + (k - args.division) + (long long)column * (args.columns.n - args.division);
+  }
+
   // The right-hand side of unknown k: forward that of the caller, backward what the forward sweep left.
   __device__ __forceinline__ void start(int k, Scalar (&v)[NV]) const {
+    if (backward && k >= args.division) {
+#pragma unroll
+      for (int c = 0; c < NV; c++) v[c] = *corner_entry(k, min(rhs + c, args.nrhs - 1));
+      return;
+    }
     if (backward) {
       const Word* from = mail_of(k) - (long long)args.columns.n * (NV * WORDS);
       while (!take_mail(from, v)) before_looking_again<false>(from);
@@ -105,6 +118,12 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   }
 
   __device__ __forceinline__ void give(int k, const Scalar (&v)[NV]) const {
+    if (!backward && k >= args.division) {
+#pragma unroll
+      for (int c = 0; c < NV; c++)
+        if (rhs + c < args.nrhs) *corner_entry(k, rhs + c) = v[c];
+      return;
+    }
 #pragma unroll
     for (int c = 0; c < NV; c++) values[(k - first) * NV + c] = v[c];
     store_release_block(flags + (k - first), 1);
@@ -123,13 +142,15 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     const int lane = threadIdx.x & 31;
     const long long* ptr = TRANSPOSED ? m.col_ptr : m.row_ptr;
     const long long diagonal = __ldg((TRANSPOSED ? m.diag : args.row_diag) + k);
-    const long long from = backward ? diagonal + 1 : __ldg(ptr + k), last = backward ? __ldg(ptr + k + 1) : diagonal;
+    const bool in_corner = k >= args.division;
+    const long long from = backward ? diagonal + 1 : __ldg(ptr + k);
+    const long long last = !backward ? diagonal : in_corner ? from : __ldg(ptr + k + 1);
     Scalar sum[NV], inverse(1);
 #pragma unroll
     for (int c = 0; c < NV; c++) sum[c] = Scalar(0);
     if (lane == 0) {
       start(k, sum);
-      if (TRANSPOSED != backward) {
+      if (TRANSPOSED != backward && !in_corner) {
         const Scalar pivot = load_constant(args.factor + (TRANSPOSED ? diagonal : __ldg(m.diag + k)));
         inverse = reciprocal(args.conjugate ? conj(pivot) : pivot);
       }

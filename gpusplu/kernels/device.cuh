@@ -253,11 +253,11 @@ __device__ __forceinline__ void store_word(unsigned long long* p, unsigned long 
 __device__ __forceinline__ unsigned long long load_word(const unsigned long long* p) {
   return *(const volatile unsigned long long*)p;
 }
-template <bool PAUSE> __device__ __forceinline__ void before_looking_again(const unsigned long long* p) {
+__device__ __forceinline__ void before_looking_again(const unsigned long long* p, bool pause) {
 #ifdef GPUSPLU_EMULATED
   emulator::load_acquire((const unsigned*)p);  // lets others run
 #else
-  if (PAUSE) __nanosleep(64);
+  if (pause) __nanosleep(64);
 #endif
 }
 // Two words in one access, aligned to 16 bytes; each is whole, the pair need not be of one moment.

@@ -138,14 +138,17 @@ class Queue:
         graph._graph.launch(self._stream)
 
     def fork(self) -> Queue:
-        """Where a queue is recorded: another one, whose commands run beside this one's from here to `join`."""
-        assert self._side is not None
+        """Where a queue is recorded: another one, whose commands run beside this one's from here to `join`; else itself."""
+        if self._side is None:
+            return self
         self._marks.append(self.record())
         self._side.wait(self._marks[-1])
         return self._side
 
     def join(self, side: Queue) -> None:
         """What comes after waits for both."""
+        if side is self:
+            return
         self._marks.append(side.record())
         self.wait(self._marks[-1])
 
@@ -201,6 +204,7 @@ class Device:
             self._stream = cuda.Stream(non_blocking=True)
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], tuple[Any, dict[str, Kernel]]] = {}
+        self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
         self._lock = Lock()
         self._early = early_launch(self.arch)
 
@@ -284,10 +288,11 @@ class Device:
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
         """Compile what is neither loaded nor in the cache, several files at a time."""
         wanted = [(file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files]
-        missing = [key for key in wanted if key not in self._modules]
+        missing = [key for key in wanted if key not in self._modules and key not in self._prepared]
         if missing:
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda key: compiled.kernels(key[0], key[1], key[2], self.arch), missing))
+            self._prepared.update(missing)
 
     def own_queue(self) -> Queue:
         """The queue of allocations and uploads."""

@@ -22,8 +22,11 @@ struct SfluArgs {
   const Scalar* values;
   Scalar* factor;
   unsigned* done;  // of a column: the launch that finished it
-  int capacity;    // scalars of shared memory; larger groups stay in global memory
-  int flags;       // most columns of a group
+  // Columns from here on are updated by those before only, and left unfactored: the dense corner of crisscross LU.
+  // Their `diag` is where rows from here on begin. n: there is none.
+  int division;
+  int capacity;  // scalars of shared memory; larger groups stay in global memory
+  int flags;     // most columns of a group
   Status* status;
   double tiny, singular;  // see FactorArgs
 };
@@ -181,6 +184,12 @@ template <bool IN_SHARED> struct Column {
     return replaced_reciprocal(pivot, reciprocal(tiny));
   }
 
+  // Rows from `division` on of a column of the corner are a column of the Schur complement.
+  __device__ __forceinline__ void leave() {
+    if (IN_SHARED)
+      for (int p = begin + lane; p < end; p += 32) store_shared_level(args.factor + group.base + p, group.work[p]);
+  }
+
   __device__ __forceinline__ void finish() {
     const Scalar inverse = pivot_reciprocal();
     Scalar* to = args.factor + group.base;
@@ -206,7 +215,8 @@ template <bool IN_SHARED> struct Column {
   __device__ __forceinline__ void run() {
     assemble();
     update();
-    finish();
+    if (k < args.division) finish();
+    else leave();
   }
 };
 

@@ -57,9 +57,9 @@ struct Mail {
   }
 };
 // This thread's values at from[0], from[1], ..: waits until all are there, looking again only for those that are not. A
-// pause in between leaves the cache to those that work: 10 to 25% of a solve, except where one tile waits for the next.
-template <int COUNT, bool PAUSE = true>
-__device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (&v)[COUNT]) {
+// pause in between leaves the cache to those that work (10 to 25% of a solve); who is next does without.
+template <int COUNT> __device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag,
+                                                                 Scalar (&v)[COUNT], bool pause = true) {
   Mail mail[COUNT];
   unsigned missing = (1u << COUNT) - 1;
   for (;;) {
@@ -70,22 +70,22 @@ __device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], un
     for (int r = 0; r < COUNT; r++)
       if (mail[r].has(tag)) missing &= ~(1u << r);
     if (!missing) break;
-    before_looking_again<PAUSE>(from[0]);
+    before_looking_again(from[0], pause);
   }
 #pragma unroll
   for (int r = 0; r < COUNT; r++) v[r] = mail[r].value();
 }
-__device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag) {
+__device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag, bool pause = true) {
   const Word* const all[1] = {from};
   Scalar v[1];
-  wait_values<1>(all, tag, v);
+  wait_values<1>(all, tag, v, pause);
   return v[0];
 }
 // The COUNT values from `from` on for all lanes of a warp; those from `some` on are replaced by the last of them.
-template <int COUNT>
-__device__ __forceinline__ void wait_shared_values(const Word* from, int some, unsigned tag, Scalar (&v)[COUNT]) {
+template <int COUNT> __device__ __forceinline__ void wait_shared_values(const Word* from, int some, unsigned tag,
+                                                                        Scalar (&v)[COUNT], bool pause) {
   static_assert(COUNT <= 32);
-  const Scalar own = wait_value(from + min((int)(threadIdx.x & 31), some - 1) * WORDS, tag);
+  const Scalar own = wait_value(from + min((int)(threadIdx.x & 31), some - 1) * WORDS, tag, pause);
   __syncwarp();
 #pragma unroll
   for (int k = 0; k < COUNT; k++) v[k] = shuffle(own, k);

@@ -21,12 +21,12 @@ def test_segments(monkeypatch, make):
     monkeypatch.setattr(launch, "open_device", lambda which=None: EmulatedDevice())
     plans = []
 
-    def small_blocks(core, pattern, dtype, limits, **parameters):
+    def small_blocks(cores, pattern, dtype, limits, **parameters):
         limits = Limits(limits.shared_memory_bytes, limits.multiprocessors, limits.arch, block_bytes=1)
-        plans.append(make_plan(core, pattern, dtype, limits, warp_rows=8, block_rows=16, **parameters))
-        return plans[-1]
+        plans.append(make_plan(cores[0], pattern, dtype, limits, warp_rows=8, block_rows=16, **parameters))
+        return cores[0], plans[-1]
 
-    monkeypatch.setattr(choose, "make_plan", small_blocks)
+    monkeypatch.setattr(choose, "make_best_plan", small_blocks)
     A = canonical(gallery.poisson(20, 20))
     factor = make(A, engine="supernodal", ordering="nd")
     (plan,) = plans

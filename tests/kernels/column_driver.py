@@ -58,7 +58,8 @@ def tickets(file, groups, control, first=0, count=None, last=1):
 class Factorization:
     """factor_sflu again and again on one plan; what no kernel writes stays NaN."""
 
-    def __init__(self, plan, groups, dtype, maps=True, capacity=200, sanitize=False):
+    def __init__(self, plan, groups, dtype, maps=True, capacity=200, sanitize=False, division=None):
+        self.division = division
         self.plan, self.groups, self.maps, self.capacity = plan, groups, maps, capacity
         self.dtype = np.dtype(dtype)
         self.library = emulated.compile("sflu.cu", self.dtype.char, 0, sanitize=sanitize)
@@ -79,6 +80,7 @@ class Factorization:
         args["values"], args["status"] = values.ctypes.data, status.ctypes.data
         args["capacity"], args["flags"] = self.capacity, self.groups.columns
         args["tiny"], args["singular"] = tiny, singular
+        args["division"] = self.plan.n if self.division is None else self.division
         flags = 4 * (self.groups.columns + 3 & ~3)
         shared = CONTROL_BYTES + flags + self.capacity * self.dtype.itemsize
         if level_ptr is None:
@@ -122,6 +124,7 @@ def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_leve
     args["columns"] = column_arrays("column_solve.cu", plan)
     args["group_count"], args["most_columns"] = len(groups.range) // 2, groups.columns
     args["ld"], args["nrhs"], args["conjugate"] = n, nrhs, trans == "H"
+    args["division"] = n
     shared = CONTROL_BYTES + groups.columns * (columns * b.itemsize + 4)
     name = f"solve_columns_{'' if trans == 'N' else 'transposed_'}{columns}"
     library = emulated.compile("column_solve.cu", b.dtype.char, 0)

@@ -91,9 +91,7 @@ def large_front(plan, factor: np.ndarray, offset: int, front: np.ndarray, W: int
         offset = store(factor, offset, X, even(H))
         for k in range(0, W, tile):
             n = min(k + tile, W)
-            inverse = np.linalg.inv(L[k:n, k:n]).conj().T
-            inverse[np.tril_indices(n - k, -1)] = np.nan
-            store(factor, offset, inverse, tile)
+            store(factor, offset, whole_tile(np.linalg.inv(L[k:n, k:n]).conj().T, tile), tile)
             offset += tile * tile
         return front[W:, W:] - X @ X.conj().T
     front, inverse = eliminate(front, W, tile)
@@ -103,9 +101,16 @@ def large_front(plan, factor: np.ndarray, offset: int, front: np.ndarray, W: int
     offset = store(factor, offset, front[:W, W:].T, even(H))
     for k in range(0, W, tile):
         n = min(k + tile, W)
-        store(factor, offset, inverse[k:n, : n - k], tile)
+        store(factor, offset, whole_tile(inverse[k:n, : n - k], tile), tile)
         offset += tile * tile
     return front[W:, W:]
+
+
+def whole_tile(block: np.ndarray, tile: int) -> np.ndarray:
+    """The identity beyond the block."""
+    out = np.eye(tile, dtype=block.dtype)
+    out[: len(block), : len(block)] = block
+    return out
 
 
 def strict_tiles(matrix: np.ndarray, tile: int, diagonal: bool) -> np.ndarray:

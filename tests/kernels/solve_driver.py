@@ -159,7 +159,7 @@ class Solver:
         gather = 256  # Gather, BlockScratch, LargeScratch
         fronts = 16 + (gather + 2 * (256 + 16)) * width * bytes
         tile = layout_tile(bytes)
-        large = 16 + (tile * tile + (max(gather, 8 * tile) + tile) * width) * bytes
+        large = 16 + 17 * tile * width * bytes
         is_large = args["forward_count"] > 0
         self.compile(self.kernels).launch(f"solve_forward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed)
         if is_large:

@@ -14,10 +14,10 @@ from gpusplu import dispatch
 from gpusplu.options import Options
 
 
-@pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])
+@pytest.mark.parametrize("name", sorted(set(dispatch.ENGINES) - set(dispatch.AVAILABLE)))
 @pytest.mark.parametrize("call", [gs.splu, gs.cholesky, gs.analyze, gs.explain])
 def test_engines_of_other_versions_raise_by_name(call, name):
-    with pytest.raises(gs.EngineUnavailableError, match=f"no engine='{name}'; pass one of 'auto', 'cpu', 'supernodal'"):
+    with pytest.raises(gs.EngineUnavailableError, match=f"no engine='{name}'; pass one of 'auto', 'cpu', "):
         call(spd_matrix(), engine=name)
 
 

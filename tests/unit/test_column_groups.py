@@ -27,6 +27,8 @@ def test_groups(n, density, symmetric, limits):
     for t, (begin, end) in enumerate(ranges):
         ticket[begin:end] = t
         level[begin:end] = np.searchsorted(level_ptr, t, "right") - 1
+    row_diag = _core.row_diagonals(plan.col_ptr, plan.row, plan.diag, plan.row_ptr)
+    assert (plan.place[row_diag] == plan.diag).all()
     needed, needs = np.minimum(plan.row, plan.column), np.maximum(plan.row, plan.column)
     outside = ticket[needed] != ticket[needs]
     assert (ticket[needed] <= ticket[needs]).all()

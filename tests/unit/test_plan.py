@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 from gpusplu import _core, gallery
-from gpusplu.plan import FRONT, Limits, front_ld, make_plan, predict
+from gpusplu.plan import FRONT, Limits, front_ld, make_best_plan, make_plan, predict
 
 
 class Pattern:
@@ -98,6 +98,23 @@ def test_predict_is_what_the_plan_predicts(dtype):
         assert plan.factor_seconds == pytest.approx(plan.phase_seconds.sum()) and plan.solve_seconds > 0
         assert front_ld(plan.block_rows) * plan.block_rows * A.dtype.itemsize < limits.shared_memory_bytes
     assert predict(symbolic, dtype, old) >= predict(symbolic, dtype)
+
+
+def test_best_of_several():
+    A = gallery.poisson(40, 40)
+    pattern = Pattern(A)
+    symbolics = [_core.analyze_fronts(pattern.ptr, pattern.ind, A.data, ordering=name)[0] for name in ("natural", "nd")]
+    seconds = [sum(predict(symbolic, "d")) for symbolic in symbolics]
+    assert seconds[1] < seconds[0]
+    for order in (symbolics, symbolics[::-1], symbolics[:1], [symbolics[1], symbolics[1]]):
+        best, plan = make_best_plan(order, pattern, "d")
+        assert best is min(order, key=lambda symbolic: seconds[symbolics.index(symbolic)])
+        alone = make_plan(best, pattern, "d")
+        for name in ("col_perm", "width", "items", "entry_place", "launch_bytes"):
+            np.testing.assert_array_equal(getattr(plan, name), getattr(alone, name))
+        assert (plan.factor_seconds, plan.solve_seconds) == (alone.factor_seconds, alone.solve_seconds)
+    with pytest.raises(ValueError, match="no symbolic"):
+        _core.make_best_plan([], pattern.ptr, pattern.ind)
 
 
 def test_rejects():

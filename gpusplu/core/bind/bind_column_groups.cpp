@@ -15,6 +15,13 @@ void bind_column_groups(nb::module_& m) {
       },
       "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a,
       "(range, level_ptr): groups of columns for one block each; see core/plan/column_groups.hpp.");
+  m.def(
+      "row_diagonals",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> row_ptr) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        return to_numpy(without_gil([&] { return gpu::row_diagonals(pattern, row_ptr.data()); }));
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "row_ptr"_a, "Where the diagonal lies in each row of L + U, by rows.");
 }
 
 }  // namespace gs

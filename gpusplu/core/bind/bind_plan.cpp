@@ -1,3 +1,5 @@
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 
 #include "bind/bind.hpp"
@@ -62,6 +64,13 @@ PlanParameters parameters_of(const nb::kwargs& named) {
 Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
   return without_gil([&] { return gpu::make_plan(symbolic, pattern_view(ptr, ind), parameters); });
+}
+
+nb::tuple make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
+                                 nb::kwargs named) {
+  const PlanParameters parameters = parameters_of(named);
+  auto best = without_gil([&] { return gpu::make_best_plan(symbolics, pattern_view(ptr, ind), parameters); });
+  return nb::make_tuple(best.which, std::move(best.plan));
 }
 
 nb::tuple predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
@@ -134,6 +143,8 @@ void bind_plan(nb::module_& m) {
   m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "parameters"_a,
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of. "
         "Parameters: fields of PlanParameters, core/plan/plan.hpp.");
+  m.def("make_best_plan", &make_best_plan_binding, "symbolics"_a, "ptr"_a, "ind"_a, "parameters"_a,
+        "(which, Plan) of those of several symbolics whose plan promises the fastest factorization and solve.");
   m.def("predict_plan", &predict_plan_binding, "symbolic"_a, "parameters"_a,
         "(seconds of a factorization, of a solve) that a plan with these parameters would predict.");
 }

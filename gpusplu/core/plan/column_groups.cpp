@@ -111,4 +111,11 @@ ColumnGroups make_column_groups(const ColumnPattern& p, const GroupLimits& limit
   return out;
 }
 
+std::vector<off> row_diagonals(const ColumnPattern& p, const off* row_ptr) {
+  std::vector<off> diagonal(row_ptr, row_ptr + p.n);
+  for (idx k = 0; k < p.n; k++)
+    for (off e = p.diag[k] + 1; e < p.col_ptr[k + 1]; e++) diagonal[p.row[e]]++;
+  return diagonal;
+}
+
 }  // namespace gs::gpu

@@ -31,4 +31,7 @@ struct ColumnGroups {
 
 ColumnGroups make_column_groups(const ColumnPattern& pattern, const GroupLimits& limits);
 
+// Place of every row's diagonal when L + U lies by rows, row i from row_ptr[i] on.
+std::vector<off> row_diagonals(const ColumnPattern& pattern, const off* row_ptr);
+
 }  // namespace gs::gpu

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <future>
 #include <stdexcept>
 
 #include "plan/plan.hpp"
@@ -23,12 +24,10 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   return plan;
 }
 
-}  // namespace
+using Clock = std::chrono::steady_clock;
 
-Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
-  if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
-  const auto begin = std::chrono::steady_clock::now();
-  Plan plan = plan_fronts(symbolic, parameters);
+// Everything else.
+void complete(const Symbolic& symbolic, PatternView A, Clock::time_point begin, Plan& plan) {
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   place_rows(plan);
   place_factors(plan);
@@ -39,8 +38,40 @@ Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& pa
   list_starts(plan);
   list_gathers(plan);
   predict_times(plan);
-  plan.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  plan.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
+  if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
+  const auto begin = Clock::now();
+  Plan plan = plan_fronts(symbolic, parameters);
+  complete(symbolic, A, begin, plan);
   return plan;
+}
+
+BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A,
+                        const PlanParameters& parameters) {
+  if (symbolics.empty()) throw std::invalid_argument("no symbolic to choose from");
+  for (const Symbolic* symbolic : symbolics)
+    if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
+  const auto begin = Clock::now();
+  const auto begun = [&](std::size_t k) {
+    Plan plan = plan_fronts(*symbolics[k], parameters);
+    if (symbolics.size() > 1) predict_times(plan);
+    return plan;
+  };
+  std::vector<std::future<Plan>> others;
+  for (std::size_t k = 1; k < symbolics.size(); k++) others.push_back(std::async(std::launch::async, begun, k));
+  BestPlan best{0, begun(0)};
+  for (std::size_t k = 1; k < symbolics.size(); k++) {
+    Plan other = others[k - 1].get();
+    if (other.factor_seconds + other.solve_seconds < best.plan.factor_seconds + best.plan.solve_seconds)
+      best = {k, std::move(other)};
+  }
+  complete(*symbolics[best.which], A, begin, best.plan);
+  return best;
 }
 
 Prediction predict_plan(const Symbolic& symbolic, const PlanParameters& parameters) {

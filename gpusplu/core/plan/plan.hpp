@@ -179,6 +179,14 @@ void predict_times(Plan& plan);                                // *_seconds and 
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
 
+// Of several analyses of one matrix, the first for which a factorization and a solve are predicted to take least, and
+// its plan. The others cost their fronts only.
+struct BestPlan {
+  std::size_t which;
+  Plan plan;
+};
+BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A, const PlanParameters& parameters);
+
 // What a plan would predict, from the tree of fronts alone: a small part of the cost of making it.
 struct Prediction {
   double factor_seconds, solve_seconds;

@@ -1,0 +1,52 @@
+"""The SFLU engine: synchronization-free left-looking LU on the pattern that the CPU engine's pivots fixed.
+
+Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and groups of columns in shared memory
+(kernels/sflu.cu says what differs from the paper). A factorization is one launch, and so is a solve.
+"""
+
+from __future__ import annotations
+
+from ..kernels.launch import Buffer, Queue
+from .buffers import Buffers, Memory
+from .grouped_program import CONTROL_BYTES, GroupedProgram
+from .program import address
+
+
+class SfluProgram(GroupedProgram):
+    """A plan of columns in the memory of a device, factored by busy waiting."""
+
+    engine = "sflu"
+
+    def prepare(self) -> None:
+        files = ("column_solve.cu", "residual.cu", "sflu.cu", "values.cu")
+        self.device.prepare(files, self.dtype.char, 0)
+
+    def factor_memory(self) -> Memory:
+        memory = super().factor_memory()
+        return Memory(memory.empty, {**memory.zeros, "done": 4 * self.plan.n, "control": 16})
+
+    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        groups, own = self.groups, buffers.own
+        source, scale = self._entries
+        flags = groups.columns + 3 & ~3
+        begins = groups.level_ptr if self.by_levels else groups.level_ptr[[0, -1]]
+        self.launch(
+            queue,
+            self.kernel("sflu.cu", "factor_sflu"),
+            "sflu.cu",
+            own["control"],
+            begins,
+            CONTROL_BYTES + 4 * flags + groups.entries * self.dtype.itemsize,
+            columns=self.column_record("sflu.cu"),
+            source=address(source),
+            scale=address(scale),
+            values=values.pointer,
+            factor=own["factor"].pointer,
+            done=own["done"].pointer,
+            division=self.division,
+            capacity=groups.entries,
+            flags=groups.columns,
+            status=buffers.device_status.pointer,
+            tiny=self.tiny,
+            singular=self.singular,
+        )

@@ -84,7 +84,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       for (int r = 0; r < TOGETHER; r++)
         if (missing >> r & 1 && take(unknown[r], v[r])) missing &= ~(1u << r);
       if (!__any_sync(~0u, missing)) break;
-      before_looking_again<false>(mail);
+      before_looking_again(mail, false);
     }
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++)
@@ -108,7 +108,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     }
     if (backward) {
       const Word* from = mail_of(k) - (long long)args.columns.n * (NV * WORDS);
-      while (!take_mail(from, v)) before_looking_again<false>(from);
+      while (!take_mail(from, v)) before_looking_again(from, false);
       return;
     }
     const int at = __ldg(args.perm_in + k);

@@ -132,7 +132,7 @@ def measure_ours(problem, engine, profile=True, **options):
     found["stats"] = {name: value for name, value in factor.stats.items() if isinstance(value, PLAIN)}
     found["engine"], found["reason"] = factor.engine, factor.symbolic._choice.reason
     found |= problem.walk(lambda values: step(values, b))
-    if problem.on_device and factor.engine != "cpu":
+    if problem.on_device and factor.engine != "cpu" and not factor._core._on_cpu:
         found |= {f"{phase}_call": found[phase] for phase in launches.GRAPHS if phase in found}
         replays = attempt(lambda: launches.replay_seconds(factor, clock), "note")
         if found["stats"].get("n_refinement"):  # what is solved for by one replay is not the answer

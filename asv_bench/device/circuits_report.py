@@ -1,0 +1,93 @@
+"""Tables and the summary of circuits.py from its records, for docs/performance.md.
+
+    python asv_bench/device/circuits_report.py [--into docs/performance.md] asv_bench/records/*circuits*.jsonl
+
+Of several records of the same case, engine, phase and peer the last counts. With --into, what stands between the marks
+``<!-- circuits: begin -->`` and ``<!-- circuits: end -->`` is replaced; else the text is printed.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
+
+from report import markdown, time
+from targets import summary
+
+BEGIN, END = "<!-- circuits: begin -->", "<!-- circuits: end -->"
+SOLVERS = ("auto", "supernodal", "glu", "sflu", "crisscross", "cpu_device", "cpu", "auto_host", "cudss", "klu")
+
+
+def results(paths):
+    """Seconds by case, solver and phase, as circuits.py has them, and where they come from."""
+    found, origins = {}, set()
+    for path in paths:
+        for record in map(json.loads, path.read_text().splitlines()):
+            origins.add((record["commit"], record["date"]))
+            phase, case = record["phase"], found.setdefault(record["case"], {})
+            error = "sequence_error" if phase == "sequence" else "backward_error"
+            for solver, side, wrong in (
+                (record["engine"], "ours", record["backward_error"]),
+                (record["peer"], "peer", record["peer_backward_error"]),
+            ):
+                entry = case.setdefault(solver, {})
+                values = {phase: record[f"{side}_s"], f"{phase}_wall": record[f"{side}_wall_s"], error: wrong}
+                entry.update({name: value for name, value in values.items() if value is not None})
+            case[record["engine"]].update(engine=record["runs"], flops=record["flops"])
+    for solvers in found.values():
+        solvers.pop("none", None)
+    return found, origins
+
+
+def steps(found, phase):
+    """A row a case: refactor and solve by each solver."""
+    solvers = [solver for solver in SOLVERS if any(solver in entries for entries in found.values())]
+    rows = []
+    for case, entries in found.items():
+        picked = entries.get("auto", entries.get("auto_host", {})).get("engine", "-")
+        rows.append([case, picked, *[time(entries.get(solver, {}).get(phase)) for solver in solvers]])
+    return markdown(["case", "auto runs", *solvers], rows)
+
+
+def phases(found, solver):
+    """A row a case: the phases of one solver and its backward error."""
+    names = ("analyze", "factor", "refactor", "solve", "step", "step_wall", "sequence")
+    rows = []
+    for case, entries in found.items():
+        if solver in entries:
+            errors = [entries[solver].get(name) for name in ("backward_error", "sequence_error")]
+            cells = [time(entries[solver].get(name)) for name in names]
+            rows.append([case, *cells, *["-" if error is None else f"{error:.0e}" for error in errors]])
+    return markdown(["case", *names, "error", "worst of sequence"], rows)
+
+
+def text(paths):
+    """All of it, as Markdown."""
+    found, origins = results(paths)
+    parts = ["Commit and date: " + ", ".join(f"{commit} of {date}" for commit, date in sorted(origins)) + "."]
+    parts += ["### Against the targets", "\n".join(f"- {line}" for line in summary(found))]
+    parts += ["### Refactor and solve on the device, host for cpu, auto_host and klu", steps(found, "step")]
+    parts += ["### The same from Python, waited for", steps(found, "step_wall")]
+    for solver in [name for name in ("auto", "glu", "sflu", "crisscross") if any(name in e for e in found.values())]:
+        parts += [f"### Phases of {solver}", phases(found, solver)]
+    return "\n\n".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("records", nargs="+", type=Path)
+    parser.add_argument("--into", type=Path)
+    arguments = parser.parse_args()
+    made = text(arguments.records)
+    if arguments.into is None:
+        print(made)
+        return
+    before, rest = arguments.into.read_text().split(BEGIN)
+    arguments.into.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main()

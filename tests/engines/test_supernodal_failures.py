@@ -376,10 +376,13 @@ def test_empty_and_one(device):
 
 
 def test_doctor_tests_the_device(device):
+    from gpusplu import costs, dispatch
     from gpusplu.cli import doctor
 
     assert ("supernodal", "available") in doctor.engines()
     tests = dict(doctor.self_tests())
     error, limit = tests["splu float64 supernodal"]()
     assert error <= limit
-    assert len(tests) == 16
+    columns = set(dispatch.AVAILABLE) & set(costs.COLUMN_ENGINES)
+    assert len(tests) == 16 + 4 * len(columns)
+    assert {f"splu float32 {engine}" for engine in columns} <= set(tests)

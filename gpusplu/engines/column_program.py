@@ -55,8 +55,9 @@ class ColumnProgram(Program):
         self.plan, self._remake, self.can_follow = plan, remake, remake is not None
         self.nnz = plan.nnz + plan.n
         self.flops = 2.0 * plan.flops + plan.nnz
-        eps = float(np.finfo(self.dtype).eps)
-        self.tiny, self.singular = eps**0.5, plan.n * eps  # as FrontProgram has them
+        # Pivots were chosen by partial pivoting, so one may be small where its column is; growth tells the others.
+        # Replacing those below the precision is no larger an error than rounding A, whose scaled entries are at most 1.
+        self.tiny = self.singular = float(np.finfo(self.dtype).eps)
         self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
         self.needed_bytes = self._count_bytes()
 

@@ -15,7 +15,7 @@ from .. import _core
 from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record, struct
 from .buffers import Buffers, Memory
-from .column_program import ColumnProgram
+from .grouped_program import GroupedProgram
 from .program import address
 
 FILE = "glu.cu"
@@ -26,8 +26,8 @@ PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
 RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest")])
 
 
-class GluProgram(ColumnProgram):
-    """A plan of columns and the launches of glu; see `ColumnProgram`.
+class GluProgram(GroupedProgram):
+    """A plan of columns and the launches of glu; solves are those of all column engines.
 
     Attributes
     ----------
@@ -35,14 +35,16 @@ class GluProgram(ColumnProgram):
         For all levels instead of what the model chooses; of the class, for measurements and tests.
     """
 
+    engine = "glu"
     forced_mode: str | None = None
 
-    def __init__(self, *arguments: Any):
-        super().__init__(*arguments)
-        self.factor_seconds = self._schedule.predicted_seconds
-
     def prepare(self) -> None:
-        self.device.prepare([FILE, "values.cu", "residual.cu"], self.dtype.char, 0)
+        self.device.prepare(["column_solve.cu", FILE, "residual.cu", "values.cu"], self.dtype.char, 0)
+
+    @property
+    def factor_seconds(self) -> float:  # type: ignore[override]
+        predicted: float = self._schedule.predicted_seconds
+        return predicted
 
     @cached_property
     def _schedule(self) -> Any:

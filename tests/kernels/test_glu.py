@@ -7,7 +7,7 @@ from column_reference import factor, make_columns, random_columns
 from emulated_device import EmulatedDevice, memory_at
 
 from gpusplu.column_plan import make_column_plan
-from gpusplu.engines.buffers import STATUS, Buffers, Memory
+from gpusplu.engines.buffers import STATUS, Buffers
 from gpusplu.engines.glu import MODES, PIECE, TASK, GluProgram
 from gpusplu.kernels.layout import record
 from gpusplu.matrix import canonicalize, read_matrix
@@ -29,12 +29,6 @@ class Factorization(GluProgram):
         super().__init__(EmulatedDevice(seed=seed), plan, pattern, A.dtype)
         self.buffers = Buffers(self)
         memory_at(self.buffers.values.pointer, A.data.nbytes)[:] = A.data.view(np.uint8)
-
-    def solve(self, *arguments):
-        raise NotImplementedError
-
-    def vector_memory(self, capacity):
-        return Memory({}, {})
 
     @property
     def result(self):

@@ -1,0 +1,200 @@
+"""The glu engine from end to end on an emulated device, and pivots that are chosen anew by the CPU engine."""
+
+import sys
+
+import emulated
+import fake_cupy
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from emulated_device import EmulatedDevice
+from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.engines.glu import MODES, GluProgram
+from gpusplu.errors import EngineUnavailableError
+from gpusplu.kernels import launch
+
+if emulated.compiler() is None:
+    pytest.skip("no C++ compiler", allow_module_level=True)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """What CuPy would find, and arrays as CuPy would hand them over."""
+    emulated_device = EmulatedDevice()
+    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
+    return emulated_device
+
+
+def circuit(dtype):
+    A = canonical(gallery.named("circuit:9x9"))
+    if np.dtype(dtype).kind == "c":
+        A = canonical(A @ sp.diags_array(np.exp(1j * np.arange(A.shape[0]))))
+    return A.astype(dtype)
+
+
+MATRICES = {
+    "random": lambda dtype: random_matrix(60, dtype),
+    "circuit": circuit,
+    "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
+    "diagonal": lambda dtype: canonical(sp.eye_array(5)).astype(dtype),
+}
+
+
+def glu(A, **options):
+    return gs.splu(A, engine="glu", **options)
+
+
+def check_solves(A, factor, columns=((),)):
+    for shape in columns:
+        b = rhs(A.shape[0], A.dtype, shape)
+        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            x = factor.solve(b, trans)
+            assert backward_error(op, x, b) < 100 * EPS[A.dtype.char], (trans, shape)
+
+
+def on_device(factor):
+    """Whether the device solves."""
+    return not factor._core._on_cpu
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", MATRICES)
+def test_factor_solve_refactor(device, name, dtype):
+    A = MATRICES[name](dtype)
+    factor = glu(A)
+    assert factor.engine == "glu"
+    check_solves(A, factor, ((), (1,), (6,)))
+    scaled = A.copy()
+    scaled.data *= 3
+    device.counts.clear()
+    factor.refactor(scaled.data)
+    assert device.counts == {**device.counts, "replay": 1, "assemble_glu": 1, "finish_glu": 1}
+    check_solves(scaled, factor)
+    assert factor.stats.n_refactor == 1
+    assert factor.stats.n_repivoted == 0
+    assert on_device(factor)
+    assert "glu: asked for by name" in factor.explain()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_forced_modes(device, monkeypatch, mode):
+    monkeypatch.setattr(GluProgram, "forced_mode", mode)
+    A = circuit("d")
+    factor = glu(A)
+    check_solves(A, factor)
+    launches = {"cluster": "update_levels", "batch": "update_batch", "pipeline": "update_pipeline"}
+    assert {name for name in device.counts if name.startswith("update")} == {launches[mode]}
+    assert device.counts[launches[mode]] > 1 if mode == "cluster" else device.counts[launches[mode]] == 1
+
+
+@pytest.mark.parametrize("ordering", ["amd", "nd", "natural", "user"])
+def test_orderings(device, ordering):
+    A = circuit("d")
+    perm = np.random.default_rng(0).permutation(A.shape[0]) if ordering == "user" else ordering
+    factor = glu(A, ordering=perm)
+    assert factor.stats.ordering == ordering
+    check_solves(A, factor)
+    assert on_device(factor)
+
+
+def test_factors_are_those_of_the_cpu_engine(device):
+    A = random_matrix(40)
+    factor = glu(A)
+    L, U = factor.L.toarray(), factor.U.toarray()
+    np.testing.assert_allclose((L @ U)[factor.perm_r][:, factor.perm_c], A.toarray(), atol=1e-12)
+    assert factor.slogdet().logabsdet == pytest.approx(np.linalg.slogdet(A.toarray())[1])
+    assert factor.nnz == factor._core._recorded.program.plan.nnz + 40
+
+
+def harder(A, seed=0):
+    """The pattern of A with values for which its pivots are bad."""
+    rng = np.random.default_rng(seed)
+    B = A.copy()
+    B.data = rng.normal(size=A.nnz) * 10.0 ** rng.integers(-6, 7, A.nnz)
+    return B
+
+
+@pytest.mark.parametrize("values_on_device", [False, True])
+def test_bad_pivots_are_chosen_anew_and_the_device_goes_on(device, values_on_device):
+    A = random_matrix(60)
+    B = harder(A)
+    factor = glu(A)
+    before = factor._core._recorded.program
+    factor.refactor(fake_cupy.asarray(B.data) if values_on_device else B.data)
+    check_solves(B, factor)
+    after = factor._core._recorded.program
+    assert after is not before
+    assert (after.plan.row_perm != before.plan.row_perm).any()
+    assert on_device(factor)
+    assert factor.stats.n_repivoted == 1
+    B.data *= 1.01
+    factor.refactor(B.data)
+    check_solves(B, factor)
+    assert factor.stats.n_repivoted == 1
+    assert factor._core._recorded.program is after
+
+
+def test_bad_pivots_in_the_middle_of_a_step(device):
+    A = random_matrix(60)
+    B, b = harder(A), rhs(60)
+    factor = glu(A)
+    x = factor.refactor_solve(fake_cupy.asarray(B.data), fake_cupy.asarray(b))
+    assert backward_error(B, x.get(), b) < 100 * EPS["d"]
+    assert factor.stats.n_repivoted == 1
+    assert on_device(factor)
+
+
+def test_inaccurate_solves_choose_pivots_anew(device):
+    A = random_matrix(60)
+    B, b = harder(A), rhs(60)
+    factor = glu(A)
+    before = factor._core._recorded.program
+    before.growth_bound = np.inf  # only the backward error can tell
+    factor.refactor(B.data)
+    assert factor.stats.n_repivoted == 0
+    assert backward_error(B, factor.solve(b), b) < 100 * EPS["d"]
+    assert factor.stats.n_repivoted == 1
+    assert factor._core._recorded.program is not before
+    assert on_device(factor)
+
+
+def test_cpu_engine_solves_where_its_pivots_are_no_better(device):
+    A = random_matrix(60)
+    factor = glu(A)
+    factor._core._refine_above = factor._core._accept_below = 0.0  # nothing is good enough
+    check_solves(A, factor)
+    assert factor.stats.n_repivoted == 1
+    assert not on_device(factor)
+
+
+def test_cpu_engine_solves_where_a_new_plan_does_not_fit(device):
+    A = random_matrix(60)
+    B = harder(A)
+    factor = glu(A)
+    device.memory_bytes = device.used + 1000
+    factor.refactor(B.data)
+    check_solves(B, factor)
+    assert not on_device(factor)
+    device.memory_bytes += 1 << 30
+    factor.refactor(A.data)
+    check_solves(A, factor)
+    assert on_device(factor)
+
+
+def test_singular_values_are_refused_and_the_factor_kept(device):
+    A = random_matrix(30)
+    factor = glu(A)
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        factor.refactor(np.zeros(A.nnz))
+    check_solves(A, factor)
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        glu(canonical(sp.csc_array(np.ones((3, 3)))))
+
+
+def test_cholesky_is_refused(device):
+    with pytest.raises(EngineUnavailableError, match="engine='glu' is for LU"):
+        gs.cholesky(canonical(sp.eye_array(4)), engine="glu")

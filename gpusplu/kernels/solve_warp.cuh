@@ -180,51 +180,86 @@ __device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const 
   finish_backward<NV>(args, f, group, y);
 }
 
-// Cholesky: x = D y - X^H x_rest, panel by panel from the last
+// The next columns and rows of a walk over X, from the last columns on: BATCH columns from k0 and 32 rows from `first`.
+template <int BATCH> struct ColumnWalk {
+  int k0, first;
+  __device__ __forceinline__ ColumnWalk(int W, int R) : k0((W - 1) / BATCH * BATCH) {
+    if (W == R) k0 = (W - 1) / PANEL * PANEL - BATCH;  // nothing is below the last panel
+    first = below(W);
+  }
+  __device__ __forceinline__ int below(int W) const { return min(k0 / PANEL * PANEL + PANEL, W); }
+  // Whether these are other columns.
+  __device__ __forceinline__ bool advance(int W, int R) {
+    first += 32;
+    if (first < R) return false;
+    k0 -= BATCH;
+    first = below(W);
+    return true;
+  }
+  __device__ __forceinline__ void load(Scalar (&m)[BATCH], const Scalar* lower, int W, int R) const {
+    const Scalar* from = lower + min(first + (int)(threadIdx.x & 31), R - 1);
+    const int last = min(k0 + BATCH, W) - 1;
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) m[k] = load_constant(from + min(k0 + k, last) * R);
+  }
+};
+
+// Cholesky: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked on, the
+// first before x_rest is there
 template <int NV>
 __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;
-  Scalar y[WARP_ROWS][NV];
+  Scalar y[WARP_ROWS][NV], m[BATCH], sum[BATCH][NV];
   load_pivots<NV>(args, f, group, y);
-#pragma unroll 1
-  for (int k0 = 0; k0 < W; k0 += PANEL)
-    multiply_inverse<NV>(y, lower, R, k0, min(k0 + PANEL, W), v + SHARED_PANEL * NV);
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
-    if (32 * q + lane < W)
+  for (int q = 0; q < WARP_ROWS; q++)  // y := D y, two panels at a time
+    if (32 * q < W) {
+      const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
+      Scalar d[PANEL];
+      load_row(d, lower + min(row, W - 1), R, k0, W);
 #pragma unroll
-      for (int j = 0; j < NV; j++) v[(32 * q + lane) * NV + j] = y[q][j];
-  __syncwarp();
+      for (int j = 0; j < NV; j++) v[row * NV + j] = row < W ? y[q][j] : Scalar(0);
+      __syncwarp();
+      multiply_row<NV, false>(y[q], d, v + k0 * NV);
+      __syncwarp();
+#pragma unroll
+      for (int j = 0; j < NV; j++)
+        if (row < W) v[row * NV + j] = y[q][j];
+    }
+  ColumnWalk<BATCH> walk(W, R);
+  if (walk.k0 >= 0) walk.load(m, lower, W, R);
   load_below<NV>(args, f, group, v + W * NV);
+#pragma unroll
+  for (int k = 0; k < BATCH; k++)
+#pragma unroll
+    for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
 #pragma unroll 1
-  for (int k0 = (W - 1) / BATCH * BATCH; k0 >= 0; k0 -= BATCH) {
-    const int end = min(k0 / PANEL * PANEL + PANEL, W), last = min(k0 + BATCH, W) - 1;
-    Scalar sum[BATCH][NV];
+  while (walk.k0 >= 0) {
+    const int k0 = walk.k0, row = walk.first + lane;
+    const bool done = walk.advance(W, R);
+    Scalar ahead[BATCH];
+    if (walk.k0 >= 0) walk.load(ahead, lower, W, R);
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      const Scalar x = row < R ? v[row * NV + j] : Scalar(0);
+#pragma unroll
+      for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(conj(m[k]), x, sum[k][j]);
+    }
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) m[k] = ahead[k];
+    if (!done) continue;
+    fold_columns<BATCH, NV>(sum);
+    const int own = k0 + lane / (32 / BATCH);
+    if (lane % (32 / BATCH) == 0 && own < W)
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[own * NV + j] -= sum[0][j];
+    __syncwarp();
 #pragma unroll
     for (int k = 0; k < BATCH; k++)
 #pragma unroll
       for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
-#pragma unroll 1
-    for (int first = end; first < R; first += 32) {
-      Scalar m[BATCH];
-      const Scalar* from = lower + min(first + lane, R - 1);
-#pragma unroll
-      for (int k = 0; k < BATCH; k++) m[k] = load_constant(from + min(k0 + k, last) * R);
-#pragma unroll
-      for (int j = 0; j < NV; j++) {
-        const Scalar x = first + lane < R ? v[(first + lane) * NV + j] : Scalar(0);
-#pragma unroll
-        for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(conj(m[k]), x, sum[k][j]);
-      }
-    }
-    fold_columns<BATCH, NV>(sum);
-    const int own = k0 + lane / (32 / BATCH);
-    if (lane % (32 / BATCH) == 0 && own <= last)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[own * NV + j] -= sum[0][j];
-    __syncwarp();
   }
 #pragma unroll
   for (int q = 0; q < WARP_ROWS; q++)

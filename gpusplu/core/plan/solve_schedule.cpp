@@ -86,6 +86,16 @@ SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveK
   return r;
 }
 
+// Which fronts of a warp go into one ticket: those that take about the same time, since a block waits for all of its
+// warps before it takes the next one. Counted in rounds of loads of 8 columns and 32 rows.
+constexpr int kTicketClasses = 4;
+int ticket_class(const Plan& plan, idx f, SolveKind kind) {
+  if (kind == kSolveBlock) return -1;  // has a ticket of its own
+  if (kind == kSolveTiny) return 0;
+  const idx rounds = (plan.width[f] + 7) / 8 * ((plan.rows[f] + 31) / 32);
+  return rounds <= 2 ? 1 : rounds <= 6 ? 2 : 3;
+}
+
 constexpr double kTileTime = 2.0;  // from the pivots of one tile to those of the next [us]
 
 struct TimedTask {
@@ -146,7 +156,8 @@ SolveSchedule make_solve_schedule(const Plan& plan) {
   const std::vector<idx> order = forward_order(plan);
   const std::vector<SolveKind> kind = solve_kinds(plan, order);
   std::vector<char> open(plan.nf, 0);  // in a ticket that is being filled
-  std::vector<idx> filling[2];         // by kind
+  std::vector<idx> filling[kTicketClasses];
+  const auto class_of = [&](idx f) { return ticket_class(plan, f, kind[f]); };
   const auto close = [&](int k) {
     for (const idx f : filling[k]) {
       schedule.slots.push_back(record(plan, schedule, f, kind[f]));
@@ -157,16 +168,17 @@ SolveSchedule make_solve_schedule(const Plan& plan) {
   };
   for (const idx f : order) {
     for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
-      if (const idx child = plan.child[q]; open[child] && kind[child] != kind[f]) close(kind[child]);
+      if (const idx child = plan.child[q]; open[child] && class_of(child) != class_of(f)) close(class_of(child));
     if (kind[f] == kSolveBlock) {
       schedule.slots.insert(schedule.slots.end(), kSolveSlots, record(plan, schedule, f, kSolveBlock));
       continue;
     }
-    filling[kind[f]].push_back(f);
+    const int own = class_of(f);
+    filling[own].push_back(f);
     open[f] = 1;
-    if (filling[kind[f]].size() == kSolveSlots) close(kind[f]);
+    if (filling[own].size() == kSolveSlots) close(own);
   }
-  close(kSolveTiny), close(kSolveWarp);
+  for (int k = 0; k < kTicketClasses; k++) close(k);
   return schedule;
 }
 

@@ -1,10 +1,10 @@
 // In which order the solve kernels take the fronts, and what each row sums.
 //
-// Phases 0 to 2. A ticket is kSolveSlots records: up to that many fronts of phase 0, a warp each, or one front of
-// phases 1 and 2 in all of them. Forward takes tickets in this order, backward in the opposite one. A child comes
-// before its parent, or beside it in the same ticket if both are a warp's. Fronts with the longest modelled way to the
-// root of their phases come first, so that forward meets long chains early and backward meets all fronts of one depth
-// together.
+// Phases 0 to 2. A ticket is kSolveSlots records: up to that many fronts of a warp each and of about the same size, or
+// one front of phases 1 and 2 in all of them. Forward takes tickets in this order, backward in the opposite one. A
+// child comes before its parent, or beside it in the same ticket if both are a warp's. Fronts with the longest modelled
+// way to the root of their phases come first, so that forward meets long chains early and backward meets all fronts of
+// one depth together.
 //
 // Phase 3. A task is a tile of rows forward and a tile of columns backward (kernels/solve_large.cu). A task waits for
 // earlier ones only; tasks are sorted by the modelled time that is left when they start (forward) or that has gone by

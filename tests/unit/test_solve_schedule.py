@@ -1,0 +1,41 @@
+"""Tickets of the solve: every front once, children first."""
+
+import numpy as np
+import pytest
+
+from gpusplu import _core, gallery
+from gpusplu.plan import Limits, make_plan
+
+FIELDS = ("width", "rows", "kind", "first", "front", "parent", "children", "below", "gather_begin", "gather_count")
+SLOT = np.dtype([(name, np.int32) for name in FIELDS] + [("factor", np.int64)])  # struct SolveFront
+TINY, WARP, BLOCK = 0, 1, 2
+SLOTS = 8
+
+
+class Pattern:
+    def __init__(self, A):
+        self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+
+
+@pytest.mark.parametrize("multiprocessors", [1, 20])
+@pytest.mark.parametrize("name", ["poisson:70x70", "poisson:12x12x12", "power:30x30"])
+def test_children_come_first(name, multiprocessors):
+    A = gallery.named(name)
+    pattern = Pattern(A)
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=True, method="front")
+    plan = make_plan(symbolic, pattern, "d", Limits(multiprocessors=multiprocessors), warp_rows=6)
+    slots = _core.make_solve_schedule(plan._core).slot_bytes.view(SLOT).reshape(-1, SLOTS)
+    ticket, kind = np.full(plan.nf, -1), np.full(plan.nf, -1)
+    for number, records in enumerate(slots):
+        fronts = records["front"][records["kind"] >= 0]
+        if records["kind"][0] == BLOCK:
+            assert (records == records[0]).all()
+            fronts = fronts[:1]
+        assert (ticket[fronts] == -1).all() and len(set(fronts)) == len(fronts)
+        ticket[fronts], kind[fronts] = number, records["kind"][0]
+    phase, parent = np.asarray(plan.phase), np.asarray(plan.parent)
+    assert ((ticket >= 0) == (phase < 3)).all()
+    assert {TINY, WARP, BLOCK} <= set(kind)
+    inner = np.flatnonzero((parent >= 0) & (phase < 3) & (phase[np.maximum(parent, 0)] < 3))
+    before, after = ticket[inner], ticket[parent[inner]]
+    assert ((before < after) | ((before == after) & (kind[inner] != BLOCK))).all()

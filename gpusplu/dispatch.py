@@ -25,7 +25,7 @@ class Choice(NamedTuple):
     Attributes
     ----------
     engine : str
-        "auto" until the matrix decides (`analyze_pattern`).
+        "auto" until the matrix decides (`analyze_pattern`), among GPU engines if there is a device.
     reason : str
     device : int or None
         Number of the CUDA device.
@@ -96,9 +96,7 @@ def name_engine(engine: str, device: Any) -> Choice:
     from .kernels import launch
 
     index = launch.open_device(device).index
-    if engine == "auto":
-        return Choice("supernodal", f"device={index} was asked for", index)
-    return Choice(engine, "asked for by name", index)
+    return Choice(engine, "" if engine == "auto" else "asked for by name", index)
 
 
 def automatic() -> Choice:
@@ -109,7 +107,11 @@ def automatic() -> Choice:
 
 def without_small(choice: Choice, nnz: int) -> Choice:
     """Decide "auto" where no look at the matrix is needed."""
-    if choice.engine == "auto" and nnz * max(choice.refactorizations, REFACTORIZATIONS) < SMALLEST * REFACTORIZATIONS:
+    if (
+        choice.engine == "auto"
+        and choice.device is None
+        and nnz * max(choice.refactorizations, REFACTORIZATIONS) < SMALLEST * REFACTORIZATIONS
+    ):
         return choice.of("cpu", f"engine='auto' and {nnz:,} entries are too few for a GPU to pay")
     return choice
 

@@ -139,6 +139,13 @@ def analyze_pattern(
         return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
     if choice.engine in COLUMN_ENGINES:
         return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
+    if choice.engine == "auto" and choice.device is not None:
+        from .engines import choose
+
+        choice, chosen = choose.choose_on_device(pattern, canonical, options, cholesky, choice)
+        if chosen:
+            return Symbolic(pattern, chosen.core, options, choice, {**seconds, **chosen.seconds}, chosen.plan)
+        return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
     start = perf_counter()
     core = _core.analyze(
         pattern.ptr,

@@ -124,24 +124,51 @@ def choose(
         reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
         return choice.of("cpu", reason, (cpu,)), None
     try:
-        device = launch.open_device(choice.device)
-        begin = perf_counter()
-        candidates = front_candidates(pattern, canonical, options, cholesky)
-        analysed = perf_counter() - begin
-        planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory, candidates)
+        device, planned, predictions = predict_on_device(pattern, canonical, options, cholesky, choice, load)
     except EngineUnavailableError as error:
         return choice.of("cpu", f"engine='auto' and no GPU engine can run: {error}", (cpu,)), None
     if planned.plan is None:
         return choice.of("cpu", "engine='auto' and A is structurally singular", (cpu,)), None
+    return decide(choice, (cpu, *predictions), device, planned)
+
+
+def choose_on_device(
+    pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, choice: Choice
+) -> tuple[Choice, Planned | None]:
+    """The GPU engine with the least predicted seconds, where a device was asked for and no engine.
+
+    Returns
+    -------
+    choice, planned
+        As `choose` does; where none has enough memory the supernodal engine, which is going to say so.
+    """
+    device, planned, predictions = predict_on_device(pattern, canonical, options, cholesky, choice, 0.0)
+    reason = f"device={device.index} was asked for"
+    if all(prediction.note for prediction in predictions):
+        return choice.of("supernodal", reason, predictions, device.index), planned
+    choice, kept = decide(choice, predictions, device, planned)
+    return choice._replace(reason=f"{reason}; {choice.reason}"), kept
+
+
+def predict_on_device(
+    pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, choice: Choice, load: float
+) -> tuple[Any, Planned, tuple[Prediction, ...]]:
+    """The device, the supernodal engine's plan, and what is predicted for each GPU engine after `load` seconds."""
+    device = launch.open_device(choice.device)
+    begin = perf_counter()
+    candidates = front_candidates(pattern, canonical, options, cholesky)
+    analysed = perf_counter() - begin
+    planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory, candidates)
     planned.seconds["analyze"] += analysed
-    costs = costs_of(device.name)
-    fronts = predict_fronts(structure, planned.plan, load + sum(planned.seconds.values()), costs, choice.on_device)
-    free = usable_bytes(device, choice.device_memory)
+    if planned.plan is None:
+        return device, planned, ()
+    costs, free = costs_of(device.name), usable_bytes(device, choice.device_memory)
+    structures = [structure_of(core, pattern.nnz, canonical.itemsize) for core in candidates]
+    spent = load + sum(planned.seconds.values())
+    fronts = predict_fronts(structures[0], planned.plan, spent, costs, choice.on_device)
     fronts = within(free, needed_bytes(planned.plan, pattern), fronts)
-    cores = [] if cholesky else [core, *candidates]
-    structures = [structure_of(each, pattern.nnz, canonical.itemsize) for each in cores]
-    columns = predict_all_columns(structures, load, costs, choice, free)
-    return decide(choice, (cpu, *columns, fronts), device, planned)
+    columns = predict_all_columns([] if cholesky else structures, load, costs, choice, free)
+    return device, planned, (*columns, fronts)
 
 
 def predict_all_columns(

@@ -138,7 +138,7 @@ class Queue:
         graph._graph.launch(self._stream)
 
     def fork(self) -> Queue:
-        """Where a queue is recorded: another one, whose commands run beside this one's from here to `join`; else itself."""
+        """Where a queue is recorded another one, whose commands run beside this one's until `join`; else itself."""
         if self._side is None:
             return self
         self._marks.append(self.record())

@@ -366,6 +366,20 @@ def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
     assert "bytes of device memory are needed, 10,000 may be used" in factor.explain()
 
 
+def test_a_device_asked_for_leaves_the_choice_among_its_engines(device, monkeypatch):
+    A = gallery.rlc_mesh(6, 6)
+    assert gs.splu(A, device=0).engine == "supernodal"
+    with pytest.raises(gs.DeviceMemoryError, match="10,000"):
+        gs.splu(A, device=0, device_memory=10_000)
+    nothing = {term: dict.fromkeys(choose.costs_of()[term], 0.0) for term in ("sflu.refactor", "sflu.solve")}
+    costs = {**choose.costs_of(), **nothing}
+    monkeypatch.setattr(choose, "costs_of", lambda *_: costs)
+    factor = gs.splu(A, device=0, expected_refactors=10**9)
+    assert factor.engine == "sflu"
+    assert "sflu: device=0 was asked for; predicted" in factor.explain()
+    accurate(A, factor)
+
+
 def test_empty_and_one(device):
     one = splu(sp.csc_array([[4.0]]))
     assert one.solve(np.array([2.0])) == 0.5

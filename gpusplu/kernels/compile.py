@@ -21,7 +21,15 @@ SCALARS = ("f", "d", "F", "D")
 # Architectures that are tested; others of the same or a newer generation work too.
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 # Files that are compiled for LU only: what they do does not depend on the kind of factorization, or only LU needs it.
-ONE_KIND = ("column_solve.cu", "glu.cu", "residual.cu", "sflu.cu", "solve_transposed.cu", "values.cu")
+ONE_KIND = (
+    "column_solve.cu",
+    "glu.cu",
+    "residual.cu",
+    "sflu.cu",
+    "sflu_symbolic.cu",
+    "solve_transposed.cu",
+    "values.cu",
+)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 

@@ -43,12 +43,16 @@ class Limits:
         Compute capability, 90 for 9.0.
     block_bytes : int
         Memory that contribution blocks should not exceed, where that can be done; 0: any. Less memory costs launches.
+    memory_bytes : int
+        Memory that factors and contribution blocks must not exceed; 0: any. If it is not enough for all factors they
+        stream, and if it cannot be done, `factor_size` and `block_size` of the plan say what it would take.
     """
 
     shared_memory_bytes: int = 232448
     multiprocessors: int = 132
     arch: int = 90
     block_bytes: int = 0
+    memory_bytes: int = 0
 
 
 def front_ld(rows: int) -> int:
@@ -85,6 +89,17 @@ class Plan:
         """int32, shape (., 4)."""
         items: np.ndarray = self._core.item_bytes.view(np.int32).reshape(-1, 4)
         return items
+
+    @cached_property
+    def solve_schedule(self) -> Any:
+        """``core/plan/solve_schedule.hpp``"""
+        return _core.make_solve_schedule(self._core)
+
+    @property
+    def solve_parts(self) -> int:
+        """Of the solve schedule."""
+        segments = len(self.segment_ptr) - 1
+        return int(self.streamed) + int(self.streamed < segments)
 
     def __repr__(self) -> str:
         kind = "Cholesky" if self.cholesky else "LU"
@@ -153,4 +168,5 @@ def _named(dtype: Any, limits: Limits) -> dict[str, Any]:
         "multiprocessors": limits.multiprocessors,
         "arch": limits.arch,
         "block_bytes": limits.block_bytes,
+        "memory_bytes": limits.memory_bytes,
     }

@@ -38,6 +38,7 @@ def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> st
             ("method", method_text(stats["method"])),
             ("ordering", stats["ordering"]),
             ("factor", size),
+            *streaming_rows(stats.get("n_windows", 0), stats.get("host_bytes", 0)),
             ("accuracy", accuracy),
             ("pivoting", "; ".join(happened) or "nothing had to be mended"),
             ("seconds", durations(seconds)),
@@ -46,9 +47,16 @@ def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> st
     return "\n".join([lines, *prediction_lines(symbolic, itemsize)])
 
 
+def streaming_rows(n_windows: int, host_bytes: int) -> list[tuple[str, str]]:
+    """A line about a factor that does not fit into the device's memory."""
+    if not n_windows:
+        return []
+    return [("streaming", f"{show(n_windows)} windows, {show(host_bytes)} bytes of the factor are kept on the host")]
+
+
 def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> str:
     """Lines about a matrix and what its analysis chose."""
-    traits = matrix_traits(pattern, canonical)
+    traits, plan = matrix_traits(pattern, canonical), symbolic._plan
     structure = structure_of(symbolic._core, pattern.nnz, canonical.itemsize)
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
@@ -66,6 +74,7 @@ def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> st
             ("method", method_text(symbolic.method)),
             ("ordering", symbolic.ordering),
             ("predicted", fill),
+            *([] if plan is None else streaming_rows(plan.streamed, plan.host_size * canonical.itemsize)),
             ("seconds", durations(symbolic.seconds)),
         ]
     )

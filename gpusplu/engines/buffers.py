@@ -19,18 +19,21 @@ STATUS = struct("status.cuh", "Status")
 
 
 class Memory(NamedTuple):
-    """Bytes of the arrays that a program asks for by name: with any contents, and set to zero once."""
+    """Bytes of the arrays that a program asks for by name: with any contents, set to zero once, and on the host."""
 
     empty: dict[str, int]
     zeros: dict[str, int]
+    host: dict[str, int] = {}  # noqa: RUF012 (never changed)
 
     @property
     def nbytes(self) -> int:
+        """On the device [bytes]."""
         return sum(self.empty.values()) + sum(self.zeros.values())
 
     def allocate(self, device: Any) -> dict[str, Buffer]:
         empty = {name: device.empty(nbytes) for name, nbytes in self.empty.items()}
-        return empty | {name: device.zeros(nbytes) for name, nbytes in self.zeros.items()}
+        host = {name: device.host(nbytes) for name, nbytes in self.host.items() if nbytes}
+        return empty | host | {name: device.zeros(nbytes) for name, nbytes in self.zeros.items()}
 
 
 class Buffers:
@@ -52,7 +55,7 @@ class Buffers:
     """
 
     def __init__(self, program: Program, limit: int | None = None):
-        self._program, device = program, program.device
+        self._program, self._limit, device = program, limit, program.device
         pattern, itemsize = program.pattern, program.dtype.itemsize
         needed, free = program.needed_bytes - program.nbytes, usable_bytes(device, limit)
         if needed > free:
@@ -84,9 +87,13 @@ class Buffers:
             return 1  # the driver is not asked for free memory at every solve
         if True in self._vectors:
             return min(nrhs, self._vectors[True].capacity)
-        capacity = 32
-        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > self._program.device.free_bytes() // 2:
+        capacity, spare = 32, self._program.device.free_bytes() // 2
+        if self._limit is not None:
+            spare = min(spare, self._limit - self._program.needed_bytes)
+        while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > spare:
             capacity //= 2
+        if self._limit is not None and Vectors.bytes_for(self._program, capacity) > spare:
+            return 1
         return min(nrhs, capacity)
 
     def staging(self, nbytes: int) -> np.ndarray:

@@ -28,12 +28,10 @@ from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
-from ..plan import Limits, Plan, make_best_plan
+from ..plan import Limits, Plan
 from ..traits import Structure, structure_of
 from .buffers import usable_bytes
-from .supernodal import needed_bytes
-
-BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
+from .front_memory import BLOCK_SHARE, missing_bytes, plan_within
 
 
 class Planned(NamedTuple):
@@ -61,7 +59,8 @@ def plan_fronts(
     if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
         return Planned(candidates[0], None, {"analyze": analysed - start})
     limits = limits_of(device, device_memory)
-    core, plan = make_best_plan(candidates, pattern, canonical.dtype, limits)
+    usable = usable_bytes(device, device_memory)
+    core, plan = plan_within(candidates, pattern, canonical.dtype, limits, usable)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
 
 
@@ -166,7 +165,7 @@ def predict_on_device(
     structures = [structure_of(core, pattern.nnz, canonical.itemsize) for core in candidates]
     spent = load + sum(planned.seconds.values())
     fronts = predict_fronts(structures[0], planned.plan, spent, costs, choice.on_device)
-    fronts = within(free, needed_bytes(planned.plan, pattern), fronts)
+    fronts = within(free, free + missing_bytes(planned.plan, pattern, free), fronts)
     columns = predict_all_columns([] if cholesky else structures, load, costs, choice, free)
     return device, planned, (*columns, fronts)
 

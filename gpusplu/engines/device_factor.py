@@ -36,6 +36,17 @@ MOST_STEPS = 3
 MOST_RHS = 32  # solved at a time
 
 
+def chunks(nrhs: int, at_once: int) -> list[tuple[int, int]]:
+    """Ranges of several right-hand sides that are solved together: never one alone, which other kernels solve."""
+    found, begin = [], 0
+    while begin < nrhs:
+        end = min(begin + at_once, nrhs)
+        end -= nrhs - end == 1 and end - begin > 2
+        found.append((begin, end))
+        begin = end
+    return found
+
+
 class DeviceFactor:
     """LU or Cholesky factor of one matrix on one device.
 
@@ -276,8 +287,7 @@ class DeviceFactor:
             else:
                 worst = 0.0
                 at_once = self._recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
-                for begin in range(0, nrhs, at_once):
-                    end = min(begin + at_once, nrhs)
+                for begin, end in chunks(nrhs, at_once):
                     error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
                     if not error <= worst:
                         worst = error
@@ -394,6 +404,8 @@ class DeviceFactor:
                 "max_multiplier": float(status["growth"]),
                 "flops": program.flops,
                 "bytes": self._recorded.buffers.nbytes + program.nbytes,
+                "n_windows": program.n_windows,
+                "host_bytes": program.host_bytes,
                 "predicted_factor_seconds": program.factor_seconds,
                 "predicted_solve_seconds": program.solve_seconds,
             }

@@ -47,6 +47,8 @@ class Program(ABC):
         Multipliers beyond are taken for a sign of bad pivots.
     can_follow : bool
         It can be made anew of other pivots, see `repivoted`.
+    n_windows, host_bytes : int
+        Parts of the factor that pass through the device one after another, and their size [bytes].
     """
 
     nnz: int
@@ -56,6 +58,8 @@ class Program(ABC):
     solve_seconds: float = -1.0
     growth_bound: float = np.inf
     can_follow: bool = False
+    n_windows: int = 0
+    host_bytes: int = 0
 
     def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, cholesky: bool = False):
         self.device, self.pattern, self.n = device, pattern, pattern.n

@@ -91,6 +91,12 @@ class Rehearsal:
     def join(self, side: Rehearsal) -> None:
         pass
 
+    def record(self) -> None:
+        pass
+
+    def wait(self, mark: Any) -> None:
+        pass
+
 
 class Queue:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
@@ -99,7 +105,7 @@ class Queue:
 
     def __init__(self, stream: Any, cuda: Any, side: Queue | None = None, early: Launch | None = None):
         self._stream, self._side, self._early = stream, side, early
-        self._marks: list[Any] = []  # of a recorded queue: kept while it is recorded
+        self._marks: list[Any] = []  # kept while the queue is recorded
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
@@ -141,20 +147,18 @@ class Queue:
         """Where a queue is recorded another one, whose commands run beside this one's until `join`; else itself."""
         if self._side is None:
             return self
-        self._marks.append(self.record())
-        self._side.wait(self._marks[-1])
+        self._side.wait(self.record())
         return self._side
 
     def join(self, side: Queue) -> None:
         """What comes after waits for both."""
-        if side is self:
-            return
-        self._marks.append(side.record())
-        self.wait(self._marks[-1])
+        if side is not self:
+            self.wait(side.record())
 
     def record(self) -> Any:
         """A mark that other queues can wait for."""
-        return self._stream.record()
+        self._marks.append(self._stream.record())
+        return self._marks[-1]
 
     def wait(self, mark: Any) -> None:
         """What comes after waits for `mark`, on the device."""
@@ -260,6 +264,16 @@ class Device:
         with self._device:
             memory = self._cuda.alloc_pinned_memory(max(dtype.itemsize * count, 1))
         return np.frombuffer(memory, dtype, count)
+
+    def host(self, nbytes: int) -> Buffer:
+        """Host memory of that size to the byte, pageable where as much page-locked memory cannot be had."""
+        try:
+            with self._device:
+                memory = self._cuda.PinnedMemory(nbytes)
+            return Buffer(memory, memory.ptr, nbytes)
+        except self._cuda.runtime.CUDARuntimeError:
+            pageable = np.empty(nbytes, np.uint8)
+            return Buffer(pageable, pageable.ctypes.data, nbytes)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """An uninitialized CuPy array for the caller, Fortran-contiguous, where this device is the current one."""

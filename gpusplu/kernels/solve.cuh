@@ -12,12 +12,15 @@
 // One right-hand side: values go from front to front by mail (solve_mail.cuh), each waited for by whoever needs it. The
 // tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front how many
 // children have arrived, then per group and front whether it is solved; forward clears what backward uses and the other
-// way round. Counters and mail are zero at the start of the first solve.
+// way round. Counters, control and mail are zero at the start of the first solve.
+//
+// A solve can come in parts (core/plan/solve_schedule.hpp), each with its own launches, slots and `control`.
 #pragma once
 #include "solve_mail.cuh"
 
 constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
-constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3, SOLVES = 4;
+constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
+constexpr int SOLVES = 0;
 enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
 
 // A front as the solve sees it; what core/plan/solve_schedule.hpp writes. 48 bytes, aligned to 16.
@@ -54,6 +57,8 @@ struct SolveArgs {
   Scalar* work;     // groups x n x NV
   Scalar* vectors;  // groups x places x NV
   unsigned* counters;
+  unsigned* control;  // tickets of this part
+  int ends_solve;     // backward: no launch of this solve comes after this one
   unsigned long long*
       mail;  // one right-hand side: n values by plan position, then `places`; sizeof(Scalar) / 4 words each
 };
@@ -96,6 +101,12 @@ __device__ __forceinline__ Word* place_mail(const SolveArgs& args, int place) {
 // Of forward or backward, before the first ticket is taken.
 __device__ __forceinline__ unsigned tag_of(const SolveArgs& args, bool forward) {
   return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
+}
+
+// Of the backward launch that ends a solve, by who takes the first ticket too many: blocks that still work have read
+// the number, later ones do nothing.
+__device__ __forceinline__ void count_solve(const SolveArgs& args, unsigned tag) {
+  if (args.ends_solve && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
 }
 
 // The next ticket, one for the block.

@@ -311,13 +311,14 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
 
 template <int NV, bool FORWARD> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + 16);
-  unsigned* counters = args.solve.counters;
+  unsigned* control = args.solve.control;
   const int count = FORWARD ? args.forward_count : args.backward_count;
   const unsigned tag = tag_of(args.solve, FORWARD);
   for (;;) {
-    const int ticket = take_ticket(counters + (FORWARD ? LARGE_FORWARD_TICKET : LARGE_BACKWARD_TICKET));
+    const int ticket = take_ticket(control + (FORWARD ? LARGE_FORWARD_TICKET : LARGE_BACKWARD_TICKET));
+    if (!FORWARD && ticket == count * args.solve.groups) count_solve(args.solve, tag);
     if (ticket >= count * args.solve.groups) return;
-    if (ticket == 0 && threadIdx.x == 0) counters[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
+    if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
     const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;
     const LargeTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
     if (FORWARD) forward_tile<NV>(task, memory);

@@ -23,9 +23,9 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const
   const int warp = threadIdx.x >> 5;
   const unsigned tag = tag_of(args, true);
   for (;;) {
-    const int ticket = take_ticket(args.counters + FORWARD_TICKET);
+    const int ticket = take_ticket(args.control + FORWARD_TICKET);
     if (ticket >= args.tickets * args.groups) return;
-    if (ticket == 0 && threadIdx.x == 0) args.counters[BACKWARD_TICKET] = 0;
+    if (ticket == 0 && threadIdx.x == 0) args.control[BACKWARD_TICKET] = 0;
     const int position = ticket / args.groups, group = ticket - position * args.groups;
     const SolveTask f = load_front(args.slots + position * SLOTS + warp, tag);
     if (f.kind == TINY) forward_tiny<NV, TRANSPOSED>(args, f, group, memory + warp * Gather<32, NV>::SCALARS);
@@ -42,11 +42,10 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void backward(cons
   const int warp = threadIdx.x >> 5;
   const unsigned tag = tag_of(args, false);
   for (;;) {
-    const int ticket = take_ticket(args.counters + BACKWARD_TICKET);
-    // The first ticket too many counts the solve: blocks that still work have read the number, later ones do nothing.
-    if (ticket == args.tickets * args.groups && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
+    const int ticket = take_ticket(args.control + BACKWARD_TICKET);
+    if (ticket == args.tickets * args.groups) count_solve(args, tag);
     if (ticket >= args.tickets * args.groups) return;
-    if (ticket == 0 && threadIdx.x == 0) args.counters[FORWARD_TICKET] = 0;
+    if (ticket == 0 && threadIdx.x == 0) args.control[FORWARD_TICKET] = 0;
     const int taken = ticket / args.groups, group = ticket - taken * args.groups;
     const int position = args.tickets - 1 - taken;
     const SolveTask f = load_front(args.slots + position * SLOTS + warp, tag);

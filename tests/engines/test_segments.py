@@ -7,7 +7,7 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines import choose
+from gpusplu.engines import front_memory
 from gpusplu.engines.supernodal import early_launches
 from gpusplu.kernels import launch
 from gpusplu.plan import Limits, make_plan
@@ -26,7 +26,7 @@ def test_segments(monkeypatch, make):
         plans.append(make_plan(cores[0], pattern, dtype, limits, warp_rows=8, block_rows=16, **parameters))
         return cores[0], plans[-1]
 
-    monkeypatch.setattr(choose, "make_best_plan", small_blocks)
+    monkeypatch.setattr(front_memory, "make_best_plan", small_blocks)
     A = canonical(gallery.poisson(20, 20))
     factor = make(A, engine="supernodal", ordering="nd")
     (plan,) = plans

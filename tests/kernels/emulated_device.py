@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
 
 import emulated
 import fake_cupy
@@ -36,6 +37,7 @@ class Memory:
         self.bytes = np.full(nbytes + GUARD + 16, 0xFF, dtype=np.uint8)
         self.begin = -self.bytes.ctypes.data % 16
         device.used += nbytes
+        device.most_used = max(device.most_used, device.used)
 
     def check(self) -> None:
         guard = self.bytes[self.begin + self.nbytes :]
@@ -45,15 +47,28 @@ class Memory:
         self.device.used -= self.nbytes
 
 
+@dataclass
+class Command:
+    """A node of a graph: what it does, on which of the two queues, and what has to be done before."""
+
+    run: Callable[[], None]
+    side: bool
+    after: list[Command]
+    done: bool = False
+
+
 class Queue:
-    def __init__(self, device: EmulatedDevice, recorded: list[Callable[[], None]] | None = None):
-        self.device, self.recorded = device, recorded
+    def __init__(self, device: EmulatedDevice, recorded: list[Command] | None = None, side: bool = False):
+        self.device, self.recorded, self.is_side = device, recorded, side
+        self.last: list[Command] = []  # what the next command has to wait for
+        self.side = Queue(device, recorded, True) if recorded is not None and not side else None
 
     def _do(self, command: Callable[[], None]) -> None:
         if self.recorded is None:
             command()
         else:
-            self.recorded.append(command)
+            self.recorded.append(Command(command, self.is_side, self.last))
+            self.last = self.recorded[-1:]
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self.device.count("copy")
@@ -78,20 +93,22 @@ class Queue:
     def replay(self, graph: Graph) -> None:
         assert self.recorded is None, "a graph cannot be recorded into another"
         self.device.count("replay")
-        for command in graph._graph:
-            command()
+        run_in_any_order(graph._graph, self.device.side_first)
 
     def fork(self) -> Queue:
-        return self
+        if self.side is None:
+            return self
+        self.side.wait(self.record())
+        return self.side
 
     def join(self, side: Queue) -> None:
-        pass
+        self.wait(side.record())
 
-    def record(self) -> None:
-        return None
+    def record(self) -> list[Command]:
+        return self.last
 
-    def wait(self, mark: Any) -> None:
-        pass
+    def wait(self, mark: list[Command]) -> None:
+        self.last = self.last + mark
 
     def synchronize(self) -> None:
         assert self.recorded is None, "the host cannot wait for what is only recorded"
@@ -104,14 +121,41 @@ class Queue:
     __hash__ = None
 
 
+def run_in_any_order(commands: list[Command], side_first: bool) -> None:
+    """The order of each queue, and otherwise one of the two runs ahead as far as what it waits for allows."""
+    waiting = [deque(c for c in commands if c.side == side) for side in (side_first, not side_first)]
+    for command in commands:
+        command.done = False
+    while any(waiting):
+        ahead = next(q for q in waiting if q and all(before.done for before in q[0].after))
+        command = ahead.popleft()
+        command.run()
+        command.done = True
+
+
+def joined(commands: list[Command], end: list[Command]) -> bool:
+    """Whether whoever waits for `end` waits for all of them."""
+    found, ahead = {id(c) for c in end}, list(end)
+    while ahead:
+        for command in ahead.pop().after:
+            if id(command) not in found:
+                found.add(id(command))
+                ahead.append(command)
+    return len(found) == len(commands)
+
+
 class EmulatedDevice:
-    """Looks like an H200 with `memory_bytes` of memory."""
+    """Looks like an H200 with `memory_bytes` of memory.
+
+    A graph's second queue runs ahead of the first one with `side_first`, else behind it.
+    """
 
     def __init__(self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4):
         self.index, self.name, self.arch = 0, "emulated", 90
         self.array_class = fake_cupy.ndarray
         self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
         self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
+        self.most_used, self.host_bytes, self.side_first = 0, 0, False
         self.counts: dict[str, int] = {}
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
 
@@ -154,6 +198,11 @@ class EmulatedDevice:
     def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
         return np.zeros(count, dtype)
 
+    def host(self, nbytes: int) -> Buffer:
+        memory = np.full(nbytes, 0xFF, np.uint8)
+        self.host_bytes += nbytes
+        return Buffer(memory, memory.ctypes.data, nbytes)
+
     def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return fake_cupy.empty(shape, dtype, order="F")
 
@@ -174,10 +223,11 @@ class EmulatedDevice:
         return Queue(self)
 
     def record(self, commands: Callable[[Queue], None]) -> Graph:
-        recorded: list[Callable[[], None]] = []
+        recorded: list[Command] = []
         commands(Rehearsal())
-        allocated = self.counts.get("allocate")
-        commands(Queue(self, recorded))
+        allocated, queue = self.counts.get("allocate"), Queue(self, recorded)
+        commands(queue)
+        assert joined(recorded, queue.last), "the second queue was not joined"
         assert self.counts.get("allocate") == allocated, "nothing may be allocated while a stream is recorded"
         return Graph(recorded)
 

@@ -132,6 +132,8 @@ class Solver:
             work=np.full(groups * plan.n * self.width, nan),
             vectors=np.full(groups * places * self.width, nan),
             counters=np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
+            control=np.zeros(4, np.uint32),
+            ends_solve=True,
             mail=np.zeros((plan.n + places) * self.bytes // 4, np.uint64),
         )
         large = schedule.large_bytes.size // 40

@@ -43,8 +43,8 @@ PlanParameters parameters_of(const nb::kwargs& named) {
                                                   {"large_tile", &p.large_tile}};
   for (const auto& [key, value] : named) {
     const std::string name = nb::cast<std::string>(key);
-    if (name == "block_bytes") {
-      p.block_bytes = nb::cast<off>(value);
+    if (name == "block_bytes" || name == "memory_bytes") {
+      (name == "block_bytes" ? p.block_bytes : p.memory_bytes) = nb::cast<off>(value);
       continue;
     }
     if (name == "scalar") {
@@ -118,6 +118,11 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("partial", &array_of<&Plan::partial>)
       .def_prop_ro("item_bytes", &bytes_of<&Plan::items>)
       .def_prop_ro("segment_ptr", &array_of<&Plan::segment_ptr>)
+      .def_prop_ro("segment_place", &array_of<&Plan::segment_place>)
+      .def_prop_ro("segment_size", &array_of<&Plan::segment_size>)
+      .def_prop_ro("launch_ptr", &array_of<&Plan::launch_ptr>)
+      .def_ro("streamed", &Plan::streamed)
+      .def_ro("host_size", &Plan::host_size)
       .def_prop_ro("start", &array_of<&Plan::start>)
       .def_prop_ro("gather_ptr", &array_of<&Plan::gather_ptr>)
       .def_prop_ro("gather_source", &array_of<&Plan::gather_source>)

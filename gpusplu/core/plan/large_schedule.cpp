@@ -38,11 +38,11 @@ LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large
   for (idx k = n - 1; k >= 0; --k) {
     cost[k] = front_cost(in, large[k]);
     const idx p = in.parent[large[k]];
-    if (p >= 0) {
-      parent[k] = (idx)(std::lower_bound(large.begin(), large.end(), p) - large.begin());
+    if (const auto at = std::lower_bound(large.begin(), large.end(), p); at != large.end() && *at == p) {
+      parent[k] = (idx)(at - large.begin());
       ++waiting[parent[k]];
     }
-    path[k] = std::max(cost[k].chain, cost[k].work / blocks) + (p >= 0 ? path[parent[k]] : 0);
+    path[k] = std::max(cost[k].chain, cost[k].work / blocks) + (parent[k] >= 0 ? path[parent[k]] : 0);
   }
 
   struct Running {

@@ -66,15 +66,4 @@ void set_phases(Plan& plan) {
       plan.level[above] = std::max(plan.level[above], plan.level[f] + 1);
 }
 
-void place_factors(Plan& plan) {
-  plan.factor_offset.resize(plan.nf);
-  plan.factor_size = 0;
-  for (idx f = 0; f < plan.nf; f++) {
-    plan.factor_offset[f] = plan.factor_size;
-    const off entries =
-        factor_entries(plan.width[f], plan.height(f), plan.phase[f] == 3, plan.cholesky, plan.parameters.large_tile);
-    plan.factor_size += (entries + kAlign - 1) / kAlign * kAlign;
-  }
-}
-
 }  // namespace gs::gpu

@@ -21,6 +21,7 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   merge_fronts(symbolic, plan);
   if (parameters.small_rows < 0) choose_small_rows(plan);
   set_phases(plan);
+  plan.segment_ptr = {0, plan.nf};
   return plan;
 }
 
@@ -30,8 +31,7 @@ using Clock = std::chrono::steady_clock;
 void complete(const Symbolic& symbolic, PatternView A, Clock::time_point begin, Plan& plan) {
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   place_rows(plan);
-  place_factors(plan);
-  place_blocks(plan);
+  place_arenas(plan);
   place_entries(A, plan);
   list_large(plan);
   list_items(plan);

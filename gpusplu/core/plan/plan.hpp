@@ -15,17 +15,21 @@
 //
 // Segments. Usually there is one. If contribution blocks would take more than block_bytes, ranges of fronts in
 // postorder are factored one after another and share memory: fronts segment_ptr[s] .. segment_ptr[s+1]-1. A front of
-// phases 0-2 is in the segment of its children. A solve knows nothing of segments. The factor of a segment is one range
-// of the arena: a window that could be moved, as only factor_offset knows where it begins.
+// phases 0-2 is in the segment of its children. The factor of segment s is segment_size[s] scalars of the arena from
+// segment_place[s] on.
 //
-// Launches run in order. One of phases 0-2 takes start[begin .. begin + count): the fronts of one phase of one segment
-// without a child in the phase, those with the longest modelled way up to the end of the phase first, in steps of 1/32
-// of the longest, and in plan order among equals, so that siblings run close together. One of phase 3 takes the large
-// tasks begin .. begin + count - 1 (large_tasks.hpp).
+// Streaming. If factors and blocks would take more than memory_bytes, the factors of segments 0 .. streamed - 1 lie on
+// the host, one after another, and share windows of the arena (windows.cpp): the engine copies a segment out when it is
+// factored and back in for each way of a solve. Numbers do not depend on any of this.
 //
-// Arenas. Factors and contribution blocks lie one front after another in plan order; every front's part starts at a
-// multiple of kAlign scalars. Sizes: factor_entries and block_entries below. block_base of a front of phase 0-2 is the
-// offset of its first child's block.
+// Launches run in order, those of segment s from launch_ptr[s] to launch_ptr[s+1]. One of phases 0-2 takes start[begin
+// .. begin + count): the fronts of one phase of one segment without a child in the phase, those with the longest
+// modelled way up to the end of the phase first, in steps of 1/32 of the longest, and in plan order among equals, so
+// that siblings run close together. One of phase 3 takes the large tasks begin .. begin + count - 1 (large_tasks.hpp).
+//
+// Arenas. Factors of a segment and contribution blocks lie one front after another in plan order; every front's part
+// starts at a multiple of kAlign scalars. Sizes: factor_entries and block_entries below. block_base of a front of phase
+// 0-2 is the offset of its first child's block.
 //
 // Assembly of phases 0-2. An item is up to 8 entries of one column of a child's block, one above the other there, that
 // go to one column of the front:
@@ -77,8 +81,9 @@ struct PlanParameters {
   char scalar = 'd';                 // f, d, F or D
   int shared_memory_bytes = 232448;  // that a block can have
   int multiprocessors = 132;
-  off block_bytes = 0;  // the arena of contribution blocks should not be larger; 0: it may
-  int arch = 90;        // 90 for compute capability 9.0
+  off block_bytes = 0;   // the arena of contribution blocks should not be larger; 0: it may
+  off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
+  int arch = 90;         // 90 for compute capability 9.0
   int warp_rows = 16;
   int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
@@ -132,6 +137,9 @@ struct Plan {
   RawVector<double> entry_scale;
 
   std::vector<idx> segment_ptr;  // first front of every segment, and nf
+  std::vector<off> segment_place, segment_size;
+  idx streamed = 0;   // segments whose factors lie on the host
+  off host_size = 0;  // scalars there
   std::vector<off> factor_offset, block_offset;
   off factor_size = 0, block_size = 0;
 
@@ -144,6 +152,7 @@ struct Plan {
 
   RawVector<FrontRecord> fronts;
   std::vector<Launch> launches;
+  std::vector<idx> launch_ptr;  // of every segment
 
   LargeTasks large;  // what phase 3 is worked off by
 
@@ -168,8 +177,7 @@ void place_rows(Plan& plan);                              // place
 void choose_small_rows(Plan& plan);                       // parameters.small_rows, by the model
 std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
 void set_phases(Plan& plan);                                   // phase, level
-void place_factors(Plan& plan);                                // factor_offset and size
-void place_blocks(Plan& plan);                                 // segment_ptr, block_offset and size; segments.cpp
+void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; windows.cpp
 void place_entries(PatternView A, Plan& plan);                 // entry_*
 void list_large(Plan& plan);                                   // large; sorts the entries of phase 3
 void list_items(Plan& plan);                                   // owner_ptr, items, partial and `fronts`

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "plan/segments.hpp"
 #include "plan/team.hpp"
 #include "plan/time_model.hpp"
 
@@ -57,10 +58,15 @@ double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
   return std::max(t.path, throughput) + kTimes.launch[phase];
 }
 
+// Fronts that are worked on together.
+struct Range {
+  idx begin, end;
+};
+
 // Of phase 3, by its own schedule [us].
-double large_time(const Plan& plan, const std::vector<idx>& phase_of) {
+double large_time(const Plan& plan, const std::vector<idx>& phase_of, Range fronts) {
   std::vector<idx> large;
-  for (idx f = 0; f < plan.nf; f++)
+  for (idx f = fronts.begin; f < fronts.end; f++)
     if (phase_of[f] == 3) large.push_back(f);
   if (large.empty()) return 0;
   LargeInput input;
@@ -72,42 +78,45 @@ double large_time(const Plan& plan, const std::vector<idx>& phase_of) {
 }
 
 // Of all phases [us].
-std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase_of, const std::vector<off>& items) {
+std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase_of, const std::vector<off>& items,
+                                 Range fronts) {
   PhaseTotals totals[kPhases];
-  std::vector<float> way(plan.nf);  // from the root down, inside a phase
-  for (idx f = plan.nf; f-- > 0;) {
+  std::vector<float> way_of(fronts.end - fronts.begin);  // from the root down, inside a phase
+  float* way = way_of.data() - fronts.begin;
+  for (idx f = fronts.end; f-- > fronts.begin;) {
     const int phase = phase_of[f];
     PhaseTotals& t = totals[phase];
     const double time = front_time(plan, f, phase, items[f]);
     const idx above = plan.parent[f];
-    way[f] = (float)(time + (above >= 0 && phase_of[above] == phase ? way[above] : 0));
+    way[f] = (float)(time + (above >= 0 && above < fronts.end && phase_of[above] == phase ? way[above] : 0));
     t.path = std::max(t.path, (double)way[f]);
     t.latency += time, t.flops += front_flops(plan, f), t.scalars += front_scalars(plan, f, items[f]);
     t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
   }
   std::vector<double> out(kPhases);
   for (int phase = 0; phase < kPhases; phase++) out[phase] = phase_time(plan, phase, totals[phase]);
-  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of) + kTimes.launch[3]);
+  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of, fronts) + kTimes.launch[3]);
   return out;
 }
 
-// Both ways through phases 0-2, where the path or the number of fronts counts, and through phase 3 [us].
-double solve_time(const Plan& plan) {
+// One way through phases 0-2, where the path or the number of fronts counts, and through phase 3 [us].
+double solve_time(const Plan& plan, Range fronts) {
   const PlanParameters& p = plan.parameters;
   double longest[2] = {}, throughput = 0, large_scalars = 0;
-  std::vector<float> way(plan.nf);
-  for (idx f = plan.nf; f-- > 0;) {
+  std::vector<float> way_of(fronts.end - fronts.begin);
+  float* way = way_of.data() - fronts.begin;
+  for (idx f = fronts.end; f-- > fronts.begin;) {
     const int phase = plan.phase[f];
     const bool large = phase == 3;
     const idx above = plan.parent[f];
     way[f] = (float)(kTimes.solve_fixed[phase] + kTimes.solve_pivot[phase] * plan.width[f]);
-    if (above >= 0 && (plan.phase[above] == 3) == large) way[f] += way[above];
+    if (above >= 0 && above < fronts.end && (plan.phase[above] == 3) == large) way[f] += way[above];
     longest[large] = std::max(longest[large], (double)way[f]);
     throughput += kTimes.solve_front[phase] * kTimes.multiprocessors / p.multiprocessors;
     if (large) large_scalars += factor_entries(plan.width[f], plan.height(f), true, plan.cholesky, p.large_tile);
   }
   const double large_bytes = large_scalars * p.scalar_bytes() * (plan.cholesky ? 1 : 0.5);
-  return 2 * (std::max(longest[0], throughput) + longest[1] + large_bytes / kTimes.device_bytes + kTimes.solve_launch);
+  return std::max(longest[0], throughput) + longest[1] + large_bytes / kTimes.device_bytes + kTimes.solve_launch;
 }
 
 double sum(const std::vector<double>& v) {
@@ -140,19 +149,42 @@ void choose_small_rows(Plan& plan) {
   constexpr int n_candidates = std::size(candidates);
   const std::vector<off> items = count_items(plan);
   double seconds[n_candidates];
-  over_tasks(plan.nf < 10000 ? 1 : n_candidates, n_candidates,
-             [&](idx k) { seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items)); });
+  over_tasks(plan.nf < 10000 ? 1 : n_candidates, n_candidates, [&](idx k) {
+    seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items, {0, plan.nf}));
+  });
   int best = 0;
   for (int k = 1; k < n_candidates; k++)
     if (candidates[k] <= plan.parameters.block_rows && seconds[k] < 0.98 * seconds[best]) best = k;
   plan.parameters.small_rows = candidates[best];
 }
 
+SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr) {
+  const idx n = (idx)segment_ptr.size() - 1;
+  SegmentTimes out{std::vector<double>(n), std::vector<double>(n)};
+  over_tasks(threads_for(plan.nf), n, [&](idx s) {
+    const Range fronts{segment_ptr[s], segment_ptr[s + 1]};
+    out.factor[s] = sum(factor_times(plan, plan.phase, items, fronts));
+    out.solve[s] = solve_time(plan, fronts);
+  });
+  return out;
+}
+
 void predict_times(Plan& plan) {
-  plan.phase_seconds = factor_times(plan, plan.phase, count_items(plan));
-  for (double& time : plan.phase_seconds) time *= 1e-6;
+  const std::vector<off> items = count_items(plan);
+  plan.phase_seconds.assign(kPhases, 0);
+  for (std::size_t s = 0; s + 1 < plan.segment_ptr.size(); s++) {
+    const std::vector<double> times =
+        factor_times(plan, plan.phase, items, {plan.segment_ptr[s], plan.segment_ptr[s + 1]});
+    for (int phase = 0; phase < kPhases; phase++) plan.phase_seconds[phase] += 1e-6 * times[phase];
+  }
   plan.factor_seconds = sum(plan.phase_seconds);
-  plan.solve_seconds = 1e-6 * solve_time(plan);
+  plan.solve_seconds = 2e-6 * solve_time(plan, {0, plan.nf});
+  if (plan.streamed > 0) {
+    const Windows windows{plan.segment_size, plan.segment_place, plan.streamed, plan.factor_size};
+    const StreamTimes times =
+        stream_times(windows, segment_times(plan, items, plan.segment_ptr), plan.parameters.scalar_bytes());
+    plan.factor_seconds = 1e-6 * times.factor, plan.solve_seconds = 1e-6 * times.solve;
+  }
   plan.flops = 0;
   for (idx f = 0; f < plan.nf; f++) plan.flops += front_flops(plan, f);
 }

@@ -98,18 +98,34 @@ int ticket_class(const Plan& plan, idx f, SolveKind kind) {
 
 constexpr double kTileTime = 2.0;  // from the pivots of one tile to those of the next [us]
 
+// Number of parts, and the part of every front.
+idx part_count(const Plan& plan) { return plan.streamed + (plan.streamed + 1 < (idx)plan.segment_ptr.size() ? 1 : 0); }
+std::vector<idx> parts_of(const Plan& plan) {
+  std::vector<idx> part(plan.nf, plan.streamed);
+  for (idx s = 0; s < plan.streamed; s++)
+    std::fill(part.begin() + plan.segment_ptr[s], part.begin() + plan.segment_ptr[s + 1], s);
+  return part;
+}
+
 struct TimedTask {
+  idx part;
   double time;
   LargeSolveTask task;
 };
-std::vector<LargeSolveTask> sorted_by_time(std::vector<TimedTask>& timed) {
-  std::stable_sort(timed.begin(), timed.end(), [](const TimedTask& a, const TimedTask& b) { return a.time < b.time; });
+// The tasks by part and time, and where those of each part begin.
+std::vector<LargeSolveTask> sorted(std::vector<TimedTask>& timed, idx parts, std::vector<std::int32_t>& part_ptr) {
+  std::stable_sort(timed.begin(), timed.end(), [](const TimedTask& a, const TimedTask& b) {
+    return a.part != b.part ? a.part < b.part : a.time < b.time;
+  });
   std::vector<LargeSolveTask> tasks(timed.size());
   std::transform(timed.begin(), timed.end(), tasks.begin(), [](const TimedTask& t) { return t.task; });
+  part_ptr.assign(parts + 1, 0);
+  for (const TimedTask& t : timed) part_ptr[t.part + 1]++;
+  std::partial_sum(part_ptr.begin(), part_ptr.end(), part_ptr.begin());
   return tasks;
 }
 
-void list_large_tasks(const Plan& plan, SolveSchedule& schedule) {
+void list_large_tasks(const Plan& plan, const std::vector<idx>& part, SolveSchedule& schedule) {
   const idx tile = plan.parameters.large_tile;
   const auto tiles = [&](idx rows) { return (rows + tile - 1) / tile; };
   std::vector<idx> large, number(plan.nf, -1);
@@ -139,22 +155,18 @@ void list_large_tasks(const Plan& plan, SolveSchedule& schedule) {
       if (number[plan.child[q]] >= 0) r.arrivals += tiles(plan.height(plan.child[q]));
     const idx pivots = tiles(W), all = pivots + tiles(plan.height(f));
     for (idx i = all - 1; i >= 0; i--)
-      forward.push_back({kTileTime * std::min(i, pivots) - above[k] - time(f), {k, i}});
-    for (idx j = pivots - 1; j >= 0; j--) backward.push_back({kTileTime * (pivots - 1 - j) + above[k], {k, j}});
+      forward.push_back({part[f], kTileTime * std::min(i, pivots) - above[k] - time(f), {k, i}});
+    for (idx j = pivots - 1; j >= 0; j--)
+      backward.push_back({part[f], kTileTime * (pivots - 1 - j) + above[k], {k, j}});
   }
   std::reverse(forward.begin(), forward.end());  // children first
-  schedule.large_forward = sorted_by_time(forward);
-  schedule.large_backward = sorted_by_time(backward);
+  schedule.large_forward = sorted(forward, part_count(plan), schedule.forward_ptr);
+  schedule.large_backward = sorted(backward, part_count(plan), schedule.backward_ptr);
 }
 
-}  // namespace
-
-SolveSchedule make_solve_schedule(const Plan& plan) {
-  SolveSchedule schedule;
-  cut_gathers(plan, schedule);
-  list_large_tasks(plan, schedule);
-  const std::vector<idx> order = forward_order(plan);
-  const std::vector<SolveKind> kind = solve_kinds(plan, order);
+// Tickets of these fronts, in this order.
+void list_tickets(const Plan& plan, const std::vector<idx>& order, const std::vector<SolveKind>& kind,
+                  SolveSchedule& schedule) {
   std::vector<char> open(plan.nf, 0);  // in a ticket that is being filled
   std::vector<idx> filling[kTicketClasses];
   const auto class_of = [&](idx f) { return ticket_class(plan, f, kind[f]); };
@@ -179,6 +191,24 @@ SolveSchedule make_solve_schedule(const Plan& plan) {
     if (filling[own].size() == kSolveSlots) close(own);
   }
   for (int k = 0; k < kTicketClasses; k++) close(k);
+}
+
+}  // namespace
+
+SolveSchedule make_solve_schedule(const Plan& plan) {
+  SolveSchedule schedule;
+  cut_gathers(plan, schedule);
+  const std::vector<idx> part = parts_of(plan);
+  list_large_tasks(plan, part, schedule);
+  const std::vector<idx> order = forward_order(plan);
+  const std::vector<SolveKind> kind = solve_kinds(plan, order);
+  std::vector<std::vector<idx>> by_part(part_count(plan));
+  for (const idx f : order) by_part[part[f]].push_back(f);
+  schedule.ticket_ptr = {0};
+  for (const std::vector<idx>& fronts : by_part) {
+    list_tickets(plan, fronts, kind, schedule);
+    schedule.ticket_ptr.push_back(schedule.tickets());
+  }
   return schedule;
 }
 

@@ -10,6 +10,10 @@
 // earlier ones only; tasks are sorted by the modelled time that is left when they start (forward) or that has gone by
 // when they can start (backward), so that the chains of fronts that are independent advance side by side.
 //
+// Parts. What streams is solved segment by segment: part k is segment k of the plan for k < streamed, and the last part
+// is all the others. Each part has its own range of tickets and of tasks, and launches of its own; parts run in this
+// order forward and in the opposite one backward. Sums do not depend on how many parts there are.
+//
 // Gathers are cut into pieces of 4 places for one thread each: row i of front f sums pieces piece_ptr[first[f] +
 // below_ptr[f] + i] .. [+ 1], in this order; -1 pads the last piece of a row.
 #pragma once
@@ -52,6 +56,7 @@ struct SolveSchedule {
   std::vector<std::array<std::int32_t, 4>> pieces;
   std::vector<LargeSolveFront> large;
   std::vector<LargeSolveTask> large_forward, large_backward;
+  std::vector<std::int32_t> ticket_ptr, forward_ptr, backward_ptr;  // of every part: tickets, large tasks
   int tickets() const { return (int)(slots.size() / kSolveSlots); }
 };
 

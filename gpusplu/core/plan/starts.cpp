@@ -69,8 +69,11 @@ void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, 
 void list_starts(Plan& plan) {
   const std::vector<std::uint8_t> step = steps_of(plan);
   idx first_task = 0;
-  for (std::size_t s = 0; s + 1 < plan.segment_ptr.size(); s++)
+  plan.launch_ptr = {0};
+  for (std::size_t s = 0; s + 1 < plan.segment_ptr.size(); s++) {
     list_segment(plan, step, plan.segment_ptr[s], plan.segment_ptr[s + 1], first_task);
+    plan.launch_ptr.push_back((idx)plan.launches.size());
+  }
 }
 
 }  // namespace gs::gpu

@@ -1,0 +1,159 @@
+"""Device memory of fronts: what is uploaded of a plan, how much all of it is, and plans that keep to a limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..matrix import Pattern
+from ..plan import Limits, Plan, make_best_plan, make_plan
+from .buffers import GROUP, STATUS, Memory
+
+BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
+CONTROL = 8  # words ahead of the counters of a solve
+TICKETS = 4  # words of every part of a solve
+SMALLEST = 256  # bytes that a buffer takes at least
+MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the one before
+
+
+def factor_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
+    """What kernels of all phases read, by the names of their arguments."""
+    return {
+        "fronts": plan.front_records,
+        "start": plan.start,
+        "owner_ptr": plan.owner_ptr,
+        "items": plan.items,
+        "partial": plan.partial,
+        "entry_source": plan.entry_source,
+        "entry_place": plan.entry_place,
+        "entry_scale": plan.entry_scale,
+    }
+
+
+def large_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
+    """What large fronts have besides."""
+    return {
+        "large": plan.large_front_bytes,
+        "tasks": plan.large_task_bytes,
+        "piece_ptr": plan.large_piece_ptr,
+        "pieces": plan.large_piece_bytes,
+        "place": plan.place,
+    }
+
+
+def solve_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
+    """What solves read."""
+    schedule = plan.solve_schedule
+    return {
+        "slots": schedule.slot_bytes,
+        "below": plan.below,
+        "piece_ptr": schedule.piece_ptr,
+        "pieces": schedule.piece_bytes,
+    }
+
+
+def large_solve_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
+    """What solves with large fronts read besides."""
+    schedule = plan.solve_schedule
+    return {
+        "fronts": schedule.large_bytes,
+        "forward": schedule.large_forward_bytes,
+        "backward": schedule.large_backward_bytes,
+    }
+
+
+def order_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
+    """Permutations and scales."""
+    return {name: getattr(plan, name) for name in ("row_perm", "row_scale", "col_perm", "col_scale")}
+
+
+def factor_memory(plan: Plan) -> Memory:
+    """What a factorization writes."""
+    itemsize = np.dtype(plan.scalar).itemsize
+    return Memory(
+        {"factor": plan.factor_size * itemsize, "blocks": plan.block_size * itemsize},
+        {"counters": 4 * plan.nf, "arrivals": 4 * plan.nf, "large_counters": 4 * plan.large_counters},
+        {"host_factor": plan.host_size * itemsize},
+    )
+
+
+def vector_memory(plan: Plan, capacity: int) -> Memory:
+    """What solves with up to `capacity` right-hand sides write besides the vectors of any engine."""
+    itemsize, below = np.dtype(plan.scalar).itemsize, max(1, plan.below.size)
+    columns = 1 if capacity == 1 else GROUP
+    groups = -(-capacity // columns)
+    return Memory(
+        {"work": plan.n * groups * columns * itemsize, "vectors": below * groups * columns * itemsize},
+        {
+            "counters": 4 * (CONTROL + 2 * groups * plan.nf),
+            "control": 4 * TICKETS * plan.solve_parts,
+            "progress": 16 * groups * int(np.count_nonzero(plan.phase == 3)),
+            "mail": 2 * (plan.n + below) * itemsize,
+        },
+    )
+
+
+def estimated_bytes(plan: Plan, pattern: Pattern) -> int:
+    """About `needed_bytes`, at no cost."""
+    arrays = (plan.front_records, plan.items, plan.entry_source, plan.entry_place, plan.entry_scale, plan.gather_source)
+    itemsize = np.dtype(plan.scalar).itemsize
+    scalars = plan.factor_size + plan.block_size + 2 * pattern.nnz + pattern.size + 6 * plan.n + 3 * plan.below.size
+    return int(sum(array.nbytes for array in arrays) + scalars * itemsize + 12 * pattern.nnz + 8 * plan.below.size)
+
+
+def needed_bytes(plan: Plan, pattern: Pattern) -> int:
+    """Device memory of the arrays of a plan and of a factor with one right-hand side at a time [bytes]."""
+    n, nnz, itemsize = pattern.n, pattern.nnz, np.dtype(plan.scalar).itemsize
+    groups = (factor_arrays(plan), large_arrays(plan), solve_arrays(plan), large_solve_arrays(plan), order_arrays(plan))
+    sizes = [0 if array is None else array.nbytes for group in groups for array in group.values()]
+    core = pattern.core
+    sizes += [] if core.identity else [core.source.nbytes, core.source_ptr.nbytes]
+    sizes += [8 * (n + 1), 4 * nnz, 8 * (n + 1), 4 * nnz, 4 * nnz]  # A by columns and by rows
+    sizes += [nnz * itemsize, nnz * itemsize, pattern.size * itemsize, STATUS.itemsize]
+    memory = factor_memory(plan)
+    return buffer_bytes([*sizes, *memory.empty.values(), *memory.zeros.values()]) + all_vector_bytes(plan, 1)
+
+
+def all_vector_bytes(plan: Plan, capacity: int) -> int:
+    """Memory of `Vectors` [bytes]."""
+    dense, memory = plan.n * capacity * np.dtype(plan.scalar).itemsize, vector_memory(plan, capacity)
+    return buffer_bytes([dense] * 5 + [8 * (1 + 3 * capacity), 4, *memory.empty.values(), *memory.zeros.values()])
+
+
+def buffer_bytes(sizes: list[int]) -> int:
+    """Of buffers of these sizes [bytes]."""
+    return int(sum(max(int(size), SMALLEST) for size in sizes))
+
+
+def plan_within(cores: list[Any], pattern: Pattern, dtype: Any, limits: Limits, usable: int) -> tuple[Any, Plan]:
+    """The best analysis as `make_best_plan` has it, and a plan that takes no more than `usable` bytes of the device.
+
+    If all of the factor does not fit, it streams; if that does not fit either, the plan is the one that takes least.
+    The choice of an analysis does not depend on the memory, so that results do not.
+    """
+    core, plan = make_best_plan(cores, pattern, dtype, limits)
+    excess = missing_bytes(plan, pattern, usable)
+    if excess == 0:
+        return core, plan
+    memory_bytes = arena_bytes(plan) - excess - all_vector_bytes(plan, GROUP)
+    for _ in range(MOST_PLANS):
+        plan = make_plan(core, pattern, dtype, replace(limits, memory_bytes=max(memory_bytes, 1)))
+        excess = needed_bytes(plan, pattern) + all_vector_bytes(plan, GROUP) - usable
+        if excess <= 0 or arena_bytes(plan) > memory_bytes:
+            break
+        memory_bytes -= excess
+    return core, plan
+
+
+def missing_bytes(plan: Plan, pattern: Pattern, usable: int) -> int:
+    """Bytes that are needed beyond these; counted only where it could be close."""
+    if 2 * estimated_bytes(plan, pattern) < usable:  # what the estimate leaves out is less than what is in
+        return 0
+    return max(0, needed_bytes(plan, pattern) - usable)
+
+
+def arena_bytes(plan: Plan) -> int:
+    """Of factors and contribution blocks [bytes]."""
+    return int(sum(factor_memory(plan).empty.values()))

@@ -1,0 +1,128 @@
+"""The launches of one solve with fronts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..kernels.launch import Buffer, Kernel, Queue
+from ..kernels.layout import record, struct
+from .buffers import GROUP, Buffers, Vectors
+from .front_memory import TICKETS
+from .program import address, addresses
+
+if TYPE_CHECKING:
+    from .supernodal import FrontProgram
+
+SLOTS = 8  # records of a ticket
+SLOT_BYTES = struct("solve_large.cu", "SolveFront").itemsize
+TASK_BYTES = struct("solve_large.cu", "LargeSolveTask").itemsize
+THREADS = 256
+LARGE_BLOCKS = 2  # of the solve with large fronts on a multiprocessor
+
+
+class FrontSolve:
+    """op(A) X = B for columns that are n apart, part by part (core/plan/solve_schedule.hpp).
+
+    Every part is a launch for small fronts and one for large ones, where it has such; forward the small ones come
+    first, backward the large ones.
+    """
+
+    def __init__(
+        self,
+        program: FrontProgram,
+        buffers: Buffers,
+        vectors: Vectors,
+        trans: int,
+        nrhs: int,
+        b: Buffer,
+        x: Buffer,
+    ):
+        self._program, plan = program, program.plan
+        self._schedule = plan.solve_schedule
+        self._columns = 1 if nrhs == 1 else GROUP
+        self._groups = -(-nrhs // self._columns)
+        self._transposed = bool(trans and not program.cholesky)
+        into, out = program.orders[self._transposed], program.orders[not self._transposed]
+        self._control = vectors.own["control"].pointer
+        self._shared = {
+            **addresses(program.solve_arrays),
+            "groups": self._groups,
+            "group_capacity": vectors.groups,
+            "front_count": plan.nf,
+            "perm_in": address(into[0]),
+            "perm_out": address(out[0]),
+            "scale_in": address(into[1]),
+            "scale_out": address(out[1]),
+            "factor": buffers.own["factor"].pointer,
+            "b": b.pointer,
+            "x": x.pointer,
+            "ld": plan.n,
+            "n": plan.n,
+            "nrhs": nrhs,
+            "conjugate": trans == (1 if program.cholesky else 2),
+            "places": max(1, plan.below.size),
+            "work": vectors.own["work"].pointer,
+            "vectors": vectors.own["vectors"].pointer,
+            "counters": vectors.own["counters"].pointer,
+            "mail": vectors.own["mail"].pointer,
+        }
+        self._progress = vectors.own["progress"].pointer
+
+    def forward(self, queue: Queue, part: int) -> None:
+        self._small(queue, part, "forward")
+        self._large(queue, part, "forward")
+
+    def backward(self, queue: Queue, part: int) -> None:
+        self._large(queue, part, "backward")
+        self._small(queue, part, "backward")
+
+    def _tickets(self, part: int) -> int:
+        return int(self._schedule.ticket_ptr[part + 1] - self._schedule.ticket_ptr[part])
+
+    def _fields(self, part: int, ends: bool) -> dict[str, int]:
+        fields = {
+            **self._shared,
+            "tickets": self._tickets(part),
+            "control": self._control + 4 * TICKETS * part,
+            "ends_solve": ends,
+        }
+        fields["slots"] += SLOTS * SLOT_BYTES * int(self._schedule.ticket_ptr[part])
+        return fields
+
+    def _small(self, queue: Queue, part: int, way: str) -> None:
+        """Fronts of phases 0 to 2."""
+        tickets, program = self._tickets(part), self._program
+        if not tickets:
+            return
+        middle = "_transposed" if self._transposed else ""
+        file = "solve_transposed.cu" if self._transposed else "solve_fronts.cu"
+        kernel = program.kernel(file, f"solve_{way}{middle}_{self._columns}")
+        scalars = (THREADS + 2 * (THREADS + 16)) * self._columns
+        grid = program._blocks(tickets * self._groups, 1, 1 if program.dtype.char == "D" else 2)
+        args = record(kernel.arguments, **self._fields(part, part == 0))
+        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args)
+
+    def _large(self, queue: Queue, part: int, way: str) -> None:
+        """Fronts of phase 3."""
+        program, schedule, tile = self._program, self._schedule, self._program.plan.large_tile
+        first, end = (getattr(schedule, f"{way}_ptr")[part : part + 2]).tolist()
+        if first == end:
+            return
+        kernel: Kernel = program.kernel("solve_large.cu", f"solve_large_{way}_{self._columns}")
+        ends = part == 0 and not self._tickets(part)
+        arrays = addresses(program.solve_large_arrays)
+        arrays[way] += TASK_BYTES * first
+        args = record(
+            kernel.arguments,
+            solve=record(kernel.arguments["solve"], **self._fields(part, ends)),
+            **arrays,
+            **{"forward_count": 0, "backward_count": 0, f"{way}_count": end - first},
+            front_count=int(np.count_nonzero(program.plan.phase == 3)),
+            transposed=self._transposed,
+            progress=self._progress,
+        )
+        scalars = 17 * tile * self._columns
+        grid = program._blocks((end - first) * self._groups, 1, LARGE_BLOCKS)
+        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args)

@@ -1,0 +1,173 @@
+"""Factors larger than the memory allowed, on an emulated device: same bits, within the limit, through one graph."""
+
+import sys
+from dataclasses import replace
+
+import emulated
+import fake_cupy
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from emulated_device import EmulatedDevice
+from small_matrices import EPS, backward_error, canonical, rhs
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.engines import front_memory
+from gpusplu.kernels import launch
+from gpusplu.plan import make_plan
+
+if emulated.compiler() is None:
+    pytest.skip("no C++ compiler", allow_module_level=True)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    device = EmulatedDevice()
+    monkeypatch.setattr(launch, "open_device", lambda which=None: device)
+    return device
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Plans of small fronts of which many count as large; those that were made."""
+    made = []
+
+    def small(core, pattern, dtype, limits):
+        made.append(make_plan(core, pattern, dtype, limits, warp_rows=8, block_rows=16))
+        return made[-1]
+
+    def small_best(cores, *rest):
+        return cores[0], small(cores[0], *rest)
+
+    monkeypatch.setattr(front_memory, "make_plan", small)
+    monkeypatch.setattr(front_memory, "make_best_plan", small_best)
+    return made
+
+
+def matrix(dtype="d", n=(16, 4, 4)):
+    A = canonical(gallery.poisson(*n)).astype(dtype)
+    if dtype in "FD":  # Hermitian, all phases
+        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0]))).astype(dtype)
+        A = canonical(turn @ A @ turn.conj()).astype(dtype)
+    return A
+
+
+def limit_of(factor, plan, share):
+    """Bytes between the least that the factor can do with (share 0) and what it takes (1)."""
+    symbolic = factor._symbolic
+    limits = replace(plan.limits, memory_bytes=1)
+    least = make_plan(symbolic._core, symbolic._pattern, plan.scalar, limits, warp_rows=8, block_rows=16)
+    most = front_memory.needed_bytes(plan, symbolic._pattern)
+    few = front_memory.needed_bytes(least, symbolic._pattern) + front_memory.all_vector_bytes(plan, 4)
+    assert few < most
+    return int(few + share * (most - few))
+
+
+@pytest.mark.parametrize("side_first", [False, True])
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_same_bits(device, plans, make, dtype, side_first):
+    device.side_first = side_first
+    A = matrix(dtype)
+    b, several = rhs(A.shape[0], dtype), rhs(A.shape[0], dtype, (6,))
+    whole = make(A, engine="supernodal", ordering="nd")
+    limit = limit_of(whole, plans[-1], 0.05)
+    factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
+    plan = plans[-1]
+    assert plan.streamed > 2 and device.host_bytes == plan.host_size * A.dtype.itemsize
+    for scale in (1, 3):
+        for each in (whole, factor):
+            each.refactor(A.data * scale)
+        for trans in "NTH":
+            x = factor.solve(b, trans)
+            np.testing.assert_array_equal(x, whole.solve(b, trans))
+            op = {"N": A, "T": A.T, "H": A.conj().T}[trans]
+            assert backward_error(op * scale, x, b) < 1e3 * EPS[dtype]
+        np.testing.assert_array_equal(factor.solve(several), whole.solve(several))
+
+
+@pytest.mark.parametrize("share", [0, 0.2, 0.9])
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_memory_stays_within_the_limit(monkeypatch, device, plans, make, share):
+    A = matrix()
+    limit = limit_of(make(A, engine="supernodal", ordering="nd"), plans[-1], share)
+    limited = EmulatedDevice()
+    monkeypatch.setattr(launch, "open_device", lambda which=None: limited)
+    factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
+    assert plans[-1].streamed > 0
+    for columns in ((), (2,), (40,)):
+        b = rhs(A.shape[0], columns=columns)
+        assert backward_error(A, factor.solve(b), b) < 1e3 * EPS["d"]
+    if make is gs.splu:
+        factor.solve(b, "T")
+    factor.refactor(A.data)
+    assert 0.8 * limit < limited.most_used <= limit
+
+
+def reversed_rows(A):
+    """The same matrix with the entries of every column in descending order."""
+    order = np.concatenate([np.arange(*A.indptr[k : k + 2])[::-1] for k in range(A.shape[1])])
+    return sp.csc_array((A.data[order], A.indices[order], A.indptr), shape=A.shape)
+
+
+@pytest.mark.parametrize("side_first", [False, True])
+def test_one_graph_does_both(monkeypatch, device, plans, side_first):
+    """Values that are gathered first, refactored and solved with by one launch, on the device throughout."""
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
+    device.side_first = side_first
+    A = reversed_rows(matrix())
+    values, b = fake_cupy.asarray(3 * A.data), fake_cupy.asarray(rhs(A.shape[0]))
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.1))
+    assert plans[-1].streamed > 2
+    for _ in range(2):
+        x = factor.refactor_solve(values, b)
+        np.testing.assert_array_equal(x, whole.refactor_solve(values, b))
+    factor.refactor(values)
+    factor.solve(b)
+    device.counts.clear()
+    factor.refactor(values)
+    assert device.counts == {"copy": 1, "replay": 1}
+    factor.solve(b)
+    assert device.counts == {"copy": 3, "replay": 2, "synchronize": 1}
+    device.counts.clear()
+    factor.refactor_solve(values, b)
+    assert device.counts == {"copy": 3, "replay": 1, "synchronize": 1}
+
+
+def test_what_is_said_about_it(device, plans):
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    assert whole.stats.n_windows == whole.stats.host_bytes == 0 and "streaming" not in whole.explain()
+    factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.1))
+    plan = plans[-1]
+    assert factor.stats.n_windows == plan.streamed and factor.stats.host_bytes == 8 * plan.host_size
+    assert f"{plan.streamed} windows, {8 * plan.host_size:,} bytes" in factor.explain()
+    assert factor.stats.bytes < whole.stats.bytes
+    assert factor.stats.predicted_factor_seconds == plan.factor_seconds > whole.stats.predicted_factor_seconds
+    assert factor.stats.predicted_solve_seconds == plan.solve_seconds > whole.stats.predicted_solve_seconds
+
+
+def test_not_even_one_window(device, plans):
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    limit = limit_of(whole, plans[-1], 0) // 2
+    used = device.used
+    with pytest.raises(gs.DeviceMemoryError) as caught:
+        gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit)
+    assert caught.value.free == limit
+    least = front_memory.needed_bytes(plans[-1], whole._symbolic._pattern)
+    assert caught.value.needed == least and plans[-1].factor_size == plans[-1].segment_size.max()
+    assert device.used == used
+
+
+def test_another_dtype_of_the_same_symbolic(device, plans):
+    """The plan is made anew, within the same limit."""
+    A = matrix()
+    limit = limit_of(gs.splu(A.astype("D"), engine="supernodal", ordering="nd"), plans[-1], 0.1)
+    symbolic = gs.analyze(A, engine="supernodal", ordering="nd", device_memory=limit)
+    b = rhs(A.shape[0], "F")
+    factor = symbolic.factor(A.astype("D"))
+    assert plans[-1].scalar == "D" and plans[-1].streamed > 2
+    assert backward_error(A, factor.solve(b.astype("D")), b) < 1e3 * EPS["D"]

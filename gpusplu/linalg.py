@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from . import _core, matrix
 from ._scipy import umfpack_is_demanded, warn
 from .costs import REFACTORIZATIONS
-from .dispatch import Choice, choose_engine, without_small
+from .dispatch import Choice, automatic, choose_engine, without_small
 from .factor import CholeskyFactor, LUFactor, check_rhs
 from .options import REFINEMENTS, Options, lu_options, one_of, read_ordering
 from .report import explain_matrix
@@ -362,7 +362,7 @@ def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
     """One solve; NaN and a MatrixRankWarning if A is singular. CSR is factored as the CSC of its transpose."""
     transposed = A.format == "csr"
     try:
-        lu = factor_lu(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]))
+        lu = factor_lu(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use())
     except RuntimeError as error:
         if not is_singular(error):
             raise
@@ -374,7 +374,7 @@ def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
 
 def solve_sparse(A: Any, b: Any) -> Any:
     """Sparse right-hand sides, some columns at a time; the result has A's class."""
-    lu = factor_lu(A)
+    lu = factor_lu(A, DEFAULTS, for_one_use())
     if b.format != "csc":
         warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
         b = sp.csc_array(b)
@@ -384,6 +384,12 @@ def solve_sparse(A: Any, b: Any) -> Any:
         blocks.append(sp.csc_array(x))
     x = sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
     return type(A)(x)
+
+
+def for_one_use() -> Choice:
+    """What ``engine="auto"`` means for a factor that nobody keeps."""
+    choice = automatic()
+    return choice._replace(refactorizations=1) if choice.engine == "auto" else choice
 
 
 def is_singular(error: RuntimeError) -> bool:

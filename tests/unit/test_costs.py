@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from small_matrices import random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
-from gpusplu import _core, calibration, costs, dispatch, gallery
+from gpusplu import _core, calibration, costs, dispatch, gallery, linalg, symbolic
 from gpusplu.calibration import Observation, fit
 from gpusplu.costs import Prediction
 from gpusplu.engines import choose
@@ -255,3 +255,21 @@ def test_the_choice_says_what_was_compared():
     faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
     choice, kept = choose.decide(once, faster, device, planned)
     assert (choice.engine, kept) == ("supernodal", planned)
+
+
+@pytest.mark.parametrize("b", [np.ones(60), sp.csc_array(np.eye(60, 3))])
+def test_spsolve_expects_one_use(monkeypatch, b):
+    asked = []
+
+    def analyze_pattern(pattern, canonical, options, choice, cholesky, seconds):
+        asked.append(choice.refactorizations)
+        return symbolic.analyze_pattern(pattern, canonical, options, dispatch.Choice("cpu", ""), cholesky, seconds)
+
+    monkeypatch.setattr(dispatch, "no_device", lambda: "")
+    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    monkeypatch.setattr(linalg, "analyze_pattern", analyze_pattern)
+    A = sp.csc_array(random_matrix())
+    x = gs.spsolve(A, b)
+    assert abs(A @ x - b).max() < 1e-10
+    gs.splu(A)
+    assert asked == [1, costs.REFACTORIZATIONS]

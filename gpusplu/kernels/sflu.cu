@@ -111,9 +111,9 @@ template <bool IN_SHARED> struct Column {
     return load_shared_level(args.factor + s.lower + e);
   }
 
-  // Entries 32 and beyond of L(:, j), four at a time.
-  __device__ __forceinline__ void apply_rest(const Source& s, int u, Scalar x) {
-    for (int e0 = 32 + lane; e0 - lane < s.count; e0 += 32 * TOGETHER) {
+  // Entries from `first` on of L(:, j), four of a lane at a time.
+  __device__ __forceinline__ void apply_rest(const Source& s, int first, int u, Scalar x) {
+    for (int e0 = first + lane; e0 - lane < s.count; e0 += 32 * TOGETHER) {
       Scalar value[TOGETHER];
       int at[TOGETHER];
 #pragma unroll
@@ -130,19 +130,44 @@ template <bool IN_SHARED> struct Column {
     for (int u0 = 0; u0 < uppers; u0 += 32) {
       const Source own = source_of(u0 + lane);
       const int here = min(32, uppers - u0);
-      unsigned ready = 0;
-      bool mine = lane >= here;
+      bool mine = lane >= here || finished(own.column);
+      unsigned ready = __ballot_sync(~0u, mine);
+      __syncwarp();
       for (int t = 0; t < here;) {
-        while (!(ready >> t & 1)) {
-          if (!mine) mine = finished(own.column);
-          ready = __ballot_sync(~0u, mine);
+        if (ready >> t & 1) {
+          const int run = min(min((__ffs(~(ready >> t)) - 1) & 63, here - t), TOGETHER);
+          apply_some(own, u0, t, run);
+          t += run;
+        } else {
+          apply_late(own, u0, t, mine, ready);
+          t++;
         }
-        __syncwarp();
-        const int run = min(min((__ffs(~(ready >> t)) - 1) & 63, here - t), TOGETHER);
-        apply_some(own, u0, t, run);
-        t += run;
       }
     }
+  }
+
+  // The column of entry u0 + t of U, which has to be waited for: what does not depend on it is loaded before.
+  __device__ __forceinline__ void apply_late(const Source& own, int u0, int t, bool& mine, unsigned& ready) {
+    const Source s = shuffle(own, t);
+    const Scalar x = group.work[begin + u0 + t];
+    int at[TOGETHER];
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++)
+      if (lane + 32 * r < s.count) at[r] = begin + position(s, lane + 32 * r, u0 + t);
+    do {
+      if (!mine) mine = finished(own.column);
+      ready = __ballot_sync(~0u, mine);
+    } while (!(ready >> t & 1));
+    __syncwarp();
+    Scalar value[TOGETHER];
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++)
+      if (lane + 32 * r < s.count) value[r] = lower_value(s, lane + 32 * r);
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++)
+      if (lane + 32 * r < s.count) group.work[at[r]] = mul_sub(value[r], x, group.work[at[r]]);
+    if (s.count > 32 * TOGETHER) apply_rest(s, 32 * TOGETHER, u0 + t, x);
+    __syncwarp();
   }
 
   // `run` finished columns from entry u0 + t of U on; lane r holds the source of entry u0 + r.
@@ -162,7 +187,7 @@ template <bool IN_SHARED> struct Column {
       if (r < run) {
         const Scalar x = group.work[begin + u0 + t + r];
         if (at[r] >= 0) group.work[at[r]] = mul_sub(value[r], x, group.work[at[r]]);
-        if (__shfl_sync(~0u, own.count, t + r) > 32) apply_rest(shuffle(own, t + r), u0 + t + r, x);
+        if (__shfl_sync(~0u, own.count, t + r) > 32) apply_rest(shuffle(own, t + r), 32, u0 + t + r, x);
         __syncwarp();
       }
   }
@@ -222,7 +247,7 @@ template <bool IN_SHARED> struct Column {
 
 }  // namespace
 
-GPUSPLU_KERNEL(factor_sflu, SfluArgs, 512, 2) {
+GPUSPLU_KERNEL(factor_sflu, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
   unsigned* flags = (unsigned*)(shared_memory + sizeof(ColumnControl));
   Scalar* work = (Scalar*)(flags + (args.flags + 3 & ~3));

@@ -8,7 +8,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.glu import MODES, GluProgram
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("cupy")]
 
 
 def lu_error(factor, A):

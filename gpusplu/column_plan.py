@@ -94,3 +94,12 @@ def make_column_plan(
     """
     scales = (None if scale is None or not len(scale) else scale for scale in (row_scale, col_scale))
     return ColumnPlan(_core.make_column_plan(pattern.ptr, pattern.ind, row_perm, col_perm, *scales, most_mapped))
+
+
+def entries_of(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Positions of all entries of `columns`, one column after the other, where column k has pointers[k] to [k + 1]."""
+    counts = pointers[columns + 1] - pointers[columns]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if ends.size else 0
+    positions: np.ndarray = np.arange(total) + np.repeat(pointers[columns] - ends + counts, counts)
+    return positions

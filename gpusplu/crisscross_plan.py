@@ -39,6 +39,8 @@ class CrisscrossPlan:
         Pattern of what the sparse kernel factors: columns of the corner end with their diagonal entry.
     corner : Plan or None
         The corner as a single front; ``entry_source`` are places of the column plan.
+    multiply_adds : float
+        Of the updates by columns before it.
     """
 
     division: int
@@ -46,6 +48,7 @@ class CrisscrossPlan:
     row_diag: np.ndarray
     truncated: tuple[np.ndarray, np.ndarray, np.ndarray]
     corner: Plan | None
+    multiply_adds: float
 
 
 def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -> CrisscrossPlan:
@@ -71,11 +74,15 @@ def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -
     every = np.arange(n, dtype=np.int32)
     column = np.repeat(every, np.diff(plan.col_ptr))
     first = np.minimum(every, p)  # of the rows of a column that end its part of U
-    diag = plan.col_ptr[:-1] + np.bincount(column[plan.row < first[column]], minlength=n)
+    above = plan.row < first[column]
+    diag = plan.col_ptr[:-1] + np.bincount(column[above], minlength=n)
     of_row = np.repeat(every, np.diff(plan.row_ptr))
     row_diag = plan.row_ptr[:-1] + np.bincount(of_row[plan.col < first[of_row]], minlength=n)
     corner = _corner(plan, p, dtype, limits) if p < n else None
-    return CrisscrossPlan(p, diag, row_diag, _truncated(plan, column, p), corner)
+    below = np.diff(plan.col_ptr) - np.diff(plan.u_ptr) - 1
+    return CrisscrossPlan(
+        p, diag, row_diag, _truncated(plan, column, p), corner, float(below[plan.row[above]].sum(dtype=np.float64))
+    )
 
 
 def _truncated(plan: Any, column: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from .errors import EngineUnavailableError
 
 ENGINES = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
 # Of those, what this version has.
-AVAILABLE = ("auto", "cpu", "glu", "sflu", "supernodal")
+AVAILABLE = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
 # Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
 # where more refactorizations are expected than usual.
 SMALLEST = 50_000

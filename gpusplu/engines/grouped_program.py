@@ -49,11 +49,16 @@ class Groups:
         return len(self.range) // 2
 
 
-def make_groups(plan: Any, leaf: int, capacity: int, columns: int = MOST_COLUMNS) -> Groups:
-    """Groups of at most `leaf` entries of whole subtrees, of at most `capacity` entries otherwise."""
-    ranges, level_ptr = _core.column_groups(plan.col_ptr, plan.row, plan.diag, min(leaf, capacity), capacity, columns)
+def make_groups(
+    col_ptr: np.ndarray, pattern: tuple[np.ndarray, ...], leaf: int, capacity: int, columns: int = MOST_COLUMNS
+) -> Groups:
+    """Groups of at most `leaf` entries of whole subtrees, of at most `capacity` entries otherwise.
+
+    `pattern` (col_ptr, row, diag) says what waits for what, `col_ptr` how many entries columns have.
+    """
+    ranges, level_ptr = _core.column_groups(*pattern, min(leaf, capacity), capacity, columns)
     first, end = ranges.reshape(-1, 2).T
-    entries = plan.col_ptr[end] - plan.col_ptr[first]
+    entries = col_ptr[end] - col_ptr[first]
     most = int(entries[entries <= capacity].max(initial=1))
     return Groups(ranges, level_ptr, int((end - first).max(initial=1)), most)
 
@@ -76,10 +81,16 @@ class GroupedProgram(ColumnProgram):
     @cached_property
     def groups(self) -> Groups:
         """For shared memory that `RESIDENT` blocks share."""
+        col_ptr, pattern = self.plan.col_ptr, self._factored_pattern
         if not self.grouped:
-            return make_groups(self.plan, 0, self.capacity, 1)
+            return make_groups(col_ptr, pattern, 0, self.capacity, 1)
         leaf = self.leaf_entries or max(512, self.plan.nnz // (RESIDENT * int(self.device.multiprocessors)))
-        return make_groups(self.plan, leaf, self.capacity)
+        return make_groups(col_ptr, pattern, leaf, self.capacity)
+
+    @property
+    def _factored_pattern(self) -> tuple[np.ndarray, ...]:
+        """(col_ptr, row, diag) of what the columns factor."""
+        return self.plan.col_ptr, self.plan.row, self.plan.diag
 
     @property
     def capacity(self) -> int:

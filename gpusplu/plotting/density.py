@@ -23,7 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .structure import ColumnStructure, spread
+from ..column_plan import entries_of
+from .structure import ColumnStructure
 
 # Pivots taken together by the prediction: one in this many of those that are left.
 STEPS = 512
@@ -48,7 +49,7 @@ def remaining_density(structure: ColumnStructure) -> np.ndarray:
     L, U, B = structure.L, structure.U, structure.B
     for j in range(n):
         pivots = U.indices[U.indptr[j] : U.indptr[j + 1]][::-1]  # the last one written, the smallest, stays
-        places = spread(L.indptr, pivots)
+        places = entries_of(L.indptr, pivots)
         rows = L.indices[places]
         born[rows] = np.repeat(pivots, L.indptr[pivots + 1] - L.indptr[pivots]) + 1
         own = B.indices[B.indptr[j] : B.indptr[j + 1]]

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .structure import ColumnStructure, grid, spread
+from ..column_plan import entries_of
+from .structure import ColumnStructure, grid
 
 TILE = 32
 
@@ -90,7 +91,7 @@ def memory_maps(
         column = np.concatenate((upper, [k], lower))
         place[column] = np.arange(column.size)
         pivots = upper[upper < p]  # those in the corner are tiles' business
-        places = spread(L.indptr, pivots)
+        places = entries_of(L.indptr, pivots)
         rows = L.indices[places]
         source = np.repeat(pivots, L.indptr[pivots + 1] - L.indptr[pivots])
         c = cell[k]

@@ -79,15 +79,6 @@ def strict(factor: Any, lower: bool) -> sp.csc_array:
     return out
 
 
-def spread(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Positions of all entries of `columns`, one column after the other."""
-    counts = pointers[columns + 1] - pointers[columns]
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if ends.size else 0
-    places: np.ndarray = np.arange(total) + np.repeat(pointers[columns] - ends + counts, counts)
-    return places
-
-
 def grid(n: int, first: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
     """Cut rows ``first`` to n into at most `cells` cells of the same size, to one.
 

@@ -1,0 +1,95 @@
+"""The SFLU engine from end to end on an emulated device."""
+
+import emulated
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from emulated_device import EmulatedDevice
+from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.engines.crisscross import CrisscrossProgram
+from gpusplu.kernels import launch
+
+if emulated.compiler() is None:
+    pytest.skip("no C++ compiler", allow_module_level=True)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """What CuPy would find."""
+    emulated_device = EmulatedDevice()
+    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+    return emulated_device
+
+
+def circuit(dtype):
+    A = canonical(gallery.named("circuit:9x9"))
+    if np.dtype(dtype).kind == "c":
+        A = canonical(A @ sp.diags_array(np.exp(1j * np.arange(A.shape[0]))))
+    return A.astype(dtype)
+
+
+MATRICES = {
+    "random": lambda dtype: random_matrix(60, dtype),
+    "circuit": circuit,
+    "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
+}
+
+
+def check_solves(A, factor, columns=((), (1,), (6,))):
+    for shape in columns:
+        b = rhs(A.shape[0], A.dtype, shape)
+        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            x = factor.solve(b, trans)
+            assert backward_error(op, x, b) < 100 * EPS[A.dtype.char], (trans, shape)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", MATRICES)
+def test_factor_solve_refactor(device, name, dtype):
+    A = MATRICES[name](dtype)
+    factor = gs.splu(A, engine="crisscross")
+    assert factor.engine == "crisscross"
+    check_solves(A, factor)
+    scaled = A.copy()
+    scaled.data *= 3
+    device.counts.clear()
+    factor.refactor(scaled.data)
+    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1}
+    check_solves(scaled, factor, [()])
+    assert factor.stats.n_refactor == 1
+    assert factor.stats.n_repivoted == 0
+    assert "crisscross: asked for by name" in factor.explain()
+
+
+def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
+    A, b = circuit("d"), rhs(circuit("d").shape[0])
+    x = gs.splu(A, engine="crisscross").solve(b)
+    launches = dict(device.counts)
+    monkeypatch.setattr(CrisscrossProgram, "grouped", False)
+    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
+    monkeypatch.setattr(CrisscrossProgram, "by_levels", True)
+    device.counts.clear()
+    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
+    levels = device.counts["factor_sflu"]
+    assert levels > launches["factor_sflu"] == 1
+    assert device.counts["solve_columns_1"] == 2 * levels
+
+
+def test_pivots_that_went_bad_are_chosen_anew(device):
+    A = random_matrix(60)
+    factor = gs.splu(A, engine="crisscross")
+    rng = np.random.default_rng(0)
+    harder = A.copy()
+    harder.data = rng.normal(size=A.nnz) * 10.0 ** rng.integers(-6, 7, A.nnz)
+    factor.refactor(harder.data)
+    check_solves(harder, factor, [()])
+    assert factor.stats.n_repivoted == 1
+
+
+def test_singular_matrix(device):
+    A = canonical(sp.csc_array(np.ones((3, 3))))
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        gs.splu(A, engine="crisscross")

@@ -1,4 +1,4 @@
-"""The SFLU engine from end to end on an emulated device."""
+"""The crisscross engine from end to end on an emulated device."""
 
 import emulated
 import numpy as np
@@ -10,6 +10,7 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.crisscross import CrisscrossProgram
+from gpusplu.engines.sflu import SfluProgram
 from gpusplu.kernels import launch
 
 if emulated.compiler() is None:
@@ -19,7 +20,7 @@ if emulated.compiler() is None:
 @pytest.fixture
 def device(monkeypatch):
     """What CuPy would find."""
-    emulated_device = EmulatedDevice()
+    emulated_device = EmulatedDevice(multiprocessors=2)
     monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
     return emulated_device
 
@@ -31,14 +32,7 @@ def circuit(dtype):
     return A.astype(dtype)
 
 
-MATRICES = {
-    "random": lambda dtype: random_matrix(60, dtype),
-    "circuit": circuit,
-    "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
-}
-
-
-def check_solves(A, factor, columns=((), (1,), (6,))):
+def check_solves(A, factor, columns=((), (5,))):
     for shape in columns:
         b = rhs(A.shape[0], A.dtype, shape)
         for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
@@ -47,49 +41,76 @@ def check_solves(A, factor, columns=((), (1,), (6,))):
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("name", MATRICES)
-def test_factor_solve_refactor(device, name, dtype):
-    A = MATRICES[name](dtype)
+def test_factor_solve_refactor(device, monkeypatch, dtype):
+    A = circuit(dtype)
+    n = A.shape[0]
+    monkeypatch.setattr(CrisscrossProgram, "forced", n - 30)
     factor = gs.splu(A, engine="crisscross")
     assert factor.engine == "crisscross"
+    assert factor.stats.division == n - 30
     check_solves(A, factor)
     scaled = A.copy()
     scaled.data *= 3
     device.counts.clear()
     factor.refactor(scaled.data)
-    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1}
+    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1, "factor_blocks": 0} | {
+        "factor_blocks": device.counts.get("factor_blocks", 0)
+    }
     check_solves(scaled, factor, [()])
     assert factor.stats.n_refactor == 1
-    assert factor.stats.n_repivoted == 0
+    assert factor.stats.n_repivoted == factor.stats.n_refinement == 0
     assert "crisscross: asked for by name" in factor.explain()
 
 
-def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
-    A, b = circuit("d"), rhs(circuit("d").shape[0])
+@pytest.mark.parametrize("corner", [1, 17, 60])
+def test_corners_of_any_size(device, monkeypatch, corner):
+    A = random_matrix(60, "d")
+    monkeypatch.setattr(CrisscrossProgram, "forced", 60 - corner)
+    check_solves(A, gs.splu(A, engine="crisscross"))
+
+
+def test_without_a_corner_it_is_sflu(device, monkeypatch):
+    A = circuit("d")
+    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0])
+    b = rhs(A.shape[0])
     x = gs.splu(A, engine="crisscross").solve(b)
-    launches = dict(device.counts)
-    monkeypatch.setattr(CrisscrossProgram, "grouped", False)
-    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
-    monkeypatch.setattr(CrisscrossProgram, "by_levels", True)
-    device.counts.clear()
-    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
-    levels = device.counts["factor_sflu"]
-    assert levels > launches["factor_sflu"] == 1
-    assert device.counts["solve_columns_1"] == 2 * levels
+    assert x.tobytes() == gs.splu(A, engine="sflu").solve(b).tobytes()
 
 
-def test_pivots_that_went_bad_are_chosen_anew(device):
-    A = random_matrix(60)
+def test_bits_repeat(device, monkeypatch):
+    A = circuit("d")
+    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 40)
+    b = rhs(A.shape[0], "d", (2,))
+    x = gs.splu(A, engine="crisscross").solve(b)
+    device.seed = 3
+    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
+
+
+def test_singular_corners_are_found(device, monkeypatch):
+    A = canonical(sp.csc_array(np.diag(np.arange(1.0, 9)) + np.eye(8, k=-1)))
+    A = canonical(sp.block_diag([A, np.ones((4, 4)) + np.diag([1.0, 2, 3, 4])], "csc"))
+    monkeypatch.setattr(CrisscrossProgram, "forced", 8)
+    factor = gs.splu(A, engine="crisscross", ordering="natural")
+    A.data[-16:] = 1.0
+    with pytest.raises(RuntimeError, match="exactly singular"):
+        factor.refactor(A.data)
+    check_solves(A, factor, ()) if False else None
+
+
+def test_division_is_chosen_and_told(device):
+    A = canonical(gallery.named("circuit:30x30"))
     factor = gs.splu(A, engine="crisscross")
-    rng = np.random.default_rng(0)
-    harder = A.copy()
-    harder.data = rng.normal(size=A.nnz) * 10.0 ** rng.integers(-6, 7, A.nnz)
-    factor.refactor(harder.data)
-    check_solves(harder, factor, [()])
-    assert factor.stats.n_repivoted == 1
+    stats = factor.stats
+    assert 0 < stats.division < A.shape[0]
+    assert stats.predicted_factor_seconds < stats.predicted_sparse_seconds + stats.predicted_dense_seconds + 1e-12
+    check_solves(A, factor, [()])
+    monolith = gs.splu(A, engine="sflu")
+    assert isinstance(monolith._core._recorded.program, SfluProgram)
 
 
-def test_singular_matrix(device):
-    A = canonical(sp.csc_array(np.ones((3, 3))))
-    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
-        gs.splu(A, engine="crisscross")
+def test_memory_is_counted(device):
+    A = circuit("d")
+    factor = gs.splu(A, engine="crisscross")
+    program = factor._core._recorded.program
+    if program.corner is not None:
+        assert program.needed_bytes > super(CrisscrossProgram, program)._count_bytes()

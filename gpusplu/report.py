@@ -37,6 +37,7 @@ def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> st
             ("engine", f"{stats['engine']}: {symbolic._choice.reason}"),
             ("method", method_text(stats["method"])),
             ("ordering", stats["ordering"]),
+            *([("division", division_text(stats))] if "division" in stats else []),
             ("factor", size),
             *streaming_rows(stats.get("n_windows", 0), stats.get("host_bytes", 0)),
             ("accuracy", accuracy),
@@ -52,6 +53,15 @@ def streaming_rows(n_windows: int, host_bytes: int) -> list[tuple[str, str]]:
     if not n_windows:
         return []
     return [("streaming", f"{show(n_windows)} windows, {show(host_bytes)} bytes of the factor are kept on the host")]
+
+
+def division_text(stats: Mapping[str, Any]) -> str:
+    """Where crisscross LU divides the columns, and what was predicted for both parts."""
+    parts = (f"{stats[f'predicted_{part}_seconds'] * 1e6:.0f} us {part}" for part in ("sparse", "dense"))
+    corner = stats["n"] - stats["division"]
+    return (
+        f"{show(stats['division'])} sparse columns, a dense corner of {show(corner)}; predicted {' and '.join(parts)}"
+    )
 
 
 def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> str:

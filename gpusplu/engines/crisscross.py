@@ -50,7 +50,7 @@ class CrisscrossProgram(SfluProgram):
         remake: Callable[[Any], Program] | None = None,
         pivot_threshold: float = 0.1,
     ):
-        limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
+        self._limits = limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
         self.curves: Curves = predict_divisions(plan, dtype, limits)
         self._parts = divide(plan, self.curves.best if self.forced is None else self.forced, dtype, limits)
         self.corner: FrontProgram | None = None
@@ -71,7 +71,21 @@ class CrisscrossProgram(SfluProgram):
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]
-        return float(np.interp(-self.division, -self.curves.division, self.curves.total))
+        return float(sum(self._predicted))
+
+    @cached_property
+    def _predicted(self) -> tuple[float, float]:
+        """Seconds of both parts at the division taken."""
+        curves = self.curves
+        if self.division not in curves.division:
+            curves = predict_divisions(self.plan, self.dtype, self._limits, np.array([self.division]))
+        here = int(np.flatnonzero(curves.division == self.division)[0])
+        return float(curves.sparse[here]), float(curves.dense[here])
+
+    @property
+    def details(self) -> dict[str, Any]:
+        sparse, dense = self._predicted
+        return {"division": self.division, "predicted_sparse_seconds": sparse, "predicted_dense_seconds": dense}
 
     def _count_bytes(self) -> int:
         corner = 0

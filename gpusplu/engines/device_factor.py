@@ -408,4 +408,5 @@ class DeviceFactor:
                 "host_bytes": program.host_bytes,
                 "predicted_factor_seconds": program.factor_seconds,
                 "predicted_solve_seconds": program.solve_seconds,
+                **program.details,
             }

@@ -66,6 +66,11 @@ class Program(ABC):
         self.dtype, self.cholesky = np.dtype(dtype), int(cholesky)
         self.nbytes = 0
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """What `stats` says about this engine's plan besides."""
+        return {}
+
     @abstractmethod
     def prepare(self) -> None:
         """Compile what a factorization and a solve need and the cache has not, several files at a time."""

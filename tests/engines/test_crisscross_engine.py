@@ -10,7 +10,6 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.crisscross import CrisscrossProgram
-from gpusplu.engines.sflu import SfluProgram
 from gpusplu.kernels import launch
 
 if emulated.compiler() is None:
@@ -53,9 +52,8 @@ def test_factor_solve_refactor(device, monkeypatch, dtype):
     scaled.data *= 3
     device.counts.clear()
     factor.refactor(scaled.data)
-    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1, "factor_blocks": 0} | {
-        "factor_blocks": device.counts.get("factor_blocks", 0)
-    }
+    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1}
+    assert sum(device.counts.get(kernel, 0) for kernel in ("factor_warps", "factor_small", "factor_blocks")) == 1
     check_solves(scaled, factor, [()])
     assert factor.stats.n_refactor == 1
     assert factor.stats.n_repivoted == factor.stats.n_refinement == 0
@@ -86,31 +84,37 @@ def test_bits_repeat(device, monkeypatch):
     assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
 
 
-def test_singular_corners_are_found(device, monkeypatch):
-    A = canonical(sp.csc_array(np.diag(np.arange(1.0, 9)) + np.eye(8, k=-1)))
-    A = canonical(sp.block_diag([A, np.ones((4, 4)) + np.diag([1.0, 2, 3, 4])], "csc"))
+def test_corners_that_become_singular(device, monkeypatch):
+    """The CPU engine decides about what the corner's pivots cannot."""
+    A = canonical(sp.block_diag([np.diag(np.arange(1.0, 9)), np.ones((4, 4)) + np.diag([1.0, 2, 3, 4])], "csc"))
     monkeypatch.setattr(CrisscrossProgram, "forced", 8)
     factor = gs.splu(A, engine="crisscross", ordering="natural")
-    A.data[-16:] = 1.0
+    check_solves(A, factor, [()])
+    values = A.data.copy()
+    values[8:] = 1.0
     with pytest.raises(RuntimeError, match="exactly singular"):
-        factor.refactor(A.data)
-    check_solves(A, factor, ()) if False else None
+        factor.refactor(values)
+    check_solves(A, factor, [()])
 
 
 def test_division_is_chosen_and_told(device):
-    A = canonical(gallery.named("circuit:30x30"))
+    A = canonical(gallery.named("circuit:25x25"))
+    n = A.shape[0]
     factor = gs.splu(A, engine="crisscross")
-    stats = factor.stats
-    assert 0 < stats.division < A.shape[0]
-    assert stats.predicted_factor_seconds < stats.predicted_sparse_seconds + stats.predicted_dense_seconds + 1e-12
+    stats, curves = factor.stats, factor._core._recorded.program.curves
+    assert n // 2 < stats.division < n
+    assert stats.division == curves.division[np.argmin(curves.sparse + curves.dense)]
+    parts = stats.predicted_sparse_seconds + stats.predicted_dense_seconds
+    assert parts == stats.predicted_factor_seconds == pytest.approx(curves.total.min())
+    assert f"a dense corner of {n - stats.division}" in factor.explain()
     check_solves(A, factor, [()])
-    monolith = gs.splu(A, engine="sflu")
-    assert isinstance(monolith._core._recorded.program, SfluProgram)
 
 
-def test_memory_is_counted(device):
+def test_memory_of_the_corner_is_counted(device, monkeypatch):
     A = circuit("d")
-    factor = gs.splu(A, engine="crisscross")
-    program = factor._core._recorded.program
-    if program.corner is not None:
-        assert program.needed_bytes > super(CrisscrossProgram, program)._count_bytes()
+    needed = []
+    for corner in (0, 20, 60):
+        monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - corner)
+        needed.append(gs.splu(A, engine="crisscross")._core._recorded.program.needed_bytes)
+    assert needed[1] > needed[0] + 8 * 20 * 20
+    assert needed[2] > needed[1] + 8 * (60 * 60 - 20 * 20)

@@ -24,7 +24,7 @@ from ..plan import Limits
 from .buffers import Buffers, Memory, Vectors
 from .program import Program
 from .sflu import SfluProgram
-from .supernodal import FrontProgram, needed_bytes
+from .supernodal import FrontProgram
 
 CORNER = "corner."  # before the names of what the corner's front writes
 
@@ -55,8 +55,8 @@ class CrisscrossProgram(SfluProgram):
         self._parts = divide(plan, self.curves.best if self.forced is None else self.forced, dtype, limits)
         self.corner: FrontProgram | None = None
         if self._parts.corner is not None:
-            order: Any = SimpleNamespace(n=self._parts.corner.n, nnz=self._parts.corner.entry_source.size, size=0)
-            self.corner = FrontProgram(device, self._parts.corner, order)
+            nothing: Any = SimpleNamespace(n=self._parts.corner.n, nnz=0, size=0, core=SimpleNamespace(identity=True))
+            self.corner = FrontProgram(device, self._parts.corner, nothing)  # its values are the columns'
         super().__init__(device, plan, pattern, dtype, remake, pivot_threshold)
         self.flops = 2.0 * self._parts.multiply_adds + plan.nnz + (self.corner.flops if self.corner else 0.0)
 
@@ -88,10 +88,7 @@ class CrisscrossProgram(SfluProgram):
         return {"division": self.division, "predicted_sparse_seconds": sparse, "predicted_dense_seconds": dense}
 
     def _count_bytes(self) -> int:
-        corner = 0
-        if self.corner is not None:
-            corner = needed_bytes(self.corner.plan, self.corner.pattern)
-        return super()._count_bytes() + corner
+        return super()._count_bytes() + (self.corner.needed_bytes if self.corner else 0)
 
     def factor_memory(self) -> Memory:
         return _with_corner(super().factor_memory(), self.corner.factor_memory() if self.corner else None)
@@ -101,7 +98,7 @@ class CrisscrossProgram(SfluProgram):
             super().vector_memory(capacity), self.corner.vector_memory(capacity) if self.corner else None
         )
         order = self.n - self.division
-        return Memory({**memory.empty, "corner": order * capacity * self.dtype.itemsize}, memory.zeros)
+        return memory._replace(empty={**memory.empty, "corner": order * capacity * self.dtype.itemsize})
 
     # ---- the plan on the device
 
@@ -140,8 +137,8 @@ def _with_corner(memory: Memory, corner: Memory | None) -> Memory:
     """What columns and corner need, the corner's under names of its own."""
     if corner is None:
         return memory
-    empty, zeros = ({CORNER + name: nbytes for name, nbytes in part.items()} for part in corner)
-    return Memory({**memory.empty, **empty}, {**memory.zeros, **zeros})
+    named = [{CORNER + name: nbytes for name, nbytes in part.items()} for part in corner]
+    return Memory(*({**own, **other} for own, other in zip(memory, named, strict=True)))
 
 
 def _of_corner(buffers: Any) -> Any:

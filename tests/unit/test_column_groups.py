@@ -38,17 +38,27 @@ def test_groups(n, density, symmetric, limits):
         assert (np.diff(entries[begin:end]) <= 0).all()
 
 
-def test_subtrees_and_chains_of_a_tree():
-    """Two leaves of three columns each under a chain of four: (0 1 2) (3 4 5) 6 7 8 9."""
-    n, parent = 10, [2, 2, 6, 5, 5, 6, 7, 8, 9]
+def tree(n, parent):
+    """col_ptr, row, diag of a matrix whose columns need their parent's only."""
     filled = np.eye(n, dtype=bool)
     for k, p in enumerate(parent):
         filled[k, p] = filled[p, k] = True
     col_ptr = np.concatenate([[0], np.cumsum(filled.sum(axis=0))]).astype(np.int64)
     row = np.concatenate([np.flatnonzero(column) for column in filled.T]).astype(np.int32)
-    diag = np.array([col_ptr[k] + filled[:k, k].sum() for k in range(n)])
-    flat, level_ptr = _core.column_groups(col_ptr, row, diag, 10, 100, 3)
+    return col_ptr, row, np.array([col_ptr[k] + filled[:k, k].sum() for k in range(n)])
+
+
+def test_subtrees_that_do_not_lie_together():
+    """(0 2), (1 3)"""
+    flat, _ = _core.column_groups(*tree(4, [2, 3]), 8, 100, 4)
+    assert flat.tolist() == [0, 4]
+
+
+def test_subtrees_and_chains_of_a_tree():
+    """Two leaves of three columns each under a chain of four: (0 1 2) (3 4 5) 6 7 8 9."""
+    pattern = tree(10, [2, 2, 6, 5, 5, 6, 7, 8, 9])
+    flat, level_ptr = _core.column_groups(*pattern, 10, 100, 3)
     assert flat.reshape(-1, 2).tolist() == [[0, 3], [3, 6], [6, 9], [9, 10]]
     assert level_ptr.tolist() == [0, 2, 3, 4]
-    flat, _ = _core.column_groups(col_ptr, row, diag, 20, 100, 6)
+    flat, _ = _core.column_groups(*pattern, 20, 100, 6)
     assert flat.reshape(-1, 2).tolist() == [[0, 6], [6, 10]]

@@ -20,17 +20,20 @@ std::vector<idx> parents(const ColumnPattern& p) {
 struct Cutter {
   const ColumnPattern& p;
   const GroupLimits& limits;
-  std::vector<idx> parent, begin;  // begin[k]: first column of the subtree of k
+  std::vector<idx> parent, begin;  // begin[k]: first column of the subtree of k; -1: it does not lie together
+  std::vector<off> weight;         // entries in the subtree
   std::vector<idx> first;
 
   Cutter(const ColumnPattern& pattern, const GroupLimits& limits_)
-      : p(pattern), limits(limits_), parent(parents(pattern)), begin(p.n) {
+      : p(pattern), limits(limits_), parent(parents(pattern)), begin(p.n), weight(p.n) {
     std::vector<idx> size(p.n, 1);
     std::iota(begin.begin(), begin.end(), 0);
     for (idx k = 0; k < p.n; k++) {
-      if (k + 1 - begin[k] != size[k]) begin[k] = -1;  // its subtree does not lie together
+      if (k + 1 - begin[k] != size[k]) begin[k] = -1;
+      weight[k] += entries(k, k + 1);
       if (parent[k] == p.n) continue;
       size[parent[k]] += size[k];
+      weight[parent[k]] += weight[k];
       idx& b = begin[parent[k]];
       b = begin[k] < 0 ? -p.n : std::min(b, begin[k]);
     }
@@ -41,12 +44,14 @@ struct Cutter {
     return begin[k] >= 0 && entries(begin[k], k + 1) <= limits.leaf && k + 1 - begin[k] <= limits.columns;
   }
 
-  // End of the largest small subtree that begins with column k, or k.
+  // End of the largest small subtree that begins with column k, of the column itself if its small subtree does not lie
+  // together, or k.
   void mark(std::vector<idx>& end) const {
     end.assign(p.n, 0);
     for (idx k = 0; k < p.n; k++) {
       end[k] = std::max(end[k], k);
       if (is_leaf(k)) end[begin[k]] = k + 1;
+      else if (begin[k] < 0 && weight[k] <= limits.leaf) end[k] = k + 1;
     }
   }
 

@@ -85,3 +85,21 @@ def test_symmetrize_permuted(threads):
     for ptr, ind in results:
         np.testing.assert_array_equal(ptr, expected.indptr)
         np.testing.assert_array_equal(ind, expected.indices)
+
+
+@pytest.mark.parametrize("partner", [False, True])
+def test_symmetry_of_a_distant_entry(threads, partner):
+    """An entry far below the band, where a slice of rows of a symmetric matrix would have none."""
+    A = gallery.named("poisson:300x300").tolil()
+    A[A.shape[0] - 1, 3] = 7.0
+    if partner:
+        A[3, A.shape[0] - 1] = 5.0
+    A = A.tocsc()
+    arrays = (A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    results = []
+    for count in (1, 3):
+        threads(count)
+        results.append((_core.symmetry_traits(*arrays, A.data), *_core.symmetrize(*arrays)))
+        assert results[-1][0]["hermitian_error"] == (2.0 if partner else 7.0) / abs(A.data).max()
+        assert results[-1][1][-1] == A.nnz - A.shape[0] + (0 if partner else 1)
+    np.testing.assert_equal(*results)

@@ -100,7 +100,7 @@ off raise(off& counter, const Team& team) {
 }
 
 // Appends what is in either of two ascending lists.
-void append_union(const idx* a, const idx* a_end, const idx* b, const idx* b_end, std::vector<idx>& out) {
+void append_union(const idx* a, const idx* a_end, const idx* b, const idx* b_end, RawVector<idx>& out) {
   while (a < a_end && b < b_end) {
     const idx from_a = *a, from_b = *b;
     out.push_back(std::min(from_a, from_b));
@@ -129,7 +129,7 @@ Pattern symmetrize(const Block& block) {
     for (idx j = begin; j < end; j++) block.for_column(j, [&](idx row) { row_ind[raise(next[row], team)] = j; });
   });
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-  std::vector<std::vector<idx>> parts(n_parts);
+  std::vector<RawVector<idx>> parts(n_parts);
   const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts, nullptr}); };
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
@@ -161,17 +161,26 @@ Pattern symmetrize(const Block& block) {
 }  // namespace
 
 // Walks the columns in order: the entries (i, j) below the diagonal must meet, row by row, exactly the entries (j, i)
-// that column i stores above its diagonal. next[i] is the first of those not met yet.
+// that column i stores above its diagonal. next[i] is the first of those not met yet. Of a slice of rows, a symmetric
+// matrix has no entries before the first column that these name: nobody looks there, and all entries are counted.
 bool is_structurally_symmetric(PatternView A) {
   std::vector<off> next(A.n);
   std::atomic<bool> symmetric{true};
+  std::atomic<off> unmet{0};
   run_team(team_size_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
-    for (idx i = begin; i < end; i++) next[i] = A.ptr[i];
-    for (idx j = 0; j < end; j++) {
+    idx first = begin;
+    off below = 0;
+    for (idx i = begin; i < end; i++) {
+      next[i] = A.ptr[i];
+      if (A.ptr[i] < A.ptr[i + 1]) first = std::min(first, A.ind[A.ptr[i]]);
+      for (off p = A.ptr[i + 1]; p-- > A.ptr[i] && A.ind[p] > i;) below++;
+    }
+    for (idx j = first; j < end; j++) {
       for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
         const idx i = A.ind[p];
         if (i <= j || i < begin || i >= end) continue;
+        below--;
         if (next[i] == A.ptr[i + 1] || A.ind[next[i]] != j) return symmetric.store(false, std::memory_order_relaxed);
         next[i]++;
       }
@@ -179,8 +188,9 @@ bool is_structurally_symmetric(PatternView A) {
     }
     for (idx i = begin; i < end; i++)
       if (next[i] < A.ptr[i + 1] && A.ind[next[i]] < i) return symmetric.store(false, std::memory_order_relaxed);
+    unmet.fetch_add(below, std::memory_order_relaxed);
   });
-  return symmetric.load();
+  return symmetric.load() && unmet.load() == 0;
 }
 
 Pattern symmetrize(PatternView A, const idx* row_of_col) {

@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/raw_vector.hpp"
+
 namespace gs {
 
 using idx = std::int32_t;  // row, column and supernode numbers
@@ -23,7 +25,7 @@ struct PatternView {
 struct Pattern {
   idx n = 0;
   std::vector<off> ptr;
-  std::vector<idx> ind;
+  RawVector<idx> ind;
   PatternView view() const { return {n, ptr.data(), ind.data()}; }
 };
 

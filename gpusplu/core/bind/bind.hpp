@@ -19,13 +19,15 @@ template <class T> using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::d
 template <class T> using NumPy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 // Hands a vector to NumPy; the array owns it.
-template <class T> NumPy<T> to_numpy(std::vector<T>&& v) {
-  auto* heap = new std::vector<T>(std::move(v));
-  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+template <class T, class Allocator> NumPy<T> to_numpy(std::vector<T, Allocator>&& v) {
+  using Vector = std::vector<T, Allocator>;
+  auto* heap = new Vector(std::move(v));
+  nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<Vector*>(p); });
   return NumPy<T>(heap->data(), {heap->size()}, owner);
 }
 // A read-only view of a vector that `owner` keeps alive.
-template <class T> nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T>& v, nb::handle owner) {
+template <class T, class Allocator>
+nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T, Allocator>& v, nb::handle owner) {
   return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, owner);
 }
 

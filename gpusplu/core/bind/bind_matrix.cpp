@@ -45,12 +45,16 @@ const char* triangle_name(Triangle triangle) {
 
 nb::tuple canonical_state(const Canonical& c) {
   return nb::make_tuple(c.pattern.n, c.nvalues, c.identity, to_numpy(std::vector<off>(c.pattern.ptr)),
-                        to_numpy(std::vector<idx>(c.pattern.ind)), to_numpy(std::vector<off>(c.source)),
+                        to_numpy(RawVector<idx>(c.pattern.ind)), to_numpy(std::vector<off>(c.source)),
                         to_numpy(std::vector<off>(c.source_ptr)));
 }
 void set_canonical_state(Canonical& c, std::tuple<idx, off, bool, In<off>, In<idx>, In<off>, In<off>> state) {
   const auto& [n, nvalues, identity, ptr, ind, source, source_ptr] = state;
-  new (&c) Canonical{{n, to_vector(ptr), to_vector(ind)}, to_vector(source), to_vector(source_ptr), nvalues, identity};
+  new (&c) Canonical{{n, to_vector(ptr), {ind.data(), ind.data() + ind.shape(0)}},
+                     to_vector(source),
+                     to_vector(source_ptr),
+                     nvalues,
+                     identity};
 }
 
 template <class T> nb::dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {

@@ -16,14 +16,14 @@ constexpr off kNone = std::numeric_limits<off>::max();
 // Entries grouped by one index (`major`), holding the other one (`minor`) and where the value comes from.
 struct Grouped {
   std::vector<off> ptr;
-  std::vector<idx> minor;
+  RawVector<idx> minor;
   std::vector<off> source;
 };
 
 // Groups a stream of entries by their major index; entries of a group keep the stream's order. `stream(visit)` calls
 // visit(major, minor, source) for every entry. Every thread reads the stream and keeps its slice of the groups.
 template <class Stream> Grouped group(idx n, off nnz, const Stream& stream) {
-  Grouped out{std::vector<off>((std::size_t)n + 1), std::vector<idx>(nnz), std::vector<off>(nnz)};
+  Grouped out{std::vector<off>((std::size_t)n + 1), RawVector<idx>(nnz), std::vector<off>(nnz)};
   std::vector<off> next(n);
   run_team(team_size_for(nnz), [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
@@ -70,7 +70,7 @@ Canonical sum_duplicates(Grouped&& columns) {
     out.pattern = {n, std::move(columns.ptr), std::move(columns.minor)};
     return out;
   }
-  out.pattern = {n, std::vector<off>((std::size_t)n + 1), std::vector<idx>(distinct)};
+  out.pattern = {n, std::vector<off>((std::size_t)n + 1), RawVector<idx>(distinct)};
   out.source_ptr.resize(distinct + 1);
   off last = -1;
   for (idx j = 0; j < n; j++) {
@@ -133,7 +133,11 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
   Canonical out;
   out.nvalues = (off)ptr[n];
   out.identity = true;
-  out.pattern = {n, std::vector<off>(ptr, ptr + n + 1), std::vector<idx>(ind, ind + ptr[n])};
+  out.pattern = {n, std::vector<off>(ptr, ptr + n + 1), RawVector<idx>((std::size_t)ptr[n])};
+  run_team(team_size_for(ptr[n]), [&](const Team& team) {
+    const auto [begin, end] = slice((off)ptr[n], team);
+    std::copy(ind + begin, ind + end, out.pattern.ind.begin() + begin);
+  });
   return out;
 }
 

@@ -10,12 +10,12 @@ namespace gs {
 namespace {
 
 struct Partial {
-  off matched_pairs = 0, off_diagonal = 0;
+  off matched_pairs = 0, off_diagonal = 0, below = 0, met = 0;  // met: of those below the diagonal, by match_pairs
   double largest = 0, symmetric = 0, hermitian = 0;
   bool positive_diagonal = true, diagonally_dominant = true;
 
   void merge(const Partial& other) {
-    matched_pairs += other.matched_pairs;
+    matched_pairs += other.matched_pairs, below += other.below, met += other.met;
     off_diagonal += other.off_diagonal;
     largest = std::max(largest, other.largest);
     symmetric = std::max(symmetric, other.symmetric);
@@ -37,6 +37,7 @@ template <class T> void visit_column(PatternView A, const T* values, idx j, Part
     } else {
       others += size;
       out.off_diagonal++;
+      out.below += A.ind[p] > j;
     }
   }
   out.diagonally_dominant &= modulus(diagonal) >= others;
@@ -45,17 +46,19 @@ template <class T> void visit_column(PatternView A, const T* values, idx j, Part
 }
 
 // Meets the entries (i, j) below the diagonal, i in [begin, end), with the entries (j, i) above it: columns j come in
-// order, so a cursor in each column i suffices.
-template <class T> void match_pairs(PatternView A, const T* values, idx begin, idx end, off* next, Partial& out) {
+// order, so a cursor in each column i suffices. Columns before `first` are not looked at.
+template <class T>
+void match_pairs(PatternView A, const T* values, idx begin, idx end, idx first, off* next, Partial& out) {
   const auto differ = [&](T a, T b) {
     out.symmetric = std::max(out.symmetric, modulus(a - b));
     out.hermitian = std::max(out.hermitian, modulus(a - conj_if(b, true)));
   };
   for (idx i = begin; i < end; i++) next[i] = A.ptr[i];
-  for (idx j = 0; j < end; j++) {
+  for (idx j = first; j < end; j++) {
     for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
       const idx i = A.ind[p];
       if (i <= j || i < begin || i >= end) continue;
+      out.met++;
       off& q = next[i];
       for (; q < A.ptr[i + 1] && A.ind[q] < j; q++) differ(values[q], T(0));
       if (q < A.ptr[i + 1] && A.ind[q] == j) {
@@ -70,9 +73,16 @@ template <class T> void match_pairs(PatternView A, const T* values, idx begin, i
     for (off q = next[i]; q < A.ptr[i + 1] && A.ind[q] < i; q++) differ(values[q], T(0));
 }
 
-}  // namespace
+// Where entries of a symmetric matrix begin in the rows [begin, end): the first row of these columns.
+idx first_column(PatternView A, idx begin, idx end) {
+  idx first = begin;
+  for (idx i = begin; i < end; i++)
+    if (A.ptr[i] < A.ptr[i + 1]) first = std::min(first, A.ind[A.ptr[i]]);
+  return first;
+}
 
-template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values) {
+// Everything; `narrow`: as if the pattern were symmetric, which saves every thread most columns.
+template <class T> Partial visit_all(PatternView A, const T* values, bool narrow) {
   const int want = team_size_for(A.nnz());
   std::vector<off> next(A.n);
   std::vector<Partial> partial(want);
@@ -80,11 +90,19 @@ template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values
     const auto [begin, end] = slice(A.n, team);
     Partial mine;
     for (idx j = begin; j < end; j++) visit_column(A, values, j, mine);
-    match_pairs(A, values, begin, end, next.data(), mine);
+    match_pairs(A, values, begin, end, narrow ? first_column(A, begin, end) : 0, next.data(), mine);
     partial[team.rank] = mine;
   });
   Partial all;
   for (const Partial& p : partial) all.merge(p);
+  return all;
+}
+
+}  // namespace
+
+template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values) {
+  Partial all = visit_all(A, values, true);
+  if (all.met != all.below) all = visit_all(A, values, false);
   SymmetryTraits traits;
   if (all.off_diagonal > 0) traits.pattern_symmetry = 2.0 * (double)all.matched_pairs / (double)all.off_diagonal;
   if (all.largest > 0) {

@@ -25,8 +25,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/raw_vector.hpp"
 #include "base/types.hpp"
-#include "plan/raw_vector.hpp"
 
 namespace gs::gpu {
 

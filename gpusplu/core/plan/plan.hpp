@@ -58,8 +58,8 @@
 #include <vector>
 
 #include "analysis/symbolic.hpp"
+#include "base/raw_vector.hpp"
 #include "plan/large_tasks.hpp"
-#include "plan/raw_vector.hpp"
 
 namespace gs::gpu {
 

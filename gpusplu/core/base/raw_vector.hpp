@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace gs::gpu {
+namespace gs {
 
 template <class T> struct UninitializedAllocator : std::allocator<T> {
   template <class U> struct rebind { using other = UninitializedAllocator<U>; };
@@ -16,4 +16,4 @@ template <class T> struct UninitializedAllocator : std::allocator<T> {
 };
 template <class T> using RawVector = std::vector<T, UninitializedAllocator<T>>;
 
-}  // namespace gs::gpu
+}  // namespace gs

@@ -4,7 +4,7 @@ import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice
+from emulated_device import EmulatedDevice, memory_at
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
@@ -99,3 +99,19 @@ def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
     monkeypatch.setattr(choose, "make_best_plan", planned)
     A = matrix(dtype)
     check_solves(A, make(A, engine="supernodal"))
+
+
+def test_every_solve_has_a_tag_of_its_own(device):
+    """Else values that fronts handed to each other in the solve before pass for new ones."""
+    arrow = np.eye(5)
+    arrow[-1], arrow[:, -1] = 1, 1
+    large = canonical(sp.csc_array(np.kron(arrow, np.ones((200, 200))) + 3000 * np.eye(1000)))
+    for A, only_large in ((large, True), (CHOLESKY["poisson"]("d"), False)):
+        factor = gs.cholesky(A, engine="supernodal", refine="never")
+        recorded = factor._core._recorded
+        assert (np.asarray(recorded.program.plan.phase) == 3).all() == only_large
+        for k in range(1, 4):
+            b = rhs(A.shape[0], A.dtype, ())
+            assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
+            counters = memory_at(recorded.buffers.vectors(1).own["counters"].pointer, 32).view(np.uint32)
+            assert counters[0] == k  # SOLVES of solve.cuh

@@ -24,7 +24,7 @@ class RowSearch {
   }
 
   void run() {
-    const int threads = std::min(num_threads(), team_size_for(graph_.nnz()));
+    const int threads = std::min(num_threads(), team_size_for(4 * graph_.nnz()));
     const SubtreeCut cut = cut_subtrees(subtree_sizes(out_.super_parent), threads);
     std::vector<idx> above(out_.nsuper(), -1);  // of supernodes below the cut: the first one above it
     share_out(threads, cut.subtrees.size(), [&](std::size_t k, int) {

@@ -149,7 +149,7 @@ void choose_small_rows(Plan& plan) {
   constexpr int n_candidates = std::size(candidates);
   const std::vector<off> items = count_items(plan);
   double seconds[n_candidates];
-  over_tasks(plan.nf < 10000 ? 1 : n_candidates, n_candidates, [&](idx k) {
+  over_tasks(plan.nf < 1000 ? 1 : n_candidates, n_candidates, [&](idx k) {
     seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items, {0, plan.nf}));
   });
   int best = 0;

@@ -56,7 +56,7 @@ template <class Visit, class Give> void up_the_forest(const std::vector<idx>& pa
     if (size[s] <= few && (parent[s] < 0 || size[parent[s]] > few)) tops.push_back(s);
   constexpr idx several = 4;
   const idx n_tasks = ((idx)tops.size() + several - 1) / several;
-  over_tasks(n < 10000 ? 1 : num_threads(), n_tasks, [&](idx k) {
+  over_tasks(n < 4000 ? 1 : num_threads(), n_tasks, [&](idx k) {
     for (std::size_t t = k * several; t < std::min<std::size_t>((k + 1) * several, tops.size()); t++)
       for (idx s = tops[t] - size[tops[t]] + 1; s <= tops[t]; s++) {
         visit(s);

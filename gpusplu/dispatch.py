@@ -51,7 +51,7 @@ class Choice(NamedTuple):
         self, engine: str, reason: str, predictions: tuple[Prediction, ...] = (), device: int | None = None
     ) -> Choice:
         """The same for an engine that was decided on."""
-        return self._replace(engine=engine, reason=reason, predictions=predictions, device=device)
+        return Choice(engine, reason, device, self.device_memory, self.refactorizations, self.on_device, predictions)
 
 
 def choose_engine(

@@ -24,8 +24,10 @@ from .costs import Costs, Features, Term, seconds, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
 VERSION = 1
-#: How strongly constants are drawn to the shipped ones, all scaled alike, where measurements do not tell them apart.
-DRAWN = 0.15
+#: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
+#: measurements do not tell them apart; and the share of a part that counts at least.
+DRAWN = 0.3
+LEAST_SHARE = 1e-3
 ROUNDS = 12
 #: A relative error from which on a measurement counts as an outlier.
 OUTLIER = 0.3
@@ -39,10 +41,11 @@ class Observation(NamedTuple):
 
 
 def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
-    """Constants of a term that explain measurements, by their relative errors.
+    """Constants of a term that explain measurements, by the logarithms of predicted over measured.
 
     Nonnegative least squares (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23), weights repeated as
-    Huber's (Robust Statistics, 1981, section 7.8), each constant drawn a little to the prior's times a common factor.
+    Huber's (Robust Statistics, 1981, section 7.8), and what each constant contributes drawn a little to what the
+    prior's, times a common factor, contributes.
 
     Parameters
     ----------
@@ -64,16 +67,16 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
     shares = np.array([[o.features[name] * prior[name] for name in names] for o in observations])
     shares /= np.array([o.seconds for o in observations])[:, None]
     common = float(np.exp(np.median(np.log(1 / np.maximum(shares.sum(axis=1), 1e-12)))))
-    drawn = DRAWN * np.eye(len(names))
+    drawn = DRAWN * np.diag(np.sqrt(np.maximum(common * shares.mean(axis=0), LEAST_SHARE)))
     weights = np.ones(len(observations))
     factors = np.full(len(names), common)
     for _ in range(ROUNDS):
         left = np.vstack([weights[:, None] * shares, drawn / common])
         right = np.concatenate([weights, np.diag(drawn)])
         factors, _ = nnls(left, right)
-        errors = np.abs(np.log(np.maximum(shares @ factors, 1e-12)))
-        weights = np.sqrt(np.minimum(1.0, OUTLIER / np.maximum(errors, 1e-12)))
-        weights[errors > 3 * OUTLIER] *= 0.1
+        logs = np.log(np.clip(shares @ factors, 0.01, 100))
+        # the second part makes too little as bad as too much: (p - m) / sqrt(p m) is odd in the logarithm of p / m
+        weights = np.sqrt(np.minimum(1.0, OUTLIER / np.maximum(np.abs(logs), 1e-12))) * np.exp(-logs / 2)
     fitted = dict(zip(names, (factors * [prior[name] for name in names]).tolist(), strict=True))
     return {name: fitted.get(name, 0.0) for name in prior}
 

@@ -34,24 +34,24 @@ CPU_PHASES = ("factor", "refactor", "solve")
 DEVICE: Costs = {
     # Import of CuPy and start of a context; then, of a factor, uploads and the recording of graphs.
     "start.load": {"call": 1.0},
-    "start.factor": {"call": 2e-3, "bytes": 5e-10},
+    "start.factor": {"call": 1.2e-3, "bytes": 6e-10},
     # Values and vectors between pinned memory of the host and the device, and the waiting for it; and for the CPU
     # engine what comes from and goes to the device.
-    "move.to_device": {"call": 25e-6, "bytes": 1e-10},
+    "move.to_device": {"call": 5e-6, "bytes": 1e-10},
     "move.to_host": {"call": 60e-6, "bytes": 1.5e-10},
-    "supernodal.analyze": {"call": 1e-2, "rows": 5e-7, "entries": 1.5e-8},
-    "supernodal.refactor": {"call": 25e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},
-    "supernodal.solve": {"call": 20e-6, "modelled": 1.0},
+    "supernodal.analyze": {"call": 3e-3, "rows": 7e-7, "entries": 3e-8},
+    "supernodal.refactor": {"call": 20e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},
+    "supernodal.solve": {"call": 27e-6, "modelled": 0.57},
     # All column engines: orderings; the plan, after the CPU engine's factorization.
-    "columns.analyze": {"call": 5e-3, "rows": 5e-7, "entries": 1.5e-8},
-    "columns.plan": {"call": 1e-3, "rows": 1e-7, "fill": 3e-8, "flops": 5e-10},
+    "columns.analyze": {"call": 1e-3, "rows": 5e-7, "entries": 8e-8},
+    "columns.plan": {"call": 1e-3, "rows": 1e-7, "fill": 1e-7, "flops": 5e-11},
     # A level costs at least a hop of 0.84 us between two thread blocks; multiply-adds gather and scatter.
-    "glu.refactor": {"call": 30e-6, "levels": 1.6e-6, "fill": 2e-11, "flops": 4e-11},
-    "glu.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
-    "sflu.refactor": {"call": 30e-6, "levels": 1.2e-6, "fill": 2e-11, "flops": 4e-11},
-    "sflu.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
-    "crisscross.refactor": {"call": 60e-6, "levels": 1.2e-6, "fill": 2e-11, "flops": 2e-11},
-    "crisscross.solve": {"call": 25e-6, "levels": 1.7e-6, "fill": 1e-11},
+    "glu.refactor": {"call": 60e-6, "levels": 0.9e-6, "fill": 1e-10, "flops": 2.6e-11},
+    "glu.solve": {"call": 40e-6, "levels": 1e-6, "fill": 5e-10},
+    "sflu.refactor": {"call": 30e-6, "levels": 1e-6, "fill": 2.8e-8, "flops": 1.2e-11},
+    "sflu.solve": {"call": 40e-6, "levels": 1e-6, "fill": 5e-10},
+    "crisscross.refactor": {"call": 80e-6, "levels": 1e-6, "fill": 2.8e-8, "flops": 6e-12},
+    "crisscross.solve": {"call": 40e-6, "levels": 1e-6, "fill": 5e-10},
 }
 
 

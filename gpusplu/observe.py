@@ -23,7 +23,8 @@ from .costs import (
     start_features,
 )
 from .dispatch import AVAILABLE
-from .measure import Measured, failure, measure, other_values, repeated, timed
+from .matrix import to_device
+from .measure import Measured, failure, measure, other_values, repeated, synchronizer, timed
 from .traits import structure_of
 
 Observations = dict[str, list[Observation]]
@@ -108,7 +109,7 @@ def observe_device(name: str, cholesky: bool, budget: float, costs: Costs) -> Ob
 
 
 def observe_moving(A: sp.csc_array, cholesky: bool, budget: float) -> Observations:
-    """The supernodal engine, and the difference that it makes to both engines where values and vectors are."""
+    """The supernodal engine, and what values and vectors cost that are on the other side."""
     there, here = (measure(A, "supernodal", cholesky=cholesky, on_device=on, budget=budget) for on in (True, False))
     symbolic = there.factor_object.symbolic
     structure = structure_of(symbolic._core, A.nnz, A.data.itemsize)
@@ -120,8 +121,14 @@ def observe_moving(A: sp.csc_array, cholesky: bool, budget: float) -> Observatio
         **excess("start.factor", start_features(structure), min(there.factor, here.factor), there.refactor),
         **excess("move.to_device", move_features(structure), here.step, there.step),
     }
-    far, near = (measure(A, "cpu", cholesky=cholesky, on_device=on, budget=budget) for on in (True, False))
-    return found | excess("move.to_host", move_features(structure), far.step, near.step)
+    return found | {"move.to_host": [Observation(move_features(structure), seconds_to_host(A, budget))]}
+
+
+def seconds_to_host(A: sp.csc_array, budget: float) -> float:
+    """Values and a right-hand side from the device, a solution there."""
+    x = np.ones(A.shape[0], A.dtype)
+    values, b = to_device(A.data), to_device(x)
+    return repeated(lambda: (values.get(), b.get(), to_device(x)), budget, synchronizer())
 
 
 def observe_columns(A: sp.csc_array, engine: str, budget: float, costs: Costs) -> Observations:

@@ -55,9 +55,9 @@ class ColumnProgram(Program):
         self.plan, self._remake, self.can_follow = plan, remake, remake is not None
         self.nnz = plan.nnz + plan.n
         self.flops = 2.0 * plan.flops + plan.nnz
-        # Pivots were chosen by partial pivoting, so one may be small where its column is; growth tells the others.
-        # Replacing those below the precision is no larger an error than rounding A, whose scaled entries are at most 1.
-        self.tiny = self.singular = float(np.finfo(self.dtype).eps)
+        # Pivots were chosen by partial pivoting, so one may be small where its column is; growth tells the others. Of
+        # the scaled matrix, whose entries are at most 1, only what may as well be zero is replaced.
+        self.tiny = self.singular = float(np.finfo(self.dtype).eps) ** 2
         self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
         self.needed_bytes = self._count_bytes()
 

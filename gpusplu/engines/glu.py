@@ -21,8 +21,9 @@ from .program import address
 FILE = "glu.cu"
 MODES = ("cluster", "batch", "pipeline")
 KERNELS = ("update_levels", "update_batch", "update_pipeline")
-THREADS = (256, 256, 128)
+THREADS = 256  # of a block
 PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
+RESIDENT = 4  # blocks a multiprocessor
 RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest")])
 
 
@@ -96,7 +97,7 @@ class GluProgram(GroupedProgram):
 
     def _update(self, queue: Queue, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
-        kernel, threads = self.kernel(FILE, KERNELS[mode]), THREADS[mode]
+        kernel = self.kernel(FILE, KERNELS[mode])
         counters = buffers.own["counters"].pointer
         tickets, levels, _ = self._counter_words
         fields = {
@@ -115,12 +116,12 @@ class GluProgram(GroupedProgram):
                 pieces = int(first_piece[level + 1] - first_piece[level])
                 if pieces:
                     fields["begin"] = int(first_piece[level])
-                    queue.launch(kernel, pieces, threads, 8, record(kernel.arguments, **fields))
+                    queue.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields))
             return
         # Twice what a level has, so that the next level's blocks are there when it ends.
-        workers = 2 * widest if MODES[mode] == "batch" else 2 * -(-widest // (threads // 32))
-        grid = min(workers, (4 if MODES[mode] == "batch" else 8) * int(self.device.multiprocessors))
-        queue.launch(kernel, grid, threads, 8, record(kernel.arguments, **fields))
+        blocks = widest if MODES[mode] == "batch" else -(-widest // (THREADS // 32))
+        grid = min(2 * blocks, RESIDENT * int(self.device.multiprocessors))
+        queue.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields))
 
     def _finish(self, queue: Queue, buffers: Buffers) -> None:
         kernel = self.kernel(FILE, "finish_glu")

@@ -7,12 +7,12 @@
 // update_batch: batch mode. A run of levels; blocks take pieces by tickets in the order of the levels and wait until
 // the
 //   level before is done. Adds atomically.
-// update_pipeline: pipeline mode. A run of levels; warps take tasks by tickets. Nothing is added atomically: updates of
-//   a column follow each other in the order of the tasks.
+// update_pipeline: pipeline mode. A run of levels; blocks take tasks by tickets, one a warp. Nothing is added
+//   atomically: updates of a column follow each other in the order of the tasks.
 // finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
 //
 // Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
-// launch can hang however blocks are scheduled. Block: 256 threads (pipeline: 128); grid: any. Shared memory: 8 bytes.
+// launch can hang however blocks are scheduled. Block: 256 threads; grid: any. Shared memory: 8 bytes.
 // Deterministic: pipelines; with atomic additions sums depend on the order in which they arrive, up to rounding.
 #include "glu.cuh"
 
@@ -63,6 +63,42 @@ __device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece
   if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
 }
 
+// The task of a warp, when its two columns are ready.
+__device__ __forceinline__ void update_in_turn(const GluArgs& args, const GluTask& task, const GluPivots& pivots) {
+  const int lane = threadIdx.x & 31;
+  long long place[PREFETCHED];
+#pragma unroll
+  for (int r = 0; r < PREFETCHED; r++)
+    if (lane + 32 * r < task.count) place[r] = place_of(args, task, lane + 32 * r);
+  if (lane < 2) {
+    const unsigned* counter = args.applied + (lane ? task.column : task.source);
+    const unsigned enough = lane ? task.before : task.needed;
+    while (load_acquire(counter) < enough) {
+    }
+  }
+  __syncwarp();
+  const Scalar* lower = args.factor + task.pivot + 1;
+  const Scalar pivot = load_shared_level(args.factor + task.pivot);
+  const Scalar upper = load_shared_level(args.factor + task.upper);
+  Scalar value[PREFETCHED], old[PREFETCHED];
+#pragma unroll
+  for (int r = 0; r < PREFETCHED; r++)
+    if (lane + 32 * r < task.count) {
+      value[r] = load_shared_level(lower + lane + 32 * r);
+      old[r] = load_shared_level(args.factor + place[r]);
+    }
+  const Scalar x = upper * pivots.inverse(pivot);
+#pragma unroll
+  for (int r = 0; r < PREFETCHED; r++)
+    if (lane + 32 * r < task.count) store_shared_level(args.factor + place[r], mul_sub(value[r], x, old[r]));
+  for (int e = lane + 32 * PREFETCHED; e < task.count; e += 32) {
+    Scalar* to = args.factor + place_of(args, task, e);
+    store_shared_level(to, mul_sub(load_shared_level(lower + e), x, load_shared_level(to)));
+  }
+  __syncwarp();
+  if (lane == 0) store_release(args.applied + task.column, (unsigned)task.before + 1);
+}
+
 }  // namespace
 
 GPUSPLU_KERNEL(assemble_glu, GluAssembly, 256, 4) {
@@ -108,47 +144,19 @@ GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
   }
 }
 
-GPUSPLU_KERNEL(update_pipeline, GluArgs, 128, 8) {
+GPUSPLU_KERNEL(update_pipeline, GluArgs, 256, 4) {
   const GluPivots pivots(args.tiny);
-  const int lane = threadIdx.x & 31;
-  int now = 0;
-  if (lane == 0) now = args.begin + (int)atomicAdd(args.ticket, 1u);
-  for (now = shuffle(now, 0); now < args.end;) {
-    int next = 0;
-    if (lane == 0) next = args.begin + (int)atomicAdd(args.ticket, 1u);
-    const GluTask task = load_task(args.tasks + now);
-    long long place[PREFETCHED];
-#pragma unroll
-    for (int r = 0; r < PREFETCHED; r++)
-      if (lane + 32 * r < task.count) place[r] = place_of(args, task, lane + 32 * r);
-    if (lane < 2) {
-      const unsigned* counter = args.applied + (lane ? task.column : task.source);
-      const unsigned enough = lane ? task.before : task.needed;
-      while (load_acquire(counter) < enough) {
-      }
-    }
-    __syncwarp();
-    const Scalar* lower = args.factor + task.pivot + 1;
-    const Scalar pivot = load_shared_level(args.factor + task.pivot);
-    const Scalar upper = load_shared_level(args.factor + task.upper);
-    Scalar value[PREFETCHED], old[PREFETCHED];
-#pragma unroll
-    for (int r = 0; r < PREFETCHED; r++)
-      if (lane + 32 * r < task.count) {
-        value[r] = load_shared_level(lower + lane + 32 * r);
-        old[r] = load_shared_level(args.factor + place[r]);
-      }
-    const Scalar x = upper * pivots.inverse(pivot);
-#pragma unroll
-    for (int r = 0; r < PREFETCHED; r++)
-      if (lane + 32 * r < task.count) store_shared_level(args.factor + place[r], mul_sub(value[r], x, old[r]));
-    for (int e = lane + 32 * PREFETCHED; e < task.count; e += 32) {
-      Scalar* to = args.factor + place_of(args, task, e);
-      store_shared_level(to, mul_sub(load_shared_level(lower + e), x, load_shared_level(to)));
-    }
-    __syncwarp();
-    if (lane == 0) store_release(args.applied + task.column, (unsigned)task.before + 1);
-    now = shuffle(next, 0);
+  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  int* tickets = (int*)shared_memory;  // this turn's and the next one's
+  if (threadIdx.x == 0) tickets[0] = (int)atomicAdd(args.ticket, 1u);
+  for (int turn = 0;; turn ^= 1) {
+    __syncthreads();
+    const int first = args.begin + tickets[turn] * warps;
+    if (first >= args.end) return;
+    unsigned next = 0;
+    if (threadIdx.x == 0) next = atomicAdd(args.ticket, 1u);
+    if (first + warp < args.end) update_in_turn(args, load_task(args.tasks + first + warp), pivots);
+    if (threadIdx.x == 0) tickets[turn ^ 1] = (int)next;
   }
 }
 

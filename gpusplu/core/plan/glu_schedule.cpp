@@ -13,9 +13,8 @@ constexpr int kModes = 3;
 
 struct LevelWork {
   off tasks = 0;
-  double updates = 0;  // multiply-adds
-  double passes = 0;   // of a warp, 128 entries each
-  idx chain = 0;       // most updates of one column
+  double pieces = 0;  // of a block
+  idx chain = 0;      // most updates of one column
 };
 
 // U's part of row j that column j updates: places in row order.
@@ -30,6 +29,11 @@ Row row_right_of(const ColumnPlan& plan, idx j) {
 }
 off below(const ColumnPlan& plan, idx j) { return plan.col_ptr[j + 1] - plan.diag[j] - 1; }
 
+int lanes_log2_for(off count) {  // up to two entries a thread
+  const int log2 = std::bit_width((unsigned)((count + 1) / 2 - (count > 0)));
+  return std::min(log2, 8);
+}
+
 std::vector<LevelWork> measure(const ColumnPlan& plan) {
   std::vector<LevelWork> work(plan.n_levels());
   std::vector<idx> seen(plan.n, -1), times(plan.n);
@@ -41,8 +45,7 @@ std::vector<LevelWork> measure(const ColumnPlan& plan) {
       const Row row = row_right_of(plan, j);
       const off width = row.last - row.first;
       work[l].tasks += width;
-      work[l].updates += (double)width * (double)count;
-      work[l].passes += (double)width * (double)((count + 127) / 128);
+      work[l].pieces += (double)width / (double)(kGluThreads >> lanes_log2_for(count));
       for (off t = 0; t < width; t++) {
         const idx k = row.column[t];
         if (seen[k] != l) seen[k] = l, times[k] = 0;
@@ -52,13 +55,14 @@ std::vector<LevelWork> measure(const ColumnPlan& plan) {
   return work;
 }
 
-// Microseconds of a level on an H200 in each mode, and of a launch.
-constexpr double kLaunch = 3.0;
+// Microseconds of a level on an H200 in each mode, measured in double precision, and of a launch. A level costs a hop
+// between blocks or, as a node of a graph, a little more; a piece its part of a multiprocessor, in batch mode also of
+// the counter that tickets come from; updates of one column in a pipeline follow each other.
+constexpr double kLaunch = 2.0;
 std::array<double, kModes> level_cost(const LevelWork& work) {
-  constexpr double atomic_updates = 60e3, updates = 100e3;  // a microsecond
-  constexpr double warps = 2000, pass = 1.5;
-  return {kLaunch + 1.0 + work.updates / atomic_updates, 2.6 + work.updates / atomic_updates,
-          2.0 + 1.6 * (work.chain - 1) + std::max(work.updates / updates, work.passes * pass / warps)};
+  constexpr double cluster_piece = 0.0034, batch_piece = 0.0057, pipeline_task = 0.006, hop = 1.4;
+  return {kLaunch + work.pieces * cluster_piece, 1.5 + work.pieces * batch_piece,
+          1.2 + hop * (work.chain - 1) + (double)work.tasks * pipeline_task};
 }
 
 // The cheapest sequence of modes over the levels that have tasks: dynamic programming over (level, mode).
@@ -82,11 +86,6 @@ std::vector<int> choose_modes(const std::vector<LevelWork>& work, double& second
   seconds = 1e-6 * best[mode];
   for (std::size_t l = n; l-- > 0; mode = from[l][mode]) modes[l] = mode;
   return modes;
-}
-
-int lanes_log2_for(off count) {  // up to two entries a thread
-  const int log2 = std::bit_width((unsigned)((count + 1) / 2 - (count > 0)));
-  return std::min(log2, 8);
 }
 
 class Writer {

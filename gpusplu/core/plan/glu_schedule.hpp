@@ -5,8 +5,8 @@
 // Modes (Lee, Achar and Nakhla, IEEE TVLSI 26 (2018)), for runs of neighbouring levels:
 //   cluster   a launch for every level, a block for every piece of it. For wide levels.
 //   batch     one launch for the run. Blocks take pieces in order, and a piece waits until the level before is done.
-//   pipeline  one launch for the run. Warps take tasks in order, those first that update the columns needed next; a
-//   task
+//   pipeline  one launch for the run. Blocks take tasks in order, one a warp, those first that update the columns
+//   needed next; a task
 //             waits until column j has all its updates and column k those of earlier tasks, so that nothing is added
 //             atomically and a level begins before the one before it ends.
 // The paper gives batch mode levels of two columns, pipeline mode levels of one. Here the cheapest sequence of modes by

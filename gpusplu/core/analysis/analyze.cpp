@@ -35,8 +35,8 @@ Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested
 
 // Whether minimum degree is not even tried: large graphs, and middling ones with the many neighbours of finite elements
 // in space, where it takes longer than dissection by several threads and causes a multiple of the flops.
-bool only_dissection(PatternView graph) {
-  constexpr idx large = 400000, middling = 50000;
+bool only_dissection(PatternView graph, idx middling = 50000) {
+  constexpr idx large = 400000;
   constexpr double many_neighbours = 24;
   return graph.n >= large || (graph.n >= middling && (double)graph.nnz() > many_neighbours * graph.n);
 }
@@ -239,12 +239,22 @@ bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbol
   return true;
 }
 
-// Of two orderings, leaves the one with far fewer flops alone, unless both are so cheap that levels count for more.
+// Whether a device is sure to be faster with a than with b: no more flops, fill and levels, far fewer flops where they
+// count, or far fewer levels where these do.
+bool surpasses(const OrderingCost& a, const OrderingCost& b) {
+  constexpr double cheap = 1e8, dear = 1e9, many = 2, few = 0.67, alike = 1.3;
+  if (a.flops <= b.flops && a.lnz <= b.lnz && a.levels <= b.levels) return true;
+  return (b.flops > cheap && b.flops > many * a.flops) ||
+         (a.flops < dear && a.flops <= alike * b.flops && a.levels <= few * b.levels);
+}
+
+// Of two orderings, leaves only the one that surpasses the other, if one does.
 void drop_hopeless(std::vector<Ordered>& orders) {
-  constexpr double cheap = 1e8, hopeless = 2;
-  const double least = std::min(orders[0].tree.cost.flops, orders[1].tree.cost.flops);
-  std::erase_if(orders,
-                [&](const Ordered& order) { return order.tree.cost.flops > std::max(cheap, hopeless * least); });
+  for (const int k : {0, 1})
+    if (surpasses(orders[k].tree.cost, orders[1 - k].tree.cost)) {
+      orders.erase(orders.begin() + (1 - k));
+      return;
+    }
 }
 
 }  // namespace
@@ -277,7 +287,8 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
   const Stopwatch ordering;
   std::vector<Ordered> orders;
-  if (options.ordering == Ordering::automatic && !only_dissection(graph.view())) {
+  constexpr idx middling = 10000;  // a device takes levels harder than a processor does
+  if (options.ordering == Ordering::automatic && !only_dissection(graph.view(), middling)) {
     auto other = std::async(std::launch::async, order_amd, graph.view());
     orders.push_back(order_dissection(graph.view()));
     orders.push_back(other.get());

@@ -23,8 +23,9 @@ struct AnalyzeOptions {
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options);
 
 // The same for an engine that has only fronts and chooses the ordering by a model of its own: one Symbolic for every
-// ordering worth considering (dissection and, unless A is large, minimum degree, found at the same time), or the one
-// that `options` names. Natural order keeps the columns, and the rows that matching put there.
+// ordering worth considering (dissection and, unless A is large, minimum degree, found at the same time; one of them
+// where fill, flops and levels leave no doubt), or the one that `options` names. Natural order keeps the columns, and
+// the rows that matching put there.
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options);
 
 // The same for the column engines of a GPU, method column without blocks: of dissection and minimum degree the one

@@ -12,8 +12,6 @@ from .costs import REFACTORIZATIONS, Prediction
 from .errors import EngineUnavailableError
 
 ENGINES = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
-# Of those, what this version has.
-AVAILABLE = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
 # Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
 # where more refactorizations are expected than usual.
 SMALLEST = 50_000
@@ -73,10 +71,6 @@ def choose_engine(
         return automatic()
     if engine not in ENGINES:
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}")
-    if engine not in AVAILABLE:
-        raise EngineUnavailableError(
-            f"this version of gpusplu has no engine={engine!r}; pass one of {', '.join(map(repr, AVAILABLE))}"
-        )
     if device_memory is not None and (isinstance(device_memory, bool) or int(device_memory) <= 0):
         raise ValueError(f"device_memory={device_memory!r} must be a positive number of bytes")
     if isinstance(expected_refactors, bool) or not 0 <= expected_refactors < float("inf"):

@@ -10,7 +10,7 @@ import scipy.sparse.linalg
 
 from gpusplu import gallery
 from gpusplu.costs import fastest
-from gpusplu.dispatch import AVAILABLE, no_device
+from gpusplu.dispatch import ENGINES, no_device
 from gpusplu.linalg import analyze
 from gpusplu.measure import Measured, backward_error, failure, measure, other_values, timed
 from gpusplu.report import predictions_of
@@ -65,9 +65,9 @@ def which_engines(names: str | None) -> list[str]:
     """Those asked for, else those that can run here."""
     if names is None:
         missing = no_device()
-        return [name for name in AVAILABLE if name == "cpu" or (name != "auto" and not missing)]
-    if not set(names.split(",")) <= set(AVAILABLE):
-        raise CommandError(f"--engine {names}: not among {','.join(AVAILABLE)}")
+        return [name for name in ENGINES if name == "cpu" or (name != "auto" and not missing)]
+    if not set(names.split(",")) <= set(ENGINES):
+        raise CommandError(f"--engine {names}: not among {','.join(ENGINES)}")
     return names.split(",")
 
 

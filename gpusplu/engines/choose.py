@@ -23,7 +23,7 @@ from ..costs import (
     seconds,
     start_features,
 )
-from ..dispatch import AVAILABLE, Choice
+from ..dispatch import Choice
 from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
@@ -173,14 +173,13 @@ def predict_on_device(
 def predict_all_columns(
     structures: list[Structure], load: float, costs: Costs, choice: Choice, free: int
 ) -> list[Prediction]:
-    """Of every column engine there is, each with the ordering that suits it best."""
+    """Of every column engine, each with the ordering that suits it best."""
     found = []
     for engine in COLUMN_ENGINES if structures else ():
-        if engine in AVAILABLE:
-            each = [predict_columns(engine, structure, costs, choice.on_device) for structure in structures]
-            best = fastest(each, choice.refactorizations)
-            needed = column_bytes(structures[each.index(best)])
-            found.append(within(free, needed, best._replace(analyze=best.analyze + load)))
+        each = [predict_columns(engine, structure, costs, choice.on_device) for structure in structures]
+        best = fastest(each, choice.refactorizations)
+        needed = column_bytes(structures[each.index(best)])
+        found.append(within(free, needed, best._replace(analyze=best.analyze + load)))
     return found
 
 

@@ -225,12 +225,11 @@ def test_expected_refactors_chooses_method_and_ordering():
     assert (few.ordering, many.ordering) == ("amd", "nd")
 
 
-def test_column_engines_take_the_ordering_with_the_shorter_way(monkeypatch):
-    monkeypatch.setattr(choose, "AVAILABLE", ("auto", "cpu", "glu", "sflu"))
+def test_column_engines_take_the_ordering_with_the_shorter_way():
     structures = [structure(column_levels=900), structure(column_levels=100, fill=21000)]
     usual = dispatch.Choice("auto", "")
     found = choose.predict_all_columns(structures, 1.0, costs.shipped(), usual, 10**9)
-    assert [p.engine for p in found] == ["glu", "sflu"]
+    assert [p.engine for p in found] == ["glu", "sflu", "crisscross"]
     alone = costs.predict_columns("glu", structures[1], costs.shipped())
     assert found[0] == alone._replace(analyze=alone.analyze + 1.0)
     assert choose.predict_all_columns([], 1.0, costs.shipped(), usual, 10**9) == []

@@ -123,7 +123,7 @@ def choose(
         reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
         return choice.of("cpu", reason, (cpu,)), None
     try:
-        device, planned, predictions = predict_on_device(pattern, canonical, options, cholesky, choice, load)
+        device, planned, predictions = predict_on_device(pattern, canonical, options, cholesky, choice, load, core)
     except EngineUnavailableError as error:
         return choice.of("cpu", f"engine='auto' and no GPU engine can run: {error}", (cpu,)), None
     if planned.plan is None:
@@ -150,12 +150,25 @@ def choose_on_device(
 
 
 def predict_on_device(
-    pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, choice: Choice, load: float
+    pattern: Pattern,
+    canonical: np.ndarray,
+    options: Options,
+    cholesky: bool,
+    choice: Choice,
+    load: float,
+    core: Any = None,
 ) -> tuple[Any, Planned, tuple[Prediction, ...]]:
-    """The device, the supernodal engine's plan, and what is predicted for each GPU engine after `load` seconds."""
+    """The device, the supernodal engine's plan, and what is predicted for each GPU engine after `load` seconds.
+
+    `core` is what the analysis for the CPU found. If these are fronts by another ordering than minimum degree, nothing
+    better would be found for a device.
+    """
     device = launch.open_device(choice.device)
     begin = perf_counter()
-    candidates = front_candidates(pattern, canonical, options, cholesky)
+    if core is not None and core.method == "front" and core.ordering != "amd":
+        candidates = [core]
+    else:
+        candidates = front_candidates(pattern, canonical, options, cholesky)
     analysed = perf_counter() - begin
     planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory, candidates)
     planned.seconds["analyze"] += analysed

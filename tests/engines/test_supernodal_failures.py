@@ -355,6 +355,22 @@ def test_auto_follows_the_model(device, monkeypatch, seconds):
     accurate(A, factor)
 
 
+@pytest.mark.parametrize("ordering", ["nd", "amd"])
+def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, ordering):
+    from gpusplu import dispatch
+
+    monkeypatch.setattr(dispatch, "no_device", lambda: "")
+    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    expect_a_start_of(monkeypatch, -1e9)
+    analysed, front_candidates = [], choose.front_candidates
+    monkeypatch.setattr(choose, "front_candidates", lambda *all: analysed.append(1) or front_candidates(*all))
+    A = gallery.poisson(12, 12)
+    factor = gs.cholesky(A, ordering=ordering)
+    assert factor.engine == "supernodal"
+    assert len(analysed) == (ordering == "amd")
+    accurate(A, factor)
+
+
 def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
     from gpusplu import dispatch
 

@@ -19,7 +19,7 @@ SLOTS = 8  # records of a ticket
 SLOT_BYTES = struct("solve_large.cu", "SolveFront").itemsize
 TASK_BYTES = struct("solve_large.cu", "LargeSolveTask").itemsize
 THREADS = 256
-LARGE_BLOCKS = 2  # of the solve with large fronts on a multiprocessor
+LARGE_BLOCKS = {"forward": 3, "backward": 2}  # with large fronts, on a multiprocessor
 
 
 class FrontSolve:
@@ -123,6 +123,7 @@ class FrontSolve:
             transposed=self._transposed,
             progress=self._progress,
         )
-        scalars = 17 * tile * self._columns
-        grid = program._blocks((end - first) * self._groups, 1, LARGE_BLOCKS)
+        one = self._columns == 1
+        scalars = 17 * tile * self._columns + (tile * tile if one else 0)
+        grid = program._blocks((end - first) * self._groups, 1, LARGE_BLOCKS[way] if one else 2)
         queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args)

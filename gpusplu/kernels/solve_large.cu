@@ -8,11 +8,10 @@
 // stores U transposed, so L and U are tall panels both:
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
 //   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
-// Tiles pass through registers (solve_tile.cuh), one being loaded ahead; the inverse of the diagonal tile follows the
-// last one in the same way. Values of one right-hand side come by mail (solve_mail.cuh), so that there is no barrier
-// between the tiles of a task; only the last tile of a task is waited for without a pause.
+// Tiles pass through registers (solve_tile.cuh). Values of one right-hand side come by mail (solve_mail.cuh), so that
+// there is no barrier between the tiles of a task; only the last tile of a task is waited for without a pause.
 //
-// Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV>::SCALARS scalars.
+// Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV, LOADS>::SCALARS scalars.
 // Tasks are tickets in topological order (core/plan/solve_schedule.hpp). Preconditions: forward runs after the forward
 // solve of phases 0 to 2 and backward before their backward solve; progress is zero at first (each direction clears
 // what the other uses). Deterministic.
@@ -40,12 +39,37 @@ struct LargeSolveArgs {
   unsigned* progress;  // per group and front: pivot tiles forward, arrivals, pivot tiles backward, unused
 };
 
-template <int NV> struct LargeScratch {
-  static constexpr int SCALARS = 2 * PARTIAL<NV> + TILE * NV;
+// How a task loads its tiles and, after the last one, the inverse of the diagonal tile.
+enum Loads {
+  AHEAD,   // a tile during the step before
+  BESIDE,  // a tile when it is its turn, the inverse from the start on to shared memory
+  IN_TURN  // both when it is their turn
+};
+
+template <int NV, Loads LOADS> struct LargeScratch {
+  static constexpr int SCALARS = 2 * PARTIAL<NV> + TILE * NV + (LOADS == BESIDE ? TILE * TILE : 0);
   static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV>);
   Scalar *partial, *second, *y;  // sums over warps: of the tiles, of the product with the inverse
+  Rows* inverse;
   __device__ explicit LargeScratch(Scalar* memory)
-      : partial(memory), second(memory + PARTIAL<NV>), y(memory + 2 * PARTIAL<NV>) {}
+      : partial(memory),
+        second(memory + PARTIAL<NV>),
+        y(memory + 2 * PARTIAL<NV>),
+        inverse((Rows*)(memory + 2 * PARTIAL<NV> + TILE * NV) + threadIdx.x) {}
+
+  // BESIDE: every thread copies what it takes itself.
+  template <bool BY_ROWS> __device__ void copy_inverse(const Scalar* from) const {
+    for_rows<BY_ROWS>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
+      if constexpr (sizeof(Rows) == 8) copy_async8(inverse + k * SOLVE_THREADS, rows, 8);
+      else copy_async16(inverse + k * SOLVE_THREADS, rows, 16);
+    });
+    copy_commit();
+  }
+  __device__ void take_inverse(Rows (&tile)[COLUMNS]) const {
+    copy_wait<0>();
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++) tile[k] = inverse[k * SOLVE_THREADS];
+  }
 };
 
 // What a task knows about its front.
@@ -95,14 +119,13 @@ __device__ __forceinline__ int warp_wait(const unsigned* count, int least) {
   return shuffle(now, 0);
 }
 
-// Tiles 0 .. count of a task one after another: load(k, tile) for all of them but the first, which the caller has
-// loaded, and step(k, tile) for k < count. With one right-hand side the next tile is on its way during a step. Leaves
-// tile `count`.
-template <int NV, class Load, class Step>
+// Tiles 0 .. count of a task one after another: load(k, tile) for all but the first, which the caller has loaded, and
+// step(k, tile) for k < count. Leaves tile `count`, the inverse, unless that is BESIDE.
+template <Loads LOADS, class Load, class Step>
 __device__ __forceinline__ void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
 #pragma unroll 1
   for (int k = 0; k < count; k++) {
-    if constexpr (NV == 1) {
+    if constexpr (LOADS == AHEAD) {
       Rows ahead[COLUMNS];
       load(k + 1, ahead);
       step(k, tile);
@@ -110,13 +133,13 @@ __device__ __forceinline__ void for_tiles(int count, Rows (&tile)[COLUMNS], Load
       for (int c = 0; c < COLUMNS; c++) tile[c] = ahead[c];
     } else {
       step(k, tile);
-      load(k + 1, tile);
+      if (LOADS == IN_TURN || k + 1 < count) load(k + 1, tile);
     }
   }
 }
 
-template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
-  const LargeScratch<NV> scratch(memory);
+template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
+  const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const bool transposed = task.args.transposed, pivots = task.tile < task.tiles;
   const int thread = threadIdx.x, lane = thread & 31, W = f.width;
@@ -127,10 +150,11 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
   const bool invert = pivots && (CHOLESKY || transposed);
   const auto load = [&](int k, Rows(&to)[COLUMNS]) {
     if (k < count) load_tile<false>(to, panel, ld, row0, k * TILE, W - 1);
-    else if (invert) load_tile<true>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+    else if (LOADS != BESIDE && invert) load_tile<true>(to, task.inverse(), TILE, 0, 0, TILE - 1);
   };
   Rows tile[COLUMNS];
   load(0, tile);
+  if (LOADS == BESIDE && invert) scratch.template copy_inverse<true>(task.inverse());
   // this thread's row, if it has one
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : W) + row0;
   const int gather_begin = __ldg(task.solve.piece_ptr + first_row);
@@ -153,7 +177,7 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
 #pragma unroll
     for (int j = 0; j < NV; j++) sum[r][j] = Scalar(0);
   int known = 0;  // pivot tiles
-  for_tiles<NV>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
+  for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
     const int first = k * TILE + column_by_columns(0), some = min(COLUMNS, columns - first);  // of this warp
     Scalar v[COLUMNS][NV];
     if constexpr (NV == 1) {
@@ -175,6 +199,7 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
         if (c >= some) v[c][j] = Scalar(0);
     multiply_by_columns<NV>(sum, m, v);
   });
+  if (LOADS == BESIDE && invert) scratch.take_inverse(tile);
   give_by_columns<NV>(scratch.partial, sum);
   if (invert && thread < TILE)
 #pragma unroll
@@ -212,8 +237,9 @@ template <int NV> __device__ __forceinline__ void forward_tile(const LargeTask<N
   }
 }
 
-template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar* memory) {
-  const LargeScratch<NV> scratch(memory);
+template <int NV, Loads LOADS>
+__device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar* memory) {
+  const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x, lane = thread & 31, W = f.width, H = f.rows - W;
   const int column0 = task.tile * TILE, columns = min(TILE, W - column0), below_tiles = (H + TILE - 1) / TILE;
@@ -228,7 +254,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
     if (k < below_tiles)
       load_tile<true>(to, panel + (long long)task.tall * W, task.below_ld, first_row(k), column0, W - 1);
     else if (k < count) load_tile<true>(to, panel, task.tall, first_row(k), column0, W - 1);
-    else if (multiply) load_tile<false>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+    else if (LOADS != BESIDE && multiply) load_tile<false>(to, task.inverse(), TILE, 0, 0, TILE - 1);
   };
   int ahead[ROWS];  // plan positions of the lane's rows of the next tile
   const auto look_ahead = [&](int k) {
@@ -240,6 +266,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
   };
   Rows tile[COLUMNS];
   load(0, tile);
+  if (LOADS == BESIDE && multiply) scratch.template copy_inverse<false>(task.inverse());
   if (count) look_ahead(0);
   const int own = column_by_columns(lane % COLUMNS);
   Scalar y[NV];
@@ -252,7 +279,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
 #pragma unroll
     for (int j = 0; j < NV; j++) part[k][j] = Scalar(0);
   int known = 0;  // pivot tiles from the last
-  for_tiles<NV>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
+  for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
     int at[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) at[r] = ahead[r];
@@ -276,6 +303,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
     if (rows < TILE) clear_rows(m, rows);
     multiply_by_rows<NV>(part, m, x);
   });
+  if (LOADS == BESIDE && multiply) scratch.take_inverse(tile);
   give_by_rows<NV>(scratch.partial, part);
   __syncthreads();
 #pragma unroll
@@ -309,7 +337,7 @@ template <int NV> __device__ __forceinline__ void backward_tile(const LargeTask<
   if (mine) store_x<NV>(task.solve, task.group, f.first + column0 + column, y);
 }
 
-template <int NV, bool FORWARD> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
+template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
   Scalar* memory = (Scalar*)(shared_memory + 16);
   unsigned* control = args.solve.control;
   const int count = FORWARD ? args.forward_count : args.backward_count;
@@ -321,12 +349,12 @@ template <int NV, bool FORWARD> __device__ __forceinline__ void large_walk(const
     if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
     const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;
     const LargeTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
-    if (FORWARD) forward_tile<NV>(task, memory);
-    else backward_tile<NV>(task, memory);
+    if (FORWARD) forward_tile<NV, LOADS>(task, memory);
+    else backward_tile<NV, LOADS>(task, memory);
   }
 }
 
-GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, true>(args); }
-GPUSPLU_KERNEL(solve_large_forward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, true>(args); }
-GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, false>(args); }
-GPUSPLU_KERNEL(solve_large_backward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, false>(args); }
+GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 3) { large_walk<1, true, BESIDE>(args); }
+GPUSPLU_KERNEL(solve_large_forward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, true, IN_TURN>(args); }
+GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, false, AHEAD>(args); }
+GPUSPLU_KERNEL(solve_large_backward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, false, IN_TURN>(args); }

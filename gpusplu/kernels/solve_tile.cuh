@@ -14,7 +14,7 @@ constexpr int TILE = large_shape((int)sizeof(Scalar), false).tile;
 constexpr int WARPS = SOLVE_THREADS / 32, COLUMNS = TILE / WARPS, ROWS = TILE / 32;
 static_assert(WARPS == 8 && COLUMNS == 4 * ROWS);
 
-struct Rows {
+struct __align__(ROWS * sizeof(Scalar)) Rows {
   Scalar at[ROWS];
 };
 __device__ __forceinline__ Rows load_rows(const Scalar* p) {
@@ -42,19 +42,23 @@ __device__ __forceinline__ int row_by_rows() {
 __device__ __forceinline__ int column_by_columns(int k) { return (int)(threadIdx.x >> 5) * COLUMNS + k; }
 __device__ __forceinline__ int column_by_rows(int k) { return (int)(threadIdx.x >> 2 & 7) + 8 * k; }
 
-// A tile of a tall panel whose rows begin at `panel`. Instead of columns behind `last` and rows behind the leading
-// dimension the lane's columns before are read again, and the last rows.
-template <bool BY_ROWS> __device__ __forceinline__ void load_tile(Rows (&m)[COLUMNS], const Scalar* panel, int ld,
-                                                                  int row, int column, int last) {
+// Calls visit(k, where the lane's rows of its column k are) for a tile of a tall panel whose rows begin at `panel`.
+// Instead of columns behind `last` and rows behind the leading dimension: the lane's columns before, and the last rows.
+template <bool BY_ROWS, class Visit>
+__device__ __forceinline__ void for_rows(const Scalar* panel, int ld, int row, int column, int last, Visit visit) {
   constexpr int STEP = BY_ROWS ? 8 : 1;
   column += BY_ROWS ? column_by_rows(0) : column_by_columns(0);
   const Scalar* from =
       panel + min(row + (BY_ROWS ? row_by_rows() : row_by_columns()), ld - ROWS) + (long long)min(column, last) * ld;
 #pragma unroll
   for (int k = 0; k < COLUMNS; k++) {
-    m[k] = load_rows(from);
+    visit(k, from);
     if (column + (k + 1) * STEP <= last) from += STEP * ld;
   }
+}
+template <bool BY_ROWS> __device__ __forceinline__ void load_tile(Rows (&m)[COLUMNS], const Scalar* panel, int ld,
+                                                                  int row, int column, int last) {
+  for_rows<BY_ROWS>(panel, ld, row, column, last, [&](int k, const Scalar* from) { m[k] = load_rows(from); });
 }
 // Zero for the rows from `rows` on: the padding of a panel may be anything.
 __device__ __forceinline__ void clear_rows(Rows (&m)[COLUMNS], int rows) {

@@ -133,7 +133,6 @@ class Solver:
             vectors=np.full(groups * places * self.width, nan),
             counters=np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
             control=np.zeros(4, np.uint32),
-            ends_solve=True,
             mail=np.zeros((plan.n + places) * self.bytes // 4, np.uint64),
         )
         large = schedule.large_bytes.size // 40
@@ -161,13 +160,15 @@ class Solver:
         gather = 256  # Gather, BlockScratch, LargeScratch
         fronts = 16 + (gather + 2 * (256 + 16)) * width * bytes
         tile = layout_tile(bytes)
-        large = 16 + 17 * tile * width * bytes
+        large = 16 + (17 * tile * width + (tile * tile if width == 1 else 0)) * bytes
         is_large = args["forward_count"] > 0
         self.compile(self.kernels).launch(f"solve_forward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed)
+        args["solve"]["ends_solve"] = args["solve"]["tickets"] == 0
         if is_large:
             library = self.compile("solve_large.cu")
             library.launch(f"solve_large_forward_{width}", grid, 256, large, args, seed)
             library.launch(f"solve_large_backward_{width}", grid, 256, large, args, seed)
+        args["solve"]["ends_solve"] = 1
         self.compile(self.kernels).launch(
             f"solve_backward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed
         )

@@ -1,8 +1,10 @@
 """The supernodal GPU engine with its fronts cut into segments, on an emulated device: memory of blocks is shared."""
 
 import emulated
+import numpy as np
 import pytest
-from emulated_device import EmulatedDevice
+import scipy.sparse as sp
+from emulated_device import EmulatedDevice, memory_at
 from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
@@ -40,3 +42,29 @@ def test_segments(monkeypatch, make):
         A.data *= scale
         factor.refactor(A.data)
         assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
+
+
+def test_large_fronts_only(monkeypatch):
+    """Then it is they who count the solves, which mail is told apart by."""
+    monkeypatch.setattr(launch, "open_device", lambda which=None: EmulatedDevice(seed=1))
+    plans = []
+
+    def all_large(cores, pattern, dtype, limits):
+        plans.append(make_plan(cores[0], pattern, dtype, limits, warp_rows=8, block_rows=16))
+        return cores[0], plans[-1]
+
+    monkeypatch.setattr(front_memory, "make_best_plan", all_large)
+    leaves, size, above = 3, 100, 50
+    block = sp.kron(sp.eye_array(leaves), np.ones((size, size)))
+    border = np.ones((leaves * size, above))
+    A = sp.block_array([[block, border], [border.T, np.ones((above, above))]], format="csc")
+    A.data = np.random.default_rng(3).normal(size=A.nnz)
+    A = canonical(A + A.shape[0] * sp.eye_array(A.shape[0]))
+    factor = gs.splu(A, engine="supernodal", ordering="natural")
+    assert (plans[-1].phase == 3).all() and plans[-1].nf > 2
+    for seed in range(3):
+        b = rhs(A.shape[0], seed=seed)
+        assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
+        assert factor.stats.n_refinement == factor.stats.n_repivoted == 0
+    counters = factor._core._recorded.buffers.vectors(1).own["counters"]
+    assert memory_at(counters.pointer, 4).view(np.uint32)[0] == 3

@@ -148,6 +148,8 @@ def predict_fronts(
     features = plan_features(plan)
     refactor = seconds(costs["supernodal.refactor"], features)
     solve = seconds(costs["supernodal.solve"], features)
+    if plan.streamed:  # the plan's own, copies and all; kernels that take longer hide more of them
+        refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
     moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
     first = refactor + seconds(costs["start.factor"], start_features(structure))
     return Prediction("supernodal", analyze, first, refactor, solve, moving)

@@ -97,6 +97,13 @@ class Program(ABC):
     ) -> None:
         """op(A) X = B for columns that are n apart."""
 
+    def factor_solve(
+        self, queue: Queue, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+    ) -> None:
+        """Factor canonical values, and solve for the right-hand sides in the vectors."""
+        self.factor(queue, buffers, values)
+        self.solve(queue, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+
     def upload(self, array: np.ndarray | None) -> Buffer | None:
         """A copy on the device; None for an empty array."""
         if array is None or array.size == 0:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.launch import Graph, Queue
+from ..kernels.launch import Buffer, Graph, Queue
 from .buffers import Buffers
 from .program import Program
 
@@ -63,14 +63,18 @@ class Recorded:
 
     def factor(self, queue: Queue, new: bool = False) -> None:
         """Of the values as they lie there, or of `new` ones in the input buffer."""
+        self._with_values(queue, new, lambda values: self.program.factor(queue, self.buffers, values))
+
+    def _with_values(self, queue: Queue, new: bool, commands: Callable[[Buffer], None]) -> None:
+        """Take values over, and add commands that need them."""
         program, buffers = self.program, self.buffers
         if new and not program.pattern.core.identity:
             program.take_values(queue, buffers, new)
-            program.factor(queue, buffers, buffers.values)
+            commands(buffers.values)
         else:  # values are kept and checked beside the factorization
             side = queue.fork()
             program.take_values(side, buffers, new)
-            program.factor(queue, buffers, buffers.input if new else buffers.values)
+            commands(buffers.input if new else buffers.values)
             queue.join(side)
 
     def refactor(self, queue: Queue) -> None:
@@ -80,14 +84,20 @@ class Recorded:
         """Of the right-hand sides in b, to x."""
         vectors = self.buffers.vectors(nrhs)
         self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
-        if measured:
-            self.program.residual(queue, self.buffers, vectors, trans, nrhs)
-        else:
-            self.report(queue)
+        self._certify(queue, trans, nrhs, measured)
 
     def refactor_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
-        self.refactor(queue)
-        self.solve(queue, trans, nrhs, measured)
+        program, buffers, vectors = self.program, self.buffers, self.buffers.vectors(nrhs)
+        self._with_values(
+            queue, True, lambda values: program.factor_solve(queue, buffers, values, vectors, trans, nrhs)
+        )
+        self._certify(queue, trans, nrhs, measured)
+
+    def _certify(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+        if measured:
+            self.program.residual(queue, self.buffers, self.buffers.vectors(nrhs), trans, nrhs)
+        else:
+            self.report(queue)
 
     def refine(self, queue: Queue, trans: int, nrhs: int) -> None:
         """One step: x by what the residual says, the x before kept."""

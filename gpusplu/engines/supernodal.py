@@ -109,15 +109,45 @@ class FrontProgram(Program):
     # ---- commands
 
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        plan, windows, early = self.plan, self._windows(queue, buffers), early_launches(self.plan)
-        for segment in range(len(plan.segment_ptr) - 1):
-            streams = windows if segment < plan.streamed else None
-            if streams:
-                streams.open(segment)
-            for k in range(plan.launch_ptr[segment], plan.launch_ptr[segment + 1]):
-                self._factor_phase(queue, buffers, values, plan.launches[k], early[k])
-            if streams:
-                streams.save(segment)
+        self._run(queue, buffers, values, None)
+
+    def solve(
+        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        self._run(queue, buffers, None, FrontSolve(self, buffers, vectors, trans, nrhs, b, x))
+
+    def factor_solve(
+        self, queue: Queue, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+    ) -> None:
+        self._run(queue, buffers, values, FrontSolve(self, buffers, vectors, trans, nrhs, vectors.b, vectors.x))
+
+    def _run(self, queue: Queue, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
+        """Factor, solve, or both: what streams is then solved with forward before it leaves the device."""
+        plan, windows, passed = self.plan, self._windows(queue, buffers), 0
+        if values is not None:
+            early = early_launches(plan)
+            for segment in range(len(plan.segment_ptr) - 1):
+                streams = windows if segment < plan.streamed else None
+                if streams:
+                    streams.open(segment)
+                for k in range(plan.launch_ptr[segment], plan.launch_ptr[segment + 1]):
+                    self._factor_phase(queue, buffers, values, plan.launches[k], early[k])
+                if streams:
+                    streams.save(segment)
+                    if solve:
+                        solve.forward(queue, segment)
+                        streams.leave(segment)
+            passed = plan.streamed
+        if solve:
+            ways = [(solve.forward, part) for part in range(passed, plan.solve_parts)]
+            ways += [(solve.backward, part) for part in reversed(range(plan.solve_parts))]
+            for way, part in ways:
+                streams = windows if part < plan.streamed else None
+                if streams:
+                    streams.load(part)
+                way(queue, part)
+                if streams:
+                    streams.leave(part)
         if windows:
             windows.close()
 
@@ -152,23 +182,6 @@ class FrontProgram(Program):
         else:
             grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
         queue.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), early)
-
-    def solve(
-        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
-    ) -> None:
-        plan, windows = self.plan, self._windows(queue, buffers)
-        commands = FrontSolve(self, buffers, vectors, trans, nrhs, b, x)
-        parts = [(commands.forward, part) for part in range(plan.solve_parts)]
-        parts += [(commands.backward, part) for part in reversed(range(plan.solve_parts))]
-        for commands_of, part in parts:
-            streams = windows if part < plan.streamed else None
-            if streams:
-                streams.load(part)
-            commands_of(queue, part)
-            if streams:
-                streams.leave(part)
-        if windows:
-            windows.close()
 
 
 def early_launches(plan: Plan) -> list[bool]:

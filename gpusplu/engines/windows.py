@@ -36,13 +36,13 @@ class Windows:
         self._begin = places[: plan.streamed].tolist()
         self._device = [factor.pointer + place for place in self._begin]
         self._host = (host.pointer + np.cumsum(sizes) - sizes).tolist()
-        self._held: dict[int, Any] = {}  # segments in the windows: the mark behind which they may be overwritten
+        self._held: dict[int, list[Any]] = {}  # segments in the windows: marks behind which they may be overwritten
 
     def _evict(self, segment: int) -> list[Any]:
         """Make room; the marks behind which there is some."""
         begin, end = self._begin[segment], self._begin[segment] + self._nbytes[segment]
         met = [s for s in self._held if self._begin[s] < end and begin < self._begin[s] + self._nbytes[s]]
-        return [self._held.pop(s) for s in met]
+        return [mark for s in met for mark in self._held.pop(s)]
 
     def open(self, segment: int) -> None:
         """Kernels that come now write this segment."""
@@ -53,7 +53,7 @@ class Windows:
         """They have written it."""
         self._side.wait(self._queue.record())
         self._side.copy(self._host[segment], self._device[segment], self._nbytes[segment])
-        self._held[segment] = self._side.record()
+        self._held[segment] = [self._side.record()]
 
     def load(self, segment: int) -> None:
         """Kernels that come now read this segment."""
@@ -66,7 +66,7 @@ class Windows:
 
     def leave(self, segment: int) -> None:
         """They have read it."""
-        self._held[segment] = self._queue.record()
+        self._held.setdefault(segment, []).append(self._queue.record())
 
     def close(self) -> None:
         """What comes now waits for all copies."""

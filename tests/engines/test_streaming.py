@@ -13,9 +13,11 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.costs import DEVICE, predict_fronts
 from gpusplu.engines import front_memory
 from gpusplu.kernels import launch
 from gpusplu.plan import make_plan
+from gpusplu.traits import structure_of
 
 if emulated.compiler() is None:
     pytest.skip("no C++ compiler", allow_module_level=True)
@@ -147,6 +149,9 @@ def test_what_is_said_about_it(device, plans):
     assert factor.stats.bytes < whole.stats.bytes
     assert factor.stats.predicted_factor_seconds == plan.factor_seconds > whole.stats.predicted_factor_seconds
     assert factor.stats.predicted_solve_seconds == plan.solve_seconds > whole.stats.predicted_solve_seconds
+    structure = structure_of(factor._symbolic._core, A.nnz, 8)
+    choice = predict_fronts(structure, plan, 0.0, DEVICE)  # what `auto` goes by
+    assert choice.refactor >= plan.factor_seconds and choice.solve >= plan.solve_seconds
 
 
 def test_not_even_one_window(device, plans):

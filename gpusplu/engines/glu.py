@@ -19,10 +19,12 @@ from .grouped_program import GroupedProgram
 from .program import address
 
 FILE = "glu.cu"
-MODES = ("cluster", "batch", "pipeline")
-KERNELS = ("update_levels", "update_batch", "update_pipeline")
+MODES = ("cluster", "batch", "pipeline", "chain")
+KERNELS = ("update_levels", "update_batch", "update_pipeline", "update_chain")
 THREADS = 256  # of a block
+CHAIN_THREADS = 1024
 PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
+STEP, UPDATE = struct(FILE, "GluStep"), struct(FILE, "GluUpdate")
 RESIDENT = 4  # blocks a multiprocessor
 RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest")])
 
@@ -32,7 +34,7 @@ class GluProgram(GroupedProgram):
 
     Attributes
     ----------
-    forced_mode : {None, "cluster", "batch", "pipeline"}
+    forced_mode : {None, "cluster", "batch", "pipeline", "chain"}
         For all levels instead of what the model chooses; of the class, for measurements and tests.
     """
 
@@ -74,6 +76,10 @@ class GluProgram(GroupedProgram):
             name: self._column_arrays[name] for name in names
         }
 
+    @cached_property
+    def _chain_arrays(self) -> dict[str, Buffer | None]:
+        return {"steps": self.upload(self._schedule.step_bytes), "updates": self.upload(self._schedule.update_bytes)}
+
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         self._assemble(queue, buffers, values)
         for number, run in enumerate(self.runs):
@@ -98,9 +104,20 @@ class GluProgram(GroupedProgram):
     def _update(self, queue: Queue, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
         kernel = self.kernel(FILE, KERNELS[mode])
+        if MODES[mode] == "chain":
+            args = record(
+                kernel.arguments,
+                **{name: address(buffer) for name, buffer in self._chain_arrays.items()},
+                begin=begin,
+                end=end,
+                factor=buffers.own["factor"].pointer,
+                tiny=self.tiny,
+            )
+            queue.launch(kernel, 1, CHAIN_THREADS, 0, args)
+            return
         counters = buffers.own["counters"].pointer
         tickets, levels, _ = self._counter_words
-        fields = {
+        fields: dict[str, Any] = {
             **{name: address(buffer) for name, buffer in self._glu_arrays.items()},
             "begin": begin,
             "end": end,

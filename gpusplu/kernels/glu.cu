@@ -9,6 +9,7 @@
 //   level before is done. Adds atomically.
 // update_pipeline: pipeline mode. A run of levels; blocks take tasks by tickets, one a warp. Nothing is added
 //   atomically: updates of a column follow each other in the order of the tasks.
+// update_chain: a run of levels, column by column, by one block of 1024 threads.
 // finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
 //
 // Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
@@ -61,6 +62,12 @@ __device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece
   const long long first_place = lane < task.count ? place_of(args, task, lane) : 0;
   wait();
   if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
+}
+
+// `update`: places of (i, k), L(i, j) and U(j, k).
+__device__ __forceinline__ void update_plainly(Scalar* factor, int4 update, Scalar inverse) {
+  const Scalar x = factor[update.z] * inverse;
+  factor[update.x] = mul_sub(factor[update.y], x, factor[update.x]);
 }
 
 // The task of a warp, when its two columns are ready.
@@ -157,6 +164,38 @@ GPUSPLU_KERNEL(update_pipeline, GluArgs, 256, 4) {
     if (threadIdx.x == 0) next = atomicAdd(args.ticket, 1u);
     if (first + warp < args.end) update_in_turn(args, load_task(args.tasks + first + warp), pivots);
     if (threadIdx.x == 0) tickets[turn ^ 1] = (int)next;
+  }
+}
+
+GPUSPLU_KERNEL(update_chain, GluChain, 1024, 1) {
+  const GluPivots pivots(args.tiny);
+  const int4* updates = (const int4*)args.updates;
+  const int4* steps = (const int4*)args.steps;
+  constexpr int AHEAD = 2;  // updates of a thread that are known a step before
+  const int last = args.end - 1;
+  int4 step = __ldg(steps + args.begin), next = __ldg(steps + min(args.begin + 1, last)), ahead[AHEAD];
+#pragma unroll
+  for (int r = 0; r < AHEAD; r++) {
+    const int at = step.y + (int)threadIdx.x + r * (int)blockDim.x;
+    if (at < step.z) ahead[r] = __ldg(updates + at);
+  }
+  for (int s = args.begin; s < args.end; s++) {
+    const int4 after = __ldg(steps + min(s + 2, last));
+    int4 now[AHEAD];
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++) {
+      now[r] = ahead[r];
+      const int at = next.y + (int)threadIdx.x + r * (int)blockDim.x;
+      if (at < next.z) ahead[r] = __ldg(updates + at);
+    }
+    const Scalar inverse = pivots.inverse(args.factor[step.x]);
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++)
+      if (step.y + (int)threadIdx.x + r * (int)blockDim.x < step.z) update_plainly(args.factor, now[r], inverse);
+    for (int at = step.y + threadIdx.x + AHEAD * blockDim.x; at < step.z; at += blockDim.x)
+      update_plainly(args.factor, __ldg(updates + at), inverse);
+    __syncthreads();
+    step = next, next = after;
   }
 }
 

@@ -42,6 +42,27 @@ struct GluArgs {
   double tiny;        // pivots below are replaced [scaled A]
 };
 
+// One multiply-add of a chain: places of (i, k), L(i, j) and U(j, k).
+struct GluUpdate {
+  int target, lower, upper;
+  int padding;
+};
+
+// A column of a chain.
+struct GluStep {
+  int pivot;       // its place
+  int begin, end;  // updates
+  int padding;
+};
+
+struct GluChain {
+  const GluStep* steps;
+  const GluUpdate* updates;
+  int begin, end;  // steps
+  Scalar* factor;
+  double tiny;  // pivots below are replaced [scaled A]
+};
+
 struct GluPivots {
   Real tiny, largest_reciprocal;
   unsigned tiny_bits;

@@ -6,7 +6,7 @@ import pytest
 
 from gpusplu import _core
 from gpusplu.column_plan import make_column_plan
-from gpusplu.engines.glu import MODES, PIECE, RUN, TASK
+from gpusplu.engines.glu import MODES, PIECE, RUN, STEP, TASK, UPDATE
 from gpusplu.matrix import canonicalize, read_matrix
 
 
@@ -28,7 +28,7 @@ def work_in_order(runs, pieces, tasks):
                 yield from ((number, p, t) for t in range(pieces["begin"][p], pieces["end"][p]))
 
 
-@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize("mode", ["cluster", "batch", "pipeline"])
 @pytest.mark.parametrize(("n", "density"), [(1, 1.0), (120, 0.03), (300, 0.004)])
 def test_every_update_once_and_in_order_of_levels(n, density, mode):
     plan, tasks, pieces, runs, _ = schedule_of(n, density, mode)
@@ -43,6 +43,23 @@ def test_every_update_once_and_in_order_of_levels(n, density, mode):
     np.testing.assert_array_equal(plan.diag[tasks["source"]], tasks["pivot"])
     np.testing.assert_array_equal(below[tasks["source"]], tasks["count"])
     np.testing.assert_array_equal(tasks["upper"] - plan.col_ptr[tasks["column"]], tasks["offset"])
+
+
+def test_chains_are_laid_out_flat():
+    plan, tasks, pieces, runs, made = schedule_of(120, 0.03, "chain")
+    updates, steps = made.update_bytes.view(UPDATE), made.step_bytes.view(STEP)
+    assert len(tasks) == len(pieces) == 0
+    assert (len(runs), runs["begin"][0], runs["end"][0]) == (1, 0, len(steps))
+    column = np.repeat(np.arange(120), np.diff(plan.col_ptr))
+    target, lower, upper = (updates[name] for name in ("target", "lower", "upper"))
+    assert len(updates) == plan.flops == len({*zip(lower.tolist(), upper.tolist(), strict=True)})
+    np.testing.assert_array_equal(plan.row[target], plan.row[lower])
+    np.testing.assert_array_equal(column[target], column[upper])
+    np.testing.assert_array_equal(plan.row[upper], column[lower])
+    source = np.repeat(column[steps["pivot"]], steps["end"] - steps["begin"])
+    np.testing.assert_array_equal(source, column[lower])
+    assert (np.diff(plan.level[source]) >= 0).all()
+    np.testing.assert_array_equal(plan.diag[column[steps["pivot"]]], steps["pivot"])
 
 
 def test_where_updates_land():
@@ -81,9 +98,9 @@ def test_pipelines_count_the_updates_of_their_columns():
     assert (np.diff(plan.level[tasks["column"]])[same] >= 0).all()  # those first whose columns are needed next
 
 
-def test_model_prefers_a_pipeline_for_a_chain_and_launches_for_many_columns():
+def test_model_prefers_a_chain_for_single_columns_and_several_modes_otherwise():
     dense = schedule_of(60, 1.0)[3]
-    assert [MODES[mode] for mode in dense["mode"]] == ["pipeline"]
+    assert [MODES[mode] for mode in dense["mode"]] == ["chain"]
     made = schedule_of(600, 0.004, seed=5)
     assert made[4].predicted_seconds > 0
     assert len(made[3]) > 1

@@ -76,6 +76,10 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("piece_bytes",
                    [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).pieces, self); })
       .def_prop_ro("run_bytes", [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).runs, self); })
+      .def_prop_ro("update_bytes",
+                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).updates, self); })
+      .def_prop_ro("step_bytes",
+                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).steps, self); })
       .def_prop_ro("level_piece",
                    [](nb::handle self) { return view_numpy(nb::cast<const GluSchedule&>(self).level_piece, self); })
       .def_ro("predicted_seconds", &GluSchedule::predicted_seconds);

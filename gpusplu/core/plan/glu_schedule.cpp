@@ -9,12 +9,14 @@
 namespace gs::gpu {
 namespace {
 
-constexpr int kModes = 3;
+constexpr int kModes = 4;
 
 struct LevelWork {
   off tasks = 0;
-  double pieces = 0;  // of a block
-  idx chain = 0;      // most updates of one column
+  double pieces = 0;   // of a block
+  idx chain = 0;       // most updates of one column
+  idx columns = 0;     // that update others
+  double updates = 0;  // multiply-adds
 };
 
 // U's part of row j that column j updates: places in row order.
@@ -45,6 +47,8 @@ std::vector<LevelWork> measure(const ColumnPlan& plan) {
       const Row row = row_right_of(plan, j);
       const off width = row.last - row.first;
       work[l].tasks += width;
+      work[l].columns += width > 0;
+      work[l].updates += (double)width * (double)count;
       work[l].pieces += (double)width / (double)(kGluThreads >> lanes_log2_for(count));
       for (off t = 0; t < width; t++) {
         const idx k = row.column[t];
@@ -61,12 +65,14 @@ std::vector<LevelWork> measure(const ColumnPlan& plan) {
 constexpr double kLaunch = 2.0;
 std::array<double, kModes> level_cost(const LevelWork& work) {
   constexpr double cluster_piece = 0.0034, batch_piece = 0.0057, pipeline_task = 0.006, hop = 1.4;
+  constexpr double column = 0.25, updates = 3000;
   return {kLaunch + work.pieces * cluster_piece, 1.5 + work.pieces * batch_piece,
-          1.2 + hop * (work.chain - 1) + (double)work.tasks * pipeline_task};
+          1.2 + hop * (work.chain - 1) + (double)work.tasks * pipeline_task,
+          work.columns * column + work.updates / updates};
 }
 
 // The cheapest sequence of modes over the levels that have tasks: dynamic programming over (level, mode).
-std::vector<int> choose_modes(const std::vector<LevelWork>& work, double& seconds) {
+std::vector<int> choose_modes(const std::vector<LevelWork>& work, off nnz, double& seconds) {
   const std::size_t n = work.size();
   std::vector<std::array<signed char, kModes>> from(n);
   std::array<double, kModes> best{};
@@ -75,6 +81,7 @@ std::vector<int> choose_modes(const std::vector<LevelWork>& work, double& second
     const std::array<double, kModes> before = best;
     std::array<double, kModes> own{};
     if (work[l].tasks) own = level_cost(work[l]);
+    if (nnz > std::numeric_limits<std::int32_t>::max()) own[(int)GluMode::chain] = 1e30;
     for (int m = 0; m < kModes; m++) {
       const double changed = before[cheapest] + (m == (int)GluMode::cluster || l == 0 ? 0 : kLaunch);
       from[l][m] = (signed char)(before[m] <= changed ? m : cheapest);
@@ -94,27 +101,36 @@ class Writer {
 
   void write(const std::vector<LevelWork>& work, const std::vector<int>& modes) {
     off total = 0;
-    for (const LevelWork& level : work) total += level.tasks;
+    double flat = 0;
+    for (std::size_t l = 0; l < work.size(); l++)
+      if (modes[l] == (int)GluMode::chain) flat += work[l].updates;
+      else total += work[l].tasks;
     if (total > std::numeric_limits<std::int32_t>::max()) throw std::length_error("glu: more than 2147483647 updates");
     out_.tasks.resize(total);
+    out_.updates.reserve((std::size_t)flat);
     for (idx l = 0; l < (idx)work.size(); l++) {
       out_.level_piece.push_back((idx)out_.pieces.size());
       if (!work[l].tasks) continue;
       const bool starts = out_.runs.empty() || out_.runs.back().mode != modes[l];
       if (starts) out_.runs.push_back({modes[l], l, l, position(modes[l]), position(modes[l]), 0}), last_ = -1;
-      const bool pipeline = modes[l] == (int)GluMode::pipeline;
-      const idx begin = next_, first_piece = (idx)out_.pieces.size();
-      list_tasks(l, pipeline);
-      if (!pipeline) cut(begin, l, modes[l] == (int)GluMode::batch);
+      const idx before = position(modes[l]);
+      if (modes[l] == (int)GluMode::chain) {
+        list_steps(l);
+      } else {
+        const idx begin = next_;
+        list_tasks(l, modes[l] == (int)GluMode::pipeline);
+        if (modes[l] != (int)GluMode::pipeline) cut(begin, l, modes[l] == (int)GluMode::batch);
+      }
       GluRun& run = out_.runs.back();
       run.level_end = l + 1, run.end = position(modes[l]);
-      run.widest = std::max(run.widest, pipeline ? next_ - begin : (idx)out_.pieces.size() - first_piece);
+      run.widest = std::max(run.widest, run.end - before);
     }
     out_.level_piece.push_back((idx)out_.pieces.size());
   }
 
  private:
   std::int32_t position(int mode) const {
+    if (mode == (int)GluMode::chain) return (std::int32_t)out_.steps.size();
     return mode == (int)GluMode::pipeline ? next_ : (std::int32_t)out_.pieces.size();
   }
 
@@ -140,6 +156,24 @@ class Writer {
     for (idx t = begin; t < next_; t++) {
       GluTask& task = out_.tasks[t];
       task.before = applied_[task.column]++, task.needed = applied_[task.source];
+    }
+  }
+
+  void list_steps(idx level) {
+    for (idx c = plan_.level_ptr[level]; c < plan_.level_ptr[level + 1]; c++) {
+      const idx j = plan_.level_column[c];
+      const Row row = row_right_of(plan_, j);
+      if (!below(plan_, j) || row.first == row.last) continue;
+      const auto begin = (std::int32_t)out_.updates.size();
+      for (const off* upper = row.first; upper < row.last; upper++) {
+        off target = *upper;  // both columns ascend
+        for (off lower = plan_.diag[j] + 1; lower < plan_.col_ptr[j + 1]; lower++) {
+          do target++;
+          while (plan_.row[target] != plan_.row[lower]);
+          out_.updates.push_back({(std::int32_t)target, (std::int32_t)lower, (std::int32_t)*upper, 0});
+        }
+      }
+      out_.steps.push_back({(std::int32_t)plan_.diag[j], begin, (std::int32_t)out_.updates.size(), 0});
     }
   }
 
@@ -169,7 +203,7 @@ class Writer {
 GluSchedule make_glu_schedule(const ColumnPlan& plan, int forced) {
   GluSchedule out;
   const std::vector<LevelWork> work = measure(plan);
-  std::vector<int> modes = choose_modes(work, out.predicted_seconds);
+  std::vector<int> modes = choose_modes(work, plan.nnz(), out.predicted_seconds);
   if (forced >= 0) std::fill(modes.begin(), modes.end(), forced);
   Writer(plan, out).write(work, modes);
   return out;

@@ -9,6 +9,9 @@
 //   needed next; a task
 //             waits until column j has all its updates and column k those of earlier tasks, so that nothing is added
 //             atomically and a level begins before the one before it ends.
+//   chain     one launch for the run, of one block. It goes from column to column without leaving its multiprocessor:
+//             what it writes it reads from its own first-level cache. Where an update reads and writes is laid out
+//             flat.
 // The paper gives batch mode levels of two columns, pipeline mode levels of one. Here the cheapest sequence of modes by
 // the model below is taken, which comes to the same where levels have little work.
 //
@@ -24,7 +27,7 @@
 namespace gs::gpu {
 
 constexpr int kGluThreads = 256;
-enum class GluMode { cluster, batch, pipeline };
+enum class GluMode { cluster, batch, pipeline, chain };
 
 // struct GluTask of kernels/glu.cuh
 struct GluTask {
@@ -50,11 +53,25 @@ struct GluPiece {
 };
 static_assert(sizeof(GluPiece) == 32);
 
+// struct GluUpdate of kernels/glu.cuh: one multiply-add of a chain
+struct GluUpdate {
+  std::int32_t target, lower, upper;  // places of (i, k), L(i, j) and U(j, k)
+  std::int32_t padding;
+};
+static_assert(sizeof(GluUpdate) == 16);
+
+// struct GluStep of kernels/glu.cuh: a column of a chain
+struct GluStep {
+  std::int32_t pivot;       // its place
+  std::int32_t begin, end;  // updates
+  std::int32_t padding;
+};
+
 // A run of levels [level_begin, level_end) in one mode.
 struct GluRun {
   std::int32_t mode, level_begin, level_end;
-  std::int32_t begin, end;  // pieces; tasks of a pipeline
-  std::int32_t widest;      // most pieces, or tasks, of a level
+  std::int32_t begin, end;  // pieces; tasks of a pipeline; steps of a chain
+  std::int32_t widest;      // most of them in a level
 };
 
 struct GluSchedule {
@@ -62,6 +79,8 @@ struct GluSchedule {
   std::vector<GluPiece> pieces;
   std::vector<std::int32_t> level_piece;  // n_levels + 1: first piece of a level
   std::vector<GluRun> runs;
+  RawVector<GluUpdate> updates;
+  std::vector<GluStep> steps;
   double predicted_seconds = 0;  // of a refactorization [s]
 };
 

@@ -12,7 +12,7 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.glu import MODES, GluProgram
+from gpusplu.engines.glu import KERNELS, MODES, GluProgram
 from gpusplu.errors import EngineUnavailableError
 from gpusplu.kernels import launch
 
@@ -86,7 +86,7 @@ def test_forced_modes(device, monkeypatch, mode):
     A = circuit("d")
     factor = glu(A)
     check_solves(A, factor)
-    launches = {"cluster": "update_levels", "batch": "update_batch", "pipeline": "update_pipeline"}
+    launches = dict(zip(MODES, KERNELS, strict=True))
     assert {name for name in device.counts if name.startswith("update")} == {launches[mode]}
     assert device.counts[launches[mode]] > 1 if mode == "cluster" else device.counts[launches[mode]] == 1
 

@@ -22,6 +22,7 @@ SCALARS = ("f", "d", "F", "D")
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 # Files that are compiled for LU only: what they do does not depend on the kind of factorization, or only LU needs it.
 ONE_KIND = (
+    "crisscross.cu",
     "column_solve.cu",
     "glu.cu",
     "residual.cu",

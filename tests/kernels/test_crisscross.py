@@ -1,6 +1,7 @@
 """Crisscross LU by its parts on the emulator: sparse columns, the corner they leave, the front it becomes."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import emulated
 import numpy as np
@@ -10,6 +11,7 @@ from column_reference import assemble, factor, random_columns
 
 from gpusplu import _core
 from gpusplu.crisscross_plan import dense_seconds, dense_symbolic, divide
+from gpusplu.kernels import layout
 
 pytestmark = pytest.mark.skipif(emulated.compiler() is None, reason="no C++ compiler")
 
@@ -104,3 +106,74 @@ def test_sparse_part_without_maps():
     _, groups = divided(plan, 45)
     lu, _ = Factorization(plan, groups, "d", maps=False, capacity=300, division=45).run(A.data)
     assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()
+
+
+def corner_terms(plan, p):
+    return SimpleNamespace(**_core.corner_terms(plan.col_ptr, plan.row, plan.diag, p))
+
+
+@pytest.mark.parametrize("p", [0, 30, 59])
+def test_terms_are_the_products(p):
+    _, plan = random_columns(60, 0.05, seed=4)
+    terms = corner_terms(plan, p)
+    dense = np.full((60, 60), -1)
+    dense[plan.row, plan.column] = np.arange(plan.nnz)
+    first = plan.col_ptr[p]
+    for e in range(first, plan.nnz):
+        i, k = plan.row[e], plan.column[e]
+        expected = [j for j in range(min(i, k, p)) if dense[i, j] >= 0 and dense[j, k] >= 0]
+        here = slice(terms.term_ptr[e - first], terms.term_ptr[e - first + 1])
+        assert terms.place[here].tolist() == [dense[i, j] for j in expected]
+        assert terms.position[here].tolist() == [dense[j, k] - plan.col_ptr[k] for j in expected]
+    assert _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
+
+
+def test_depths_of_u12():
+    _, plan = random_columns(80, 0.04, seed=9)
+    p = 50
+    terms = corner_terms(plan, p)
+    deepest = 0
+    for c, k in enumerate(range(p, 80)):
+        uppers = (plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]] < p).sum()
+        order = terms.order[terms.order_ptr[c] : terms.order_ptr[c + 1]]
+        assert sorted(order) == list(range(uppers))
+        ends = terms.level[terms.level_ptr[c] : terms.level_ptr[c + 1]]
+        assert (ends[-1] if len(ends) else 0) == uppers
+        depth = np.zeros(uppers, int)
+        depth[order] = np.searchsorted(ends, np.arange(uppers), side="right")
+        for t in range(uppers):
+            e = plan.col_ptr[k] + t - plan.col_ptr[p]
+            sources = terms.position[terms.term_ptr[e] : terms.term_ptr[e + 1]]
+            assert depth[t] == max((depth[s] + 1 for s in sources), default=0)
+        deepest = max(deepest, depth.max(initial=0))
+    assert deepest > 3
+
+
+def update_corner(plan, p, values, lu, capacity, grid=3, seed=0):
+    """U12 and the Schur complement by the kernel, L + U of the columns before p being in `lu`."""
+    dtype, parts, terms = lu.dtype, divide(plan, p, lu.dtype), corner_terms(plan, p)
+    source = np.full(plan.nnz, -1, np.int32)
+    source[plan.entry_place] = plan.entry_source
+    scale = np.empty(len(plan.entry_source))
+    scale[plan.entry_source] = plan.entry_scale
+    lu = lu.copy()
+    lu[plan.col_ptr[p] :] = np.nan
+    args = np.zeros((), layout.struct("crisscross.cu", "CornerArgs"))
+    arrays = {**vars(terms), "source": source, "scale": scale, "values": values, "factor": lu}
+    for name, array in arrays.items():
+        args[name] = array.ctypes.data
+    args["col_ptr"], args["diag"] = plan.col_ptr[p:].ctypes.data, parts.diag[p:].ctypes.data
+    args["count"], args["capacity"] = plan.n - p, capacity
+    emulated.compile("crisscross.cu", dtype.char, 0).launch("update_corner", grid, 256, capacity, args, seed)
+    return lu
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("capacity", [16, 1200, 60000])
+def test_corner_columns(dtype, capacity):
+    A, plan = random_columns(70, 0.05, dtype, seed=7)
+    for p in (0, 40, 69):
+        expected = partial(plan, A.data, p)
+        lu = update_corner(plan, p, A.data, expected, capacity, seed=3)
+        assert np.abs(lu - expected).max() < 50 * EPS[dtype] * np.abs(expected).max()
+        assert update_corner(plan, p, A.data, expected, capacity, grid=70).tobytes() == lu.tobytes()

@@ -8,10 +8,10 @@ Sparse part. A column's warp takes the updates of its row indices in ascending o
 is finished. An update by column j costs c_j = UPDATE + SLICE ceil(|L(:, j)| / 32). With t(j) the time when column j is
 finished, column k is finished at
 
-    t(k) = COLUMN + max over j with U(j, k) of  t(j) + sum of c_i over i >= j with U(i, k),
+    t(k) = COLUMN + max over j with U(j, k) of  t(j) + sum of c_i over i >= j with U(i, k).
 
-where for columns k >= p only j < p count. The curve is START, the latest of these times, and what all updates cost by
-the warps that work side by side.
+The curve is START, the latest of these times before p, what all these updates cost by the warps that work side by side,
+and for U12 and the Schur complement CORNER and TERM for each of their multiply-adds.
 
 Dense part. The plan of the corner predicts itself, as any plan of fronts does.
 """
@@ -38,6 +38,8 @@ class SparseCosts(NamedTuple):
     update: float = 0.05e-6
     slice: float = 0.02e-6
     warps: float = 8.0
+    corner: float = 8e-6
+    term: float = 1e-11
 
 
 #: One H200, double precision.
@@ -126,7 +128,8 @@ class _Updates:
         above = plan.row < column
         self.row, self.column = plan.row[above], column[above]
         below = np.diff(plan.col_ptr) - np.diff(self.ptr) - 1
-        self.cost = costs.update + costs.slice * (-(-below // 32))[self.row]
+        self.below = below[self.row]
+        self.cost = costs.update + costs.slice * -(-self.below // 32)
         sums = np.concatenate(([0.0], np.cumsum(self.cost)))
         self.rest = sums[self.ptr[self.column + 1]] - sums[:-1]  # this update and those after it in the column
         self.finish = self._finish(np.asarray(plan.level_left))
@@ -150,14 +153,12 @@ class _Updates:
 def _sparse_curve(updates: _Updates, division: np.ndarray, multiprocessors: int) -> np.ndarray:
     costs, n = updates.costs, updates.n
     latest = np.concatenate(([0.0], np.maximum.accumulate(updates.finish)))
-    by_row = np.concatenate(([0.0], np.cumsum(np.bincount(updates.row, updates.cost, n))))
-    seconds = np.empty(division.size)
-    for i, p in enumerate(map(int, division)):
-        first = updates.ptr[p]
-        row, column = updates.row[first:], updates.column[first:]
-        used = row < p
-        left_out = np.bincount(column[~used] - p, updates.cost[first:][~used], n - p) if p < n else np.zeros(0)
-        ready = updates.finish[row[used]] + updates.rest[first:][used] - left_out[column[used] - p]
-        path = max(latest[p], ready.max(initial=0.0))
-        seconds[i] = costs.start + path + by_row[p] / (costs.warps * multiprocessors)
-    return seconds
+    spent = np.concatenate(([0.0], np.cumsum(updates.cost)))[updates.ptr]
+    terms = np.cumsum(np.bincount(updates.row, updates.below, n)) - np.cumsum(
+        np.bincount(updates.column, updates.below, n)
+    )
+    terms = np.concatenate(([0.0], terms))  # by columns before p of columns from p on
+    seconds = costs.start + latest[division] + spent[division] / (costs.warps * multiprocessors)
+    seconds += np.where(division < n, costs.corner + costs.term * terms[division], 0.0)
+    curve: np.ndarray = seconds
+    return curve

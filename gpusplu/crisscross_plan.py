@@ -5,9 +5,9 @@ With the division point p, columns and rows before p are sparse and those from p
     B = [A11 A12; A21 A22],   A11 = L11 U11 (ParFact),   L21 = A21 U11^-1 (ComFact),   U12 = L11^-1 A12,
     S = A22 - L21 U12 (SpMul),   S = L22 U22 (DenFact).
 
-The sparse kernel does all but the last: columns before p are factored as ever, those from p on are only updated by
-columns before p, which leaves U12 above and S below row p. S is then one dense front of the supernodal engine, whose
-entries are taken from where S lies among the columns; what is fill of the front only is zero.
+Columns before p are factored as ever, with the rows from p on that are L21. Those from p on are updated by them only,
+which leaves U12 above and S below row p. S is then one dense front of the supernodal engine, whose entries are taken
+from where S lies among the columns; what is fill of the front only is zero.
 
 The algorithm is that of Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; the division into
 kernels and the front in the corner are ours.
@@ -35,8 +35,6 @@ class CrisscrossPlan:
         First column of the corner; n if there is none.
     diag, row_diag : ndarray of int64, shape (n,)
         Where the diagonal lies in a column and in a row of the column plan; in those of the corner, where it begins.
-    truncated : (col_ptr, row, diag)
-        Pattern of what the sparse kernel factors: columns of the corner end with their diagonal entry.
     corner : Plan or None
         The corner as a single front; ``entry_source`` are places of the column plan.
     multiply_adds : float
@@ -46,7 +44,6 @@ class CrisscrossPlan:
     division: int
     diag: np.ndarray
     row_diag: np.ndarray
-    truncated: tuple[np.ndarray, np.ndarray, np.ndarray]
     corner: Plan | None
     multiply_adds: float
 
@@ -80,18 +77,7 @@ def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -
     row_diag = plan.row_ptr[:-1] + np.bincount(of_row[plan.col < first[of_row]], minlength=n)
     corner = _corner(plan, p, dtype, limits) if p < n else None
     below = np.diff(plan.col_ptr) - np.diff(plan.u_ptr) - 1
-    return CrisscrossPlan(
-        p, diag, row_diag, _truncated(plan, column, p), corner, float(below[plan.row[above]].sum(dtype=np.float64))
-    )
-
-
-def _truncated(plan: Any, column: np.ndarray, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    keep = (column < p) | (plan.row < p) | (plan.row == column)
-    counts = np.bincount(column[keep], minlength=plan.n)
-    col_ptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    row = np.ascontiguousarray(plan.row[keep])
-    above = np.bincount(column[keep & (plan.row < column)], minlength=plan.n)
-    return col_ptr, row, col_ptr[:-1] + above
+    return CrisscrossPlan(p, diag, row_diag, corner, float(below[plan.row[above]].sum(dtype=np.float64)))
 
 
 def _corner(plan: Any, p: int, dtype: Any, limits: Limits | None) -> Plan:

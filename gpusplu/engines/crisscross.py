@@ -1,9 +1,9 @@
 """The crisscross engine: columns by busy waiting up to a division point, and a dense corner behind it.
 
 Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; crisscross_plan.py says what is done where,
-crisscross_model.py how the division point is chosen. The sparse kernel is sflu's and leaves U12 and the Schur
-complement behind; the corner is a front of the supernodal engine, factored and solved with by its kernels. A solve is
-the sweep forward of the columns, the corner, and the sweep backward.
+crisscross_model.py how the division point is chosen. A factorization is sflu's kernel for the columns before it,
+kernels/crisscross.cu for U12 and the Schur complement, and the kernels of the supernodal engine for the corner, which
+is one front. A solve is the sweep forward of the columns, the corner, and the sweep backward.
 """
 
 from __future__ import annotations
@@ -15,17 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from ..column_plan import ColumnPlan
 from ..crisscross_model import Curves, predict_divisions
 from ..crisscross_plan import divide
 from ..kernels.launch import Buffer, Queue
+from ..kernels.layout import record
 from ..matrix import Pattern
 from ..plan import Limits
 from .buffers import Buffers, Memory, Vectors
-from .program import Program
+from .program import Program, address, addresses
 from .sflu import SfluProgram
 from .supernodal import FrontProgram
 
+MOST_TERMS = 20_000_000  # of 8 bytes each
 CORNER = "corner."  # before the names of what the corner's front writes
 
 
@@ -40,6 +43,7 @@ class CrisscrossProgram(SfluProgram):
 
     engine = "crisscross"
     forced: int | None = None  # a division point, for measurements
+    most_terms = MOST_TERMS
 
     def __init__(
         self,
@@ -57,17 +61,26 @@ class CrisscrossProgram(SfluProgram):
         if self._parts.corner is not None:
             nothing: Any = SimpleNamespace(n=self._parts.corner.n, nnz=0, size=0, core=SimpleNamespace(identity=True))
             self.corner = FrontProgram(device, self._parts.corner, nothing)  # its values are the columns'
+        self.corner_terms = _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, self._parts.division)
         super().__init__(device, plan, pattern, dtype, remake, pivot_threshold)
+        if self.corner is not None:
+            self.corner.tiny, self.corner.singular = self.tiny, self.singular
         self.flops = 2.0 * self._parts.multiply_adds + plan.nnz + (self.corner.flops if self.corner else 0.0)
 
     def prepare(self) -> None:
         super().prepare()
         if self.corner is not None:
+            self.device.prepare(("crisscross.cu",), self.dtype.char, 0)
             self.corner.prepare()
 
     @property
     def division(self) -> int:
         return self._parts.division
+
+    @property
+    def listed(self) -> bool:
+        """Columns of the corner are sums of listed terms; else the sparse kernel updates them too."""
+        return self.corner is not None and self.corner_terms <= self.most_terms
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]
@@ -88,7 +101,11 @@ class CrisscrossProgram(SfluProgram):
         return {"division": self.division, "predicted_sparse_seconds": sparse, "predicted_dense_seconds": dense}
 
     def _count_bytes(self) -> int:
-        return super()._count_bytes() + (self.corner.needed_bytes if self.corner else 0)
+        needed = super()._count_bytes()
+        if self.corner is not None:
+            needed += self.corner.needed_bytes + 8 * int(self.plan.nnz - self.plan.col_ptr[self.division])
+            needed += 8 * self.corner_terms if self.listed else 0
+        return needed
 
     def factor_memory(self) -> Memory:
         return _with_corner(super().factor_memory(), self.corner.factor_memory() if self.corner else None)
@@ -102,10 +119,6 @@ class CrisscrossProgram(SfluProgram):
 
     # ---- the plan on the device
 
-    @property
-    def _factored_pattern(self) -> tuple[np.ndarray, ...]:
-        return self._parts.truncated
-
     @cached_property
     def _column_arrays(self) -> dict[str, Buffer | None]:
         return {**super()._column_arrays, "diag": self.upload(self._parts.diag)}
@@ -114,12 +127,53 @@ class CrisscrossProgram(SfluProgram):
     def _row_diag(self) -> Buffer | None:
         return self.upload(self._parts.row_diag)
 
+    @cached_property
+    def _terms(self) -> tuple[dict[str, Buffer | None], int]:
+        """Of the corner's columns, by the names of the kernel's arguments; what the widest has to stage [bytes]."""
+        plan, p = self.plan, self.division
+        terms = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, p)
+        col_ptr, diag = plan.col_ptr[p:], self._parts.diag[p:]
+        uppers, listed = diag - col_ptr[:-1], terms["term_ptr"]
+        inner = listed[diag - col_ptr[0]] - listed[col_ptr[:-1] - col_ptr[0]]
+        words = inner + 2 * uppers + 1 + np.diff(terms["level_ptr"])
+        widest = int(((np.diff(col_ptr) + inner) * self.dtype.itemsize + 4 * words).max())
+        return {name: self.upload(array) for name, array in {"col_ptr": col_ptr, "diag": diag, **terms}.items()}, widest
+
     # ---- commands
 
+    @property
+    def _factor_begins(self) -> np.ndarray:
+        if not self.listed:
+            return super()._factor_begins
+        level_ptr = self.groups.level_ptr[:-1]  # the last level is the corner
+        return level_ptr if self.by_levels else level_ptr[[0, -1]]
+
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        super().factor(queue, buffers, values)
+        self.factor_columns(queue, buffers, values)
         if self.corner is not None:
             self.corner.factor(queue, _of_corner(buffers), buffers.own["factor"])
+
+    def factor_columns(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        """All but the corner's own factorization."""
+        super().factor(queue, buffers, values)
+        if self.listed:
+            self._update_corner(queue, buffers, values)
+
+    def _update_corner(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+        kernel, columns = self.kernel("crisscross.cu", "update_corner"), self.n - self.division
+        (source, scale), (terms, widest) = self._entries, self._terms
+        shared = min(widest, int(self.device.shared_memory_bytes) // 2 - 1024)
+        args = record(
+            kernel.arguments,
+            **addresses(terms),
+            source=address(source),
+            scale=address(scale),
+            values=values.pointer,
+            factor=buffers.own["factor"].pointer,
+            count=columns,
+            capacity=shared,
+        )
+        queue.launch(kernel, columns, 256, shared, args)
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer

@@ -49,16 +49,20 @@ class Groups:
         return len(self.range) // 2
 
 
-def make_groups(
-    col_ptr: np.ndarray, pattern: tuple[np.ndarray, ...], leaf: int, capacity: int, columns: int = MOST_COLUMNS
-) -> Groups:
+def make_groups(plan: Any, division: int, leaf: int, capacity: int, columns: int = MOST_COLUMNS) -> Groups:
     """Groups of at most `leaf` entries of whole subtrees, of at most `capacity` entries otherwise.
 
-    `pattern` (col_ptr, row, diag) says what waits for what, `col_ptr` how many entries columns have.
+    Columns from `division` on, which do not wait for each other, come last and by themselves.
     """
-    ranges, level_ptr = _core.column_groups(*pattern, min(leaf, capacity), capacity, columns)
+    ranges, level_ptr = _core.column_groups(
+        plan.col_ptr[: division + 1], plan.row, plan.diag[:division], min(leaf, capacity), capacity, columns
+    )
+    if division < plan.n:
+        corner = np.arange(division, plan.n, dtype=np.int32)
+        ranges = np.concatenate([ranges, np.stack([corner, corner + 1], 1).ravel()])
+        level_ptr = np.append(level_ptr, np.int32(len(ranges) // 2))
     first, end = ranges.reshape(-1, 2).T
-    entries = col_ptr[end] - col_ptr[first]
+    entries = plan.col_ptr[end] - plan.col_ptr[first]
     most = int(entries[entries <= capacity].max(initial=1))
     return Groups(ranges, level_ptr, int((end - first).max(initial=1)), most)
 
@@ -81,16 +85,10 @@ class GroupedProgram(ColumnProgram):
     @cached_property
     def groups(self) -> Groups:
         """For shared memory that `RESIDENT` blocks share."""
-        col_ptr, pattern = self.plan.col_ptr, self._factored_pattern
         if not self.grouped:
-            return make_groups(col_ptr, pattern, 0, self.capacity, 1)
+            return make_groups(self.plan, self.division, 0, self.capacity, 1)
         leaf = self.leaf_entries or max(512, self.plan.nnz // (RESIDENT * int(self.device.multiprocessors)))
-        return make_groups(col_ptr, pattern, leaf, self.capacity)
-
-    @property
-    def _factored_pattern(self) -> tuple[np.ndarray, ...]:
-        """(col_ptr, row, diag) of what the columns factor."""
-        return self.plan.col_ptr, self.plan.row, self.plan.diag
+        return make_groups(self.plan, self.division, leaf, self.capacity)
 
     @property
     def capacity(self) -> int:

@@ -6,6 +6,8 @@ Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..kernels.launch import Buffer, Queue
 from .buffers import Buffers, Memory
 from .grouped_program import CONTROL_BYTES, GroupedProgram
@@ -25,11 +27,17 @@ class SfluProgram(GroupedProgram):
         memory = super().factor_memory()
         return Memory(memory.empty, {**memory.zeros, "done": 4 * self.plan.n, "control": 16})
 
+    @property
+    def _factor_begins(self) -> np.ndarray:
+        """Where launches of a factorization begin and end among the groups."""
+        level_ptr = self.groups.level_ptr
+        return level_ptr if self.by_levels else level_ptr[[0, -1]]
+
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         groups, own = self.groups, buffers.own
         source, scale = self._entries
         flags = groups.columns + 3 & ~3
-        begins = groups.level_ptr if self.by_levels else groups.level_ptr[[0, -1]]
+        begins = self._factor_begins
         self.launch(
             queue,
             self.kernel("sflu.cu", "factor_sflu"),

@@ -52,7 +52,7 @@ def test_factor_solve_refactor(device, monkeypatch, dtype):
     scaled.data *= 3
     device.counts.clear()
     factor.refactor(scaled.data)
-    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1}
+    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1, "update_corner": 1}
     assert sum(device.counts.get(kernel, 0) for kernel in ("factor_warps", "factor_small", "factor_blocks")) == 1
     check_solves(scaled, factor, [()])
     assert factor.stats.n_refactor == 1
@@ -65,6 +65,27 @@ def test_corners_of_any_size(device, monkeypatch, corner):
     A = random_matrix(60, "d")
     monkeypatch.setattr(CrisscrossProgram, "forced", 60 - corner)
     check_solves(A, gs.splu(A, engine="crisscross"))
+
+
+@pytest.mark.parametrize("p", [0, 40])
+def test_columns_of_the_corner_by_the_sparse_kernel(device, monkeypatch, p):
+    A = random_matrix(60, "d")
+    monkeypatch.setattr(CrisscrossProgram, "forced", p)
+    monkeypatch.setattr(CrisscrossProgram, "most_terms", -1)
+    device.counts.clear()
+    check_solves(A, gs.splu(A, engine="crisscross"))
+    assert "update_corner" not in device.counts
+
+
+def test_by_levels(device, monkeypatch):
+    A, b = circuit("d"), rhs(circuit("d").shape[0])
+    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 30)
+    x = gs.splu(A, engine="crisscross").solve(b)
+    monkeypatch.setattr(CrisscrossProgram, "by_levels", True)
+    monkeypatch.setattr(CrisscrossProgram, "grouped", False)
+    device.counts.clear()
+    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
+    assert device.counts["factor_sflu"] > 1
 
 
 def test_without_a_corner_it_is_sflu(device, monkeypatch):

@@ -11,7 +11,7 @@ std::vector<idx> parents(const ColumnPattern& p) {
   std::vector<idx> parent(p.n, p.n);
   for (idx k = 0; k < p.n; k++) {
     for (off e = p.col_ptr[k]; e < p.diag[k]; e++) parent[p.row[e]] = std::min(parent[p.row[e]], k);
-    if (p.diag[k] + 1 < p.col_ptr[k + 1]) parent[k] = p.row[p.diag[k] + 1];
+    if (p.diag[k] + 1 < p.col_ptr[k + 1]) parent[k] = std::min(p.row[p.diag[k] + 1], p.n);
   }
   return parent;
 }
@@ -83,7 +83,7 @@ std::vector<idx> group_levels(const ColumnPattern& p, const std::vector<idx>& fi
     for (off e = p.col_ptr[first[g]]; e < p.col_ptr[first[g + 1]]; e++)
       if (p.row[e] < first[g]) level[g] = std::max(level[g], level[group_of[p.row[e]]] + 1);
     for (off e = p.col_ptr[first[g]]; e < p.col_ptr[first[g + 1]]; e++)
-      if (p.row[e] >= first[g + 1]) {
+      if (p.row[e] >= first[g + 1] && p.row[e] < p.n) {
         idx& later = level[group_of[p.row[e]]];
         later = std::max(later, level[g] + 1);
       }

@@ -12,7 +12,8 @@
 
 namespace gs::gpu {
 
-struct ColumnPattern {  // L + U by columns, sorted; diag[k]: place of column k's diagonal
+struct ColumnPattern {  // the first n columns of L + U, sorted, and all their rows; diag[k]: place of column k's
+                        // diagonal
   idx n;
   const off *col_ptr, *diag;
   const idx* row;

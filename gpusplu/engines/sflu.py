@@ -37,10 +37,12 @@ class SfluProgram(GroupedProgram):
         groups, own = self.groups, buffers.own
         source, scale = self._entries
         flags = groups.columns + 3 & ~3
+        mapped = self.plan.has_maps and self.plan.map.dtype == np.uint16
+        kernel = self.kernel("sflu.cu", "factor_sflu" if mapped else "factor_sflu_search")
         begins = self._factor_begins
         self.launch(
             queue,
-            self.kernel("sflu.cu", "factor_sflu"),
+            kernel,
             "sflu.cu",
             own["control"],
             begins,

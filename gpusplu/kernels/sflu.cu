@@ -33,7 +33,7 @@ struct SfluArgs {
 
 namespace {
 
-constexpr int IN_FLIGHT = 4;  // loads of a lane that are under way together
+constexpr int IN_FLIGHT = 4, HALF = IN_FLIGHT / 2;  // loads of a lane that are under way together
 
 struct Group {
   int first, end;   // columns
@@ -45,13 +45,12 @@ struct Group {
 // L(:, j) as the update of a column needs it.
 struct Source {
   const Scalar* values;  // in shared memory if j is of the group
-  long long places;      // where the map, or without one its rows, begin
+  const void* places;    // of the 16-bit map, or without one its rows
   int column, count;
 };
 
-__device__ __forceinline__ Source shuffle(const Source& s, int lane) {
-  return {(const Scalar*)__shfl_sync(~0u, (unsigned long long)s.values, lane), __shfl_sync(~0u, s.places, lane),
-          __shfl_sync(~0u, s.column, lane), __shfl_sync(~0u, s.count, lane)};
+template <class T> __device__ __forceinline__ const T* shuffle_pointer(const T* p, int lane) {
+  return (const T*)__shfl_sync(~0u, (unsigned long long)p, lane);
 }
 
 // An entry of L(:, j) on its way to column k. Nothing is computed from what is loaded before it is needed: a warp waits
@@ -80,8 +79,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
 
   // Values of the group.
   __device__ __forceinline__ Scalar* work() const {
-    if (IN_SHARED) return (Scalar*)(shared_memory + sizeof(ColumnControl) + 4 * (args.flags + 3 & ~3));
-    return args.factor + group.base;
+    return IN_SHARED ? (Scalar*)(shared_memory + sizeof(ColumnControl)) : args.factor + group.base;
   }
 
   __device__ __forceinline__ void assemble() const {
@@ -105,12 +103,13 @@ template <bool IN_SHARED, bool MAPS> struct Column {
 
   __device__ __forceinline__ Source source_of(int u) const {  // u: entry of U in this column
     const ColumnArrays& c = args.columns;
-    Source s = {args.factor, 0, 0, 0};
+    Source s = {args.factor, nullptr, 0, 0};
     if (u < diagonal - begin) {
       s.column = __ldg(c.row + group.base + begin + u);
       const long long lower = __ldg(c.diag + s.column) + 1;
       s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
-      s.places = MAPS ? __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u) : lower;
+      s.places = c.row + lower;
+      if (MAPS) s.places = c.map16 + __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
       s.values = IN_SHARED && s.column >= group.first ? work() + (int)(lower - group.base) : args.factor + lower;
     }
     return s;
@@ -121,18 +120,21 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     return load_acquire(args.done + j) == group.epoch;
   }
 
+  __device__ __forceinline__ Source source_from(const Source& s, int from) const {
+    return {shuffle_pointer(s.values, from), shuffle_pointer((const char*)s.places, from), 0, shuffle(s.count, from)};
+  }
+
   // Entry e of L(:, j), if there is one.
   __device__ __forceinline__ void load_place(Piece& piece, const Source& s, int e) const {
-    const ColumnArrays& c = args.columns;
     piece.place = -1;
     if (MAPS) {
-      if (e < s.count) piece.place = __ldg(c.map16 + s.places + e);
+      if (e < s.count) piece.place = __ldg((const unsigned short*)s.places + e);
       return;
     }
     piece.last = end - begin - (s.count - e);
     if (e < s.count) {
-      piece.place = __ldg(c.row + s.places + e);
-      piece.guess = __ldg(c.row + group.base + begin + piece.last);
+      piece.place = __ldg((const int*)s.places + e);
+      piece.guess = __ldg(args.columns.row + group.base + begin + piece.last);
     }
   }
   // What the acquire of `finished` made visible: a load like any other.
@@ -158,56 +160,79 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     for (int u0 = 0; u0 < uppers; u0 += 32) {
       const Source own = source_of(u0 + lane);
       const int here = min(32, uppers - u0);
+      const bool all_short = __all_sync(~0u, own.count <= 32);
       bool mine = lane >= here || finished(own.column);
       unsigned ready = __ballot_sync(~0u, mine);
       __syncwarp();
       for (int t = 0; t < here;) {
         const int run = min((__ffs(~(ready >> t)) - 1) & 63, here - t);
-        if (run) apply_finished(own, u0, t, t + run);
-        else apply_late(own, u0, t, mine, ready);
+        if (!run) apply_late(own, u0, t, mine, ready);
+        else if (all_short) apply_short(own, u0, t, t + run);
+        else apply_long(own, u0, t, t + run);
         t += max(run, 1);
       }
     }
   }
 
-  // Columns of entries u0 + t .. u0 + last - 1 of U, which lanes t .. last - 1 have: a stream of 32 entries at a time.
-  __device__ __forceinline__ void apply_finished(const Source& own, int u0, int t, int last) const {
+  // Columns of entries u0 + t .. u0 + last - 1 of U, which lanes t .. last - 1 have, of at most 32 entries each.
+  __device__ __forceinline__ void apply_short(const Source& own, int u0, int t, int last) const {
     Piece piece[IN_FLIGHT];
-    int entry[IN_FLIGHT];  // of U, where a column begins; -1: the same column, -2: the end
-    Source s = shuffle(own, t);
-    int e = lane;
-    Scalar x(0);
-    auto load = [&](Piece& to, int& of) {
-      of = -2;
-      if (t == last) return;
-      of = e < 32 ? u0 + t : -1;
-      load_place(to, s, e);
-      load_value(to, s, e);
-      e += 32;
-      if (e - lane < s.count) return;
-      e = lane;
-      if (++t < last) s = shuffle(own, t);
+    auto load = [&](Piece& to, int from) {
+      Source s = source_from(own, min(from, 31));
+      if (from >= last) s.count = 0;
+      load_place(to, s, lane);
+      load_value(to, s, lane);
     };
 #pragma unroll
-    for (int r = 0; r < IN_FLIGHT; r++) load(piece[r], entry[r]);
-    for (int above = 0;;) {
+    for (int r = 0; r < IN_FLIGHT; r++) load(piece[r], t + r);
+    for (;; t += IN_FLIGHT) {
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
-        if (entry[r] == -2) return __syncwarp();
-        if (entry[r] >= 0) {
+        __syncwarp();
+        if (t + r >= last) return;
+        apply(piece[r], u0 + t + r, work()[begin + u0 + t + r]);
+        load(piece[r], t + r + IN_FLIGHT);
+      }
+    }
+  }
+
+  // The same for any: a lane has some entries and loads the next.
+  __device__ __forceinline__ void apply_long(const Source& own, int u0, int t, int last) const {
+    Piece piece[2][HALF];
+    int next = t, e = lane;  // what is loaded next
+    Source s = source_from(own, t);
+    Scalar x(0);
+    auto load = [&](Piece(&to)[HALF]) {
+#pragma unroll
+      for (int r = 0; r < HALF; r++) load_place(to[r], s, e + 32 * r), load_value(to[r], s, e + 32 * r);
+      e += 32 * HALF;
+      if (e - lane < s.count) return;
+      e = lane;
+      s = source_from(own, min(++next, 31));
+      if (next >= last) s.count = 0;
+    };
+    load(piece[0]);
+    for (bool begins = true;;) {
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        if (begins) {
           __syncwarp();
-          above = entry[r];
-          x = work()[begin + above];
+          if (t == last) return;
+          x = work()[begin + u0 + t];
         }
-        apply(piece[r], above, x);
-        load(piece[r], entry[r]);
+        const int above = u0 + t;
+        begins = next != t;
+        t = next;
+        load(piece[1 - half]);
+#pragma unroll
+        for (int r = 0; r < HALF; r++) apply(piece[half][r], above, x);
       }
     }
   }
 
   // The column of entry u0 + t of U, which has to be waited for: what does not depend on it is loaded before.
   __device__ __forceinline__ void apply_late(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
-    const Source s = shuffle(own, t);
+    const Source s = source_from(own, t);
     const Scalar x = work()[begin + u0 + t];
     Piece piece[IN_FLIGHT];
 #pragma unroll
@@ -280,29 +305,26 @@ template <bool IN_SHARED, bool MAPS> struct Column {
   }
 };
 
-template <bool MAPS>
-__device__ __forceinline__ void factor_group(const SfluArgs& args, const Group& group, ColumnControl& control) {
-  const bool in_shared = __ldg(args.columns.col_ptr + group.end) - group.base <= args.capacity;
-  for (;;) {
-    const int k = group.first + next_column(control);
-    if (k >= group.end) break;
-    if (in_shared) Column<true, MAPS>(args, group, k).run();
-    else Column<false, MAPS>(args, group, k).run();
-  }
-}
-
-}  // namespace
-
-GPUSPLU_KERNEL(factor_sflu, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) {
+template <bool MAPS> __device__ __forceinline__ void factor_groups(const SfluArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
-  unsigned* flags = (unsigned*)(shared_memory + sizeof(ColumnControl));
+  unsigned* flags = (unsigned*)(shared_memory + sizeof(ColumnControl) + (long long)args.capacity * sizeof(Scalar));
   for (begin_tickets(args.tickets, control); next_ticket(args.tickets, control);) {
     const int2 range = args.tickets.groups[control.ticket];
     const Group group = {range.x, range.y, __ldg(args.columns.col_ptr + range.x), flags, control.epoch};
     for (int c = threadIdx.x; c < group.end - group.first; c += blockDim.x) flags[c] = 0;
     __syncthreads();
-    if (args.columns.map16) factor_group<true>(args, group, control);
-    else factor_group<false>(args, group, control);
+    const bool in_shared = __ldg(args.columns.col_ptr + group.end) - group.base <= args.capacity;
+    for (;;) {
+      const int k = group.first + next_column(control);
+      if (k >= group.end) break;
+      if (in_shared) Column<true, MAPS>(args, group, k).run();
+      else Column<false, MAPS>(args, group, k).run();
+    }
   }
   end_tickets(args.tickets, control);
 }
+
+}  // namespace
+
+GPUSPLU_KERNEL(factor_sflu, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) { factor_groups<true>(args); }
+GPUSPLU_KERNEL(factor_sflu_search, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) { factor_groups<false>(args); }

@@ -88,7 +88,8 @@ class Factorization:
         for begin, end in pairwise(level_ptr):
             last = end == level_ptr[-1]
             args["tickets"] = tickets("sflu.cu", self.groups, self.control, begin, end - begin, last)
-            self.library.launch("factor_sflu", grid, 512, shared, args, seed)
+            name = "factor_sflu" if args["columns"]["map16"] else "factor_sflu_search"
+            self.library.launch(name, grid, 512, shared, args, seed)
         return self.factor.copy(), status
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
@@ -42,6 +43,35 @@ def test_modes(monkeypatch, mode, dtype, name):
     b = rhs(A.shape[0], dtype, (3,))
     for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
         assert backward_error(op, factor.solve(b, trans), b) < 100 * EPS[dtype]
+    assert not factor._core._on_cpu
+
+
+@pytest.mark.parametrize(
+    "name", ["add20", "adder_dcop_05", "bayer10", "case3375wp_nrjac", "memplus", "rajat19", "sherman5"]
+)
+def test_real_matrices(real_matrix, name):
+    A = canonical(real_matrix(name)).astype("d")
+    factor = gs.splu(A, engine="glu")
+    b = rhs(A.shape[0], "d")
+    for trans, op in (("N", A), ("T", A.T)):
+        assert backward_error(op, factor.solve(b, trans), b) < 100 * EPS["d"]
+    A.data *= np.random.default_rng(0).uniform(0.9, 1.1, A.nnz)
+    factor.refactor(A.data)
+    assert backward_error(A, factor.solve(b), b) < 100 * EPS["d"]
+    assert factor.stats.n_repivoted == 0
+    assert not factor._core._on_cpu
+
+
+@pytest.mark.parametrize("name", ["add20_seq", "mem_plus_seq", "voter_seq"])
+def test_sequences(real_sequence, name):
+    """Newton steps of a circuit, whose pivots may have to change on the way."""
+    indptr, indices, shape, data = real_sequence(name)
+    A = sp.csc_array((data[0].astype("d"), indices, indptr), shape=shape)
+    factor, b = gs.splu(A, engine="glu"), rhs(shape[0], "d")
+    for values in data[:: max(1, len(data) // 10)]:
+        A.data = values.astype("d")
+        factor.refactor(A.data)
+        assert backward_error(A, factor.solve(b), b) < 1e-12
     assert not factor._core._on_cpu
 
 

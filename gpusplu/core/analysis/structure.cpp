@@ -114,7 +114,7 @@ void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx*
 void find_relative_indices(Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.rel_ind.resize(out.row_ind.size());
-  run_team(team_size_for((off)out.row_ind.size()), [&](const Team& team) {
+  run_team(team_size_for(4 * (off)out.row_ind.size()), [&](const Team& team) {
     const auto [begin, end] = slice(nsuper, team);
     for (idx s = begin; s < end; s++)
       if (out.super_parent[s] >= 0)

@@ -86,18 +86,15 @@ class Placement {
   RawVector<idx> row_position_, front_of_;
 };
 
-// Fronts cut into parts with about equal numbers of entries.
-std::vector<Part> divide(PatternView A, const Plan& plan, int n_parts) {
+// Fronts cut into parts with about equal numbers of columns.
+std::vector<Part> divide(const Plan& plan, int n_parts) {
   std::vector<Part> parts(n_parts);
-  off entries = 0;
-  int p = 0;
-  for (idx f = 0; f < plan.nf; f++) {
-    for (idx j = plan.first[f]; j < plan.first[f] + plan.width[f]; j++)
-      entries += A.ptr[plan.col_perm[j] + 1] - A.ptr[plan.col_perm[j]];
-    while (p < n_parts && entries * n_parts >= A.nnz() * (p + 1)) parts[p++].end = f + 1;
+  for (int p = 1; p < n_parts; p++) {
+    const idx position = (idx)((off)plan.n * p / n_parts);
+    parts[p].begin = (idx)(std::lower_bound(plan.first.begin(), plan.first.end(), position) - plan.first.begin());
+    parts[p - 1].end = parts[p].begin;
   }
   parts.back().end = plan.nf;
-  for (p = 1; p < n_parts; p++) parts[p].begin = parts[p - 1].end;
   return parts;
 }
 
@@ -107,7 +104,7 @@ void place_entries(PatternView A, Plan& plan) {
   if (A.nnz() > std::numeric_limits<idx>::max()) throw std::length_error("the matrix has more than 2147483647 entries");
   Placement placement(A, plan);
   const int n_parts = std::min({threads_for(A.nnz()), num_threads(), 16});
-  std::vector<Part> parts = divide(A, plan, n_parts);
+  std::vector<Part> parts = divide(plan, n_parts);
   const auto for_parts = [&](auto&& body) { over_tasks(n_parts, n_parts, [&](idx p) { body(parts[p]); }); };
   for_parts([&](Part& part) { placement.count(part); });
   plan.entry_ptr.resize((std::size_t)plan.nf + 1);

@@ -22,7 +22,7 @@ from .program import address
 
 CONTROL_BYTES = struct("column_groups.cuh", "ColumnControl").itemsize
 THREADS, RESIDENT = 512, 2  # of a block; blocks a multiprocessor
-MOST_COLUMNS = 512  # of a group
+MOST_COLUMNS = 448  # of a group
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class GroupedProgram(ColumnProgram):
             "column_solve.cu",
             vectors.own["solve_control"],
             begins * rhs_groups,
-            CONTROL_BYTES + groups.columns * (columns * self.dtype.itemsize + 4),
+            CONTROL_BYTES + groups.columns * columns * 2 * self.dtype.itemsize,
             more,
             columns=self.column_record("column_solve.cu"),
             row_diag=address(self._row_diag),

@@ -3,11 +3,11 @@
 //   N: L y = Dr b by rows of L, U z = y by rows of U, x = Dc z      T, H: U^T y = Dc b by columns of U, L^T z = y, ..
 // (right-hand side and solution permuted to and from the order of the pivots). A warp owns an unknown and gathers what
 // it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns (column_groups.cuh) by
-// tickets, first those of the forward sweep, then the same groups the other way round. Inside a group unknowns go
-// through shared memory; between groups they are mail (solve_mail.cuh), value and readiness in one word.
+// tickets, first those of the forward sweep, then the same groups the other way round. Unknowns are mail
+// (solve_mail.cuh), value and readiness in one word: in shared memory inside a group, in global memory between groups.
 //
-// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, and for every
-// column of the largest group a word and NV scalars. The tag of the mail is the epoch.
+// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, and the mail of
+// the largest group. The tag of mail in global memory is the epoch, in shared memory the ticket.
 #pragma once
 #include "column_groups.cuh"
 #include "solve_mail.cuh"
@@ -40,11 +40,18 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   bool backward;
   int rhs;         // first right-hand side
   int first, end;  // unknowns of the group
-  unsigned tag;
-  unsigned* flags;
-  Scalar* values;  // of the group's unknowns
-  Word* mail;      // of the sweep
+  unsigned tag, group_tag;
+  Word* mail;  // of the sweep
 
+  // Entries of a row that a lane has.
+  struct Entries {
+    int unknown[TOGETHER];
+    Scalar value[TOGETHER];
+  };
+
+  __device__ __forceinline__ Word* group_mail(int unknown) const {
+    return (Word*)(shared_memory + sizeof(ColumnControl)) + (unknown - first) * (NV * WORDS);
+  }
   __device__ __forceinline__ Word* mail_of(int unknown) const { return mail + (long long)unknown * (NV * WORDS); }
   __device__ __forceinline__ bool take_mail(const Word* from, Scalar (&v)[NV]) const {
     bool all = true;
@@ -59,37 +66,51 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   }
   __device__ __forceinline__ bool take(int unknown, Scalar (&v)[NV]) const {
     if (unknown < first || unknown >= end) return take_mail(mail_of(unknown), v);
-    if (!load_acquire_block(flags + (unknown - first))) return false;
+    const Word* from = group_mail(unknown);
+    bool all = true;
 #pragma unroll
-    for (int c = 0; c < NV; c++) v[c] = values[(unknown - first) * NV + c];
-    return true;
+    for (int c = 0; c < NV; c++) {
+      Mail letter;
+#pragma unroll
+      for (int w = 0; w < WORDS; w++) letter.word[w] = load_word(from + c * WORDS + w);
+      all = all && letter.has(group_tag);
+      v[c] = letter.value();
+    }
+    return all;
   }
 
-  // sum -= row times unknowns, for the lane's entries among some of a row.
-  __device__ __forceinline__ void add_entries(long long p, long long last, Scalar (&sum)[NV]) const {
+  // From place p of the row or column on, which is before `last`.
+  __device__ __forceinline__ void load(Entries& entries, long long p, long long last) const {
     const ColumnArrays& m = args.columns;
-    int unknown[TOGETHER];
-    Scalar entry[TOGETHER], v[TOGETHER][NV];
-    unsigned missing = 0;
+    long long place[TOGETHER];
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++, p += 32)
-      if (p < last) {
-        unknown[r] = __ldg((TRANSPOSED ? m.row : m.col) + p);
-        entry[r] = load_constant(args.factor + (TRANSPOSED ? p : __ldg(m.place + p)));
-        missing |= 1u << r;
-      }
-    const unsigned some = missing;
-    for (;;) {
+    for (int r = 0; r < TOGETHER; r++) {
+      const long long at = min(p + (threadIdx.x & 31) + 32 * r, last - 1);
+      entries.unknown[r] = __ldg((TRANSPOSED ? m.row : m.col) + at);
+      place[r] = TRANSPOSED ? at : __ldg(m.place + at);
+    }
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) entries.value[r] = load_constant(args.factor + place[r]);
+  }
+
+  // sum -= entries times unknowns, of which a lane has those of its entries before `last`.
+  __device__ __forceinline__ void subtract(const Entries& entries, long long p, long long last,
+                                           Scalar (&sum)[NV]) const {
+    Scalar v[TOGETHER][NV];
+    unsigned some = 0;
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) some |= p + (threadIdx.x & 31) + 32 * r < last ? 1u << r : 0u;
+    for (unsigned missing = some;;) {
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
-        if (missing >> r & 1 && take(unknown[r], v[r])) missing &= ~(1u << r);
+        if (missing >> r & 1 && take(entries.unknown[r], v[r])) missing &= ~(1u << r);
       if (!__any_sync(~0u, missing)) break;
       before_looking_again(mail, false);
     }
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++)
       if (some >> r & 1) {
-        const Scalar a = args.conjugate ? conj(entry[r]) : entry[r];
+        const Scalar a = args.conjugate ? conj(entries.value[r]) : entries.value[r];
 #pragma unroll
         for (int c = 0; c < NV; c++) sum[c] = mul_sub(a, v[r][c], sum[c]);
       }
@@ -125,8 +146,12 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       return;
     }
 #pragma unroll
-    for (int c = 0; c < NV; c++) values[(k - first) * NV + c] = v[c];
-    store_release_block(flags + (k - first), 1);
+    for (int c = 0; c < NV; c++) {
+      unsigned parts[WORDS];
+      split(v[c], parts);
+#pragma unroll
+      for (int w = 0; w < WORDS; w++) store_word(group_mail(k) + c * WORDS + w, (Word)group_tag << 32 | parts[w]);
+    }
 #pragma unroll
     for (int c = 0; c < NV; c++) mail_value(mail_of(k) + c * WORDS, v[c], tag);
     if (!backward) return;
@@ -148,6 +173,8 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     Scalar sum[NV], inverse(1);
 #pragma unroll
     for (int c = 0; c < NV; c++) sum[c] = Scalar(0);
+    Entries entries, more;
+    if (from < last) load(entries, from, last);
     if (lane == 0) {
       start(k, sum);
       if (TRANSPOSED != backward && !in_corner) {
@@ -155,7 +182,11 @@ template <int NV, bool TRANSPOSED> struct Sweep {
         inverse = reciprocal(args.conjugate ? conj(pivot) : pivot);
       }
     }
-    for (long long p = from; p < last; p += 32 * TOGETHER) add_entries(p + lane, last, sum);
+    for (long long p = from; p < last; p += 32 * TOGETHER) {
+      if (p + 32 * TOGETHER < last) load(more, p + 32 * TOGETHER, last);
+      subtract(entries, p, last, sum);
+      entries = more;
+    }
 #pragma unroll
     for (int c = 0; c < NV; c++)
 #pragma unroll
@@ -171,19 +202,16 @@ template <int NV, bool TRANSPOSED> struct Sweep {
 
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void solve_columns(const ColumnSolveArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
-  Scalar* values = (Scalar*)(shared_memory + sizeof(ColumnControl));
-  unsigned* flags = (unsigned*)(values + args.most_columns * NV);
+  Word* group_mail = (Word*)(shared_memory + sizeof(ColumnControl));
   const int rhs_groups = (args.nrhs + NV - 1) / NV, n = args.columns.n;
+  for (int w = threadIdx.x; w < args.most_columns * (NV * WORDS); w += blockDim.x) group_mail[w] = 0;
   for (begin_tickets(args.tickets, control); next_ticket(args.tickets, control);) {
     const int step = control.ticket / rhs_groups, rhs_group = control.ticket % rhs_groups;
     const bool backward = step >= args.group_count;
     const int2 range = args.tickets.groups[backward ? 2 * args.group_count - 1 - step : step];
     const Sweep<NV, TRANSPOSED> sweep = {
-        args,    backward, rhs_group * NV,
-        range.x, range.y,  control.epoch,
-        flags,   values,   args.mail + (2ll * rhs_group + backward) * n * (NV * WORDS)};
-    for (int c = threadIdx.x; c < range.y - range.x; c += blockDim.x) flags[c] = 0;
-    __syncthreads();
+        args,    backward,      rhs_group * NV,      range.x,
+        range.y, control.epoch, control.ticket + 1u, args.mail + (2ll * rhs_group + backward) * n * (NV * WORDS)};
     for (;;) {
       const int c = next_column(control);
       if (c >= range.y - range.x) break;

@@ -126,7 +126,7 @@ def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_leve
     args["group_count"], args["most_columns"] = len(groups.range) // 2, groups.columns
     args["ld"], args["nrhs"], args["conjugate"] = n, nrhs, trans == "H"
     args["division"] = n
-    shared = CONTROL_BYTES + groups.columns * (columns * b.itemsize + 4)
+    shared = CONTROL_BYTES + groups.columns * columns * 2 * b.itemsize
     name = f"solve_columns_{'' if trans == 'N' else 'transposed_'}{columns}"
     library = emulated.compile("column_solve.cu", b.dtype.char, 0)
     tickets_end = 2 * int(args["group_count"])

@@ -103,7 +103,8 @@ class CrisscrossProgram(SfluProgram):
     def _count_bytes(self) -> int:
         needed = super()._count_bytes()
         if self.corner is not None:
-            needed += self.corner.needed_bytes + 8 * int(self.plan.nnz - self.plan.col_ptr[self.division])
+            needed += self.corner.needed_bytes - self.corner.factor_memory().nbytes  # that is counted already
+            needed += 8 * int(self.plan.nnz - self.plan.col_ptr[self.division])
             needed += 8 * self.corner_terms if self.listed else 0
         return needed
 

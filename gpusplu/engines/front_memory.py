@@ -82,17 +82,23 @@ def factor_memory(plan: Plan) -> Memory:
 def vector_memory(plan: Plan, capacity: int) -> Memory:
     """What solves with up to `capacity` right-hand sides write besides the vectors of any engine."""
     itemsize, below = np.dtype(plan.scalar).itemsize, max(1, plan.below.size)
-    columns = 1 if capacity == 1 else GROUP
+    columns = group_size(itemsize, capacity)
     groups = -(-capacity // columns)
+    mailed = plan.n + below if capacity == 1 else plan.n * groups * columns
     return Memory(
         {"work": plan.n * groups * columns * itemsize, "vectors": below * groups * columns * itemsize},
         {
-            "counters": 4 * (CONTROL + 2 * groups * plan.nf),
+            "counters": 4 * (CONTROL + 2 * -(-capacity // GROUP) * plan.nf),  # for Vectors.groups
             "control": 4 * TICKETS * plan.solve_parts,
-            "progress": 16 * groups * int(np.count_nonzero(plan.phase == 3)),
-            "mail": 2 * (plan.n + below) * itemsize,
+            "progress": 4 * groups * int(np.count_nonzero(plan.phase == 3)),
+            "mail": 2 * mailed * itemsize,
         },
     )
+
+
+def group_size(itemsize: int, nrhs: int) -> int:
+    """Right-hand sides that the kernels take together: SEVERAL of kernels/solve.cuh."""
+    return 1 if nrhs == 1 else 4 if itemsize == 16 else 8
 
 
 def estimated_bytes(plan: Plan, pattern: Pattern) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..kernels.launch import Buffer, Kernel, Queue
 from ..kernels.layout import record, struct
-from .buffers import GROUP, Buffers, Vectors
-from .front_memory import TICKETS
+from .buffers import Buffers, Vectors
+from .front_memory import TICKETS, group_size
 from .program import address, addresses
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class FrontSolve:
     ):
         self._program, plan = program, program.plan
         self._schedule = plan.solve_schedule
-        self._columns = 1 if nrhs == 1 else GROUP
+        self._columns = group_size(program.dtype.itemsize, nrhs)
+        self._suffix = "1" if nrhs == 1 else "several"
         self._groups = -(-nrhs // self._columns)
         self._transposed = bool(trans and not program.cholesky)
         into, out = program.orders[self._transposed], program.orders[not self._transposed]
@@ -98,7 +99,7 @@ class FrontSolve:
             return
         middle = "_transposed" if self._transposed else ""
         file = "solve_transposed.cu" if self._transposed else "solve_fronts.cu"
-        kernel = program.kernel(file, f"solve_{way}{middle}_{self._columns}")
+        kernel = program.kernel(file, f"solve_{way}{middle}_{self._suffix}")
         scalars = (THREADS + 2 * (THREADS + 16)) * self._columns
         grid = program._blocks(tickets * self._groups, 1, 1 if program.dtype.char == "D" else 2)
         args = record(kernel.arguments, **self._fields(part, part == 0))
@@ -110,7 +111,7 @@ class FrontSolve:
         first, end = (getattr(schedule, f"{way}_ptr")[part : part + 2]).tolist()
         if first == end:
             return
-        kernel: Kernel = program.kernel("solve_large.cu", f"solve_large_{way}_{self._columns}")
+        kernel: Kernel = program.kernel("solve_large.cu", f"solve_large_{way}_{self._suffix}")
         ends = part == 0 and not self._tickets(part)
         arrays = addresses(program.solve_large_arrays)
         arrays[way] += TASK_BYTES * first
@@ -124,6 +125,6 @@ class FrontSolve:
             progress=self._progress,
         )
         one = self._columns == 1
-        scalars = 17 * tile * self._columns + (tile * tile if one else 0)
+        scalars = 17 * tile + tile * tile if one else 9 * tile * self._columns
         grid = program._blocks((end - first) * self._groups, 1, LARGE_BLOCKS[way] if one else 2)
         queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args)

@@ -5,9 +5,9 @@
 // until its children have arrived; backward they count down and a front waits for its parent. Whoever waits, waits for
 // a lower ticket (or another warp of its own), so one resident block is enough to get through.
 //
-// Right-hand sides are solved in groups of NV (1 or 4), a ticket being worth one group. Work vector (plan order) and
-// vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not depend on
-// other fronts, so it is under way before the front waits.
+// Right-hand sides are solved in groups of NV (1 or SEVERAL), a ticket being worth one group. Work vector (plan order)
+// and vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not
+// depend on other fronts, so it is under way before the front waits.
 //
 // One right-hand side: values go from front to front by mail (solve_mail.cuh), each waited for by whoever needs it. The
 // tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front how many
@@ -21,6 +21,7 @@
 constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
 constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
 constexpr int SOLVES = 0;
+constexpr int SEVERAL = sizeof(Scalar) == 16 ? 4 : 8;  // right-hand sides of a group where there are several
 enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
 
 // A front as the solve sees it; what core/plan/solve_schedule.hpp writes. 48 bytes, aligned to 16.
@@ -60,7 +61,7 @@ struct SolveArgs {
   unsigned* control;  // tickets of this part
   int ends_solve;     // backward: no launch of this solve comes after this one
   unsigned long long*
-      mail;  // one right-hand side: n values by plan position, then `places`; sizeof(Scalar) / 4 words each
+      mail;  // n values by plan position, then `places`; several right-hand sides: groups x n x NV; WORDS words each
 };
 
 // A front and the tag of its mail.
@@ -92,9 +93,7 @@ template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs&
   return args.vectors + (long long)group * args.places * NV;
 }
 
-__device__ __forceinline__ Word* position_mail(const SolveArgs& args, int at) {
-  return args.mail + (long long)at * WORDS;
-}
+__device__ __forceinline__ Word* position_mail(const SolveArgs& args, long long at) { return args.mail + at * WORDS; }
 __device__ __forceinline__ Word* place_mail(const SolveArgs& args, int place) {
   return args.mail + ((long long)args.n + place) * WORDS;
 }
@@ -176,6 +175,11 @@ template <int NV> __device__ __forceinline__ void load_b(const SolveArgs& args, 
     const Scalar b = args.b[min(group * NV + j, args.nrhs - 1) * args.ld + row];
     y[j] = scale * (args.conjugate ? conj(b) : b);
   }
+}
+__device__ __forceinline__ void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
+  const int row = __ldg(args.perm_out + at);
+  const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
+  if (column < args.nrhs) args.x[column * args.ld + row] = scale * (args.conjugate ? conj(x) : x);
 }
 template <int NV>
 __device__ __forceinline__ void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {

@@ -29,18 +29,17 @@ __device__ __forceinline__ void load_row(Scalar (&m)[PANEL], const Scalar* row, 
 // y -= m v, or y = m v
 template <int NV, bool SUBTRACT>
 __device__ __forceinline__ void multiply_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
-  Scalar even[NV], odd[NV];  // two chains: the latency of one would show
+  constexpr int CHAINS = NV == 1 ? 2 : 1;  // the latency of one would show
 #pragma unroll
-  for (int j = 0; j < NV; j++) even[j] = odd[j] = Scalar(0);
+  for (int j = 0; j < NV; j++) {
+    Scalar sum[CHAINS];
 #pragma unroll
-  for (int k = 0; k < PANEL; k += 2)
+    for (int c = 0; c < CHAINS; c++) sum[c] = Scalar(0);
 #pragma unroll
-    for (int j = 0; j < NV; j++) {
-      even[j] = mul_add(m[k], v[k * NV + j], even[j]);
-      odd[j] = mul_add(m[k + 1], v[(k + 1) * NV + j], odd[j]);
-    }
-#pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = SUBTRACT ? y[j] - (even[j] + odd[j]) : even[j] + odd[j];
+    for (int k = 0; k < PANEL; k++) sum[k % CHAINS] = mul_add(m[k], v[k * NV + j], sum[k % CHAINS]);
+    const Scalar all = CHAINS == 2 ? sum[0] + sum[CHAINS - 1] : sum[0];
+    y[j] = SUBTRACT ? y[j] - all : all;
+  }
 }
 
 // Two columns of this warp, rows `first` .. `last` - 1; behind them the last one again.

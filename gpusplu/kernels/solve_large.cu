@@ -36,7 +36,7 @@ struct LargeSolveArgs {
   int forward_count, backward_count;
   int front_count;
   int transposed;      // LU
-  unsigned* progress;  // per group and front: pivot tiles forward, arrivals, pivot tiles backward, unused
+  unsigned* progress;  // several right-hand sides, per group and front: tiles that its large children have given
 };
 
 // How a task loads its tiles and, after the last one, the inverse of the diagonal tile.
@@ -47,19 +47,20 @@ enum Loads {
 };
 
 template <int NV, Loads LOADS> struct LargeScratch {
-  static constexpr int SCALARS = 2 * PARTIAL<NV> + TILE * NV + (LOADS == BESIDE ? TILE * TILE : 0);
+  static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == BESIDE ? TILE * TILE : 0);
   static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV>);
-  Scalar *partial, *second, *y;  // sums over warps: of the tiles, of the product with the inverse
+  Scalar *partial, *y;  // sums over warps; what they are subtracted from
   Rows* inverse;
+  Scalar* second;  // sums over warps of the product with the inverse
   __device__ explicit LargeScratch(Scalar* memory)
       : partial(memory),
-        second(memory + PARTIAL<NV>),
-        y(memory + 2 * PARTIAL<NV>),
-        inverse((Rows*)(memory + 2 * PARTIAL<NV> + TILE * NV) + threadIdx.x) {}
+        y(memory + PARTIAL<NV>),
+        inverse((Rows*)(memory + PARTIAL<NV> + TILE * NV) + threadIdx.x),
+        second(NV == 1 ? memory + SCALARS - PARTIAL<NV> : memory) {}
 
   // BESIDE: every thread copies what it takes itself.
-  template <bool BY_ROWS> __device__ void copy_inverse(const Scalar* from) const {
-    for_rows<BY_ROWS>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
+  template <Layout LAYOUT> __device__ void copy_inverse(const Scalar* from) const {
+    for_rows<NV, LAYOUT>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
       if constexpr (sizeof(Rows) == 8) copy_async8(inverse + k * SOLVE_THREADS, rows, 8);
       else copy_async16(inverse + k * SOLVE_THREADS, rows, 16);
     });
@@ -78,8 +79,8 @@ template <int NV> struct LargeTask {
   const SolveArgs& solve;
   LargeSolveFront f;
   int large, tile, group, tiles, tall, below_ld;
-  unsigned tag;  // of this direction of this solve
-  unsigned* progress;
+  unsigned tag;        // of this direction of this solve
+  unsigned* progress;  // arrivals of this front
   Scalar* work;
 
   __device__ LargeTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_, unsigned tag_)
@@ -93,12 +94,14 @@ template <int NV> struct LargeTask {
     tiles = (f.width + TILE - 1) / TILE;
     tall = f.width + (f.width & 1);
     below_ld = f.rows - f.width + ((f.rows - f.width) & 1);
-    progress = args.progress + 4 * ((long long)group * args.front_count + large);
+    progress = args.progress + (long long)group * args.front_count + large;
     work = work_of<NV>(solve, group);
   }
-  __device__ unsigned* of_parent(int counter) const { return progress + 4 * (f.parent - large) + counter; }
-  // Of local row `row`, a pivot.
-  __device__ Word* mail(int row) const { return position_mail(solve, f.first + row); }
+  __device__ unsigned* of_parent() const { return progress + f.parent - large; }
+  // Of plan position `at`.
+  __device__ Word* mail(int at, int side) const {
+    return position_mail(solve, ((long long)group * solve.n + at) * NV + side);
+  }
   // Panels of pivot rows; the rows below follow.
   __device__ const Scalar* panel(bool upper) const {
     return solve.factor + f.factor + (upper ? (long long)(tall + below_ld) * f.width : 0);
@@ -109,14 +112,12 @@ template <int NV> struct LargeTask {
   }
 };
 
-// The warp waits until *count is at least `least`; returns what it is.
-__device__ __forceinline__ int warp_wait(const unsigned* count, int least) {
-  int now = 0;
-  if ((threadIdx.x & 31) == 0) do
-      now = (int)load_acquire(count);
-    while (now < least);
+// The warp waits until *count is at least `least`.
+__device__ __forceinline__ void warp_wait(const unsigned* count, int least) {
+  if ((threadIdx.x & 31) == 0)
+    while ((int)load_acquire(count) < least) {
+    }
   __syncwarp();
-  return shuffle(now, 0);
 }
 
 // Tiles 0 .. count of a task one after another: load(k, tile) for all but the first, which the caller has loaded, and
@@ -138,102 +139,110 @@ __device__ __forceinline__ void for_tiles(int count, Rows (&tile)[COLUMNS], Load
   }
 }
 
+// The lane's values for a product with the inverse: what the places had less the sums that are subtracted from it.
+template <int NV, Layout LAYOUT, Loads LOADS>
+__device__ __forceinline__ void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, LOADS>& scratch,
+                                            int places) {
+  const auto value = [&](int place) {
+    const Scalar sum = sum_of_warps<NV>(scratch.partial, place, side_of<NV>());
+    return place < places ? scratch.y[place * NV + side_of<NV>()] - sum : Scalar(0);
+  };
+  if constexpr (NV == 1 && LAYOUT == BY_COLUMNS) {
+    const Scalar own = value(first_of_warp() + (int)(threadIdx.x & 31) % COLUMNS);
+#pragma unroll
+    for (int i = 0; i < COLUMNS; i++) v[i] = shuffle(own, i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < VALUES<NV, LAYOUT>; i++) v[i] = value(place_of<NV, LAYOUT>(i));
+  }
+  if (NV > 1) __syncthreads();  // `second` is `partial`
+}
+
 template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const bool transposed = task.args.transposed, pivots = task.tile < task.tiles;
-  const int thread = threadIdx.x, lane = thread & 31, W = f.width;
+  const int thread = threadIdx.x, W = f.width;
   const int row0 = pivots ? task.tile * TILE : (task.tile - task.tiles) * TILE;  // in its part of the panel
   const int rows = min(TILE, (pivots ? W : f.rows - W) - row0), columns = pivots ? row0 : W;
   const int count = (columns + TILE - 1) / TILE, ld = pivots ? task.tall : task.below_ld;
   const Scalar* panel = task.panel(transposed) + (pivots ? 0 : (long long)task.tall * W);
   const bool invert = pivots && (CHOLESKY || transposed);
   const auto load = [&](int k, Rows(&to)[COLUMNS]) {
-    if (k < count) load_tile<false>(to, panel, ld, row0, k * TILE, W - 1);
-    else if (LOADS != BESIDE && invert) load_tile<true>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+    if (k < count) load_tile<NV, BY_COLUMNS>(to, panel, ld, row0, k * TILE, W - 1);
+    else if (LOADS != BESIDE && invert) load_tile<NV, BY_ROWS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
   };
   Rows tile[COLUMNS];
   load(0, tile);
-  if (LOADS == BESIDE && invert) scratch.template copy_inverse<true>(task.inverse());
+  if (LOADS == BESIDE && invert) scratch.template copy_inverse<BY_ROWS>(task.inverse());
   // this thread's row, if it has one
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : W) + row0;
   const int gather_begin = __ldg(task.solve.piece_ptr + first_row);
   const int gather_count = __ldg(task.solve.piece_ptr + first_row + rows) - gather_begin;
-  Gather<SOLVE_THREADS, NV> gather;
-  gather.start(task.solve, gather_begin, gather_count, first_row + thread, rows - thread);
-  Scalar y[NV];
+  {
+    Gather<SOLVE_THREADS, NV> gather;
+    gather.start(task.solve, gather_begin, gather_count, first_row + thread, rows - thread);
+    Scalar y[NV];
 #pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = Scalar(0);
-  if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
-  if (thread == 0 && task.tile == 0) task.progress[2] = 0;
-  if (NV > 1 && f.arrivals) {
-    warp_wait(task.progress + 1, f.arrivals);
-    __syncthreads();
+    for (int j = 0; j < NV; j++) y[j] = Scalar(0);
+    if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
+    if (NV > 1 && f.arrivals) {
+      if (thread < 32) warp_wait(task.progress, f.arrivals);
+      __syncthreads();
+    }
+    gather.add(task.solve, gather_begin, gather_count, task.tag, task.group, scratch.partial, y);
+    if (thread < TILE)
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.y[thread * NV + j] = y[j];
   }
-  gather.add(task.solve, gather_begin, gather_count, task.tag, task.group, scratch.partial, y);
-  Scalar sum[ROWS][NV];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[r][j] = Scalar(0);
-  int known = 0;  // pivot tiles
+  Sums<NV, BY_COLUMNS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
-    const int first = k * TILE + column_by_columns(0), some = min(COLUMNS, columns - first);  // of this warp
-    Scalar v[COLUMNS][NV];
+    constexpr int N = VALUES<NV, BY_COLUMNS>;
+    const int left = columns - k * TILE;
+    if (left <= first_of_warp()) return;
+    Scalar v[N];
     if constexpr (NV == 1) {
-      if (some <= 0) return;
-      Scalar one[COLUMNS];
-      wait_shared_values<COLUMNS>(task.mail(first), some, task.tag, one, k + 1 < count);
-#pragma unroll
-      for (int c = 0; c < COLUMNS; c++) v[c][0] = one[c];
+      const Word* from = task.mail(f.first + k * TILE + first_of_warp(), 0);
+      wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, k + 1 < count);
     } else {
-      if (known <= k) known = warp_wait(task.progress, k + 1);
+      const Word* from[N];
 #pragma unroll
-      for (int c = 0; c < COLUMNS; c++)
-        load_values<NV>(task.work + (long long)(f.first + min(first + c, W - 1)) * NV, v[c]);
+      for (int i = 0; i < N; i++)
+        from[i] = task.mail(f.first + k * TILE + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
+      wait_values<N>(from, task.tag, v, k + 1 < count);
     }
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c++)
-#pragma unroll
-      for (int j = 0; j < NV; j++)
-        if (c >= some) v[c][j] = Scalar(0);
-    multiply_by_columns<NV>(sum, m, v);
+    for (int i = 0; i < N; i++)
+      if (place_of<NV, BY_COLUMNS>(i) >= left) v[i] = Scalar(0);
+    sums.add(m, v);
   });
   if (LOADS == BESIDE && invert) scratch.take_inverse(tile);
-  give_by_columns<NV>(scratch.partial, sum);
-  if (invert && thread < TILE)
-#pragma unroll
-    for (int j = 0; j < NV; j++) scratch.y[thread * NV + j] = y[j];
+  sums.give(scratch.partial);
   __syncthreads();
   if (invert) {  // y := inverse^H y (LU: ^T)
-    const int own = column_by_columns(lane % COLUMNS);
-    Scalar x[ROWS][NV], part[COLUMNS][NV];
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
-      const Scalar value = scratch.y[own * NV + j] - sum_of_warps<NV>(scratch.partial, own, j);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) x[r][j] = shuffle(own < rows ? value : Scalar(0), (lane & 3) * ROWS + r);
-#pragma unroll
-      for (int k = 0; k < COLUMNS; k++) part[k][j] = Scalar(0);
-    }
-    multiply_by_rows<NV>(part, tile, x);
-    give_by_rows<NV>(scratch.second, part);
+    Scalar x[ROWS];
+    take_values<NV, BY_ROWS>(x, scratch, rows);
+    Sums<NV, BY_ROWS> product;
+    product.add(tile, x);
+    product.give(scratch.second);
     __syncthreads();
   }
-  if (thread < rows) {
-#pragma unroll
-    for (int j = 0; j < NV; j++)
-      y[j] = invert ? sum_of_warps<NV>(scratch.second, thread, j) : y[j] - sum_of_warps<NV>(scratch.partial, thread, j);
-    if (NV == 1 && pivots) mail_value(task.mail(row0 + thread), y[0], task.tag);
-    if (pivots) store_values<NV>(task.work + (long long)(f.first + row0 + thread) * NV, y);
-    else give_place<NV>(task.solve, task.tag, task.group, f.below + row0 + thread, y);
+  for (int e = thread; e < rows * NV; e += SOLVE_THREADS) {
+    const int place = e / NV, side = e % NV, at = f.first + row0 + place;
+    const Scalar y = invert ? sum_of_warps<NV>(scratch.second, place, side)
+                            : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side);
+    if (pivots) {
+      mail_value(task.mail(at, side), y, task.tag);
+      store_shared_level(task.work + (long long)at * NV + side, y);
+    } else if constexpr (NV == 1) {
+      mail_value(place_mail(task.solve, f.below + row0 + place), y, task.tag);
+    } else {
+      store_shared_level(vectors_of<NV>(task.solve, task.group) + (long long)(f.below + row0 + place) * NV + side, y);
+    }
   }
   if constexpr (NV > 1) {
     __syncthreads();
-    if (thread == 0) {
-      if (pivots) store_release(task.progress, (unsigned)task.tile + 1);
-      else if (f.parent >= 0) add_acquire_release(task.of_parent(1), 1u);
-    }
+    if (thread == 0 && !pivots && f.parent >= 0) add_acquire_release(task.of_parent(), 1u);
   }
 }
 
@@ -241,7 +250,7 @@ template <int NV, Loads LOADS>
 __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
-  const int thread = threadIdx.x, lane = thread & 31, W = f.width, H = f.rows - W;
+  const int thread = threadIdx.x, W = f.width, H = f.rows - W;
   const int column0 = task.tile * TILE, columns = min(TILE, W - column0), below_tiles = (H + TILE - 1) / TILE;
   const bool transposed = task.args.transposed, multiply = CHOLESKY || !transposed;
   const Scalar* panel = task.panel(!CHOLESKY && !transposed);
@@ -252,89 +261,56 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
   };
   const auto load = [&](int k, Rows(&to)[COLUMNS]) {
     if (k < below_tiles)
-      load_tile<true>(to, panel + (long long)task.tall * W, task.below_ld, first_row(k), column0, W - 1);
-    else if (k < count) load_tile<true>(to, panel, task.tall, first_row(k), column0, W - 1);
-    else if (LOADS != BESIDE && multiply) load_tile<false>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+      load_tile<NV, BY_ROWS>(to, panel + (long long)task.tall * W, task.below_ld, first_row(k), column0, W - 1);
+    else if (k < count) load_tile<NV, BY_ROWS>(to, panel, task.tall, first_row(k), column0, W - 1);
+    else if (LOADS != BESIDE && multiply) load_tile<NV, BY_COLUMNS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
   };
   int ahead[ROWS];  // plan positions of the lane's rows of the next tile
   const auto look_ahead = [&](int k) {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-      const int row = first_row(k) + row_by_rows() + r;
+      const int row = first_row(k) + place_of<NV, BY_ROWS>(r);
       ahead[r] = k < below_tiles ? __ldg(task.solve.below + f.below + min(row, H - 1)) : f.first + min(row, W - 1);
     }
   };
   Rows tile[COLUMNS];
   load(0, tile);
-  if (LOADS == BESIDE && multiply) scratch.template copy_inverse<false>(task.inverse());
+  if (LOADS == BESIDE && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
   if (count) look_ahead(0);
-  const int own = column_by_columns(lane % COLUMNS);
-  Scalar y[NV];
-  load_values<NV>(task.work + (long long)(f.first + column0 + min(own, columns - 1)) * NV, y);
-  if (thread == 0 && task.tile == task.tiles - 1) task.progress[0] = task.progress[1] = 0;
-  if (NV > 1 && f.parent >= 0) warp_wait(task.of_parent(2), f.parent_tiles);
-  Scalar part[COLUMNS][NV];
-#pragma unroll
-  for (int k = 0; k < COLUMNS; k++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) part[k][j] = Scalar(0);
-  int known = 0;  // pivot tiles from the last
+  for (int e = thread; e < columns * NV; e += SOLVE_THREADS)
+    scratch.y[e] = load_shared_level(task.work + (long long)(f.first + column0) * NV + e);
+  if (thread == 0 && task.tile == task.tiles - 1) *task.progress = 0;
+  Sums<NV, BY_ROWS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
-    int at[ROWS];
+    const Word* from[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) at[r] = ahead[r];
+    for (int r = 0; r < ROWS; r++) from[r] = task.mail(ahead[r], side_of<NV>());
     if (k + 1 < count) look_ahead(k + 1);
-    Scalar x[ROWS][NV];
-    if constexpr (NV == 1) {
-      const Word* from[ROWS];
-      Scalar one[ROWS];
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) from[r] = position_mail(task.solve, at[r]);
-      wait_values<ROWS>(from, task.tag, one, k + 1 < count);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) x[r][0] = one[r];
-    } else {
-      const int needed = k - below_tiles + 1;
-      if (needed > known) known = warp_wait(task.progress + 2, needed);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) load_values<NV>(task.work + (long long)at[r] * NV, x[r]);
-    }
+    Scalar x[ROWS];
+    wait_values<ROWS>(from, task.tag, x, k + 1 < count);
     const int rows = (k < below_tiles ? H : W) - first_row(k);
     if (rows < TILE) clear_rows(m, rows);
-    multiply_by_rows<NV>(part, m, x);
+    sums.add(m, x);
   });
   if (LOADS == BESIDE && multiply) scratch.take_inverse(tile);
-  give_by_rows<NV>(scratch.partial, part);
+  sums.give(scratch.partial);
   __syncthreads();
-#pragma unroll
-  for (int j = 0; j < NV; j++) {
-    y[j] -= sum_of_warps<NV>(scratch.partial, own, j);
-    if (own >= columns) y[j] = Scalar(0);
-  }
   if (multiply) {  // y := inverse y
-    Scalar v[COLUMNS][NV], rest[ROWS][NV];
-#pragma unroll
-    for (int j = 0; j < NV; j++) {
-#pragma unroll
-      for (int k = 0; k < COLUMNS; k++) v[k][j] = shuffle(y[j], k);
-#pragma unroll
-      for (int r = 0; r < ROWS; r++) rest[r][j] = Scalar(0);
-    }
-    multiply_by_columns<NV>(rest, tile, v);
-    give_by_columns<NV>(scratch.second, rest);
+    Scalar v[VALUES<NV, BY_COLUMNS>];
+    take_values<NV, BY_COLUMNS>(v, scratch, columns);
+    Sums<NV, BY_COLUMNS> product;
+    product.add(tile, v);
+    product.give(scratch.second);
     __syncthreads();
   }
-  const int column = multiply ? thread : own;
-  const bool mine = multiply ? thread < columns : lane < COLUMNS && own < columns;
-  if (multiply && mine)
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[j] = sum_of_warps<NV>(scratch.second, column, j);
-  if (mine) give_x<NV>(task.solve, task.tag, task.group, f.first + column0 + column, y);
-  if constexpr (NV > 1) {
-    __syncthreads();
-    if (thread == 0) store_release(task.progress + 2, (unsigned)(task.tiles - task.tile));
+  for (int e = thread; e < columns * NV; e += SOLVE_THREADS) {
+    const int place = e / NV, side = e % NV, at = f.first + column0 + place;
+    const Scalar x = multiply ? sum_of_warps<NV>(scratch.second, place, side)
+                              : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side);
+    mail_value(task.mail(at, side), x, task.tag);
+    if constexpr (NV > 1) store_shared_level(task.work + (long long)at * NV + side, x);
+    store_one_x(task.solve, task.group * NV + side, at, x);
   }
-  if (mine) store_x<NV>(task.solve, task.group, f.first + column0 + column, y);
 }
 
 template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
@@ -355,6 +331,10 @@ template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void lar
 }
 
 GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 3) { large_walk<1, true, BESIDE>(args); }
-GPUSPLU_KERNEL(solve_large_forward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, true, IN_TURN>(args); }
+GPUSPLU_KERNEL(solve_large_forward_several, LargeSolveArgs, SOLVE_THREADS, 2) {
+  large_walk<SEVERAL, true, IN_TURN>(args);
+}
 GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, false, AHEAD>(args); }
-GPUSPLU_KERNEL(solve_large_backward_4, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<4, false, IN_TURN>(args); }
+GPUSPLU_KERNEL(solve_large_backward_several, LargeSolveArgs, SOLVE_THREADS, 2) {
+  large_walk<SEVERAL, false, IN_TURN>(args);
+}

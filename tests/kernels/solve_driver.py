@@ -96,7 +96,7 @@ class Solver:
         nan = np.array(np.nan, case.A.dtype)
         self.x = np.full_like(self.b, nan)
         nrhs = self.b.shape[1]
-        self.width = 1 if nrhs == 1 else 4
+        self.width = 1 if nrhs == 1 else 4 if case.A.dtype.itemsize == 16 else 8
         groups, places = -(-nrhs // self.width), max(1, len(plan.below))
         transposed = trans != "N" and not cholesky
         perms, scales = [plan.row_perm, plan.col_perm], [plan.row_scale, plan.col_scale]
@@ -133,7 +133,7 @@ class Solver:
             vectors=np.full(groups * places * self.width, nan),
             counters=np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
             control=np.zeros(4, np.uint32),
-            mail=np.zeros((plan.n + places) * self.bytes // 4, np.uint64),
+            mail=np.zeros((plan.n * groups * self.width + places) * self.bytes // 4, np.uint64),
         )
         large = schedule.large_bytes.size // 40
         self.fill(
@@ -145,7 +145,7 @@ class Solver:
             backward_count=schedule.large_backward_bytes.size // 8,
             front_count=large,
             transposed=transposed,
-            progress=np.zeros(max(1, 4 * groups * large), np.uint32),
+            progress=np.zeros(max(1, groups * large), np.uint32),
         )
 
     def fill(self, record: np.ndarray, **fields: object) -> None:
@@ -157,21 +157,21 @@ class Solver:
 
     def run(self, grid: int, seed: int) -> None:
         width, bytes, args = self.width, self.bytes, self.args
+        suffix = "1" if width == 1 else "several"
         gather = 256  # Gather, BlockScratch, LargeScratch
         fronts = 16 + (gather + 2 * (256 + 16)) * width * bytes
         tile = layout_tile(bytes)
-        large = 16 + (17 * tile * width + (tile * tile if width == 1 else 0)) * bytes
+        large = 16 + (17 * tile + tile * tile if width == 1 else 9 * tile * width) * bytes
         is_large = args["forward_count"] > 0
-        self.compile(self.kernels).launch(f"solve_forward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed)
+        small = self.compile(self.kernels)
+        small.launch(f"solve_forward{self.middle}_{suffix}", grid, 256, fronts, args["solve"], seed)
         args["solve"]["ends_solve"] = args["solve"]["tickets"] == 0
         if is_large:
             library = self.compile("solve_large.cu")
-            library.launch(f"solve_large_forward_{width}", grid, 256, large, args, seed)
-            library.launch(f"solve_large_backward_{width}", grid, 256, large, args, seed)
+            library.launch(f"solve_large_forward_{suffix}", grid, 256, large, args, seed)
+            library.launch(f"solve_large_backward_{suffix}", grid, 256, large, args, seed)
         args["solve"]["ends_solve"] = 1
-        self.compile(self.kernels).launch(
-            f"solve_backward{self.middle}_{width}", grid, 256, fronts, args["solve"], seed
-        )
+        small.launch(f"solve_backward{self.middle}_{suffix}", grid, 256, fronts, args["solve"], seed)
 
 
 def layout_tile(bytes: int) -> int:

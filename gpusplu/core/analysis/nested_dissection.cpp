@@ -20,6 +20,7 @@ namespace gs {
 namespace {
 
 constexpr idx kTwice = 3000;  // up to this size, both ways of partitioning are tried on the whole graph
+constexpr int kProbers = 4;   // threads that take part in a probe; the others find work in the graph itself
 
 // One order of a graph whose connected pieces are known.
 struct Attempt {
@@ -77,7 +78,7 @@ std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& option
   nd::Tasks tasks;
   std::exception_ptr error;  // of the calling thread; the others' come to it with their tasks
   run_helpers(threads, [&](int rank) {
-    if (rank > 0 && probe) probe->help();
+    if (rank > 0 && rank <= kProbers && probe) probe->help();
     nd::Workspace ws;
     if (threads > 1) ws.tasks = &tasks;
     if (rank > 0) return tasks.serve(ws);

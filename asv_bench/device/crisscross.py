@@ -1,0 +1,129 @@
+"""Crisscross LU over division points: what is predicted, what is measured, blocked against unblocked, and the fit.
+
+    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings amd,nd] [--fit] [case ...]
+
+For corners of several sizes and the one that the model picks: device seconds of the columns before the division, with
+those of the corner (`sparse_s`), of the whole factorization and of a solve, beside both curves of the model. A corner
+of 0 columns is unblocked, sflu. --fit finds the constants of the sparse curve (gpusplu/crisscross_model.py) that these
+measurements ask for. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
+"""
+
+import argparse
+import datetime
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
+
+import numpy as np
+from clocks import DeviceClock
+from common import load
+from harness import append, commit_name
+from scipy.optimize import least_squares
+
+import gpusplu as gs
+from gpusplu.crisscross_model import H200, SparseCosts, predict_divisions
+from gpusplu.engines.crisscross import CrisscrossProgram
+from gpusplu.engines.sflu import SfluProgram
+
+CASES = ["add20", "memplus", "case3375wp_nrjac", "case_ACTIVSg10k_nrjac", "bayer10", "faer_matrix_n19168"]
+CASES += ["ibmpg1t_mna_tran", "rlc:100x100"]
+CORNERS = [0, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024]
+
+
+def measure(A, ordering, corner, clock):
+    """Seconds and predictions with a corner of this many columns; the model's if None."""
+    CrisscrossProgram.forced = None if corner is None else A.shape[0] - corner
+    lu = gs.splu(A, engine="crisscross", ordering=ordering)
+    recorded = lu._core._recorded
+    program, buffers, device = recorded.program, recorded.buffers, recorded.device
+    lu.solve(A @ np.ones(A.shape[0]))
+    graphs = {
+        "columns_s": device.record(lambda q: SfluProgram.factor(program, q, buffers, buffers.values)),
+        "sparse_s": device.record(lambda q: program.factor_columns(q, buffers, buffers.values)),
+        "factor_s": device.record(lambda q: program.factor(q, buffers, buffers.values)),
+        "solve_s": recorded.graph("solve", 0, 1, 0),
+        "step_s": recorded.graph("refactor_solve", 0, 1, 0),
+    }
+    queue = recorded.begin()
+    found = {name: clock.device(lambda graph=graph: queue.replay(graph)) for name, graph in graphs.items()}
+    sparse, dense = program._predicted
+    found |= {"corner": lu.shape[0] - program.division, "terms": int(program.corner_terms)}
+    return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense, "error": lu.backward_error}, program.plan
+
+
+def sweep(case, ordering, clock):
+    A = load(case).tocsc()
+    rows = []
+    chosen, plan = measure(A, ordering, None, clock)
+    for corner in CORNERS:
+        if corner <= A.shape[0]:
+            rows.append(measure(A, ordering, corner, clock)[0])
+    best, unblocked = min(rows, key=lambda row: row["factor_s"]), rows[0]
+    print(f"{case} {ordering}: {plan.n} columns, {plan.flops:.2g} multiply-adds, {plan.n_levels} levels")
+    for row in [*rows, chosen]:
+        dense = row["factor_s"] - row["sparse_s"]
+        print(
+            f"  {row['corner']:5d}  columns {us(row['columns_s'])} sparse {us(row['sparse_s'])} "
+            f"({us(row['predicted_sparse_s'])}) dense {us(dense)} ({us(row['predicted_dense_s'])}) "
+            f"factor {us(row['factor_s'])} solve {us(row['solve_s'])} step {us(row['step_s'])} "
+            f"terms {row['terms']:.1e} error {row['error']:.0e}"
+        )
+    off = chosen["factor_s"] / min(best["factor_s"], chosen["factor_s"])
+    print(
+        f"  unblocked {us(unblocked['factor_s'])}; best corner {best['corner']}: {us(best['factor_s'])}, "
+        f"{unblocked['factor_s'] / best['factor_s']:.2f} times as fast; the model's {chosen['corner']}: "
+        f"{us(chosen['factor_s'])}, {off:.2f} times the best",
+        flush=True,
+    )
+    return [*rows, chosen], plan
+
+
+def us(seconds):
+    return f"{seconds * 1e6:7.1f}"
+
+
+def fit(found):
+    """Constants of the sparse curve with the least squares of logarithms of ratios."""
+
+    def ratios(logarithms):
+        costs = SparseCosts(*np.exp(logarithms))
+        predicted = [
+            predict_divisions(
+                plan, "d", division=plan.n - np.array([row["corner"] for row in rows]), costs=costs
+            ).sparse
+            for rows, plan in found
+        ]
+        measured = [row["sparse_s"] for rows, _ in found for row in rows]
+        return np.log(np.concatenate(predicted) / np.array(measured))
+
+    start = np.log(H200)
+    best = least_squares(ratios, start, max_nfev=15)
+    before, after = (float(np.sqrt(np.mean(r**2))) for r in (ratios(start), best.fun))
+    print(f"{SparseCosts(*(float(f'{c:.2g}') for c in np.exp(best.x)))}: rms of logarithms {before:.2f} -> {after:.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", default=CASES, metavar="case")
+    parser.add_argument("--orderings", default="amd,nd")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--budget", type=float, default=0.03, help="seconds a measurement repeats")
+    parser.add_argument("--fit", action="store_true")
+    arguments = parser.parse_args()
+    clock, found = DeviceClock(), []
+    clock.budget = arguments.budget
+    about = {"engine": "crisscross", "phase": "division", "commit": commit_name()}
+    about["date"] = datetime.date.today().isoformat()
+    for case in arguments.cases:
+        for ordering in arguments.orderings.split(","):
+            rows, plan = sweep(case, ordering, clock)
+            append(arguments.out, [{"case": case, "ordering": ordering, **about, **row} for row in rows])
+            found.append((rows, plan))
+    if arguments.fit:
+        fit(found)
+
+
+if __name__ == "__main__":
+    main()

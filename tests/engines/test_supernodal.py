@@ -9,7 +9,7 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, s
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines import choose
+from gpusplu.engines import front_memory
 from gpusplu.kernels import launch
 from gpusplu.plan import make_plan
 
@@ -96,7 +96,7 @@ def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
     def planned(cores, *arguments):
         return cores[0], make_plan(cores[0], *arguments, **PHASES[phases])
 
-    monkeypatch.setattr(choose, "make_best_plan", planned)
+    monkeypatch.setattr(front_memory, "make_best_plan", planned)
     A = matrix(dtype)
     check_solves(A, make(A, engine="supernodal"))
 

@@ -53,13 +53,15 @@ template <class T> __device__ __forceinline__ const T* shuffle_pointer(const T* 
   return (const T*)__shfl_sync(~0u, (unsigned long long)p, lane);
 }
 
-// An entry of L(:, j) on its way to column k. Nothing is computed from what is loaded before it is needed: a warp waits
-// for a load where its value is first used.
+// An entry of L(:, j) on its way to column k. Loads are unconditional, and nothing is computed from what they bring
+// before it is needed: a warp waits for a load where its value is first used, be it to leave it as it was. Loads
+// through the read-only cache are avoided here: the compiler moves those down to where they are used.
 struct Piece {
   Scalar value;
-  int place;  // its place in column k, or its row; negative: none
+  int place;  // its place in column k, or its row
   int guess;  // without a map: the row where it would be if both columns ended alike
   int last;   // and that place
+  bool some;
 };
 
 // MAPS: positions come from the 16-bit map, else they are searched.
@@ -103,15 +105,15 @@ template <bool IN_SHARED, bool MAPS> struct Column {
 
   __device__ __forceinline__ Source source_of(int u) const {  // u: entry of U in this column
     const ColumnArrays& c = args.columns;
-    Source s = {args.factor, nullptr, 0, 0};
-    if (u < diagonal - begin) {
-      s.column = __ldg(c.row + group.base + begin + u);
-      const long long lower = __ldg(c.diag + s.column) + 1;
-      s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
-      s.places = c.row + lower;
-      if (MAPS) s.places = c.map16 + __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
-      s.values = IN_SHARED && s.column >= group.first ? work() + (int)(lower - group.base) : args.factor + lower;
-    }
+    Source s = {args.factor, MAPS ? (const void*)c.map16 : c.row, 0, 0};
+    if (u >= diagonal - begin) return s;
+    s.column = __ldg(c.row + group.base + begin + u);
+    const long long lower = __ldg(c.diag + s.column) + 1;
+    s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
+    if (s.count == 0) return s;  // addresses stay inside
+    s.places = c.row + lower;
+    if (MAPS) s.places = c.map16 + __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
+    s.values = IN_SHARED && s.column >= group.first ? work() + (int)(lower - group.base) : args.factor + lower;
     return s;
   }
 
@@ -126,25 +128,24 @@ template <bool IN_SHARED, bool MAPS> struct Column {
 
   // Entry e of L(:, j), if there is one.
   __device__ __forceinline__ void load_place(Piece& piece, const Source& s, int e) const {
-    piece.place = -1;
+    const int inside = max(min(e, s.count - 1), 0);
+    piece.some = e < s.count;
     if (MAPS) {
-      if (e < s.count) piece.place = __ldg((const unsigned short*)s.places + e);
+      piece.place = ((const unsigned short*)s.places)[inside];
       return;
     }
     piece.last = end - begin - (s.count - e);
-    if (e < s.count) {
-      piece.place = __ldg((const int*)s.places + e);
-      piece.guess = __ldg(args.columns.row + group.base + begin + piece.last);
-    }
+    piece.place = ((const int*)s.places)[inside];
+    piece.guess = args.columns.row[group.base + begin + min(piece.last, end - begin - 1)];
   }
   // What the acquire of `finished` made visible: a load like any other.
   __device__ __forceinline__ void load_value(Piece& piece, const Source& s, int e) const {
-    if (e < s.count) piece.value = s.values[e];
+    piece.value = s.values[max(min(e, s.count - 1), 0)];
   }
 
   // `above`: entries of U above that of j.
   __device__ __forceinline__ void apply(const Piece& piece, int above, Scalar x) const {
-    if (piece.place < 0) return;
+    if (!piece.some) return;
     int place = piece.place;
     if (!MAPS) {
       place = piece.last;
@@ -178,8 +179,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
   __device__ __forceinline__ void apply_short(const Source& own, int u0, int t, int last) const {
     Piece piece[IN_FLIGHT];
     auto load = [&](Piece& to, int from) {
-      Source s = source_from(own, min(from, 31));
-      if (from >= last) s.count = 0;
+      const Source s = source_from(own, min(from, last - 1));
       load_place(to, s, lane);
       load_value(to, s, lane);
     };
@@ -208,8 +208,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
       e += 32 * HALF;
       if (e - lane < s.count) return;
       e = lane;
-      s = source_from(own, min(++next, 31));
-      if (next >= last) s.count = 0;
+      s = source_from(own, min(++next, last - 1));
     };
     load(piece[0]);
     for (bool begins = true;;) {

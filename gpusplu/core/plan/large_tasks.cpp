@@ -30,7 +30,7 @@ idx segment_of(const LargeInput& in, idx f) {
 template <class Body> void for_each(idx n, off work, Body&& body) {
   const int threads = work < 50000 ? 1 : std::min<off>(num_threads(), work / 25000);
   std::atomic<idx> next{0};
-  run_team(threads, [&](const Team&) {
+  run_helpers(threads, [&](int) {
     for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(k);
   });
 }
@@ -59,34 +59,35 @@ void place_pieces(const LargeInput& in, const std::vector<idx>& large_of, idx f,
   }
 }
 
-// Sorts the entries of front f by tile, stable, and gives every task its range. The tasks are in the order of (row,
-// col).
+// Sorts the entries of front f by tile, stable, and gives every task its range: counted first, then placed.
 void place_entries(const LargeInput& in, idx f, const Tiling& tiling, LargeTask* tasks, off count) {
-  const off first = in.entry_ptr[f], n = in.entry_ptr[f + 1] - first;
-  struct Keyed {
-    off key;  // tile
+  const off first = in.entry_ptr[f], n = in.entry_ptr[f + 1] - first, tiles = tiling.tiles();
+  std::vector<std::uint16_t> tile_of(in.rows[f]);
+  for (idx r = 0; r < in.rows[f]; ++r) tile_of[r] = (std::uint16_t)tiling.of_row(r);
+  struct Entry {
     idx source;
     std::uint32_t place;
     double scale;
   };
-  std::vector<Keyed> sorted(n);
+  std::vector<Entry> unsorted(n);
+  std::vector<idx> end((std::size_t)(tiles * tiles) + 1, 0);  // of the entries of a tile, once they are placed
+  const auto tile = [&](std::uint32_t place) { return tile_of[place & 0xffff] * tiles + tile_of[place >> 16]; };
   for (off k = 0; k < n; ++k) {
     const std::uint32_t place = in.entry_place[first + k];
-    const off tile = (off)tiling.of_row(place & 0xffff) * tiling.tiles() + tiling.of_row(place >> 16);
-    sorted[k] = {tile, in.entry_source[first + k], place, in.entry_scale ? in.entry_scale[first + k] : 1.0};
+    unsorted[k] = {in.entry_source[first + k], place, in.entry_scale ? in.entry_scale[first + k] : 1.0};
+    ++end[tile(place) + 1];
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
-  for (off k = 0; k < n; ++k) {
-    in.entry_source[first + k] = sorted[k].source;
-    in.entry_place[first + k] = sorted[k].place;
-    if (in.entry_scale) in.entry_scale[first + k] = sorted[k].scale;
+  std::partial_sum(end.begin(), end.end(), end.begin());
+  for (const Entry& entry : unsorted) {
+    const off to = first + end[tile(entry.place)]++;
+    in.entry_source[to] = entry.source;
+    in.entry_place[to] = entry.place;
+    if (in.entry_scale) in.entry_scale[to] = entry.scale;
   }
-  off k = 0;
   for (LargeTask* task = tasks; task < tasks + count; ++task) {
-    const off tile = (off)task->row * tiling.tiles() + task->col;
-    task->entry_begin = (std::int32_t)k;
-    while (k < n && sorted[k].key == tile) ++k;
-    task->entry_count = (std::int32_t)k - task->entry_begin;
+    const off own = (off)task->row * tiles + task->col;
+    task->entry_begin = own > 0 ? end[own - 1] : 0;
+    task->entry_count = end[own] - task->entry_begin;
   }
 }
 
@@ -195,7 +196,9 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   out.seconds = schedule.seconds;
   std::vector<LargeTask> tasks(task_ptr[n]);
   std::vector<std::uint32_t> time(tasks.size());
-  for_each(n, 8 * task_ptr[n], [&](idx k) {
+  off entries = 0;
+  for (const idx f : large) entries += in.entry_ptr[f + 1] - in.entry_ptr[f];
+  for_each(n, 8 * task_ptr[n] + 2 * entries, [&](idx k) {
     list_front(in, large[k], k, first_tile[k], schedule.start[k], schedule.duration[k], schedule.seconds,
                tasks.data() + task_ptr[k], time.data() + task_ptr[k]);
   });

@@ -19,12 +19,11 @@ from .grouped_program import GroupedProgram
 from .program import address
 
 FILE = "glu.cu"
-MODES = ("cluster", "batch", "pipeline", "chain")
-KERNELS = ("update_levels", "update_batch", "update_pipeline", "update_chain")
-THREADS = 256  # of a block
-CHAIN_THREADS = 1024
+MODES = ("cluster", "batch", "pipeline")
+KERNELS = ("update_levels", "update_batch", "update_pipeline")
+THREADS = 256  # of a block, but of pipelines
 PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
-STEP, UPDATE = struct(FILE, "GluStep"), struct(FILE, "GluUpdate")
+CHAIN, STEP, UPDATE = (struct(FILE, name) for name in ("GluChain", "GluStep", "GluUpdate"))
 RESIDENT = 4  # blocks a multiprocessor
 RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest")])
 
@@ -34,7 +33,7 @@ class GluProgram(GroupedProgram):
 
     Attributes
     ----------
-    forced_mode : {None, "cluster", "batch", "pipeline", "chain"}
+    forced_mode : {None, "cluster", "batch", "pipeline"}
         For all levels instead of what the model chooses; of the class, for measurements and tests.
     """
 
@@ -55,14 +54,14 @@ class GluProgram(GroupedProgram):
 
     @cached_property
     def runs(self) -> np.ndarray:
-        """Type RUN: which levels are worked off in which mode."""
+        """Type RUN: subtrees and levels in the order in which they are worked off, and in which mode."""
         runs: np.ndarray = self._schedule.run_bytes.view(RUN)
         return runs
 
     @property
-    def _counter_words(self) -> tuple[int, int, int]:
-        """Tickets, pieces done of each level, updates of each column."""
-        return len(self.runs), self.plan.n_levels, self.plan.n
+    def _counter_words(self) -> tuple[int, int]:
+        """Tickets, pieces done of each level."""
+        return len(self.runs), self.plan.n_levels
 
     def factor_memory(self) -> Memory:
         memory = super().factor_memory()
@@ -77,8 +76,10 @@ class GluProgram(GroupedProgram):
         }
 
     @cached_property
-    def _chain_arrays(self) -> dict[str, Buffer | None]:
-        return {"steps": self.upload(self._schedule.step_bytes), "updates": self.upload(self._schedule.update_bytes)}
+    def _pipeline_arrays(self) -> dict[str, Buffer | None]:
+        schedule = self._schedule
+        arrays = {"chains": schedule.chain_bytes, "steps": schedule.step_bytes, "updates": schedule.update_bytes}
+        return {name: self.upload(array) for name, array in arrays.items()}
 
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         self._assemble(queue, buffers, values)
@@ -104,41 +105,28 @@ class GluProgram(GroupedProgram):
     def _update(self, queue: Queue, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
         kernel = self.kernel(FILE, KERNELS[mode])
-        if MODES[mode] == "chain":
-            args = record(
-                kernel.arguments,
-                **{name: address(buffer) for name, buffer in self._chain_arrays.items()},
-                begin=begin,
-                end=end,
-                factor=buffers.own["factor"].pointer,
-                tiny=self.tiny,
-            )
-            queue.launch(kernel, 1, CHAIN_THREADS, 0, args)
+        shared: dict[str, Any] = {"factor": buffers.own["factor"].pointer, "tiny": self.tiny}
+        if MODES[mode] == "pipeline":
+            arrays = {name: address(buffer) for name, buffer in self._pipeline_arrays.items()}
+            queue.launch(kernel, end - begin, widest, 0, record(kernel.arguments, **arrays, **shared, begin=begin))
             return
         counters = buffers.own["counters"].pointer
-        tickets, levels, _ = self._counter_words
-        fields: dict[str, Any] = {
+        fields = shared | {
             **{name: address(buffer) for name, buffer in self._glu_arrays.items()},
-            "begin": begin,
             "end": end,
-            "factor": buffers.own["factor"].pointer,
             "ticket": counters + 4 * number,
-            "done": counters + 4 * tickets,
-            "applied": counters + 4 * (tickets + levels),
-            "tiny": self.tiny,
+            "done": counters + 4 * len(self.runs),
         }
-        if MODES[mode] == "cluster":
-            first_piece = self._schedule.level_piece
-            for level in range(int(run["level_begin"]), int(run["level_end"])):
-                pieces = int(first_piece[level + 1] - first_piece[level])
-                if pieces:
-                    fields["begin"] = int(first_piece[level])
-                    queue.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields))
+        if MODES[mode] == "batch":
+            # Twice what a level has, so that the next level's blocks are there when it ends.
+            grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
+            queue.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields, begin=begin))
             return
-        # Twice what a level has, so that the next level's blocks are there when it ends.
-        blocks = widest if MODES[mode] == "batch" else -(-widest // (THREADS // 32))
-        grid = min(2 * blocks, RESIDENT * int(self.device.multiprocessors))
-        queue.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields))
+        first_piece = self._schedule.level_piece
+        for level in range(int(run["level_begin"]), int(run["level_end"])):
+            first, pieces = int(first_piece[level]), int(first_piece[level + 1] - first_piece[level])
+            if pieces:
+                queue.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields, begin=first))
 
     def _finish(self, queue: Queue, buffers: Buffers) -> None:
         kernel = self.kernel(FILE, "finish_glu")

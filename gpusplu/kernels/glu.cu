@@ -7,14 +7,14 @@
 // update_batch: batch mode. A run of levels; blocks take pieces by tickets in the order of the levels and wait until
 // the
 //   level before is done. Adds atomically.
-// update_pipeline: pipeline mode. A run of levels; blocks take tasks by tickets, one a warp. Nothing is added
-//   atomically: updates of a column follow each other in the order of the tasks.
-// update_chain: a run of levels, column by column, by one block of 1024 threads.
+// update_pipeline: pipeline mode. Block b works chain begin + b off, column by column; no block waits for another. What
+//   only this block writes is updated plainly, by way of the first-level cache, the rest atomically. 64 to 1024
+//   threads.
 // finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
 //
 // Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
 // launch can hang however blocks are scheduled. Block: 256 threads; grid: any. Shared memory: 8 bytes.
-// Deterministic: pipelines; with atomic additions sums depend on the order in which they arrive, up to rounding.
+// Not deterministic: with atomic additions sums depend on the order in which they arrive, up to rounding.
 #include "glu.cuh"
 
 struct GluAssembly {
@@ -36,8 +36,6 @@ struct GluFinish {
 };
 
 namespace {
-
-constexpr int PREFETCHED = 4;  // entries a lane of a pipeline
 
 __device__ __forceinline__ void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots,
                                                   int lane, int lanes, long long first_place) {
@@ -65,45 +63,10 @@ __device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece
 }
 
 // `update`: places of (i, k), L(i, j) and U(j, k).
-__device__ __forceinline__ void update_plainly(Scalar* factor, int4 update, Scalar inverse) {
-  const Scalar x = factor[update.z] * inverse;
-  factor[update.x] = mul_sub(factor[update.y], x, factor[update.x]);
-}
-
-// The task of a warp, when its two columns are ready.
-__device__ __forceinline__ void update_in_turn(const GluArgs& args, const GluTask& task, const GluPivots& pivots) {
-  const int lane = threadIdx.x & 31;
-  long long place[PREFETCHED];
-#pragma unroll
-  for (int r = 0; r < PREFETCHED; r++)
-    if (lane + 32 * r < task.count) place[r] = place_of(args, task, lane + 32 * r);
-  if (lane < 2) {
-    const unsigned* counter = args.applied + (lane ? task.column : task.source);
-    const unsigned enough = lane ? task.before : task.needed;
-    while (load_acquire(counter) < enough) {
-    }
-  }
-  __syncwarp();
-  const Scalar* lower = args.factor + task.pivot + 1;
-  const Scalar pivot = load_shared_level(args.factor + task.pivot);
-  const Scalar upper = load_shared_level(args.factor + task.upper);
-  Scalar value[PREFETCHED], old[PREFETCHED];
-#pragma unroll
-  for (int r = 0; r < PREFETCHED; r++)
-    if (lane + 32 * r < task.count) {
-      value[r] = load_shared_level(lower + lane + 32 * r);
-      old[r] = load_shared_level(args.factor + place[r]);
-    }
-  const Scalar x = upper * pivots.inverse(pivot);
-#pragma unroll
-  for (int r = 0; r < PREFETCHED; r++)
-    if (lane + 32 * r < task.count) store_shared_level(args.factor + place[r], mul_sub(value[r], x, old[r]));
-  for (int e = lane + 32 * PREFETCHED; e < task.count; e += 32) {
-    Scalar* to = args.factor + place_of(args, task, e);
-    store_shared_level(to, mul_sub(load_shared_level(lower + e), x, load_shared_level(to)));
-  }
-  __syncwarp();
-  if (lane == 0) store_release(args.applied + task.column, (unsigned)task.before + 1);
+__device__ __forceinline__ void update_one(Scalar* factor, int4 update, Scalar inverse, bool shared) {
+  const Scalar x = -(factor[update.z] * inverse), lower = factor[update.y];
+  if (shared) add_atomically(factor + update.x, lower * x);
+  else factor[update.x] = mul_add(lower, x, factor[update.x]);
 }
 
 }  // namespace
@@ -151,49 +114,31 @@ GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
   }
 }
 
-GPUSPLU_KERNEL(update_pipeline, GluArgs, 256, 4) {
-  const GluPivots pivots(args.tiny);
-  const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  int* tickets = (int*)shared_memory;  // this turn's and the next one's
-  if (threadIdx.x == 0) tickets[0] = (int)atomicAdd(args.ticket, 1u);
-  for (int turn = 0;; turn ^= 1) {
-    __syncthreads();
-    const int first = args.begin + tickets[turn] * warps;
-    if (first >= args.end) return;
-    unsigned next = 0;
-    if (threadIdx.x == 0) next = atomicAdd(args.ticket, 1u);
-    if (first + warp < args.end) update_in_turn(args, load_task(args.tasks + first + warp), pivots);
-    if (threadIdx.x == 0) tickets[turn ^ 1] = (int)next;
-  }
-}
-
-GPUSPLU_KERNEL(update_chain, GluChain, 1024, 1) {
+GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
+  constexpr int AHEAD = 2;  // updates of a thread that are known a column before
   const GluPivots pivots(args.tiny);
   const int4* updates = (const int4*)args.updates;
-  const int4* steps = (const int4*)args.steps;
-  constexpr int AHEAD = 2;  // updates of a thread that are known a step before
-  const int last = args.end - 1;
-  int4 step = __ldg(steps + args.begin), next = __ldg(steps + min(args.begin + 1, last)), ahead[AHEAD];
+  const int4* steps = (const int4*)args.steps;  // pivot, begin, middle, end
+  const GluChain chain = args.chains[args.begin + blockIdx.x];
+  const int last = chain.end - 1, thread = threadIdx.x, threads = blockDim.x;
+  int4 step = __ldg(steps + chain.begin), next = __ldg(steps + min(chain.begin + 1, last)), ahead[AHEAD];
 #pragma unroll
-  for (int r = 0; r < AHEAD; r++) {
-    const int at = step.y + (int)threadIdx.x + r * (int)blockDim.x;
-    if (at < step.z) ahead[r] = __ldg(updates + at);
-  }
-  for (int s = args.begin; s < args.end; s++) {
+  for (int r = 0; r < AHEAD; r++)
+    if (step.y + thread + r * threads < step.w) ahead[r] = __ldg(updates + step.y + thread + r * threads);
+  for (int s = chain.begin; s < chain.end; s++) {
     const int4 after = __ldg(steps + min(s + 2, last));
     int4 now[AHEAD];
 #pragma unroll
     for (int r = 0; r < AHEAD; r++) {
       now[r] = ahead[r];
-      const int at = next.y + (int)threadIdx.x + r * (int)blockDim.x;
-      if (at < next.z) ahead[r] = __ldg(updates + at);
+      if (next.y + thread + r * threads < next.w) ahead[r] = __ldg(updates + next.y + thread + r * threads);
     }
     const Scalar inverse = pivots.inverse(args.factor[step.x]);
+    int at = step.y + thread;
 #pragma unroll
-    for (int r = 0; r < AHEAD; r++)
-      if (step.y + (int)threadIdx.x + r * (int)blockDim.x < step.z) update_plainly(args.factor, now[r], inverse);
-    for (int at = step.y + threadIdx.x + AHEAD * blockDim.x; at < step.z; at += blockDim.x)
-      update_plainly(args.factor, __ldg(updates + at), inverse);
+    for (int r = 0; r < AHEAD; r++, at += threads)
+      if (at < step.w) update_one(args.factor, now[r], inverse, at >= step.z);
+    for (; at < step.w; at += threads) update_one(args.factor, __ldg(updates + at), inverse, at >= step.z);
     __syncthreads();
     step = next, next = after;
   }

@@ -12,10 +12,6 @@ struct GluTask {
   long long pivot;  // place of (j, j); L(:, j) follows
   long long map;    // with maps: where those of this update begin; else where column k ends
   int count;        // entries of L(:, j)
-  int column;       // k
-  int source;       // j
-  int before;       // pipeline: updates of column k by earlier tasks of pipelines
-  int needed;       // pipeline: updates of column j by tasks of pipelines
   int offset;       // of U(j, k) from the begin of column k
 };
 
@@ -31,34 +27,38 @@ struct GluPiece {
 struct GluArgs {
   const GluTask* tasks;
   const GluPiece* pieces;
-  int begin, end;  // pieces of this launch; tasks of a pipeline
+  int begin, end;  // pieces of this launch
   const int* row;
   const unsigned short* map16;  // both maps null: positions have to be searched
   const int* map32;
   Scalar* factor;
-  unsigned* ticket;   // batch, pipeline: zero
-  unsigned* done;     // batch: pieces of a level that are done; zero before its run
-  unsigned* applied;  // pipeline: updates of a column; zero before the first run
-  double tiny;        // pivots below are replaced [scaled A]
+  unsigned* ticket;  // batch: zero
+  unsigned* done;    // batch: pieces of a level that are done; zero before its run
+  double tiny;       // pivots below are replaced [scaled A]
 };
 
-// One multiply-add of a chain: places of (i, k), L(i, j) and U(j, k).
+// One multiply-add of a pipeline: places of (i, k), L(i, j) and U(j, k).
 struct GluUpdate {
   int target, lower, upper;
   int padding;
 };
 
-// A column of a chain.
+// A column of a pipeline.
 struct GluStep {
-  int pivot;       // its place
-  int begin, end;  // updates
-  int padding;
+  int pivot;               // its place
+  int begin, middle, end;  // updates, those from `middle` on where other blocks write too
 };
 
+// What a block of a pipeline does.
 struct GluChain {
+  int begin, end;  // steps
+};
+
+struct GluPipeline {
+  const GluChain* chains;
   const GluStep* steps;
   const GluUpdate* updates;
-  int begin, end;  // steps
+  int begin;  // chain of the first block
   Scalar* factor;
   double tiny;  // pivots below are replaced [scaled A]
 };
@@ -80,7 +80,7 @@ struct GluPivots {
 __device__ __forceinline__ GluTask load_task(const GluTask* from) {
   GluTask task;
   const int4* words = (const int4*)from;
-  ((int4*)&task)[0] = __ldg(words), ((int4*)&task)[1] = __ldg(words + 1), ((int4*)&task)[2] = __ldg(words + 2);
+  ((int4*)&task)[0] = __ldg(words), ((int4*)&task)[1] = __ldg(words + 1);
   return task;
 }
 

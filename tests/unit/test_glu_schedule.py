@@ -1,4 +1,4 @@
-"""Launches of the glu engine: every update once, behind what it reads, by the modes that were asked for."""
+"""Launches of the glu engine: every update once, behind what it reads, and none that two blocks do at the same time."""
 
 import column_reference as reference
 import numpy as np
@@ -6,101 +6,130 @@ import pytest
 
 from gpusplu import _core
 from gpusplu.column_plan import make_column_plan
-from gpusplu.engines.glu import MODES, PIECE, RUN, STEP, TASK, UPDATE
+from gpusplu.engines.glu import CHAIN, MODES, PIECE, RUN, STEP, TASK, UPDATE
 from gpusplu.matrix import canonicalize, read_matrix
 
 
-def schedule_of(n, density, mode=None, seed=0, **options):
-    A, expected = reference.random_columns(n, density, seed=seed)
-    perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
-    plan = make_column_plan(canonicalize(read_matrix(A))[0], *perms, **options)
-    made = _core.make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
-    return plan, made.task_bytes.view(TASK), made.piece_bytes.view(PIECE), made.run_bytes.view(RUN), made
+class Schedule:
+    """A plan of a random matrix and its schedule, with the arrays' types."""
+
+    def __init__(self, n, density, mode=None, seed=0, symmetric=False, **options):
+        A, expected = reference.random_columns(n, density, seed=seed, symmetric=symmetric)
+        perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
+        self.plan = plan = make_column_plan(canonicalize(read_matrix(A))[0], *perms, **options)
+        core = _core.make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
+        self.tasks, self.pieces = core.task_bytes.view(TASK), core.piece_bytes.view(PIECE)
+        self.chains, self.steps = core.chain_bytes.view(CHAIN), core.step_bytes.view(STEP)
+        self.updates, self.runs = core.update_bytes.view(UPDATE), core.run_bytes.view(RUN)
+        self.level_piece, self.predicted_seconds = core.level_piece, core.predicted_seconds
+        self.column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
+        self.below = plan.col_ptr[1:] - plan.diag - 1
+
+    def of_task(self, task):
+        """(source column, updated column, places of its targets)."""
+        source, k = self.column[task["pivot"]], self.column[task["upper"]]
+        rows = self.plan.row[self.plan.col_ptr[k] : self.plan.col_ptr[k + 1]]
+        lower = self.plan.row[task["pivot"] + 1 : task["pivot"] + 1 + task["count"]]
+        return source, k, self.plan.col_ptr[k] + np.searchsorted(rows, lower)
+
+    def work(self):
+        """(run, block or piece, step, source, place of U, places of targets) in the order of the launches."""
+        for number, run in enumerate(self.runs):
+            for at in range(run["begin"], run["end"]):
+                if MODES[run["mode"]] == "pipeline":
+                    for s in range(self.chains["begin"][at], self.chains["end"][at]):
+                        step = self.steps[s]
+                        for update in self.updates[step["begin"] : step["end"]]:
+                            source = self.column[step["pivot"]]
+                            yield number, at, s, source, update["upper"], [update["target"]]
+                else:
+                    for task in self.tasks[self.pieces["begin"][at] : self.pieces["end"][at]]:
+                        source, _, targets = self.of_task(task)
+                        yield number, at, at, source, task["upper"], targets
 
 
-def work_in_order(runs, pieces, tasks):
-    """(run, piece or -1, task) in the order of the launches."""
-    for number, run in enumerate(runs):
-        if MODES[run["mode"]] == "pipeline":
-            yield from ((number, -1, t) for t in range(run["begin"], run["end"]))
+CASES = [(1, 1.0, False), (120, 0.03, False), (300, 0.004, False), (300, 0.004, True), (60, 1.0, False)]
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize(("n", "density", "symmetric"), CASES)
+def test_every_update_once_and_behind_those_that_write_what_it_reads(n, density, symmetric, mode):
+    s = Schedule(n, density, mode, symmetric=symmetric)
+    plan = s.plan
+    written = np.zeros(plan.nnz, int)  # updates of every place so far
+    wanted = np.zeros(plan.nnz, int)
+    for k in range(n):
+        for upper in range(plan.col_ptr[k], plan.diag[k]):
+            j = plan.row[upper]
+            rows = plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]]
+            below = plan.row[plan.diag[j] + 1 : plan.col_ptr[j + 1]]
+            wanted[plan.col_ptr[k] + np.searchsorted(rows, below)] += 1
+    levels = {}
+    for run, _, _, source, upper, targets in s.work():
+        assert plan.row[upper] == source
+        if MODES[s.runs["mode"][run]] == "pipeline":
+            assert written[upper] == wanted[upper]
+            assert written[plan.diag[source]] == wanted[plan.diag[source]]
         else:
-            for p in range(run["begin"], run["end"]):
-                yield from ((number, p, t) for t in range(pieces["begin"][p], pieces["end"][p]))
+            assert levels.setdefault(run, plan.level[source]) <= plan.level[source]
+            levels[run] = plan.level[source]
+        np.add.at(written, targets, 1)
+    np.testing.assert_array_equal(written, wanted)
 
 
-@pytest.mark.parametrize("mode", ["cluster", "batch", "pipeline"])
-@pytest.mark.parametrize(("n", "density"), [(1, 1.0), (120, 0.03), (300, 0.004)])
-def test_every_update_once_and_in_order_of_levels(n, density, mode):
-    plan, tasks, pieces, runs, _ = schedule_of(n, density, mode)
-    column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
-    below = plan.col_ptr[1:] - plan.diag - 1
-    upper = np.flatnonzero((plan.row < column) & (below[plan.row] > 0))
-    order = np.array([t for _, _, t in work_in_order(runs, pieces, tasks)], int)
-    np.testing.assert_array_equal(np.sort(tasks["upper"][order]), upper)
-    assert (np.diff(plan.level[tasks["source"][order]]) >= 0).all()
-    np.testing.assert_array_equal(plan.row[tasks["upper"]], tasks["source"])
-    np.testing.assert_array_equal(column[tasks["upper"]], tasks["column"])
-    np.testing.assert_array_equal(plan.diag[tasks["source"]], tasks["pivot"])
-    np.testing.assert_array_equal(below[tasks["source"]], tasks["count"])
-    np.testing.assert_array_equal(tasks["upper"] - plan.col_ptr[tasks["column"]], tasks["offset"])
+@pytest.mark.parametrize("mode", [None, "pipeline"])
+@pytest.mark.parametrize(("n", "density", "symmetric"), CASES)
+def test_chains_share_nothing_but_what_they_add_atomically(n, density, symmetric, mode):
+    s = Schedule(n, density, mode, symmetric=symmetric)
+    np.testing.assert_array_equal(s.plan.row[s.updates["target"]], s.plan.row[s.updates["lower"]])
+    np.testing.assert_array_equal(s.column[s.updates["target"]], s.column[s.updates["upper"]])
+    for run in s.runs[s.runs["mode"] == MODES.index("pipeline")]:
+        owner = np.full(s.plan.nnz, -1)  # chain that reads or plainly writes a place
+        shared = []
+        for c in range(run["begin"], run["end"]):
+            for step in s.steps[s.chains["begin"][c] : s.chains["end"][c]]:
+                own = s.updates[step["begin"] : step["middle"]]
+                both = s.updates[step["begin"] : step["end"]]
+                places = np.concatenate([own["target"], both["upper"], both["lower"], [step["pivot"]]])
+                assert np.isin(owner[places], [-1, c]).all()
+                owner[places] = c
+                shared.append(s.updates["target"][step["middle"] : step["end"]])
+                assert len(np.unique(both["target"])) == len(both)
+        assert (owner[np.concatenate(shared)] == -1).all()
+        assert run["widest"] in (64, 128, 256, 512, 1024)
 
 
-def test_chains_are_laid_out_flat():
-    plan, tasks, pieces, runs, made = schedule_of(120, 0.03, "chain")
-    updates, steps = made.update_bytes.view(UPDATE), made.step_bytes.view(STEP)
-    assert len(tasks) == len(pieces) == 0
-    assert (len(runs), runs["begin"][0], runs["end"][0]) == (1, 0, len(steps))
-    column = np.repeat(np.arange(120), np.diff(plan.col_ptr))
-    target, lower, upper = (updates[name] for name in ("target", "lower", "upper"))
-    assert len(updates) == plan.flops == len({*zip(lower.tolist(), upper.tolist(), strict=True)})
-    np.testing.assert_array_equal(plan.row[target], plan.row[lower])
-    np.testing.assert_array_equal(column[target], column[upper])
-    np.testing.assert_array_equal(plan.row[upper], column[lower])
-    source = np.repeat(column[steps["pivot"]], steps["end"] - steps["begin"])
-    np.testing.assert_array_equal(source, column[lower])
-    assert (np.diff(plan.level[source]) >= 0).all()
-    np.testing.assert_array_equal(plan.diag[column[steps["pivot"]]], steps["pivot"])
-
-
-def test_where_updates_land():
+def test_where_tasks_land():
     for options in ({}, {"most_mapped": 0}):
-        plan, tasks, *_ = schedule_of(100, 0.04, **options)
-        number = plan.u_ptr[tasks["column"]] + tasks["offset"]
-        wanted = plan.map_ptr[number] if plan.has_maps else plan.col_ptr[tasks["column"] + 1]
-        np.testing.assert_array_equal(tasks["map"], wanted)
+        s = Schedule(100, 0.04, "batch", **options)
+        column = s.column[s.tasks["upper"]]
+        number = s.plan.u_ptr[column] + s.tasks["offset"]
+        wanted = s.plan.map_ptr[number] if s.plan.has_maps else s.plan.col_ptr[column + 1]
+        np.testing.assert_array_equal(s.tasks["map"], wanted)
+        np.testing.assert_array_equal(s.tasks["upper"] - s.plan.col_ptr[column], s.tasks["offset"])
+        np.testing.assert_array_equal(s.below[s.plan.row[s.tasks["upper"]]], s.tasks["count"])
 
 
 def test_batches_wait_for_the_level_before():
-    plan, tasks, pieces, runs, made = schedule_of(200, 0.01, "batch")
-    assert len(runs) == 1
-    assert (tasks["count"][pieces["begin"]] <= 2 << pieces["lanes_log2"]).all()
-    assert (pieces["end"] - pieces["begin"] <= 256 >> pieces["lanes_log2"]).all()
-    before, level_piece = -1, made.level_piece
-    for level in range(plan.n_levels):
-        here = pieces[level_piece[level] : level_piece[level + 1]]
+    s = Schedule(200, 0.01, "batch")
+    assert len(s.runs) == 1
+    assert (s.tasks["count"][s.pieces["begin"]] <= 2 << s.pieces["lanes_log2"]).all()
+    assert (s.pieces["end"] - s.pieces["begin"] <= 256 >> s.pieces["lanes_log2"]).all()
+    before = -1
+    for level in range(s.plan.n_levels):
+        here = s.pieces[s.level_piece[level] : s.level_piece[level + 1]]
         if len(here):
             assert set(here["level"]) == {level}
             assert set(here["wait_level"]) == {before}
             if before >= 0:
-                assert set(here["wait_pieces"]) == {level_piece[before + 1] - level_piece[before]}
+                assert set(here["wait_pieces"]) == {s.level_piece[before + 1] - s.level_piece[before]}
             before = level
 
 
-def test_pipelines_count_the_updates_of_their_columns():
-    plan, tasks, _, runs, _ = schedule_of(150, 0.02, "pipeline")
-    applied = np.zeros(plan.n, int)
-    for task in tasks:
-        assert task["before"] == applied[task["column"]]
-        assert task["needed"] == np.sum(tasks["column"] == task["source"])
-        applied[task["column"]] += 1
-    level = plan.level[tasks["source"]]
-    same = level[1:] == level[:-1]
-    assert (np.diff(plan.level[tasks["column"]])[same] >= 0).all()  # those first whose columns are needed next
-
-
-def test_model_prefers_a_chain_for_single_columns_and_several_modes_otherwise():
-    dense = schedule_of(60, 1.0)[3]
-    assert [MODES[mode] for mode in dense["mode"]] == ["chain"]
-    made = schedule_of(600, 0.004, seed=5)
-    assert made[4].predicted_seconds > 0
-    assert len(made[3]) > 1
+def test_model_cuts_the_tree():
+    """Many small subtrees side by side first, and single columns by one block in the end."""
+    s = Schedule(3000, 0.0004, seed=3, symmetric=True)
+    assert MODES[s.runs["mode"][0]] == MODES[s.runs["mode"][-1]] == "pipeline"
+    assert s.runs["end"][0] - s.runs["begin"][0] > 20
+    assert s.runs["end"][-1] - s.runs["begin"][-1] == 1
+    assert s.predicted_seconds > 0

@@ -88,7 +88,7 @@ def test_forced_modes(device, monkeypatch, mode):
     check_solves(A, factor)
     launches = dict(zip(MODES, KERNELS, strict=True))
     assert {name for name in device.counts if name.startswith("update")} == {launches[mode]}
-    assert device.counts[launches[mode]] > 1 if mode == "cluster" else device.counts[launches[mode]] == 1
+    assert device.counts[launches[mode]] == 1 if mode == "batch" else device.counts[launches[mode]] > 1
 
 
 @pytest.mark.parametrize("ordering", ["amd", "nd", "natural", "user"])

@@ -288,7 +288,9 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   const Stopwatch ordering;
   std::vector<Ordered> orders;
   constexpr idx middling = 10000;  // a device takes levels harder than a processor does
-  if (options.ordering == Ordering::automatic && !only_dissection(graph.view(), middling)) {
+  if (options.ordering == Ordering::automatic && only_dissection(graph.view(), middling)) {
+    orders.push_back(order_dissection(graph.view()));
+  } else if (options.ordering == Ordering::automatic) {
     auto other = std::async(std::launch::async, order_amd, graph.view());
     orders.push_back(order_dissection(graph.view()));
     orders.push_back(other.get());

@@ -45,13 +45,13 @@ DEVICE: Costs = {
     # All column engines: orderings; the plan, after the CPU engine's factorization.
     "columns.analyze": {"call": 1e-3, "rows": 5e-7, "entries": 8e-8},
     "columns.plan": {"call": 1e-3, "rows": 1e-7, "fill": 1e-7, "flops": 5e-11},
-    # A level costs at least a hop of 0.84 us between two thread blocks; multiply-adds gather and scatter.
-    "glu.refactor": {"call": 60e-6, "levels": 0.9e-6, "fill": 1e-10, "flops": 2.6e-11},
-    "glu.solve": {"call": 40e-6, "levels": 1e-6, "fill": 5e-10},
-    "sflu.refactor": {"call": 30e-6, "levels": 1e-6, "fill": 2.8e-8, "flops": 1.2e-11},
-    "sflu.solve": {"call": 40e-6, "levels": 1e-6, "fill": 5e-10},
-    "crisscross.refactor": {"call": 80e-6, "levels": 1e-6, "fill": 2.8e-8, "flops": 6e-12},
-    "crisscross.solve": {"call": 40e-6, "levels": 1e-6, "fill": 5e-10},
+    # A level of the whole pattern costs less than a hop between two blocks, 0.84 us, where blocks own several levels.
+    "glu.refactor": {"call": 2e-5, "levels": 1.4e-6, "fill": 1.4e-10, "flops": 7e-12},
+    "glu.solve": {"call": 5e-5, "levels": 7e-7, "fill": 5e-10},
+    "sflu.refactor": {"call": 8e-5, "levels": 1.2e-6, "fill": 2e-10, "flops": 4e-11},
+    "sflu.solve": {"call": 5e-5, "levels": 7e-7, "fill": 5e-10},
+    "crisscross.refactor": {"call": 4e-5, "levels": 5.2e-7, "fill": 2e-9, "flops": 6e-12},
+    "crisscross.solve": {"call": 4.5e-5, "levels": 5e-7, "fill": 5e-10},
 }
 
 

@@ -79,8 +79,24 @@ class CrisscrossProgram(SfluProgram):
 
     @property
     def listed(self) -> bool:
-        """Columns of the corner are sums of listed terms; else the sparse kernel updates them too."""
-        return self.corner is not None and self.corner_terms <= self.most_terms
+        """Columns of the corner are sums of listed terms; else the sparse kernel updates them too.
+
+        Terms are many where columns before the corner are long. Those of U12 are waited for depth by depth then, and
+        what a column needs has to fit into shared memory.
+        """
+        return 0 <= self._listed[1] <= int(self.device.shared_memory_bytes) - 1024
+
+    @cached_property
+    def _listed(self) -> tuple[dict[str, np.ndarray], int]:
+        """The terms, and what the widest column has to stage [bytes]; -1 where there are none, or too many."""
+        plan, p = self.plan, self._parts.division
+        if self._parts.corner is None or self.corner_terms > self.most_terms:
+            return {}, -1
+        terms = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, p)
+        col_ptr, diag, listed = plan.col_ptr[p:], self._parts.diag[p:], terms["term_ptr"]
+        inner = listed[diag - col_ptr[0]] - listed[col_ptr[:-1] - col_ptr[0]]
+        words = inner + 2 * (diag - col_ptr[:-1]) + 1 + np.diff(terms["level_ptr"])
+        return terms, int(((np.diff(col_ptr) + inner) * np.dtype(self.dtype).itemsize + 4 * words).max())
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]
@@ -129,16 +145,11 @@ class CrisscrossProgram(SfluProgram):
         return self.upload(self._parts.row_diag)
 
     @cached_property
-    def _terms(self) -> tuple[dict[str, Buffer | None], int]:
-        """Of the corner's columns, by the names of the kernel's arguments; what the widest has to stage [bytes]."""
-        plan, p = self.plan, self.division
-        terms = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, p)
-        col_ptr, diag = plan.col_ptr[p:], self._parts.diag[p:]
-        uppers, listed = diag - col_ptr[:-1], terms["term_ptr"]
-        inner = listed[diag - col_ptr[0]] - listed[col_ptr[:-1] - col_ptr[0]]
-        words = inner + 2 * uppers + 1 + np.diff(terms["level_ptr"])
-        widest = int(((np.diff(col_ptr) + inner) * self.dtype.itemsize + 4 * words).max())
-        return {name: self.upload(array) for name, array in {"col_ptr": col_ptr, "diag": diag, **terms}.items()}, widest
+    def _terms(self) -> dict[str, Buffer | None]:
+        """Of the corner's columns, by the names of the kernel's arguments."""
+        p = self.division
+        arrays = {"col_ptr": self.plan.col_ptr[p:], "diag": self._parts.diag[p:], **self._listed[0]}
+        return {name: self.upload(array) for name, array in arrays.items()}
 
     # ---- commands
 
@@ -162,11 +173,10 @@ class CrisscrossProgram(SfluProgram):
 
     def _update_corner(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         kernel, columns = self.kernel("crisscross.cu", "update_corner"), self.n - self.division
-        (source, scale), (terms, widest) = self._entries, self._terms
-        shared = min(widest, int(self.device.shared_memory_bytes) // 2 - 1024)
+        (source, scale), shared = self._entries, self._listed[1]
         args = record(
             kernel.arguments,
-            **addresses(terms),
+            **addresses(self._terms),
             source=address(source),
             scale=address(scale),
             values=values.pointer,
@@ -174,7 +184,7 @@ class CrisscrossProgram(SfluProgram):
             count=columns,
             capacity=shared,
         )
-        queue.launch(kernel, columns, 256, shared, args)
+        queue.launch(kernel, columns, 512, shared, args)
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer

@@ -2,10 +2,10 @@
 //
 // After the sparse kernel has factored the columns before the division. A block owns a column of the corner. Every
 // entry is a sum of terms that the plan lists (core/plan/corner_terms.hpp), in a fixed order: bitwise repeatable. First
-// come the entries of U12, depth by depth, with all they need staged in shared memory, so that a depth costs no trip to
-// memory; then all rows of the Schur complement at once, a thread each.
+// come the entries of U12, depth by depth, a warp each, with all they need staged in shared memory, so that a depth
+// costs no trip to memory; then all rows of the Schur complement at once, eight lanes each.
 //
-// Grid: any; block: 256 threads; shared memory: `capacity` bytes, at least 16. A column whose entries have no room
+// Grid: any; block: 512 threads; shared memory: `capacity` bytes, at least 16. A column whose entries have no room
 // stays in global memory, terms of U12 that have none are read there.
 #include "columns.cuh"
 
@@ -80,40 +80,51 @@ struct CornerColumn {
     for (int l = threadIdx.x; l < levels; l += blockDim.x) own_level[l] = __ldg(level + l);
   }
 
-  __device__ __forceinline__ void take_staged(int t) const {
+  // minus the sum of a lane's terms among those of an entry, `LANES` lanes to an entry
+  template <int LANES> __device__ __forceinline__ Scalar staged_sum(int t, int lane) const {
     const int end = begins[t + 1];
-    Scalar sum = values[t];
-    for (int q = begins[t]; q < end; q++) sum = mul_sub(multipliers[q], values[positions[q]], sum);
-    values[t] = sum;
+    Scalar sum(0);
+    for (int q = begins[t] + lane; q < end; q += LANES) sum = mul_sub(multipliers[q], values[positions[q]], sum);
+    return sum;
   }
-
-  __device__ __forceinline__ void take(int t) const {
+  template <int LANES> __device__ __forceinline__ Scalar listed_sum(int t, int lane) const {
     const long long end = __ldg(terms + t + 1);
-    Scalar sum = values[t];
-    for (long long q = __ldg(terms + t); q < end; q += TOGETHER) {
+    Scalar sum(0);
+    for (long long q = __ldg(terms + t) + lane; q < end; q += LANES * TOGETHER) {
       Scalar multiplier[TOGETHER];
       int from[TOGETHER];
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
-        if (q + r < end) {
-          multiplier[r] = load_constant(args.factor + __ldg(args.place + q + r));
-          from[r] = __ldg(args.position + q + r);
+        if (q + LANES * r < end) {
+          multiplier[r] = load_constant(args.factor + __ldg(args.place + q + LANES * r));
+          from[r] = __ldg(args.position + q + LANES * r);
         }
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
-        if (q + r < end) sum = mul_sub(multiplier[r], values[from[r]], sum);
+        if (q + LANES * r < end) sum = mul_sub(multiplier[r], values[from[r]], sum);
     }
-    values[t] = sum;
+    return sum;
+  }
+
+  // Entries entry(i), first <= i < end, none of which is a term of another.
+  template <int LANES, bool STAGED, class Entry>
+  __device__ __forceinline__ void take(int first, int end, Entry&& entry) const {
+    const int lane = threadIdx.x & (LANES - 1), in_warp = (threadIdx.x & 31) / LANES;
+    for (int i = first + (threadIdx.x >> 5) * (32 / LANES); i < end; i += blockDim.x / LANES) {
+      const bool mine = i + in_warp < end;
+      const int t = mine ? entry(i + in_warp) : 0;
+      Scalar sum(0);
+      if (mine) sum = STAGED ? staged_sum<LANES>(t, lane) : listed_sum<LANES>(t, lane);
+#pragma unroll
+      for (int step = LANES / 2; step; step /= 2) sum += shuffle_xor(sum, step);
+      if (mine && lane == 0) values[t] += sum;
+    }
   }
 
   __device__ __forceinline__ void solve_upper() const {
     for (int l = 1; l < levels; l++) {  // the first depth has no terms
-      const int from = staged ? own_level[l - 1] : __ldg(level + l - 1);
-      const int end = staged ? own_level[l] : __ldg(level + l);
-      for (int i = from + threadIdx.x; i < end; i += blockDim.x) {
-        if (staged) take_staged(own_order[i]);
-        else take(__ldg(order + i));
-      }
+      if (staged) take<32, true>(own_level[l - 1], own_level[l], [&](int i) { return own_order[i]; });
+      else take<32, false>(__ldg(level + l - 1), __ldg(level + l), [&](int i) { return __ldg(order + i); });
       __syncthreads();
     }
   }
@@ -122,7 +133,7 @@ struct CornerColumn {
     assemble();
     __syncthreads();
     solve_upper();
-    for (int t = uppers + threadIdx.x; t < length; t += blockDim.x) take(t);
+    take<8, false>(uppers, length, [](int t) { return t; });
     if (!in_shared) return;
     __syncthreads();
     for (int t = threadIdx.x; t < length; t += blockDim.x) args.factor[begin + t] = values[t];
@@ -131,7 +142,7 @@ struct CornerColumn {
 
 }  // namespace
 
-GPUSPLU_KERNEL(update_corner, CornerArgs, 256, 2) {
+GPUSPLU_KERNEL(update_corner, CornerArgs, 512, 1) {
   for (int c = blockIdx.x; c < args.count; c += gridDim.x) {
     CornerColumn(args, c).run();
     __syncthreads();

@@ -57,9 +57,9 @@ class Buffers:
     def __init__(self, program: Program, limit: int | None = None):
         self._program, self._limit, device = program, limit, program.device
         pattern, itemsize = program.pattern, program.dtype.itemsize
-        needed, free = program.needed_bytes - program.nbytes, usable_bytes(device, limit)
-        if needed > free:
-            raise DeviceMemoryError(needed, free)
+        free = usable_bytes(device, limit)
+        if missing := program.missing_bytes(free + program.nbytes):
+            raise DeviceMemoryError(free + missing, free)
         self.values, self.previous = device.empty(pattern.nnz * itemsize), device.empty(pattern.nnz * itemsize)
         self.input = device.empty(pattern.size * itemsize)
         memory = program.factor_memory()

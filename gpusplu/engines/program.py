@@ -71,6 +71,10 @@ class Program(ABC):
         """What `stats` says about this engine's plan besides."""
         return {}
 
+    def missing_bytes(self, usable: int) -> int:
+        """Bytes that are needed beyond these."""
+        return max(0, self.needed_bytes - usable)
+
     @abstractmethod
     def prepare(self) -> None:
         """Compile what a factorization and a solve need and the cache has not, several files at a time."""

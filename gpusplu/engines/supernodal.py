@@ -17,6 +17,7 @@ from .front_memory import (
     factor_memory,
     large_arrays,
     large_solve_arrays,
+    missing_bytes,
     needed_bytes,
     order_arrays,
     solve_arrays,
@@ -54,13 +55,19 @@ class FrontProgram(Program):
         self.nnz = triangle if plan.cholesky else 2 * triangle
         self.flops = plan.flops
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
-        self.needed_bytes = needed_bytes(plan, pattern)
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
         # Pivots of the scaled matrix below these are perturbed, and may mean a singular matrix. Cholesky scales
         # nothing: its pivots must be positive.
         eps = float(np.finfo(self.dtype).eps)
         self.tiny = 0.0 if plan.cholesky else eps**0.5
         self.singular = 0.0 if plan.cholesky else plan.n * eps
+
+    @cached_property
+    def needed_bytes(self) -> int:  # type: ignore[override]
+        return needed_bytes(self.plan, self.pattern)
+
+    def missing_bytes(self, usable: int) -> int:
+        return missing_bytes(self.plan, self.pattern, usable)
 
     def prepare(self) -> None:
         files = {FRONT_KERNELS[phase][0] for phase in range(3) if (self.plan.phase == phase).any()}

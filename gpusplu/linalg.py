@@ -62,7 +62,8 @@ def splu(
     device : int or cupy.cuda.Device, optional
         For a GPU engine; CuPy's current one unless given. Given, "auto" takes the GPU; "cpu" keeps to the processor.
     device_memory : int, optional
-        Device memory that may be used [bytes]; what is free unless given.
+        Device memory that may be used [bytes]; what is free unless given. A supernodal factor that needs more streams
+        through it, with the same bits.
     expected_refactors : float, optional
         How often the factor will be refactored and solved with: few of them make the analysis count, many the rest.
         Engine, method and ordering are chosen by it where the caller leaves them open.

@@ -116,7 +116,8 @@ def needed_bytes(plan: Plan, pattern: Pattern) -> int:
     sizes = [0 if array is None else array.nbytes for group in groups for array in group.values()]
     core = pattern.core
     sizes += [] if core.identity else [core.source.nbytes, core.source_ptr.nbytes]
-    sizes += [8 * (n + 1), 4 * nnz, 8 * (n + 1), 4 * nnz, 4 * nnz]  # A by columns and by rows
+    sizes += [8 * (n + 1), 4 * nnz]  # A by columns
+    sizes += [] if plan.cholesky else [8 * (n + 1), 4 * nnz, 4 * nnz]  # by rows
     sizes += [nnz * itemsize, nnz * itemsize, pattern.size * itemsize, STATUS.itemsize]
     memory = factor_memory(plan)
     return buffer_bytes([*sizes, *memory.empty.values(), *memory.zeros.values()]) + all_vector_bytes(plan, 1)

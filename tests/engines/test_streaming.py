@@ -1,14 +1,16 @@
 """Factors larger than the memory allowed, on an emulated device: same bits, within the limit, through one graph."""
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import emulated
 import fake_cupy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice
+from emulated_device import EmulatedDevice, memory_at
 from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
@@ -151,6 +153,21 @@ def test_what_is_said_about_it(device, plans):
     structure = structure_of(factor._symbolic._core, A.nnz, 8)
     choice = predict_fronts(structure, plan, 0.0, DEVICE)  # what `auto` goes by
     assert choice.refactor >= plan.factor_seconds and choice.solve >= plan.solve_seconds
+
+
+def test_pageable_memory_where_none_can_be_locked():
+    class OutOfMemory(Exception):
+        pass
+
+    def locked(nbytes):
+        raise OutOfMemory
+
+    device = object.__new__(launch.Device)
+    device._device = nullcontext()
+    device._cuda = SimpleNamespace(PinnedMemory=locked, runtime=SimpleNamespace(CUDARuntimeError=OutOfMemory))
+    buffer = device.host(1000)
+    memory_at(buffer.pointer, 1000)[:] = 7
+    assert buffer.nbytes == 1000 and (buffer._memory == 7).all()
 
 
 def test_not_even_one_window(device, plans):

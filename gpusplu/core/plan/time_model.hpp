@@ -43,7 +43,7 @@ struct FrontTimes {
   double device_flops = 2.5e7, multiprocessors = 132;  // per microsecond, of so many
   double slow_flops = 6e3;                             // of a multiprocessor with little double precision
   double device_bytes = 3e6;                           // per microsecond
-  double host_bytes = 5e4;                             // the same from or to page-locked memory of the host
+  double host_bytes = 5.5e4;                           // the same from or to page-locked memory of the host
   double launch[kPhases] = {3, 5, 6, 6};               // boundary of phases
 
   // One way of a solve: of a front on the path, of a pivot there, of a front when the device is full, of the call.

@@ -11,7 +11,8 @@ finished, column k is finished at
     t(k) = COLUMN + max over j with U(j, k) of  t(j) + sum of c_i over i >= j with U(i, k).
 
 The curve is START, the latest of these times before p, what all these updates cost by the warps that work side by side,
-and for U12 and the Schur complement CORNER and TERM for each of their multiply-adds.
+and for U12 and the Schur complement CORNER, DEPTH for each level of columns before p, which U12 is no deeper than, and
+TERM for each of their multiply-adds.
 
 Dense part. The plan of the corner predicts itself, as any plan of fronts does.
 """
@@ -33,12 +34,13 @@ LARGEST_CORNER = 4096
 class SparseCosts(NamedTuple):
     """Constants of the sparse curve [s]; `warps` is how many of them keep a multiprocessor busy."""
 
-    start: float = 6e-6
-    column: float = 0.7e-6
-    update: float = 0.05e-6
-    slice: float = 0.02e-6
-    warps: float = 8.0
+    start: float = 2e-6
+    column: float = 0.88e-6
+    update: float = 0.0
+    slice: float = 0.28e-6
+    warps: float = 2.1
     corner: float = 8e-6
+    depth: float = 0.3e-6
     term: float = 1e-11
 
 
@@ -132,7 +134,8 @@ class _Updates:
         self.cost = costs.update + costs.slice * -(-self.below // 32)
         sums = np.concatenate(([0.0], np.cumsum(self.cost)))
         self.rest = sums[self.ptr[self.column + 1]] - sums[:-1]  # this update and those after it in the column
-        self.finish = self._finish(np.asarray(plan.level_left))
+        self.level = np.asarray(plan.level_left)
+        self.finish = self._finish(self.level)
 
     def _finish(self, level: np.ndarray) -> np.ndarray:
         """Time when each column is finished if all are sparse."""
@@ -159,6 +162,8 @@ def _sparse_curve(updates: _Updates, division: np.ndarray, multiprocessors: int)
     )
     terms = np.concatenate(([0.0], terms))  # by columns before p of columns from p on
     seconds = costs.start + latest[division] + spent[division] / (costs.warps * multiprocessors)
-    seconds += np.where(division < n, costs.corner + costs.term * terms[division], 0.0)
+    levels = np.concatenate(([0], np.maximum.accumulate(updates.level) + 1))[division]
+    corner = costs.corner + costs.depth * levels + costs.term * terms[division]
+    seconds += np.where(division < n, corner, 0.0)
     curve: np.ndarray = seconds
     return curve

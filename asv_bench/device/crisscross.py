@@ -98,7 +98,7 @@ def fit(found):
         measured = [row["sparse_s"] for rows, _ in found for row in rows]
         return np.log(np.concatenate(predicted) / np.array(measured))
 
-    start = np.log(H200)
+    start = np.log(np.maximum(H200, 1e-9))  # a constant may be zero
     best = least_squares(ratios, start, max_nfev=15)
     before, after = (float(np.sqrt(np.mean(r**2))) for r in (ratios(start), best.fun))
     print(f"{SparseCosts(*(float(f'{c:.2g}') for c in np.exp(best.x)))}: rms of logarithms {before:.2f} -> {after:.2f}")

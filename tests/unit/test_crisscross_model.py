@@ -8,7 +8,7 @@ from gpusplu.crisscross_model import H200, SparseCosts, candidates, predict_divi
 from gpusplu.crisscross_plan import dense_seconds
 from gpusplu.plan import Limits
 
-COSTS = SparseCosts(start=3.0, column=0.7, update=0.11, slice=0.013, warps=2.0, corner=5.0, term=0.017)
+COSTS = SparseCosts(start=3.0, column=0.7, update=0.11, slice=0.013, warps=2.0, corner=5.0, depth=0.31, term=0.017)
 
 
 def sparse_seconds(plan, p, costs, multiprocessors):
@@ -24,7 +24,9 @@ def sparse_seconds(plan, p, costs, multiprocessors):
         spent += cost.sum() if k < p else 0.0
         terms += below[upper[upper < p]].sum() if k >= p else 0.0
     seconds = costs.start + finish[:p].max(initial=0.0) + spent / (costs.warps * multiprocessors)
-    return seconds + (costs.corner + costs.term * terms if p < plan.n else 0.0)
+    if p == plan.n:
+        return seconds
+    return seconds + costs.corner + costs.depth * (plan.level_left[:p].max(initial=-1) + 1) + costs.term * terms
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -25,7 +25,8 @@ THREADS = 256  # of a block, but of pipelines
 PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
 CHAIN, STEP, UPDATE = (struct(FILE, name) for name in ("GluChain", "GluStep", "GluUpdate"))
 RESIDENT = 4  # blocks a multiprocessor
-RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest")])
+SPARE_BYTES = 1024  # of the shared memory of a block
+RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest", "slots")])
 
 
 class GluProgram(GroupedProgram):
@@ -50,7 +51,9 @@ class GluProgram(GroupedProgram):
 
     @cached_property
     def _schedule(self) -> Any:
-        return _core.make_glu_schedule(self.plan._core, MODES.index(self.forced_mode) if self.forced_mode else -1)
+        forced = MODES.index(self.forced_mode) if self.forced_mode else -1
+        capacity = (self.device.shared_memory_bytes - SPARE_BYTES) // self.dtype.itemsize
+        return _core.make_glu_schedule(self.plan._core, forced, capacity)
 
     @cached_property
     def runs(self) -> np.ndarray:
@@ -79,6 +82,7 @@ class GluProgram(GroupedProgram):
     def _pipeline_arrays(self) -> dict[str, Buffer | None]:
         schedule = self._schedule
         arrays = {"chains": schedule.chain_bytes, "steps": schedule.step_bytes, "updates": schedule.update_bytes}
+        arrays["places"] = schedule.places
         return {name: self.upload(array) for name, array in arrays.items()}
 
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
@@ -108,7 +112,8 @@ class GluProgram(GroupedProgram):
         shared: dict[str, Any] = {"factor": buffers.own["factor"].pointer, "tiny": self.tiny}
         if MODES[mode] == "pipeline":
             arrays = {name: address(buffer) for name, buffer in self._pipeline_arrays.items()}
-            queue.launch(kernel, end - begin, widest, 0, record(kernel.arguments, **arrays, **shared, begin=begin))
+            slots = max(1, int(run["slots"])) * self.dtype.itemsize
+            queue.launch(kernel, end - begin, widest, slots, record(kernel.arguments, **arrays, **shared, begin=begin))
             return
         counters = buffers.own["counters"].pointer
         fields = shared | {

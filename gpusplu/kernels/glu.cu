@@ -7,9 +7,9 @@
 // update_batch: batch mode. A run of levels; blocks take pieces by tickets in the order of the levels and wait until
 // the
 //   level before is done. Adds atomically.
-// update_pipeline: pipeline mode. Block b works chain begin + b off, column by column; no block waits for another. What
-//   only this block writes is updated plainly, by way of the first-level cache, the rest atomically. 64 to 1024
-//   threads.
+// update_pipeline: pipeline mode. Block b works chain begin + b off, column by column, in shared memory; no block waits
+//   for another. What belongs to later launches is added atomically. 64 to 1024 threads; shared memory: the slots of
+//   the largest chain.
 // finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
 //
 // Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
@@ -62,11 +62,11 @@ __device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece
   if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
 }
 
-// `update`: places of (i, k), L(i, j) and U(j, k).
-__device__ __forceinline__ void update_one(Scalar* factor, int4 update, Scalar inverse, bool shared) {
-  const Scalar x = -(factor[update.z] * inverse), lower = factor[update.y];
-  if (shared) add_atomically(factor + update.x, lower * x);
-  else factor[update.x] = mul_add(lower, x, factor[update.x]);
+// `update`: slots of L(i, j) (low half) and U(j, k), and where (i, k) is, in its slot or in `factor`.
+__device__ __forceinline__ void update_one(Scalar* values, Scalar* factor, int2 update, Scalar inverse, bool later) {
+  const Scalar x = -(values[(unsigned)update.x >> 16] * inverse), lower = values[update.x & 0xffff];
+  if (later) add_atomically(factor + update.y, lower * x);
+  else values[update.y] = mul_add(lower, x, values[update.y]);
 }
 
 }  // namespace
@@ -115,33 +115,40 @@ GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
 }
 
 GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
-  constexpr int AHEAD = 2;  // updates of a thread that are known a column before
+  constexpr int AHEAD = 4;  // updates of a thread that are known a column before
   const GluPivots pivots(args.tiny);
-  const int4* updates = (const int4*)args.updates;
-  const int4* steps = (const int4*)args.steps;  // pivot, begin, middle, end
-  const GluChain chain = args.chains[args.begin + blockIdx.x];
-  const int last = chain.end - 1, thread = threadIdx.x, threads = blockDim.x;
-  int4 step = __ldg(steps + chain.begin), next = __ldg(steps + min(chain.begin + 1, last)), ahead[AHEAD];
+  Scalar* values = (Scalar*)shared_memory;
+  const int2* updates = (const int2*)args.updates;
+  const int4* steps = (const int4*)args.steps;                                   // pivot, begin, middle, end
+  const int4 chain = __ldg((const int4*)args.chains + args.begin + blockIdx.x);  // steps, places
+  const int last = chain.y - 1, slots = chain.w - chain.z, thread = threadIdx.x, threads = blockDim.x;
+  if (last < chain.x) return;
+  int4 step = __ldg(steps + chain.x), next = __ldg(steps + min(chain.x + 1, last));
+  int2 ahead[AHEAD];
 #pragma unroll
   for (int r = 0; r < AHEAD; r++)
     if (step.y + thread + r * threads < step.w) ahead[r] = __ldg(updates + step.y + thread + r * threads);
-  for (int s = chain.begin; s < chain.end; s++) {
+  for (int k = thread; k < slots; k += threads)
+    values[k] = load_shared_level(args.factor + __ldg(args.places + chain.z + k));
+  __syncthreads();
+  for (int s = chain.x; s <= last; s++) {
     const int4 after = __ldg(steps + min(s + 2, last));
-    int4 now[AHEAD];
+    int2 now[AHEAD];
 #pragma unroll
     for (int r = 0; r < AHEAD; r++) {
       now[r] = ahead[r];
       if (next.y + thread + r * threads < next.w) ahead[r] = __ldg(updates + next.y + thread + r * threads);
     }
-    const Scalar inverse = pivots.inverse(args.factor[step.x]);
+    const Scalar inverse = pivots.inverse(values[step.x]);
     int at = step.y + thread;
 #pragma unroll
     for (int r = 0; r < AHEAD; r++, at += threads)
-      if (at < step.w) update_one(args.factor, now[r], inverse, at >= step.z);
-    for (; at < step.w; at += threads) update_one(args.factor, __ldg(updates + at), inverse, at >= step.z);
+      if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
+    for (; at < step.w; at += threads) update_one(values, args.factor, __ldg(updates + at), inverse, at >= step.z);
     __syncthreads();
     step = next, next = after;
   }
+  for (int k = thread; k < slots; k += threads) args.factor[__ldg(args.places + chain.z + k)] = values[k];
 }
 
 GPUSPLU_KERNEL(finish_glu, GluFinish, 256, 4) {

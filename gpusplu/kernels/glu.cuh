@@ -37,27 +37,29 @@ struct GluArgs {
   double tiny;       // pivots below are replaced [scaled A]
 };
 
-// One multiply-add of a pipeline: places of (i, k), L(i, j) and U(j, k).
+// One multiply-add of a pipeline.
 struct GluUpdate {
-  int target, lower, upper;
-  int padding;
+  unsigned short lower, upper;  // slots of L(i, j) and U(j, k)
+  int target;                   // slot of (i, k), or its place where it belongs to a later launch
 };
 
 // A column of a pipeline.
 struct GluStep {
-  int pivot;               // its place
-  int begin, middle, end;  // updates, those from `middle` on where other blocks write too
+  int pivot;               // its slot
+  int begin, middle, end;  // updates, those from `middle` on of what belongs to later launches
 };
 
 // What a block of a pipeline does.
 struct GluChain {
-  int begin, end;  // steps
+  int begin, end;                // steps
+  int places_begin, places_end;  // of the entries in its slots
 };
 
 struct GluPipeline {
   const GluChain* chains;
   const GluStep* steps;
   const GluUpdate* updates;
+  const int* places;
   int begin;  // chain of the first block
   Scalar* factor;
   double tiny;  // pivots below are replaced [scaled A]

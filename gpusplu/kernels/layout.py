@@ -19,6 +19,7 @@ NUMBERS = {
     "unsigned": "u4",
     "long long": "i8",
     "unsigned long long": "u8",
+    "unsigned short": "u2",
     "float": "f4",
     "double": "f8",
 }

@@ -20,10 +20,25 @@ class Schedule:
         core = _core.make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
         self.tasks, self.pieces = core.task_bytes.view(TASK), core.piece_bytes.view(PIECE)
         self.chains, self.steps = core.chain_bytes.view(CHAIN), core.step_bytes.view(STEP)
-        self.updates, self.runs = core.update_bytes.view(UPDATE), core.run_bytes.view(RUN)
+        self.flat, self.runs, self.places = core.update_bytes.view(UPDATE), core.run_bytes.view(RUN), core.places
+        self.laid_out()
         self.level_piece, self.predicted_seconds = core.level_piece, core.predicted_seconds
         self.column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
         self.below = plan.col_ptr[1:] - plan.diag - 1
+
+    def laid_out(self):
+        """Updates, by places."""
+        self.target, self.lower, self.upper = (np.zeros(len(self.flat), int) for _ in range(3))
+        self.pivot = np.zeros(len(self.steps), int)
+        for chain in self.chains:
+            own = self.places[chain["places_begin"] : chain["places_end"]]
+            for s in range(chain["begin"], chain["end"]):
+                begin, middle, end = (self.steps[name][s] for name in ("begin", "middle", "end"))
+                self.pivot[s] = own[self.steps["pivot"][s]]
+                self.lower[begin:end] = own[self.flat["lower"][begin:end]]
+                self.upper[begin:end] = own[self.flat["upper"][begin:end]]
+                self.target[begin:middle] = own[self.flat["target"][begin:middle]]
+                self.target[middle:end] = self.flat["target"][middle:end]
 
     def of_task(self, task):
         """(source column, updated column, places of its targets)."""
@@ -38,10 +53,8 @@ class Schedule:
             for at in range(run["begin"], run["end"]):
                 if MODES[run["mode"]] == "pipeline":
                     for s in range(self.chains["begin"][at], self.chains["end"][at]):
-                        step = self.steps[s]
-                        for update in self.updates[step["begin"] : step["end"]]:
-                            source = self.column[step["pivot"]]
-                            yield number, at, s, source, update["upper"], [update["target"]]
+                        for u in range(self.steps["begin"][s], self.steps["end"][s]):
+                            yield number, at, s, self.column[self.pivot[s]], self.upper[u], [self.target[u]]
                 else:
                     for task in self.tasks[self.pieces["begin"][at] : self.pieces["end"][at]]:
                         source, _, targets = self.of_task(task)
@@ -81,20 +94,20 @@ def test_every_update_once_and_behind_those_that_write_what_it_reads(n, density,
 @pytest.mark.parametrize(("n", "density", "symmetric"), CASES)
 def test_chains_share_nothing_but_what_they_add_atomically(n, density, symmetric, mode):
     s = Schedule(n, density, mode, symmetric=symmetric)
-    np.testing.assert_array_equal(s.plan.row[s.updates["target"]], s.plan.row[s.updates["lower"]])
-    np.testing.assert_array_equal(s.column[s.updates["target"]], s.column[s.updates["upper"]])
+    np.testing.assert_array_equal(s.plan.row[s.target], s.plan.row[s.lower])
+    np.testing.assert_array_equal(s.column[s.target], s.column[s.upper])
     for run in s.runs[s.runs["mode"] == MODES.index("pipeline")]:
-        owner = np.full(s.plan.nnz, -1)  # chain that reads or plainly writes a place
+        owner = np.full(s.plan.nnz, -1)  # chain that has a place in its shared memory
         shared = []
         for c in range(run["begin"], run["end"]):
+            own = s.places[s.chains["places_begin"][c] : s.chains["places_end"][c]]
+            assert (owner[own] == -1).all()
+            assert len(np.unique(own)) == len(own) <= run["slots"]
+            owner[own] = c
             for step in s.steps[s.chains["begin"][c] : s.chains["end"][c]]:
-                own = s.updates[step["begin"] : step["middle"]]
-                both = s.updates[step["begin"] : step["end"]]
-                places = np.concatenate([own["target"], both["upper"], both["lower"], [step["pivot"]]])
-                assert np.isin(owner[places], [-1, c]).all()
-                owner[places] = c
-                shared.append(s.updates["target"][step["middle"] : step["end"]])
-                assert len(np.unique(both["target"])) == len(both)
+                shared.append(s.target[step["middle"] : step["end"]])
+                targets = s.target[step["begin"] : step["end"]]
+                assert len(np.unique(targets)) == len(targets)
         assert (owner[np.concatenate(shared)] == -1).all()
         assert run["widest"] in (64, 128, 256, 512, 1024)
 

@@ -78,6 +78,8 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("run_bytes", [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).runs, self); })
       .def_prop_ro("update_bytes",
                    [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).updates, self); })
+      .def_prop_ro("places",
+                   [](nb::handle self) { return view_numpy(nb::cast<const GluSchedule&>(self).places, self); })
       .def_prop_ro("chain_bytes",
                    [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).chains, self); })
       .def_prop_ro("step_bytes",
@@ -87,10 +89,11 @@ void bind_columns(nb::module_& m) {
       .def_ro("predicted_seconds", &GluSchedule::predicted_seconds);
   m.def(
       "make_glu_schedule",
-      [](const ColumnPlan& plan, int forced) {
-        return without_gil([&] { return gpu::make_glu_schedule(plan, forced); });
+      [](const ColumnPlan& plan, int forced, off capacity) {
+        return without_gil([&] { return gpu::make_glu_schedule(plan, {forced, capacity}); });
       },
-      "plan"_a, "forced"_a = -1, "Launches for a column plan; `forced`: a mode for all levels.");
+      "plan"_a, "forced"_a = -1, "capacity"_a = gpu::GluParameters{}.capacity,
+      "Launches for a column plan; `forced`: a mode for everything, `capacity`: scalars in shared memory.");
   m.def("make_column_plan", &make_binding, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
         "col_scale"_a = nb::none(), "most_mapped"_a = 1e8,
         "Plan of the column engines for a canonical pattern and gather permutations.");

@@ -1,5 +1,6 @@
 // Subtrees for pipelines: phases by dynamic programming over bounds of the time that a subtree takes.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "plan/glu_work.hpp"
@@ -58,16 +59,21 @@ struct Tree {
       if (subtree[j] <= bound && (parent[j] < 0 || subtree[parent[j]] > bound)) sum += updates[j];
     return sum;
   }
-  // Of a phase: subtrees within `bound` without those within `done`, a block each.
-  double phase(double done, double bound, const std::vector<idx>& root, std::vector<double>& times) const {
+  // Of a phase: subtrees within `bound` without those within `done`, a block each. Infinite if one needs more slots
+  // than there are.
+  double phase(double done, double bound, const std::vector<idx>& root, off capacity,
+               std::vector<double>& times) const {
     times.assign(n(), 0);
+    std::vector<off> slots(n());
     double longest = 0, sum = 0;
+    off most = 0;
     for (idx j = 0; j < n(); j++)
       if (subtree[j] > done && subtree[j] <= bound) {
         sum += work.column[j];
         longest = std::max(longest, times[root[j]] += work.column[j]);
+        most = std::max(most, slots[root[j]] += work.slots(j));
       }
-    return kGluLaunch + longest + sum / kPipelines;
+    return most > capacity ? std::numeric_limits<double>::infinity() : kGluLaunch + longest + sum / kPipelines;
   }
 };
 
@@ -87,7 +93,7 @@ void number_chains(const Tree& tree, const std::vector<double>& bounds, GluFores
   std::vector<double> times;
   for (std::size_t p = 1; p < bounds.size(); p++) {
     const std::vector<idx> root = tree.roots(bounds[p]);
-    tree.phase(bounds[p - 1], bounds[p], root, times);
+    tree.phase(bounds[p - 1], bounds[p], root, 0, times);
     std::vector<idx> found;
     for (idx j = 0; j < tree.n(); j++)
       if (times[j] > 0) found.push_back(j);
@@ -102,9 +108,9 @@ void number_chains(const Tree& tree, const std::vector<double>& bounds, GluFores
 
 }  // namespace
 
-GluForest choose_forest(const ColumnPlan& plan, const GluWork& work, bool all) {
+GluForest choose_forest(const ColumnPlan& plan, const GluWork& work, off capacity, bool all) {
   GluForest out{std::vector<idx>(plan.n, -1), {0}, 0};
-  if (plan.nnz() > std::numeric_limits<idx>::max()) return out;  // places of updates are 32 bits wide
+  if (capacity == 0) return out;
   const Tree tree(plan, work);
   const std::vector<double> bounds = bounds_of(tree);
   const std::size_t m = bounds.size();
@@ -116,13 +122,13 @@ GluForest choose_forest(const ColumnPlan& plan, const GluWork& work, bool all) {
   for (std::size_t i = 0; i < m; i++) {
     const std::vector<idx> root = tree.roots(bounds[i]);
     for (std::size_t a = 0; a < i; a++) {
-      const double time = best[a] + tree.phase(bounds[a], bounds[i], root, times);
+      const double time = best[a] + tree.phase(bounds[a], bounds[i], root, capacity, times);
       if (time < best[i]) best[i] = time, from[i] = a;
     }
     std::vector<bool> left(plan.n);
     for (idx j = 0; j < plan.n; j++) left[j] = tree.subtree[j] > bounds[i];
-    const double total = best[i] + (all ? 0 : choose_levels(plan, work, left, true).microseconds);
-    if (total < least || (all && i + 1 == m)) least = total, chosen = i;
+    const double total = best[i] + (all ? 0 : choose_levels(plan, work, left, capacity).microseconds);
+    if (std::isfinite(best[i]) && (total < least || all)) least = total, chosen = i;
   }
   std::vector<double> path;
   for (std::size_t i = chosen; i > 0; i = from[i]) path.push_back(bounds[i]);

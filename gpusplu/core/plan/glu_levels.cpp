@@ -19,11 +19,14 @@ GluWork::GluWork(const ColumnPlan& plan) : below(plan.n), right(plan.n), column(
   }
 }
 
-GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::vector<bool>& left, bool may_pipeline) {
+GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::vector<bool>& left, off capacity) {
   constexpr int n_modes = 3;
   constexpr double never = 1e30;
   const std::size_t n = plan.n_levels();
   std::vector<double> pieces(n), columns(n);
+  std::vector<off> slots(n);
+  for (idx j = 0; j < plan.n; j++)
+    if (left[j]) slots[plan.level[j]] += work.slots(j);
   for (idx j = 0; j < plan.n; j++)
     if (left[j] && work.updates(j)) {
       pieces[plan.level[j]] += (double)work.right[j] / (kGluThreads >> glu_lanes_log2(work.below[j]));
@@ -37,7 +40,7 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
     std::array<double, n_modes> own{};
     if (pieces[l] > 0)
       own = {kGluLaunch + pieces[l] * kGluClusterPiece, kGluHop + pieces[l] * kGluBatchPiece,
-             may_pipeline ? columns[l] : never};
+             slots[l] <= capacity ? columns[l] : never};
     for (int m = 0; m < n_modes; m++) {
       const double changed = before[cheapest] + (m == (int)GluMode::cluster || l == 0 ? 0 : kGluLaunch);
       from[l][m] = (signed char)(before[m] <= changed ? m : cheapest);

@@ -195,6 +195,16 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
   return v;
 #endif
 }
+// Without order, for looking again and again: an acquire empties the first-level cache.
+__device__ __forceinline__ unsigned load_relaxed(const unsigned* p) {
+#ifdef GPUSPLU_EMULATED
+  return emulator::load_acquire(p);
+#else
+  unsigned v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+#endif
+}
 __device__ __forceinline__ void store_release(unsigned* p, unsigned v) {
 #ifdef GPUSPLU_EMULATED
   *p = v;

@@ -119,7 +119,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
 
   __device__ __forceinline__ bool finished(int j) const {
     if (j >= group.first) return load_acquire_block(group.flags + (j - group.first)) != 0;
-    return load_acquire(args.done + j) == group.epoch;
+    return load_relaxed(args.done + j) == group.epoch && load_acquire(args.done + j) == group.epoch;
   }
 
   __device__ __forceinline__ Source source_from(const Source& s, int from) const {

@@ -6,12 +6,17 @@ Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
+from .. import _core
 from ..kernels.launch import Buffer, Queue
 from .buffers import Buffers, Memory
-from .grouped_program import CONTROL_BYTES, GroupedProgram
+from .grouped_program import CONTROL_BYTES, THREADS, GroupedProgram
 from .program import address
+
+MOST_PLACES = 1024
 
 
 class SfluProgram(GroupedProgram):
@@ -28,6 +33,29 @@ class SfluProgram(GroupedProgram):
         return Memory(memory.empty, {**memory.zeros, "done": 4 * self.plan.n, "control": 16})
 
     @property
+    def _mapped(self) -> bool:
+        return bool(self.plan.has_maps and self.plan.map.dtype == np.uint16)
+
+    @cached_property
+    def _places(self) -> int:
+        """Places that a warp keeps: those of the longest column of L, if there are not too many."""
+        if self._mapped:
+            return 0
+        return min(MOST_PLACES, max(2, int((self.plan.col_ptr[1:] - self.plan.diag).max(initial=0))) + 1 & ~1)
+
+    @property
+    def _places_bytes(self) -> int:
+        return 2 * self._places * (THREADS // 32)
+
+    @property
+    def capacity(self) -> int:
+        return super().capacity - -(-self._places_bytes // self.dtype.itemsize)
+
+    @cached_property
+    def _follows(self) -> Buffer | None:
+        return self.upload(_core.columns_that_follow(self.plan.col_ptr, self.plan.row, self.plan.diag))
+
+    @property
     def _factor_begins(self) -> np.ndarray:
         """Where launches of a factorization begin and end among the groups."""
         level_ptr = self.groups.level_ptr
@@ -37,8 +65,7 @@ class SfluProgram(GroupedProgram):
         groups, own = self.groups, buffers.own
         source, scale = self._entries
         flags = groups.columns + 3 & ~3
-        mapped = self.plan.has_maps and self.plan.map.dtype == np.uint16
-        kernel = self.kernel("sflu.cu", "factor_sflu" if mapped else "factor_sflu_search")
+        kernel = self.kernel("sflu.cu", "factor_sflu" if self._mapped else "factor_sflu_search")
         begins = self._factor_begins
         self.launch(
             queue,
@@ -46,7 +73,7 @@ class SfluProgram(GroupedProgram):
             "sflu.cu",
             own["control"],
             begins,
-            CONTROL_BYTES + 4 * flags + groups.entries * self.dtype.itemsize,
+            CONTROL_BYTES + 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes,
             columns=self.column_record("sflu.cu"),
             source=address(source),
             scale=address(scale),
@@ -56,6 +83,8 @@ class SfluProgram(GroupedProgram):
             division=self.division,
             capacity=groups.entries,
             flags=groups.columns,
+            follows=0 if self._mapped else address(self._follows),
+            places=self._places,
             status=buffers.device_status.pointer,
             tiny=self.tiny,
             singular=self.singular,

@@ -6,12 +6,13 @@
 // columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by tickets
 // in an order in which nobody waits for a higher ticket, so the kernel cannot hang however blocks are scheduled;
 // columns are published by release and acquire, and marked by the number of the launch instead of being cleared.
-// Positions come from the plan's maps, or are searched where there are none.
+// Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same rows.
 //
 // A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
-// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, a word a column
-// and the scalars of the largest group that has any room. Sums are in the order of the rows of U: bitwise repeatable.
+// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, the scalars of
+// the largest group that has any room, a word a column, and without maps 16 bits for every place that a warp keeps.
+// Sums are in the order of the rows of U: bitwise repeatable.
 #include "column_groups.cuh"
 
 struct SfluArgs {
@@ -25,8 +26,10 @@ struct SfluArgs {
   // Columns from here on are updated by those before only, and left unfactored: the dense corner of crisscross LU.
   // Their `diag` is where rows from here on begin. n: there is none.
   int division;
-  int capacity;  // scalars of shared memory; larger groups stay in global memory
-  int flags;     // most columns of a group
+  int capacity;        // scalars of shared memory; larger groups stay in global memory
+  int flags;           // most columns of a group
+  const int* follows;  // without maps: L(:, j) is L(:, j - 1) but for its first row
+  int places;          // without maps: that a warp has room for
   Status* status;
   double tiny, singular;  // see FactorArgs
 };
@@ -47,6 +50,7 @@ struct Source {
   const Scalar* values;  // in shared memory if j is of the group
   const void* places;    // of the 16-bit map, or without one its rows
   int column, count;
+  int follows;  // the entry above in U is that of j - 1, and their rows are the same
 };
 
 template <class T> __device__ __forceinline__ const T* shuffle_pointer(const T* p, int lane) {
@@ -58,13 +62,12 @@ template <class T> __device__ __forceinline__ const T* shuffle_pointer(const T* 
 // through the read-only cache are avoided here: the compiler moves those down to where they are used.
 struct Piece {
   Scalar value;
-  int place;  // its place in column k, or its row
-  int guess;  // without a map: the row where it would be if both columns ended alike
-  int last;   // and that place
+  int place;  // in column k, from the map
   bool some;
 };
 
-// MAPS: positions come from the 16-bit map, else they are searched.
+// MAPS: places come from the 16-bit map. Else they are searched and kept, by their distance from the end of L(:, j), as
+// long as the columns j of U that follow have the same rows.
 template <bool IN_SHARED, bool MAPS> struct Column {
   const SfluArgs& args;
   const Group& group;
@@ -105,11 +108,13 @@ template <bool IN_SHARED, bool MAPS> struct Column {
 
   __device__ __forceinline__ Source source_of(int u) const {  // u: entry of U in this column
     const ColumnArrays& c = args.columns;
-    Source s = {args.factor, MAPS ? (const void*)c.map16 : c.row, 0, 0};
+    Source s = {args.factor, MAPS ? (const void*)c.map16 : c.row, 0, 0, 0};
     if (u >= diagonal - begin) return s;
-    s.column = __ldg(c.row + group.base + begin + u);
+    const int* row = c.row + group.base + begin + u;
+    s.column = __ldg(row);
     const long long lower = __ldg(c.diag + s.column) + 1;
     s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
+    if (!MAPS) s.follows = u > 0 && __ldg(row - (u > 0)) == s.column - 1 && __ldg(args.follows + s.column);
     if (s.count == 0) return s;  // addresses stay inside
     s.places = c.row + lower;
     if (MAPS) s.places = c.map16 + __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
@@ -123,35 +128,52 @@ template <bool IN_SHARED, bool MAPS> struct Column {
   }
 
   __device__ __forceinline__ Source source_from(const Source& s, int from) const {
-    return {shuffle_pointer(s.values, from), shuffle_pointer((const char*)s.places, from), 0, shuffle(s.count, from)};
+    return {shuffle_pointer(s.values, from), shuffle_pointer((const char*)s.places, from), 0, shuffle(s.count, from),
+            0};
   }
 
   // Entry e of L(:, j), if there is one.
   __device__ __forceinline__ void load_place(Piece& piece, const Source& s, int e) const {
-    const int inside = max(min(e, s.count - 1), 0);
     piece.some = e < s.count;
-    if (MAPS) {
-      piece.place = ((const unsigned short*)s.places)[inside];
-      return;
-    }
-    piece.last = end - begin - (s.count - e);
-    piece.place = ((const int*)s.places)[inside];
-    piece.guess = args.columns.row[group.base + begin + min(piece.last, end - begin - 1)];
+    if (MAPS) piece.place = ((const unsigned short*)s.places)[max(min(e, s.count - 1), 0)];
   }
   // What the acquire of `finished` made visible: a load like any other.
   __device__ __forceinline__ void load_value(Piece& piece, const Source& s, int e) const {
     piece.value = s.values[max(min(e, s.count - 1), 0)];
   }
 
-  // `above`: entries of U above that of j.
-  __device__ __forceinline__ void apply(const Piece& piece, int above, Scalar x) const {
-    if (!piece.some) return;
+  // Without maps: where a warp keeps places.
+  __device__ __forceinline__ unsigned short* kept() const {
+    return (unsigned short*)(group.flags + (args.flags + 3 & ~3)) + (threadIdx.x >> 5) * args.places;
+  }
+  // Place of entry e of L(:, j), whose rows begin at `rows`.
+  __device__ __forceinline__ int search(const int* rows, int count, int e, int above) const {
+    const int last = end - begin - (count - e);
+    return find_row(args.columns.row + group.base + begin, __ldg(rows + e), above + 1, last);
+  }
+  // Before the update by the column of entry u0 + t of U; the places of the one before are not needed any more.
+  __device__ __forceinline__ void find_places(const Source& own, int u0, int t) const {
+    if (MAPS) return;
+    const Source s = source_from(own, t);
+    const bool kept_before = __shfl_sync(~0u, own.follows, t) && s.count < args.places;
+    if (kept_before || s.count > args.places) return;
+    unsigned short* to = kept();
+    for (int e = lane; e < s.count; e += 32)
+      to[s.count - 1 - e] = (unsigned short)search((const int*)s.places, s.count, e, u0 + t);
+    __syncwarp();
+  }
+
+  // Entry e of L(:, j), of which lane t has the source.
+  __device__ __forceinline__ void apply(const Piece& piece, const Source& own, int count, int e, int u0, int t,
+                                        Scalar x) const {
     int place = piece.place;
-    if (!MAPS) {
-      place = piece.last;
-      if (piece.place != piece.guess)
-        place = find_row(args.columns.row + group.base + begin, piece.place, above + 1, piece.last);
+    if (!MAPS && count > args.places) {
+      const int* rows = (const int*)source_from(own, t).places;
+      if (piece.some) place = search(rows, count, e, u0 + t);
+    } else if (!MAPS && piece.some) {
+      place = kept()[count - 1 - e];
     }
+    if (!piece.some) return;
     Scalar* to = work() + begin + place;
     *to = mul_sub(piece.value, x, *to);
   }
@@ -168,7 +190,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
       for (int t = 0; t < here;) {
         const int run = min((__ffs(~(ready >> t)) - 1) & 63, here - t);
         if (!run) apply_late(own, u0, t, mine, ready);
-        else if (all_short) apply_short(own, u0, t, t + run);
+        else if (MAPS && all_short) apply_short(own, u0, t, t + run);
         else apply_long(own, u0, t, t + run);
         t += max(run, 1);
       }
@@ -190,7 +212,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
       for (int r = 0; r < IN_FLIGHT; r++) {
         __syncwarp();
         if (t + r >= last) return;
-        apply(piece[r], u0 + t + r, work()[begin + u0 + t + r]);
+        apply(piece[r], own, 0, lane, u0, t + r, work()[begin + u0 + t + r]);
         load(piece[r], t + r + IN_FLIGHT);
       }
     }
@@ -211,6 +233,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
       s = source_from(own, min(++next, last - 1));
     };
     load(piece[0]);
+    int count = 0, at = lane;
     for (bool begins = true;;) {
 #pragma unroll
       for (int half = 0; half < 2; half++) {
@@ -218,13 +241,17 @@ template <bool IN_SHARED, bool MAPS> struct Column {
           __syncwarp();
           if (t == last) return;
           x = work()[begin + u0 + t];
+          at = lane;
+          if (!MAPS) count = shuffle(own.count, t);
+          find_places(own, u0, t);
         }
-        const int above = u0 + t;
+        const int of = t;
         begins = next != t;
         t = next;
         load(piece[1 - half]);
 #pragma unroll
-        for (int r = 0; r < HALF; r++) apply(piece[half][r], above, x);
+        for (int r = 0; r < HALF; r++) apply(piece[half][r], own, count, at + 32 * r, u0, of, x);
+        at += 32 * HALF;
       }
     }
   }
@@ -236,6 +263,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     Piece piece[IN_FLIGHT];
 #pragma unroll
     for (int r = 0; r < IN_FLIGHT; r++) load_place(piece[r], s, lane + 32 * r);
+    find_places(own, u0, t);
     do {
       if (!mine) mine = finished(own.column);
       ready = __ballot_sync(~0u, mine);
@@ -243,13 +271,14 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < IN_FLIGHT; r++) load_value(piece[r], s, lane + 32 * r);
-    for (int e = lane + 32 * IN_FLIGHT;; e += 32 * IN_FLIGHT) {
+    for (int e = lane;;) {
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
-        apply(piece[r], u0 + t, x);
-        load_place(piece[r], s, e + 32 * r);
-        load_value(piece[r], s, e + 32 * r);
+        apply(piece[r], own, s.count, e + 32 * r, u0, t, x);
+        load_place(piece[r], s, e + 32 * (IN_FLIGHT + r));
+        load_value(piece[r], s, e + 32 * (IN_FLIGHT + r));
       }
+      e += 32 * IN_FLIGHT;
       if (e - lane >= s.count) break;
     }
     __syncwarp();

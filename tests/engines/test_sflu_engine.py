@@ -78,6 +78,14 @@ def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
     assert device.counts["solve_columns_1"] == 2 * levels
 
 
+def test_without_maps(device, monkeypatch):
+    monkeypatch.setattr(SfluProgram, "_mapped", False)
+    A = circuit("d")
+    factor = gs.splu(A, engine="sflu")
+    check_solves(A, factor, [()])
+    assert device.counts["factor_sflu_search"] == 1
+
+
 def test_pivots_that_went_bad_are_chosen_anew(device):
     A = random_matrix(60)
     factor = gs.splu(A, engine="sflu")

@@ -58,8 +58,8 @@ def tickets(file, groups, control, first=0, count=None, last=1):
 class Factorization:
     """factor_sflu again and again on one plan; what no kernel writes stays NaN."""
 
-    def __init__(self, plan, groups, dtype, maps=True, capacity=200, sanitize=False, division=None):
-        self.division = division
+    def __init__(self, plan, groups, dtype, maps=True, capacity=200, sanitize=False, division=None, places=60):
+        self.division, self.places = division, places
         self.plan, self.groups, self.maps, self.capacity = plan, groups, maps, capacity
         self.dtype = np.dtype(dtype)
         self.library = emulated.compile("sflu.cu", self.dtype.char, 0, sanitize=sanitize)
@@ -81,8 +81,10 @@ class Factorization:
         args["capacity"], args["flags"] = self.capacity, self.groups.columns
         args["tiny"], args["singular"] = tiny, singular
         args["division"] = self.plan.n if self.division is None else self.division
+        follows = _core.columns_that_follow(self.plan.col_ptr, self.plan.row, self.plan.diag)
+        args["follows"], args["places"] = follows.ctypes.data, self.places
         flags = 4 * (self.groups.columns + 3 & ~3)
-        shared = CONTROL_BYTES + flags + self.capacity * self.dtype.itemsize
+        shared = CONTROL_BYTES + flags + self.capacity * self.dtype.itemsize + 2 * 16 * self.places
         if level_ptr is None:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):

@@ -45,6 +45,9 @@ def test_long_columns_and_wide_maps():
         lu, _ = Factorization(plan, here, "d", maps=maps, capacity=1000).run(A.data)
         check(plan, A.data, lu)
     plan.map = plan.map.astype(np.int32)
+    for places in (2, 20, 150):
+        lu, _ = Factorization(plan, here, "d", capacity=1000, places=places).run(A.data)
+        check(plan, A.data, lu)
     lu, _ = Factorization(plan, here, "d", capacity=100).run(A.data)  # all in global memory
     check(plan, A.data, lu)
 

@@ -62,3 +62,12 @@ def test_subtrees_and_chains_of_a_tree():
     assert level_ptr.tolist() == [0, 2, 3, 4]
     flat, _ = _core.column_groups(*pattern, 20, 100, 6)
     assert flat.reshape(-1, 2).tolist() == [[0, 6], [6, 10]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_that_follow(seed):
+    _, plan = random_columns(40, 0.08, seed=seed)
+    below = [plan.row[plan.diag[k] + 1 : plan.col_ptr[k + 1]].tolist() for k in range(40)]
+    expected = [int(k > 0 and below[k - 1] == [k, *below[k]]) for k in range(40)]
+    assert 0 < sum(expected) < 39
+    assert _core.columns_that_follow(plan.col_ptr, plan.row, plan.diag).tolist() == expected

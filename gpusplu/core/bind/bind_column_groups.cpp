@@ -16,6 +16,13 @@ void bind_column_groups(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a,
       "(range, level_ptr): groups of columns for one block each; see core/plan/column_groups.hpp.");
   m.def(
+      "columns_that_follow",
+      [](In<off> col_ptr, In<idx> row, In<off> diag) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        return to_numpy(without_gil([&] { return gpu::columns_that_follow(pattern); }));
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "1 for columns of L with the rows of the column before but for its own.");
+  m.def(
       "row_diagonals",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> row_ptr) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};

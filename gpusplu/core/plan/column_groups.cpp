@@ -116,6 +116,16 @@ ColumnGroups make_column_groups(const ColumnPattern& p, const GroupLimits& limit
   return out;
 }
 
+std::vector<idx> columns_that_follow(const ColumnPattern& p) {
+  std::vector<idx> follows(p.n, 0);
+  for (idx k = 1; k < p.n; k++) {
+    const idx *before = p.row + p.diag[k - 1] + 1, *before_end = p.row + p.col_ptr[k];
+    const idx *own = p.row + p.diag[k] + 1, *own_end = p.row + p.col_ptr[k + 1];
+    follows[k] = before != before_end && *before == k && std::equal(before + 1, before_end, own, own_end);
+  }
+  return follows;
+}
+
 std::vector<off> row_diagonals(const ColumnPattern& p, const off* row_ptr) {
   std::vector<off> diagonal(row_ptr, row_ptr + p.n);
   for (idx k = 0; k < p.n; k++)

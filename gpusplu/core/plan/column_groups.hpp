@@ -32,6 +32,9 @@ struct ColumnGroups {
 
 ColumnGroups make_column_groups(const ColumnPattern& pattern, const GroupLimits& limits);
 
+// 1 for every column of L that has the rows of the column before but for the first of those, which is its own number.
+std::vector<idx> columns_that_follow(const ColumnPattern& pattern);
+
 // Place of every row's diagonal when L + U lies by rows, row i from row_ptr[i] on.
 std::vector<off> row_diagonals(const ColumnPattern& pattern, const off* row_ptr);
 

@@ -147,8 +147,10 @@ class DeviceFactor:
         """Have new values factored."""
         buffers = self._recorded.buffers
         if matrix.is_cupy_array(values):
-            queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
-            queue.replay(self._recorded.graph("refactor"))
+            direct = self._recorded.direct("refactor", arrays=(values,))
+            if direct is None:
+                queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            queue.replay(direct or self._recorded.graph("refactor"))
         elif canonical and not self._pattern.core.identity:
             queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
             self._recorded.send(queue, buffers.values.pointer, values)
@@ -268,13 +270,12 @@ class DeviceFactor:
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         """Refactor with values and solve for a right-hand side, both on the device, by one graph."""
         with self._lock, self._device:
-            queue = self._recorded.begin()
-            self._settle(queue)
-            queue.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            self._settle(self._recorded.begin())
             self._pending = True
-            return self._solve(b, trans, "refactor_solve")
+            return self._solve(b, trans, values)
 
-    def _solve(self, b: Any, trans: int, first: str = "solve") -> Any:
+    def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
+        """Solve; with `values` on the device, for one right-hand side there, after a refactorization."""
         start = perf_counter()
         with self._lock, self._device:
             recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
@@ -283,12 +284,12 @@ class DeviceFactor:
             if self._on_cpu and not self._pending:
                 return self._solve_on_cpu(b, trans)
             if nrhs == 1:
-                worst = self._solve_some(b, x, trans, 1, first)
+                worst = self._solve_some(b, x, trans, 1, values)
             else:
                 worst = 0.0
                 at_once = self._recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
                 for begin, end in chunks(nrhs, at_once):
-                    error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin, "solve")
+                    error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
                     if not error <= worst:
                         worst = error
                     if self._on_cpu or self._recorded is not recorded:
@@ -301,20 +302,27 @@ class DeviceFactor:
             self._seconds["solve_seconds"] = perf_counter() - start
         return x
 
-    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, first: str) -> float:
+    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, values: Any = None) -> float:
         """Solve for columns that fit the buffers; the backward error that is left."""
         recorded = self._recorded
         vectors, queue = recorded.buffers.vectors(nrhs), recorded.begin()
-        on_host, nbytes = not matrix.is_cupy_array(b), recorded.vector_bytes(nrhs)
+        on_host, nbytes, direct, target = not matrix.is_cupy_array(b), recorded.vector_bytes(nrhs), None, None
+        what, key = "solve" if values is None else "refactor_solve", (trans, nrhs, int(self._measures))
         if on_host:
             recorded.send(queue, vectors.b.pointer, b)
             target = recorded.buffers.staging(nbytes)
-        else:
-            queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-            target = None
+        elif nrhs == 1:
+            direct = recorded.direct(what, *key, arrays=(b, x) if values is None else (values, b, x))
         to = target.ctypes.data if target is not None else self._device.pointer(x)
-        queue.replay(recorded.graph(first, trans, nrhs, int(self._measures)))
-        queue.copy(to, vectors.x.pointer, nbytes)
+        if direct is None:
+            if values is not None:
+                queue.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+            if not on_host:
+                queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+            queue.replay(recorded.graph(what, *key))
+            queue.copy(to, vectors.x.pointer, nbytes)
+        else:
+            queue.replay(direct)
         queue.synchronize()
         if self._pending:
             self._settle_device()
@@ -322,6 +330,9 @@ class DeviceFactor:
         if self._measures and not self._on_cpu and self._recorded is recorded:
             error = recorded.backward_error()
             if not error <= self._refine_above:
+                if direct is not None:
+                    queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+                    queue.copy(vectors.x.pointer, to, nbytes)
                 error = self._refine(queue, trans, nrhs, error)
                 queue.copy(to, vectors.x.pointer, nbytes)
                 queue.synchronize()

@@ -103,7 +103,8 @@ class FrontSolve:
         scalars = (THREADS + 2 * (THREADS + 16)) * self._columns
         grid = program._blocks(tickets * self._groups, 1, 1 if program.dtype.char == "D" else 2)
         args = record(kernel.arguments, **self._fields(part, part == 0))
-        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args)
+        early = way == "backward"  # after a factorization, blocks that wait would crowd on a few multiprocessors
+        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args, early)
 
     def _large(self, queue: Queue, part: int, way: str) -> None:
         """Fronts of phase 3."""
@@ -127,4 +128,4 @@ class FrontSolve:
         one = self._columns == 1
         scalars = 17 * tile + tile * tile if one else 9 * tile * self._columns
         grid = program._blocks((end - first) * self._groups, 1, LARGE_BLOCKS[way] if one else 2)
-        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args)
+        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args, early=True)

@@ -7,6 +7,7 @@ graph runs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ import numpy as np
 from ..kernels.launch import Buffer, Graph, Queue
 from .buffers import Buffers
 from .program import Program
+
+# Graphs over the caller's own arrays: recorded for those that come this many times, so many in all.
+SIGHTINGS, DIRECT_GRAPHS = 3, 8
+REMEMBERED = 64  # arrays seen, before they are forgotten
 
 
 class Recorded:
@@ -37,6 +42,8 @@ class Recorded:
         self.buffers = Buffers(program, device_memory)
         self.status = self.buffers.status
         self._graphs: dict[tuple[Any, ...], Graph] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}  # how often, and not recorded yet
+        self._direct_left = DIRECT_GRAPHS
         self._queue: Queue | None = None  # where the last commands went
         self._mark: Any = None
 
@@ -59,15 +66,37 @@ class Recorded:
             self._graphs[what, *key] = self.device.record(lambda queue: commands(queue, *key))
         return self._graphs[what, *key]
 
-    # ---- what graphs are recorded of
+    def direct(self, what: str, *key: int, arrays: tuple[Any, ...]) -> Graph | None:
+        """`graph` over the caller's own arrays on the device (values, right-hand side, solution) instead of buffers.
 
-    def factor(self, queue: Queue, new: bool = False) -> None:
-        """Of the values as they lie there, or of `new` ones in the input buffer."""
-        self._with_values(queue, new, lambda values: self.program.factor(queue, self.buffers, values))
+        It saves the copies. Recording takes as long as several copies, so this is None until the same arrays come
+        again.
+        """
+        whole = (what, *key, *map(self.device.pointer, arrays))
+        graph = self._graphs.get(whole)
+        if graph is None and self._direct_left:
+            times = self._seen[whole] = self._seen.get(whole, 0) + 1
+            if times >= SIGHTINGS and all(map(self.device.can_read, arrays)):
+                del self._seen[whole]
+                self._direct_left -= 1
+                graph = self.graph(*whole)
+            elif len(self._seen) > REMEMBERED:
+                self._seen.clear()
+        return graph
 
-    def _with_values(self, queue: Queue, new: bool, commands: Callable[[Buffer], None]) -> None:
+    # ---- what graphs are recorded of; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
+
+    def factor(self, queue: Queue) -> None:
+        """Of the values as they lie there."""
+        self._with_values(queue, False, 0, lambda values: self.program.factor(queue, self.buffers, values))
+
+    def refactor(self, queue: Queue, given: int = 0) -> None:
+        """Of those in the input buffer."""
+        self._with_values(queue, True, given, lambda values: self.program.factor(queue, self.buffers, values))
+
+    def _with_values(self, queue: Queue, new: bool, given: int, commands: Callable[[Buffer], None]) -> None:
         """Take values over, and add commands that need them."""
-        program, buffers = self.program, self.buffers
+        program, buffers = self.program, with_addresses(self.buffers, input=given)
         if new and not program.pattern.core.identity:
             program.take_values(queue, buffers, new)
             commands(buffers.values)
@@ -77,25 +106,27 @@ class Recorded:
             commands(buffers.input if new else buffers.values)
             queue.join(side)
 
-    def refactor(self, queue: Queue) -> None:
-        self.factor(queue, new=True)
-
-    def solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+    def solve(self, queue: Queue, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0) -> None:
         """Of the right-hand sides in b, to x."""
-        vectors = self.buffers.vectors(nrhs)
+        vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
+        side = queue if measured else queue.fork()
+        if not measured:  # a solve neither reads nor writes the status
+            self.report(side)
         self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
-        self._certify(queue, trans, nrhs, measured)
-
-    def refactor_solve(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
-        program, buffers, vectors = self.program, self.buffers, self.buffers.vectors(nrhs)
-        self._with_values(
-            queue, True, lambda values: program.factor_solve(queue, buffers, values, vectors, trans, nrhs)
-        )
-        self._certify(queue, trans, nrhs, measured)
-
-    def _certify(self, queue: Queue, trans: int, nrhs: int, measured: int) -> None:
+        queue.join(side)
         if measured:
-            self.program.residual(queue, self.buffers, self.buffers.vectors(nrhs), trans, nrhs)
+            self.program.residual(queue, self.buffers, vectors, trans, nrhs)
+
+    def refactor_solve(
+        self, queue: Queue, trans: int, nrhs: int, measured: int, given: int = 0, b: int = 0, x: int = 0
+    ) -> None:
+        program, buffers = self.program, self.buffers
+        vectors = with_addresses(buffers.vectors(nrhs), b=b, x=x)
+        self._with_values(
+            queue, True, given, lambda values: program.factor_solve(queue, buffers, values, vectors, trans, nrhs)
+        )
+        if measured:
+            program.residual(queue, buffers, vectors, trans, nrhs)
         else:
             self.report(queue)
 
@@ -149,3 +180,12 @@ class Recorded:
 
     def vector_bytes(self, nrhs: int) -> int:
         return int(self.n) * nrhs * self.program.dtype.itemsize
+
+
+def with_addresses(buffers: Any, **addresses: int) -> Any:
+    """`buffers`, but the members named are at these addresses; 0: where they are."""
+    changed = copy(buffers)
+    for name, address in addresses.items():
+        if address:
+            setattr(changed, name, Buffer(None, address, getattr(buffers, name).nbytes))
+    return changed

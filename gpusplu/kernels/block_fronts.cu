@@ -28,10 +28,11 @@ static_assert(sizeof(BlockMemory) == BLOCK_SHARED_BYTES, "what the host asks for
 // At least R, and 4 mod 8: operands of products meet no bank conflicts.
 __device__ __forceinline__ int front_ld(int R) { return ((R + 3) & ~7) + 4; }
 
-template <int THREADS> __device__ __forceinline__ void clear_front(Scalar* front, const Front& f) {
+// By THREADS threads.
+template <int THREADS> __device__ __forceinline__ void clear_front(Scalar* front, const Front& f, int thread) {
   const int pieces = front_ld(f.rows) * (f.rows + f.partial_count) * (int)sizeof(Scalar) / (int)sizeof(int4);
 #pragma unroll 4
-  for (int k = threadIdx.x; k < pieces; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
+  for (int k = thread; k < pieces; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
 }
 
 // Partial sums of crowded columns, which lie behind the front, to their homes. Those of one home follow each other and
@@ -74,7 +75,7 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     __syncthreads();
     entries.find(args, memory.record[0], thread), items.find(args, memory.record[0], group);
     entries.load(args, memory.record[0], thread), items.template load<0>(args), items.template load<1>(args);
-    clear_front<THREADS>(front, memory.record[0]);
+    clear_front<THREADS>(front, memory.record[0], thread);
     __syncthreads();
   }
   for (int current = 0;; current ^= 1) {
@@ -109,14 +110,14 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
     }
     entries.find(args, next, thread), items.find(args, next, group);
     __syncthreads();
-    if (thread == 0) {
+    entries.load(args, next, thread), items.template load<0>(args), items.template load<1>(args);
+    if (thread == 0) {  // the rest of its warp waits meanwhile, others clear its part of the front
       const bool last = add_acquire_release(args.counters + climb, 1) + 1 == (unsigned)next.pending;
       if (last) args.counters[climb] = 0;
       memory.next = last;
     }
     if (thread == 32) memory.ready = load_acquire(args.arrivals + climb) == (unsigned)(next.children - next.pending);
-    entries.load(args, next, thread), items.template load<0>(args), items.template load<1>(args);
-    clear_front<THREADS>(front, next);
+    if (thread >= 32) clear_front<THREADS - 32>(front, next, thread - 32);
     __syncthreads();
     if (!memory.next) break;
     id = climb;

@@ -96,17 +96,17 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
         const unsigned key1 = (leading_bits(a[1][0]) & mask[1]) | tag[1];
         pivot = warp_max(column == s ? max(key0, key1) : 0u);
         candidate = key1 > key0 ? a[1][0] : a[0][0];
-        if constexpr (is_complex) {
-          r = reciprocal(candidate);
-        } else {  // both: this chain is the longest
-          const Scalar r0 = reciprocal(a[0][0]), r1 = reciprocal(a[1][0]);
-          r = key1 > key0 ? r1 : r0;
-        }
+        r = reciprocal(candidate);
       }
       const unsigned bits = magnitude_bits(candidate), from = pivot & 28;
-      const bool small = CHOLESKY ? real(candidate) < (Real)LEAST_NORMAL : bits < rules.tiny_bits;
-      if (small) r = replaced_reciprocal(candidate, rules.largest_reciprocal);
-      if (small && lane == (int)(from | s)) n_small += bits < rules.singular_bits ? 0x10001 : 1;
+      if constexpr (CHOLESKY) {
+        const bool small = real(candidate) < (Real)LEAST_NORMAL;
+        if (small) r = replaced_reciprocal(candidate, rules.largest_reciprocal);
+        if (small && lane == (int)(from | s)) n_small += bits < rules.singular_bits ? 0x10001 : 1;
+      } else if (pivot < rules.tiny_bits) {  // the same in all lanes, and rare
+        r = replaced_reciprocal(candidate, rules.largest_reciprocal);
+        if (lane == 0) n_small += pivot < rules.singular_bits ? 0x10001 : 1;
+      }
       r = shuffle(r, from | s);
       const bool upper = (pivot & 2) == 0, mine = from == (unsigned)(lane & 28), mine0 = mine && upper,
                  mine1 = mine && !upper;

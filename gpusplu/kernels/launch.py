@@ -101,21 +101,24 @@ class Rehearsal:
 class Queue:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
 
-    __slots__ = ("_driver", "_early", "_marks", "_runtime", "_side", "_stream")
+    __slots__ = ("_after_kernel", "_driver", "_early", "_marks", "_runtime", "_side", "_stream")
 
     def __init__(self, stream: Any, cuda: Any, side: Queue | None = None, early: Launch | None = None):
         self._stream, self._side, self._early = stream, side, early
+        self._after_kernel = False  # what comes next has to wait for a kernel and nothing else
         self._marks: list[Any] = []  # kept while the queue is recorded
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy `nbytes` bytes."""
         if nbytes:
+            self._after_kernel = False
             self._runtime.memcpyAsync(to, source, nbytes, self._runtime.memcpyDefault, self._stream.ptr)
 
     def clear(self, to: int, nbytes: int) -> None:
         """Set `nbytes` bytes of device memory to zero."""
         if nbytes:
+            self._after_kernel = False
             self._runtime.memsetAsync(to, 0, nbytes, self._stream.ptr)
 
     def launch(
@@ -123,8 +126,8 @@ class Queue:
     ) -> None:
         """Run a kernel; `args` is a record of `kernel.arguments`, taken by value.
 
-        `early`: it may begin when all blocks of the kernel before have begun and allow it, where the device can do that
-        (programmatic dependent launch); the kernel itself waits for what it needs.
+        `early`: it may begin when all blocks of the kernel before have begun and allow it, where there is one and the
+        device can do that (programmatic dependent launch); the kernel itself waits for what it needs.
         """
         if shared_bytes > kernel._limit:
             self._driver.funcSetAttribute(kernel._function.ptr, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
@@ -132,6 +135,7 @@ class Queue:
         record = np.ascontiguousarray(args, dtype=kernel.arguments)
         parameters = (ctypes.c_void_p * 1)(record.ctypes.data)
         pointer = ctypes.addressof(parameters)
+        early, self._after_kernel = early and self._after_kernel, True
         if early and self._early:
             self._early(kernel._function.ptr, (grid, block, shared_bytes), self._stream.ptr, pointer)
             return
@@ -162,6 +166,7 @@ class Queue:
 
     def wait(self, mark: Any) -> None:
         """What comes after waits for `mark`, on the device."""
+        self._after_kernel = False
         self._stream.wait_event(mark)
 
     def synchronize(self) -> None:
@@ -282,6 +287,10 @@ class Device:
     def pointer(self, array: Any) -> int:
         """Address of a CuPy array's first element."""
         return int(array.data.ptr)
+
+    def can_read(self, array: Any) -> bool:
+        """Whether kernels may take a CuPy array as it is: on this device, aligned for loads of any scalar."""
+        return array.device.id == self.index and self.pointer(array) % 16 == 0
 
     def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
         """One kernel of a file; compiled and loaded once per process and device."""

@@ -14,7 +14,7 @@ constexpr int TILE = sizeof(Scalar) == 16 ? 1 : 2;  // registers
 
 struct Elimination {
   Scalar* front;    // shared
-  Scalar* inverse;  // shared: D of the current panel, INVERSE_LD x 16, zero beyond w
+  Scalar* inverse;  // shared: D of the current panel, INVERSE_LD x 16, anything beyond w
   int ld, R, W;
   Scalar* lower;  // global
   Scalar* upper;
@@ -58,8 +58,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
   for (int i = 0; i < 2; i++)
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-      const int row = places.row[i], column = places.column(q);
-      e.inverse[row + column * INVERSE_LD] = row < w && column < w ? a[i][q] : Scalar(0);
+      e.inverse[places.row[i] + places.column(q) * INVERSE_LD] = a[i][q];
     }
 }
 
@@ -82,11 +81,12 @@ __device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int 
     }
 }
 
-// One warp: the update of 16 TILE x 16 entries from (r0, c0) on, rows below first_row left out, by the panel (k0, w);
+// One warp: the update of 16 M x 8 N entries from (r0, c0) on, rows below first_row left out, by the panel (k0, w);
 // results to `to`, ld. WHOLE: all entries are to be updated, and w = 16.
-template <bool WHOLE> __device__ __forceinline__ void update_tile(const Elimination& e, int k0, int w, int r0, int c0,
-                                                                  int first_row, Scalar* to, int ld) {
-  Scalar c[TILE][2][4];
+template <bool WHOLE, int M, int N> __device__ __forceinline__ void update_tile(const Elimination& e, int k0, int w,
+                                                                                int r0, int c0, int first_row,
+                                                                                Scalar* to, int ld) {
+  Scalar c[M][N][4];
   const Scalar* from = e.front + r0 + tile_row(0) + (c0 + tile_column(0)) * e.ld;
   to += tile_row(0) + tile_column(0) * ld;
   const auto used = [&](int m, int n, int q) {
@@ -94,39 +94,49 @@ template <bool WHOLE> __device__ __forceinline__ void update_tile(const Eliminat
     return WHOLE || (i < e.R && j < e.R && i >= first_row && (!CHOLESKY || i >= j));
   };
 #pragma unroll
-  for (int m = 0; m < TILE; m++)
+  for (int m = 0; m < M; m++)
 #pragma unroll
-    for (int n = 0; n < 2; n++)
+    for (int n = 0; n < N; n++)
 #pragma unroll
       for (int q = 0; q < 4; q++)
         c[m][n][q] = used(m, n, q) ? from[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * e.ld] : Scalar(0);
-  add_product<TILE, 2, WHOLE>(c, e.front + k0 * e.ld, e.ld, r0, e.R, e.front + k0, e.ld, c0, e.R, w);
+  add_product<M, N, WHOLE>(c, e.front + k0 * e.ld, e.ld, r0, e.R, e.front + k0, e.ld, c0, e.R, w);
 #pragma unroll
-  for (int m = 0; m < TILE; m++)
+  for (int m = 0; m < M; m++)
 #pragma unroll
-    for (int n = 0; n < 2; n++)
+    for (int n = 0; n < N; n++)
 #pragma unroll
       for (int q = 0; q < 4; q++)
         if (used(m, n, q)) to[16 * m + 8 * (q >> 1) + (8 * n + 4 * (q & 1)) * ld] = c[m][n][q];
 }
 
-// Warp `worker` of `workers`: the update of A22 by the panel (k0, w) in tiles of 16 TILE x 16. With `more` panels to
-// come the first 16 x 16 tile is left to invert_next; else A22 is the contribution block and goes there.
-__device__ __forceinline__ void update_rest(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
-  if (k0 + w == e.R) return;
-  const int n0 = k0 + w, tile_rows = (e.R - n0 + 16 * TILE - 1) / (16 * TILE),
-            tiles = tile_rows * ((e.R - n0 + 15) / 16), H = e.R - e.W;
+// Warp `worker` of `workers`: the update of A22 by the panel (k0, w) in tiles of 16 M x 8 N. With `more` panels to
+// come the first 16 x 16 entries are left to invert_next; else A22 is the contribution block and goes there.
+template <int M, int N>
+__device__ __forceinline__ void update_tiles(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
+  const int n0 = k0 + w, tile_rows = (e.R - n0 + 16 * M - 1) / (16 * M),
+            tiles = tile_rows * ((e.R - n0 + 8 * N - 1) / (8 * N)), H = e.R - e.W;
   const int reciprocal = (0xffff + tile_rows) / tile_rows;  // tile / tile_rows = tile * reciprocal >> 16: few tiles
   for (int tile = worker; tile < tiles; tile += workers) {
     const int across = tile * reciprocal >> 16;
-    const int r0 = n0 + 16 * TILE * (tile - across * tile_rows), c0 = n0 + 16 * across;
-    if (CHOLESKY && r0 + 16 * TILE <= c0) continue;
+    const int r0 = n0 + 16 * M * (tile - across * tile_rows), c0 = n0 + 8 * N * across;
+    if (CHOLESKY && r0 + 16 * M <= c0) continue;
     Scalar* to = more ? e.front + r0 + c0 * e.ld : e.block + (r0 - e.W) + (c0 - e.W) * H;
     const int ld = more ? e.ld : H;
-    if (w == PANEL && r0 + 16 * TILE <= e.R && c0 + 16 <= e.R && !(more && tile == 0) && (!CHOLESKY || r0 >= c0 + 15))
-      update_tile<true>(e, k0, w, r0, c0, 0, to, ld);
-    else update_tile<false>(e, k0, w, r0, c0, more && tile == 0 ? n0 + PANEL : 0, to, ld);
+    const bool corner = more && r0 < n0 + PANEL && c0 < n0 + PANEL;
+    if (corner && M == 1) continue;
+    if (w == PANEL && r0 + 16 * M <= e.R && c0 + 8 * N <= e.R && !corner && (!CHOLESKY || r0 >= c0 + 8 * N - 1))
+      update_tile<true, M, N>(e, k0, w, r0, c0, 0, to, ld);
+    else update_tile<false, M, N>(e, k0, w, r0, c0, corner ? n0 + PANEL : 0, to, ld);
   }
+}
+
+// Small tiles where the warps are more than the large ones: each has fewer instructions to go through then.
+__device__ __forceinline__ void update_rest(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
+  const int rest = e.R - k0 - w;
+  if (rest == 0) return;
+  if (rest * rest <= 16 * TILE * 16 / 2 * workers) update_tiles<1, 1>(e, k0, w, more, worker, workers);
+  else update_tiles<TILE, 2>(e, k0, w, more, worker, workers);
 }
 
 // Warp `worker` of `workers`: X of the panel (k0, w) and, for LU, its rows of A12 to global memory.

@@ -314,6 +314,7 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
 }
 
 template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
+  allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + 16);
   unsigned* control = args.solve.control;
   const int count = FORWARD ? args.forward_count : args.backward_count;

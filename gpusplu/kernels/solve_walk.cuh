@@ -19,6 +19,7 @@ __device__ __forceinline__ void for_whole_block(const SolveFront* slots, unsigne
 }
 
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const SolveArgs& args) {
+  allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + 16);
   const int warp = threadIdx.x >> 5;
   const unsigned tag = tag_of(args, true);
@@ -38,6 +39,7 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const
 }
 
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void backward(const SolveArgs& args) {
+  allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + 16);
   const int warp = threadIdx.x >> 5;
   const unsigned tag = tag_of(args, false);

@@ -209,6 +209,9 @@ class EmulatedDevice:
     def pointer(self, array: np.ndarray) -> int:
         return array.ctypes.data
 
+    def can_read(self, array: np.ndarray) -> bool:
+        return array.ctypes.data % 16 == 0
+
     def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
         library = emulated.compile(file, scalar, cholesky * (len(kinds(file)) - 1))
         return Kernel(library, name, arguments(file)[name])

@@ -46,7 +46,8 @@ struct PhaseTotals {
   idx fronts = 0, rows = 0;
 };
 
-double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
+// Of all fronts of a phase, when the device is full of them [us].
+double throughput_time(const Plan& plan, int phase, const PhaseTotals& t) {
   if (t.fronts == 0) return 0;
   const PlanParameters& p = plan.parameters;
   double throughput = std::max(t.flops / (multiprocessor_flops(p) * p.multiprocessors),
@@ -55,8 +56,11 @@ double phase_time(const Plan& plan, int phase, const PhaseTotals& t) {
     const int fronts = concurrency(plan, phase, t.rows);
     throughput = std::max(throughput, kTimes.crowding[phase] * t.latency / ((double)fronts * p.multiprocessors));
   }
-  return std::max(t.path, throughput) + kTimes.launch[phase];
+  return throughput;
 }
+
+// Whether fronts of phases 0-2 wait for their own children only (programmatic dependent launch).
+bool phases_overlap(const Plan& plan) { return plan.parameters.arch >= 90; }
 
 // Fronts that are worked on together.
 struct Range {
@@ -81,20 +85,31 @@ double large_time(const Plan& plan, const std::vector<idx>& phase_of, Range fron
 std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase_of, const std::vector<off>& items,
                                  Range fronts) {
   PhaseTotals totals[kPhases];
-  std::vector<float> way_of(fronts.end - fronts.begin);  // from the root down, inside a phase
-  float* way = way_of.data() - fronts.begin;
-  for (idx f = fronts.end; f-- > fronts.begin;) {
+  std::vector<float> before_of(fronts.end - fronts.begin);  // when the children are done
+  float* before = before_of.data() - fronts.begin;
+  for (idx f = fronts.begin; f < fronts.end; f++) {
     const int phase = phase_of[f];
     PhaseTotals& t = totals[phase];
     const double time = front_time(plan, f, phase, items[f]);
     const idx above = plan.parent[f];
-    way[f] = (float)(time + (above >= 0 && above < fronts.end && phase_of[above] == phase ? way[above] : 0));
-    t.path = std::max(t.path, (double)way[f]);
-    t.latency += time, t.flops += front_flops(plan, f), t.scalars += front_scalars(plan, f, items[f]);
+    const float end = (float)(before[f] + time);
+    if (above >= 0 && above < fronts.end && (phase_of[above] == phase || (phases_overlap(plan) && phase_of[above] < 3)))
+      before[above] = std::max(before[above], end);
+    t.path = std::max(t.path, (double)end);
+    t.latency += time + kTimes.between[phase], t.flops += front_flops(plan, f),
+        t.scalars += front_scalars(plan, f, items[f]);
     t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
   }
   std::vector<double> out(kPhases);
-  for (int phase = 0; phase < kPhases; phase++) out[phase] = phase_time(plan, phase, totals[phase]);
+  double path = 0, work = 0, until = 0;  // of phases that overlap: what each adds to the end
+  for (int phase = 0; phase < kPhases; phase++) {
+    const PhaseTotals& t = totals[phase];
+    if (t.fronts == 0) continue;
+    if (phase == 3 || !phases_overlap(plan)) path = work = until = 0;
+    path = std::max(path, t.path), work += throughput_time(plan, phase, t);
+    const double end = std::max(path, work) + (until > 0 ? 0 : kTimes.launch[phase]);
+    out[phase] = std::max(end - until, 0.0), until = std::max(until, end);
+  }
   if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of, fronts) + kTimes.launch[3]);
   return out;
 }

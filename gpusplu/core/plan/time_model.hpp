@@ -39,12 +39,13 @@ struct FrontTimes {
   double flops[kPhases] = {1e3, 1e5, 1.5e5, 0};      // per microsecond, for what pivots do not hide; 3: the device's
 
   int beside[kPhases] = {28, 4, 1, 0};                 // fronts on a multiprocessor, as registers allow
+  double between[kPhases] = {0, 0, 2, 0};              // from the end of one to the begin of the next
   double crowding[kPhases] = {1.3, 1.2, 1.1, 1};       // of latencies, when that many are there
   double device_flops = 2.5e7, multiprocessors = 132;  // per microsecond, of so many
   double slow_flops = 6e3;                             // of a multiprocessor with little double precision
   double device_bytes = 3e6;                           // per microsecond
   double host_bytes = 5.5e4;                           // the same from or to page-locked memory of the host
-  double launch[kPhases] = {3, 5, 6, 6};               // boundary of phases
+  double launch[kPhases] = {3, 5, 6, 6};               // boundary of phases that do not overlap
 
   // One way of a solve: of a front on the path, of a pivot there, of a front when the device is full, of the call.
   double solve_fixed[kPhases] = {2.0, 2.5, 2.5, 6.0};

@@ -71,6 +71,7 @@ def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> st
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
+        symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
     fill = f"{show(structure.fill)} entries of L, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
     fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
     lines = table(

@@ -215,7 +215,9 @@ def test_explain_predicts_what_the_cpu_takes():
     text = gs.explain(gallery.poisson(20, 20))
     line = next(line for line in text.splitlines() if line.startswith("  cpu"))
     assert line.split()[-1] in ("us", "ms")
-    assert "Hermitian, likely positive definite" in text
+    assert "Hermitian, likely positive definite, where cholesky does half the work" in text
+    assert "half the work" not in gs.explain(gallery.poisson(20, 20), cholesky=True)
+    assert "half the work" not in gs.explain(-gallery.poisson(20, 20))
 
 
 def test_expected_refactors_chooses_method_and_ordering():

@@ -114,7 +114,7 @@ __device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar*
     __syncthreads();
     Scalar* slice = ring + s % IN_FLIGHT * SIZE;
     const int skip = CHOLESKY ? (s * DEPTH - at.col) / 16 : 0;  // its inverse is upper triangular
-    multiply_slice<true, false>(acc, tile + s * STAGE, slice, at, skip);
+    multiply_slice<true, false>(acc, tile + s * STAGE, slice, at, s * DEPTH, skip);
     if constexpr (SLICES > IN_FLIGHT) {
       __syncthreads();
       if (s + IN_FLIGHT < SLICES) load_inverse_slice(inverse, s + IN_FLIGHT, slice);
@@ -191,8 +191,8 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
   Scalar* const beside = work + TILE_SCALARS;
   Accumulator acc;
   int ticket = 0;
-  assemble_tile(args, task, front.entry_begin, f.first_row(task.row), f.first_row(task.col),
-                tile.right ? TileStrides{STRIDE, 1} : TileStrides{1, STRIDE}, epoch, work, *(AssemblyScratch*)beside);
+  assemble_tile(args, task, front.entry_begin, f.first_row(task.row), f.first_row(task.col), tile.right, epoch, work,
+                *(AssemblyScratch*)beside);
   __syncthreads();
   Scalar* const A = tile.right ? f.upper.tile(tile.tall, f.pivot_tiles) : f.lower.tile(tile.tall, f.pivot_tiles);
   const Scalar* const B = tile.right ? f.lower.tile(tile.flat, f.pivot_tiles) : f.upper.tile(tile.flat, f.pivot_tiles);

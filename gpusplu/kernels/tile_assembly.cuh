@@ -33,23 +33,23 @@ struct AssemblyScratch {
 };
 
 // Where an entry (row, column), relative to the tile, lies in shared memory.
-struct TileStrides {
-  int row, col;
-};
+__device__ __forceinline__ int entry_at(int row, int col, bool transposed) {
+  return transposed ? tile_at(col, row) : tile_at(row, col);
+}
 
 __device__ __forceinline__ void zero_tile(Scalar* tile) {
   for (int e = threadIdx.x; e < NB * STRIDE / 2; e += THREADS) ((Pair*)tile)[e] = {Scalar(0), Scalar(0)};
 }
 
 __device__ __forceinline__ void assemble_entries(const LargeArgs& args, const LargeTask& task, long long first,
-                                                 int row0, int col0, TileStrides strides, Scalar* tile) {
+                                                 int row0, int col0, bool transposed, Scalar* tile) {
   first += task.entry_begin;
   for (int e = threadIdx.x; e < task.entry_count; e += THREADS) {
     const unsigned place = __ldg(args.entry_place + first + e);
     Scalar v = args.values[__ldg(args.entry_source + first + e)];
     if (args.entry_scale) v = (Real)args.entry_scale[first + e] * v;
     const int row = (int)(place & 0xffff) - row0, col = (int)(place >> 16) - col0;
-    tile[row * strides.row + col * strides.col] = v;
+    tile[entry_at(row, col, transposed)] = v;
   }
 }
 
@@ -174,16 +174,17 @@ struct Mine {
 
 // Adds the matches in their order to the lane's rows and SUM_COLUMNS of the warp's columns, from column `first` of
 // these on. Two matches are under way at a time.
-template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, int first, TileStrides strides,
+template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, int first, bool transposed,
                                                                      const AssemblyScratch& scratch, Scalar* tile) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, word = (warp * (NB / WARPS) + first) / 4;
-  Scalar* mine = tile + lane * strides.row + (first * WARPS + warp) * strides.col;
-  const int row_step = 32 * strides.row, col_step = WARPS * strides.col;
+  const auto mine = [&](int h, int s) {
+    return tile + entry_at(lane + 32 * h, (first + s) * WARPS + warp, transposed);
+  };
   Scalar sum[SUM_ROWS][SUM_COLUMNS];
 #pragma unroll
   for (int s = 0; s < SUM_COLUMNS; s++)
 #pragma unroll
-    for (int h = 0; h < SUM_ROWS; h++) sum[h][s] = mine[h * row_step + s * col_step];
+    for (int h = 0; h < SUM_ROWS; h++) sum[h][s] = *mine(h, s);
 #pragma unroll 1
   for (int m = 0; m < total; m += 2) {
     Scalar value[2][SUM_ROWS][SUM_COLUMNS];
@@ -199,26 +200,26 @@ template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, 
 #pragma unroll
   for (int s = 0; s < SUM_COLUMNS; s++)
 #pragma unroll
-    for (int h = 0; h < SUM_ROWS; h++) mine[h * row_step + s * col_step] = sum[h][s];
+    for (int h = 0; h < SUM_ROWS; h++) *mine(h, s) = sum[h][s];
 }
 
 // The assembled tile; complete after the caller's next barrier.
 __device__ __forceinline__ void assemble_tile(const LargeArgs& args, const LargeTask& task, long long first_entry,
-                                              int row0, int col0, TileStrides strides, unsigned epoch, Scalar* tile,
+                                              int row0, int col0, bool transposed, unsigned epoch, Scalar* tile,
                                               AssemblyScratch& scratch) {
   const int *row_ptr = args.piece_ptr + task.row_pieces, *col_ptr = args.piece_ptr + task.col_pieces;
   const PieceLists lists{__ldg(row_ptr), __ldg(row_ptr + 1), __ldg(col_ptr), __ldg(col_ptr + 1)};
   zero_tile(tile);
   __syncthreads();
-  assemble_entries(args, task, first_entry, row0, col0, strides, tile);
+  assemble_entries(args, task, first_entry, row0, col0, transposed, tile);
   for (int p = lists.row; p < lists.row_end && lists.col < lists.col_end; p += MATCHES) {
     const int total = find_matches(args, lists, p, epoch, scratch);
     load_places(total, row0, col0, scratch);
     __syncthreads();
 #pragma unroll 1
     for (int first = 0; first < NB / WARPS; first += SUM_COLUMNS)
-      if (CHOLESKY && task.row == task.col) add_matches<true>(total, first, strides, scratch, tile);
-      else add_matches<false>(total, first, strides, scratch, tile);
+      if (CHOLESKY && task.row == task.col) add_matches<true>(total, first, transposed, scratch, tile);
+      else add_matches<false>(total, first, transposed, scratch, tile);
     __syncthreads();
   }
 }

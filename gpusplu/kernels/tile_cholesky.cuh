@@ -51,7 +51,7 @@ __device__ __forceinline__ int cholesky_tile(const Scalar* tile, int m, Scalar* 
 #pragma unroll
   for (int s = 0; s < TILE_COLUMNS; s++)
 #pragma unroll
-    for (int h = 0; h < TILE_ROWS; h++) t.a[h][s] = tile[(s * WARPS + warp) * STRIDE + lane + 32 * h];
+    for (int h = 0; h < TILE_ROWS; h++) t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)];
   int failed = 0;
   {
     Scalar v[TILE_ROWS];

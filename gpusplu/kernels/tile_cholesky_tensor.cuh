@@ -68,7 +68,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
 #pragma unroll
     for (int q = 0; q < 4; q++) {
       const int row = warp * 16 + g + (q & 2) * 4, col = p * 8 + t + (q & 1) * 4;
-      const double v = tile[col * STRIDE + row];
+      const double v = tile[tile_at(row, col)];
       acc[p][q] = row >= col ? v : 0.0;
     }
   // What the panels do not write: zeros below the diagonal, the identity beyond m.

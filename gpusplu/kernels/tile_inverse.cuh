@@ -96,7 +96,7 @@ __device__ __forceinline__ PivotCounts invert_tile(const Scalar* tile, int m, Re
 #pragma unroll
   for (int s = 0; s < COLUMNS; s++)
 #pragma unroll
-    for (int h = 0; h < ROWS; h++) a[h][s] = tile[(s * WARPS + warp) * STRIDE + lane + 32 * h];
+    for (int h = 0; h < ROWS; h++) a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)];
 #pragma unroll
   for (int h = 0; h < ROWS; h++)
     if (lane + 32 * h >= end) used |= 1u << h;

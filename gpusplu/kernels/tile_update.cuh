@@ -19,6 +19,10 @@ constexpr int STAGE = DEPTH * STRIDE;          // one operand of one stage [scal
 constexpr int INVERSE_STRIDE = shape.inverse_stride;
 static_assert(WARPS == (NB / 32) * WARPS_IN_ROW && NI >= 1);
 
+// Where entry (row, col) of the task's tile lies in shared memory. Fours of rows are exchanged inside sixteens, by the
+// column: the columns 4t that the lanes of a warp read together would else meet in the same banks.
+__device__ __forceinline__ int tile_at(int row, int col) { return col * STRIDE + (row ^ (col & 12)); }
+
 // Row 2g + h, column 4t + q of a 16 x 16 part is [q & 1][2 h + q / 2].
 using Accumulator = Scalar[MI][NI][2][4];
 
@@ -75,20 +79,21 @@ __device__ __forceinline__ void load_inverse_slice(const Scalar* inverse, int sl
 
 template <bool CONJUGATE> __device__ __forceinline__ Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
 
-// acc += A B over one slice. A: [k][m]. B: [k][n] (BY_ROWS = false, stride STRIDE) or [n][k]. B is zero in the warp's
-// 16-column parts before `skip`.
-template <bool BY_ROWS, bool CONJUGATE> __device__ __forceinline__ void multiply_slice(Accumulator& acc,
-                                                                                       const Scalar* A, const Scalar* B,
-                                                                                       WarpPlace at, int skip = 0) {
+// acc += A B over one slice. A: [k][m]. B: [k][n] (BY_ROWS = false, stride STRIDE), or [n][k] and A is the task's tile
+// from column k0 on. B is zero in the warp's 16-column parts before `skip`.
+template <bool BY_ROWS, bool CONJUGATE>
+__device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A, const Scalar* B, WarpPlace at,
+                                               int k0 = 0, int skip = 0) {
   constexpr int SB = BY_ROWS ? INVERSE_STRIDE : STRIDE;
   if constexpr (TENSOR_CORES) {
-    const Scalar* a_from = A + at.t * STRIDE + at.row + 2 * at.g;
+    const Scalar* a_from = A + at.t * STRIDE + at.row;
     const Scalar* b_from = BY_ROWS ? B + (at.col + 2 * at.g) * SB + at.t : B + at.t * SB + at.col + 2 * at.g;
 #pragma unroll
     for (int k = 0; k < DEPTH; k += 4) {
       Pair a[MI], b[NI];
 #pragma unroll
-      for (int i = 0; i < MI; i++) a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16);
+      for (int i = 0; i < MI; i++)
+        a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
 #pragma unroll
       for (int j = 0; j < NI; j++)
         if constexpr (BY_ROWS) b[j] = {b_from[j * 16 * SB + k], b_from[(j * 16 + 1) * SB + k]};
@@ -104,13 +109,14 @@ template <bool BY_ROWS, bool CONJUGATE> __device__ __forceinline__ void multiply
       }
     }
   } else {
-    const Scalar* a_from = A + at.row + 2 * at.g;
+    const Scalar* a_from = A + at.row;
     const Scalar* b_from = BY_ROWS ? B + (at.col + 4 * at.t) * SB : B + at.col + 4 * at.t;
 #pragma unroll 2
     for (int k = 0; k < DEPTH; k++) {
       Pair a[MI];
 #pragma unroll
-      for (int i = 0; i < MI; i++) a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16);
+      for (int i = 0; i < MI; i++)
+        a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
 #pragma unroll
       for (int j = 0; j < NI; j++) {
         Pair columns[2];
@@ -154,7 +160,7 @@ __device__ __forceinline__ void clear(Accumulator& acc) {
 // acc = tile - acc. Each lane reads what `store` gives it back.
 __device__ __forceinline__ void subtract_from(Accumulator& acc, const Scalar* tile, WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
-    const Pair v = *(const Pair*)(tile + col * STRIDE + row);
+    const Pair v = *(const Pair*)(tile + tile_at(row, col));
     Scalar* c = acc[i][j][q & 1] + q / 2;
     c[0] = v.x - c[0];
     c[2] = v.y - c[2];
@@ -162,7 +168,7 @@ __device__ __forceinline__ void subtract_from(Accumulator& acc, const Scalar* ti
 }
 __device__ __forceinline__ void store(const Accumulator& acc, Scalar* tile, WarpPlace at) {
   for_pairs(at, [&](int i, int j, int q, int row, int col) {
-    *(Pair*)(tile + col * STRIDE + row) = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
+    *(Pair*)(tile + tile_at(row, col)) = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
   });
 }
 // The tile as a diagonal tile of m x m: the identity beyond.
@@ -171,7 +177,7 @@ __device__ __forceinline__ void store_diagonal(const Accumulator& acc, Scalar* t
     Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     if (row >= m || col >= m) v.x = Scalar(row == col ? 1 : 0);
     if (row + 1 >= m || col >= m) v.y = Scalar(row + 1 == col ? 1 : 0);
-    *(Pair*)(tile + col * STRIDE + row) = v;
+    *(Pair*)(tile + tile_at(row, col)) = v;
   });
 }
 // To global memory, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.

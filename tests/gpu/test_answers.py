@@ -86,3 +86,25 @@ def test_real_cholesky(cupy, real_matrix, name):
 def test_large_gallery(cupy, name):
     A = gallery.named(name)
     check(cupy, A, gs.cholesky if name.startswith(("poisson", "elast")) else gs.splu, [()])
+
+
+@pytest.mark.parametrize(("name", "factorize"), [("elast:8x8x8", gs.cholesky), ("convdiff:16", gs.splu)])
+def test_any_number_of_columns(cupy, name, factorize):
+    """One factor, the same buffers; columns do not depend on how many there are."""
+    A = gallery.named(name)
+    factor = factorize(A, engine="supernodal", refine="never")
+    b = rhs(A, (33,))
+    last = None
+    for count in (2, 33, 5, 8, 9, 32, 3):
+        for trans, op in (("N", A), ("T", A.T)):
+            x = factor.solve(b[:, :count], trans)
+            assert max(backward_error(op, x[:, k], b[:, k]) for k in range(count)) < 20 * np.finfo("d").eps
+        assert last is None or np.array_equal(last, x[:, :2])
+        last = x[:, :2].copy()
+
+
+def test_sums_of_large_fronts(cupy):
+    """The last front has 1950 columns; products that are taken from its entries one by one leave 4e-16."""
+    A = gallery.named("elast:20x20x20")
+    b = rhs(A, ())
+    assert backward_error(A, gs.cholesky(A, engine="supernodal", refine="never").solve(b), b) < 2.2e-16

@@ -49,13 +49,20 @@ class Groups:
         return len(self.range) // 2
 
 
-def make_groups(plan: Any, division: int, leaf: int, capacity: int, columns: int = MOST_COLUMNS) -> Groups:
-    """Groups of at most `leaf` entries of whole subtrees, of at most `capacity` entries otherwise.
+def make_groups(
+    plan: Any, division: int, leaf: int, capacity: int, columns: int = MOST_COLUMNS, chain: int | None = None
+) -> Groups:
+    """Groups of at most `leaf` entries of whole subtrees, of at most `chain` or `capacity` entries otherwise.
 
     Columns from `division` on, which do not wait for each other, come last and by themselves.
     """
     ranges, level_ptr = _core.column_groups(
-        plan.col_ptr[: division + 1], plan.row, plan.diag[:division], min(leaf, capacity), capacity, columns
+        plan.col_ptr[: division + 1],
+        plan.row,
+        plan.diag[:division],
+        min(leaf, capacity),
+        min(chain or capacity, capacity),
+        columns,
     )
     if division < plan.n:
         corner = np.arange(division, plan.n, dtype=np.int32)
@@ -72,6 +79,7 @@ class GroupedProgram(ColumnProgram):
 
     engine: str
     leaf_entries: int | None = None  # of a run of subtrees; None: as many as give every block one
+    chain_entries: int | None = None  # of a piece of a chain; None: as many as there is room for
     by_levels = False
     grouped = True  # False: every column by itself
 
@@ -88,7 +96,7 @@ class GroupedProgram(ColumnProgram):
         if not self.grouped:
             return make_groups(self.plan, self.division, 0, self.capacity, 1)
         leaf = self.leaf_entries or max(512, self.plan.nnz // (RESIDENT * int(self.device.multiprocessors)))
-        return make_groups(self.plan, self.division, leaf, self.capacity)
+        return make_groups(self.plan, self.division, leaf, self.capacity, chain=self.chain_entries)
 
     @property
     def capacity(self) -> int:
@@ -106,8 +114,7 @@ class GroupedProgram(ColumnProgram):
 
     @cached_property
     def _features(self) -> costs.Features:
-        levels = float(len(self.groups.level_ptr) - 1)
-        return {"call": 1.0, "levels": levels, "fill": float(self.nnz), "flops": self.flops}
+        return {"call": 1.0, "levels": float(self.plan.n_levels), "fill": float(self.nnz), "flops": self.flops}
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]

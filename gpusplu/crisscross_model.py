@@ -10,6 +10,10 @@ finished, column k is finished at
 
     t(k) = COLUMN + max over j with U(j, k) of  t(j) + sum of c_i over i >= j with U(i, k).
 
+Which columns come last is not left to the ordering: a corner of m columns has those of the highest levels
+(crisscross_plan.py), so that what is cut off is the end of every long chain and not of the last one only. Positions
+below are in that order.
+
 The curve is START, the latest of these times before p, what all these updates cost by the warps that work side by side,
 and for U12 and the Schur complement CORNER, DEPTH for each level of columns before p, which U12 is no deeper than, and
 TERM for each of their multiply-adds.
@@ -134,7 +138,7 @@ class _Updates:
         self.cost = costs.update + costs.slice * -(-self.below // 32)
         sums = np.concatenate(([0.0], np.cumsum(self.cost)))
         self.rest = sums[self.ptr[self.column + 1]] - sums[:-1]  # this update and those after it in the column
-        self.level = np.asarray(plan.level_left)
+        self.level, self.levels = np.asarray(plan.level_left), np.asarray(plan.level)
         self.finish = self._finish(self.level)
 
     def _finish(self, level: np.ndarray) -> np.ndarray:
@@ -154,16 +158,17 @@ class _Updates:
 
 
 def _sparse_curve(updates: _Updates, division: np.ndarray, multiprocessors: int) -> np.ndarray:
-    costs, n = updates.costs, updates.n
-    latest = np.concatenate(([0.0], np.maximum.accumulate(updates.finish)))
-    spent = np.concatenate(([0.0], np.cumsum(updates.cost)))[updates.ptr]
-    terms = np.cumsum(np.bincount(updates.row, updates.below, n)) - np.cumsum(
-        np.bincount(updates.column, updates.below, n)
-    )
-    terms = np.concatenate(([0.0], terms))  # by columns before p of columns from p on
-    seconds = costs.start + latest[division] + spent[division] / (costs.warps * multiprocessors)
-    levels = np.concatenate(([0], np.maximum.accumulate(updates.level) + 1))[division]
-    corner = costs.corner + costs.depth * levels + costs.term * terms[division]
-    seconds += np.where(division < n, corner, 0.0)
-    curve: np.ndarray = seconds
+    costs, n, order = updates.costs, updates.n, np.argsort(updates.levels, kind="stable")
+
+    def before(of_columns: np.ndarray) -> np.ndarray:
+        """Sums over the columns before every position."""
+        return np.concatenate(([0.0], np.cumsum(of_columns[order])))
+
+    latest = np.concatenate(([0.0], np.maximum.accumulate(updates.finish[order])))
+    depth = np.concatenate(([0], np.maximum.accumulate(updates.level[order]) + 1))
+    spent = before(np.bincount(updates.column, updates.cost, n))
+    terms = before(np.bincount(updates.row, updates.below, n)) - before(np.bincount(updates.column, updates.below, n))
+    seconds = costs.start + latest + spent / (costs.warps * multiprocessors)
+    seconds[:n] += costs.corner + costs.depth * depth[:n] + costs.term * terms[:n]
+    curve: np.ndarray = seconds[division]
     return curve

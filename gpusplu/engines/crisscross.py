@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..column_plan import ColumnPlan
+from ..column_plan import ColumnPlan, make_column_plan
 from ..crisscross_model import Curves, predict_divisions
-from ..crisscross_plan import divide
+from ..crisscross_plan import corner_last, divide
 from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record
 from ..matrix import Pattern
@@ -56,7 +56,10 @@ class CrisscrossProgram(SfluProgram):
     ):
         self._limits = limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
         self.curves: Curves = predict_divisions(plan, dtype, limits)
-        self._parts = divide(plan, self.curves.best if self.forced is None else self.forced, dtype, limits)
+        division = self.curves.best if self.forced is None else self.forced
+        self._given = plan.row_perm, plan.col_perm
+        plan = _with_corner_last(plan, pattern, division)
+        self._parts = divide(plan, division, dtype, limits)
         self.corner: FrontProgram | None = None
         if self._parts.corner is not None:
             nothing: Any = SimpleNamespace(n=self._parts.corner.n, nnz=0, size=0, core=SimpleNamespace(identity=True))
@@ -66,6 +69,10 @@ class CrisscrossProgram(SfluProgram):
         if self.corner is not None:
             self.corner.tiny, self.corner.singular = self.tiny, self.singular
         self.flops = 2.0 * self._parts.multiply_adds + plan.nnz + (self.corner.flops if self.corner else 0.0)
+
+    def repivoted(self, cpu: Any) -> Program | None:
+        same = all(map(np.array_equal, (cpu.row_perm, cpu.col_perm), self._given))
+        return None if same or self._remake is None else self._remake(cpu)
 
     def prepare(self) -> None:
         super().prepare()
@@ -196,6 +203,15 @@ class CrisscrossProgram(SfluProgram):
         self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, np.array([0, count]), more=True)
         self.corner.solve(queue, _of_corner(buffers), _of_corner(vectors), trans, nrhs, inner, inner)
         self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, np.array([count, 2 * count]))
+
+
+def _with_corner_last(plan: ColumnPlan, pattern: Pattern, division: int) -> ColumnPlan:
+    """The plan with the columns of the corner at the end."""
+    order = corner_last(plan, division)
+    if np.array_equal(order, np.arange(plan.n)):
+        return plan
+    row_perm, col_perm = (np.ascontiguousarray(perm[order]) for perm in (plan.row_perm, plan.col_perm))
+    return make_column_plan(pattern, row_perm, col_perm, plan.row_scale, plan.col_scale)
 
 
 def _with_corner(memory: Memory, corner: Memory | None) -> Memory:

@@ -1,5 +1,7 @@
 """The crisscross engine from end to end on an emulated device."""
 
+from types import SimpleNamespace
+
 import emulated
 import numpy as np
 import pytest
@@ -116,6 +118,36 @@ def test_corners_that_become_singular(device, monkeypatch):
     with pytest.raises(RuntimeError, match="exactly singular"):
         factor.refactor(values)
     check_solves(A, factor, [()])
+
+
+@pytest.mark.parametrize("corner", [90, 150])
+def test_the_ends_of_all_chains_are_in_the_corner(device, monkeypatch, corner):
+    A = canonical(gallery.named("rlc:12x12"))
+    n = A.shape[0]
+    here = gs.splu(A, engine="sflu", ordering="nd")._core._recorded.program.plan
+    monkeypatch.setattr(CrisscrossProgram, "forced", n - corner)
+    factor = gs.splu(A, engine="crisscross", ordering="nd")
+    there = factor._core._recorded.program.plan
+    assert there.nnz == here.nnz and there.flops == here.flops
+    moved = np.argsort(here.col_perm)[there.col_perm]  # numbers in the plan that was given
+    assert (np.diff(moved[: n - corner]) > 0).all() and (np.diff(moved[n - corner :]) > 0).all()
+    assert (np.diff(moved) < 0).any()  # there was something to move
+    assert here.level[moved[: n - corner]].max() <= here.level[moved[n - corner :]].min()
+    assert there.level[: n - corner].max() < here.n_levels - 1
+    check_solves(A, factor, [()])
+
+
+def test_new_pivots_are_noticed(device, monkeypatch):
+    """Pivots are compared with those that were given, not with their order here."""
+    A = canonical(gallery.named("rlc:12x12"))
+    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 90)
+    program = gs.splu(A, engine="crisscross", ordering="nd")._core._recorded.program
+    given = SimpleNamespace(row_perm=program._given[0], col_perm=program._given[1])
+    assert program.repivoted(given) is None
+    made = []
+    monkeypatch.setattr(program, "_remake", lambda cpu: made.append(cpu) or program)
+    assert program.repivoted(SimpleNamespace(row_perm=given.row_perm[::-1], col_perm=given.col_perm)) is program
+    assert len(made) == 1
 
 
 def test_division_is_chosen_and_told(device):

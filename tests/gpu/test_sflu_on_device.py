@@ -5,9 +5,11 @@ import pytest
 from test_answers import rhs, turned
 
 import gpusplu as gs
-from gpusplu import gallery
+from gpusplu import _core, gallery
 from gpusplu.cli.report import backward_error
+from gpusplu.engines import sflu_symbolic
 from gpusplu.engines.sflu import SfluProgram
+from gpusplu.kernels import launch
 
 pytestmark = pytest.mark.gpu
 
@@ -51,6 +53,22 @@ def test_bits_repeat_whatever_waits_for_what(cupy, monkeypatch):
     for switch, value in (("by_levels", True), ("grouped", False)):
         monkeypatch.setattr(SfluProgram, switch, value)
         assert gs.splu(A, engine="sflu").solve(b).get().tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("name", ["add20", "bayer10", "ibmpg1t_mna_tran", "memplus"])
+def test_symbolic_phase(cupy, real_matrix, name):
+    A = real_matrix(name)
+    arrays = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+    core = _core.analyze_columns(*arrays, A.data, ordering="auto", perm=None, matching=True)
+    perms = np.asarray(core.row_perm), np.asarray(core.col_perm)
+    device = launch.open_device(None)
+    with device:
+        found = sflu_symbolic.lu_pattern(device, *arrays, *perms)
+    (l_ptr, l_ind), (u_ptr, u_ind), _ = _core.lu_pattern(*arrays, *perms)
+    columns = np.repeat(np.arange(len(found.diag)), np.diff(found.col_ptr))
+    assert np.array_equal(np.diff(found.col_ptr), np.diff(l_ptr) + np.diff(u_ptr) - 1)
+    assert np.array_equal(found.row[found.row >= columns], l_ind)
+    assert np.array_equal(found.row[found.row <= columns], u_ind)
 
 
 def test_memory_does_not_grow(cupy):

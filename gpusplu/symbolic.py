@@ -100,17 +100,13 @@ class Symbolic:
     def program(self, dtype: np.dtype) -> Any:
         """The plan for values of `dtype` on the device that was chosen; made and uploaded once."""
         if dtype not in self._programs:
-            from .engines.buffers import usable_bytes
-            from .engines.choose import limits_of
             from .engines.front_memory import plan_within
             from .engines.supernodal import FrontProgram
             from .kernels import launch
 
             device, allowed = launch.open_device(self._choice.device), self._choice.device_memory
             if self._plan is None or np.dtype(self._plan.scalar) != dtype:
-                usable = usable_bytes(device, allowed)
-                limits = limits_of(device, allowed)
-                _, self._plan = plan_within([self._core], self._pattern, dtype, limits, usable)
+                _, self._plan = plan_within([self._core], self._pattern, dtype, device, allowed)
             self._programs[dtype] = FrontProgram(device, self._plan, self._pattern)
             self._programs[dtype].prepare()
         return self._programs[dtype]

@@ -28,10 +28,10 @@ from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
-from ..plan import Limits, Plan
+from ..plan import Plan
 from ..traits import Structure, structure_of
 from .buffers import usable_bytes
-from .front_memory import BLOCK_SHARE, missing_bytes, plan_within
+from .front_memory import missing_bytes, plan_within
 
 
 class Planned(NamedTuple):
@@ -58,9 +58,7 @@ def plan_fronts(
     analysed = perf_counter()
     if pattern.n == 0 or candidates[0].structural_rank < pattern.n:
         return Planned(candidates[0], None, {"analyze": analysed - start})
-    limits = limits_of(device, device_memory)
-    usable = usable_bytes(device, device_memory)
-    core, plan = plan_within(candidates, pattern, canonical.dtype, limits, usable)
+    core, plan = plan_within(candidates, pattern, canonical.dtype, device, device_memory)
     return Planned(core, plan, {"analyze": analysed - start, "plan": perf_counter() - analysed})
 
 
@@ -86,16 +84,6 @@ def front_candidates(pattern: Pattern, canonical: np.ndarray, options: Options, 
         matching=options.matching,
     )
     return candidates
-
-
-def limits_of(device: Any, device_memory: int | None) -> Limits:
-    """What a plan for `device` has to keep to."""
-    return Limits(
-        device.shared_memory_bytes,
-        device.multiprocessors,
-        device.arch,
-        block_bytes=int(BLOCK_SHARE * usable_bytes(device, device_memory)),
-    )
 
 
 def choose(

@@ -9,9 +9,10 @@ import numpy as np
 
 from ..matrix import Pattern
 from ..plan import Limits, Plan, make_best_plan, make_plan
-from .buffers import GROUP, STATUS, Memory
+from .buffers import GROUP, STATUS, Memory, usable_bytes
 
 BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
+STREAM_SHARE = 0.9  # of the free memory that a factor fills which takes all that it gets: others need some too
 CONTROL = 8  # words ahead of the counters of a solve
 TICKETS = 4  # words of every part of a solve
 SMALLEST = 256  # bytes that a buffer takes at least
@@ -134,17 +135,26 @@ def buffer_bytes(sizes: list[int]) -> int:
     return int(sum(max(int(size), SMALLEST) for size in sizes))
 
 
-def plan_within(cores: list[Any], pattern: Pattern, dtype: Any, limits: Limits, usable: int) -> tuple[Any, Plan]:
-    """The best analysis as `make_best_plan` has it, and a plan that takes no more than `usable` bytes of the device.
+def limits_of(device: Any, device_memory: int | None) -> Limits:
+    """What a plan for `device` has to keep to."""
+    block_bytes = int(BLOCK_SHARE * usable_bytes(device, device_memory))
+    return Limits(device.shared_memory_bytes, device.multiprocessors, device.arch, block_bytes)
+
+
+def plan_within(
+    cores: list[Any], pattern: Pattern, dtype: Any, device: Any, device_memory: int | None
+) -> tuple[Any, Plan]:
+    """The best analysis as `make_best_plan` has it, and a plan that does with the memory that may be used.
 
     If all of the factor does not fit, it streams; if that does not fit either, the plan is the one that takes least.
     The choice of an analysis does not depend on the memory, so that results do not.
     """
+    limits, usable = limits_of(device, device_memory), usable_bytes(device, device_memory)
     core, plan = make_best_plan(cores, pattern, dtype, limits)
-    excess = missing_bytes(plan, pattern, usable)
-    if excess == 0:
+    if missing_bytes(plan, pattern, usable) == 0:
         return core, plan
-    memory_bytes = arena_bytes(plan) - excess - all_vector_bytes(plan, GROUP)
+    usable = min(usable, int(STREAM_SHARE * device.free_bytes()))
+    memory_bytes = arena_bytes(plan) + usable - needed_bytes(plan, pattern) - all_vector_bytes(plan, GROUP)
     for _ in range(MOST_PLANS):
         plan = make_plan(core, pattern, dtype, replace(limits, memory_bytes=max(memory_bytes, 1)))
         excess = needed_bytes(plan, pattern) + all_vector_bytes(plan, GROUP) - usable

@@ -155,6 +155,21 @@ def test_what_is_said_about_it(device, plans):
     assert choice.refactor >= plan.factor_seconds and choice.solve >= plan.solve_seconds
 
 
+def test_free_memory_is_not_used_up(device, plans):
+    """Without a limit, what is free is one; some of it is left to the caller."""
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    b, limit, x = rhs(A.shape[0]), limit_of(whole, plans[-1], 0.5), whole.solve(rhs(A.shape[0]))
+    del whole
+    device.memory_bytes = device.used + limit
+    factor = gs.splu(A, engine="supernodal", ordering="nd")
+    assert plans[-1].streamed > 0
+    np.testing.assert_array_equal(factor.solve(b), x)
+    for trans in "NT":
+        factor.solve(rhs(A.shape[0], columns=(2,)), trans)
+    assert 0.1 * limit < device.free_bytes() < 0.15 * limit
+
+
 def test_pageable_memory_where_none_can_be_locked():
     class OutOfMemory(Exception):
         pass

@@ -82,7 +82,7 @@ class GluProgram(GroupedProgram):
     def _pipeline_arrays(self) -> dict[str, Buffer | None]:
         schedule = self._schedule
         arrays = {"chains": schedule.chain_bytes, "steps": schedule.step_bytes, "updates": schedule.update_bytes}
-        arrays["places"] = schedule.places
+        arrays["places"] = schedule.place_bytes
         return {name: self.upload(array) for name, array in arrays.items()}
 
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:

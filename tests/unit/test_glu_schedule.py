@@ -20,7 +20,11 @@ class Schedule:
         core = _core.make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
         self.tasks, self.pieces = core.task_bytes.view(TASK), core.piece_bytes.view(PIECE)
         self.chains, self.steps = core.chain_bytes.view(CHAIN), core.step_bytes.view(STEP)
-        self.flat, self.runs, self.places = core.update_bytes.view(UPDATE), core.run_bytes.view(RUN), core.places
+        self.flat, self.runs, self.places = (
+            core.update_bytes.view(UPDATE),
+            core.run_bytes.view(RUN),
+            core.place_bytes.view("i4"),
+        )
         self.laid_out()
         self.level_piece, self.predicted_seconds = core.level_piece, core.predicted_seconds
         self.column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
@@ -146,3 +150,18 @@ def test_model_cuts_the_tree():
     assert s.runs["end"][0] - s.runs["begin"][0] > 20
     assert s.runs["end"][-1] - s.runs["begin"][-1] == 1
     assert s.predicted_seconds > 0
+
+
+def test_threads_do_not_matter():
+    before = _core.num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            _core.set_num_threads(threads)
+            s = Schedule(400, 0.01, seed=4)
+            found.append(
+                [array.tobytes() for array in (s.tasks, s.pieces, s.chains, s.steps, s.flat, s.places, s.runs)]
+            )
+    finally:
+        _core.set_num_threads(before)
+    assert found[0] == found[1]

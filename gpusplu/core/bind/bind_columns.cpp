@@ -78,8 +78,8 @@ void bind_columns(nb::module_& m) {
       .def_prop_ro("run_bytes", [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).runs, self); })
       .def_prop_ro("update_bytes",
                    [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).updates, self); })
-      .def_prop_ro("places",
-                   [](nb::handle self) { return view_numpy(nb::cast<const GluSchedule&>(self).places, self); })
+      .def_prop_ro("place_bytes",
+                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).places, self); })
       .def_prop_ro("chain_bytes",
                    [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).chains, self); })
       .def_prop_ro("step_bytes",

@@ -117,7 +117,7 @@ void write_forest(const GluForest& forest, PipelineWriter& pipelines) {
   for (std::size_t j = 0; j < forest.chain.size(); j++)
     if (forest.chain[j] >= 0) columns[forest.chain[j]].push_back((idx)j);
   for (std::size_t p = 0; p + 1 < forest.phase_ptr.size(); p++) {
-    for (idx c = forest.phase_ptr[p]; c < forest.phase_ptr[p + 1]; c++) pipelines.add_chain(columns[c]);
+    for (idx c = forest.phase_ptr[p]; c < forest.phase_ptr[p + 1]; c++) pipelines.add_chain(std::move(columns[c]));
     pipelines.end_run();
   }
 }

@@ -83,8 +83,8 @@ struct GluSchedule {
   RawVector<GluTask> tasks;
   std::vector<GluPiece> pieces;
   std::vector<std::int32_t> level_piece;  // n_levels + 1: first piece of a level
-  std::vector<GluUpdate> updates;
-  std::vector<std::int32_t> places;
+  RawVector<GluUpdate> updates;
+  RawVector<std::int32_t> places;
   std::vector<GluStep> steps;
   std::vector<GluChain> chains;
   std::vector<GluRun> runs;      // in order

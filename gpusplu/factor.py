@@ -211,7 +211,7 @@ class Factor:
         pattern = self._symbolic._pattern
         if values.size != pattern.size:
             raise matrix.wrong_size(pattern, values.size)
-        return cast(values.reshape(-1), self._dtype)
+        return cast(values if values.ndim == 1 else values.reshape(-1), self._dtype)
 
     def refactor_solve(self, values: Any, rhs: Any, trans: str = "N") -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU with both there, at the cost of one launch.

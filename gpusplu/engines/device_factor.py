@@ -265,7 +265,8 @@ class DeviceFactor:
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
-        return self._solve(b, trans)
+        with self._lock, self._device:
+            return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         """Refactor with values and solve for a right-hand side, both on the device, by one graph."""
@@ -277,29 +278,28 @@ class DeviceFactor:
     def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
         """Solve; with `values` on the device, for one right-hand side there, after a refactorization."""
         start = perf_counter()
-        with self._lock, self._device:
-            recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
-            on_host = not matrix.is_cupy_array(b)
-            x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
-            if self._on_cpu and not self._pending:
-                return self._solve_on_cpu(b, trans)
-            if nrhs == 1:
-                worst = self._solve_some(b, x, trans, 1, values)
-            else:
-                worst = 0.0
-                at_once = self._recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
-                for begin, end in chunks(nrhs, at_once):
-                    error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
-                    if not error <= worst:
-                        worst = error
-                    if self._on_cpu or self._recorded is not recorded:
-                        break
-            if self._on_cpu:
-                return self._solve_on_cpu(b, trans)
-            if self._recorded is not recorded:  # pivots were chosen anew
-                return self._solve(b, trans)
-            self._error = worst if self._measures else -1.0
-            self._seconds["solve_seconds"] = perf_counter() - start
+        recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
+        on_host = not matrix.is_cupy_array(b)
+        x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
+        if self._on_cpu and not self._pending:
+            return self._solve_on_cpu(b, trans)
+        if nrhs == 1:
+            worst = self._solve_some(b, x, trans, 1, values)
+        else:
+            worst = 0.0
+            at_once = self._recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
+            for begin, end in chunks(nrhs, at_once):
+                error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
+                if not error <= worst:
+                    worst = error
+                if self._on_cpu or self._recorded is not recorded:
+                    break
+        if self._on_cpu:
+            return self._solve_on_cpu(b, trans)
+        if self._recorded is not recorded:  # pivots were chosen anew
+            return self._solve(b, trans)
+        self._error = worst if self._measures else -1.0
+        self._seconds["solve_seconds"] = perf_counter() - start
         return x
 
     def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, values: Any = None) -> float:

@@ -179,10 +179,10 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : W) + row0;
   const int gather_begin = __ldg(task.solve.piece_ptr + first_row);
   const int gather_count = __ldg(task.solve.piece_ptr + first_row + rows) - gather_begin;
+  Scalar y[NV];
   {
     Gather<SOLVE_THREADS, NV> gather;
     gather.start(task.solve, gather_begin, gather_count, first_row + thread, rows - thread);
-    Scalar y[NV];
 #pragma unroll
     for (int j = 0; j < NV; j++) y[j] = Scalar(0);
     if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
@@ -191,10 +191,13 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
       __syncthreads();
     }
     gather.add(task.solve, gather_begin, gather_count, task.tag, task.group, scratch.partial, y);
+  }
+  const auto share_y = [&] {
     if (thread < TILE)
 #pragma unroll
       for (int j = 0; j < NV; j++) scratch.y[thread * NV + j] = y[j];
-  }
+  };
+  if (NV > 1) share_y();  // registers; one waits for b no earlier than it is needed
   Sums<NV, BY_COLUMNS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
     constexpr int N = VALUES<NV, BY_COLUMNS>;
@@ -217,6 +220,7 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
     sums.add(m, v);
   });
   if (LOADS == BESIDE && invert) scratch.take_inverse(tile);
+  if (NV == 1) share_y();
   sums.give(scratch.partial);
   __syncthreads();
   if (invert) {  // y := inverse^H y (LU: ^T)
@@ -277,8 +281,12 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
   load(0, tile);
   if (LOADS == BESIDE && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
   if (count) look_ahead(0);
-  for (int e = thread; e < columns * NV; e += SOLVE_THREADS)
-    scratch.y[e] = load_shared_level(task.work + (long long)(f.first + column0) * NV + e);
+  constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // what is subtracted from, of this thread
+  Scalar y[OWN];
+#pragma unroll
+  for (int q = 0; q < OWN; q++)
+    y[q] = load_shared_level(task.work + (long long)(f.first + column0) * NV +
+                             min(thread + q * SOLVE_THREADS, columns * NV - 1));
   if (thread == 0 && task.tile == task.tiles - 1) *task.progress = 0;
   Sums<NV, BY_ROWS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
@@ -293,6 +301,9 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
     sums.add(m, x);
   });
   if (LOADS == BESIDE && multiply) scratch.take_inverse(tile);
+#pragma unroll
+  for (int q = 0; q < OWN; q++)
+    if (thread + q * SOLVE_THREADS < TILE * NV) scratch.y[thread + q * SOLVE_THREADS] = y[q];
   sums.give(scratch.partial);
   __syncthreads();
   if (multiply) {  // y := inverse y

@@ -101,6 +101,22 @@ def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
     check_solves(A, make(A, engine="supernodal"))
 
 
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_numbers_of_columns_in_turn(device, monkeypatch, make):
+    """Solves leave counters and mail as the next one needs them, for any number of groups."""
+
+    def planned(cores, *arguments):
+        return cores[0], make_plan(cores[0], *arguments, **PHASES["mixed"])
+
+    monkeypatch.setattr(front_memory, "make_best_plan", planned)
+    device.seed = 3
+    A = LU["poisson"]("d") if make is gs.splu else CHOLESKY["poisson"]("d")
+    factor, b = make(A, engine="supernodal", refine="never"), rhs(A.shape[0], A.dtype, (18,))
+    for count in (18, 3, 9, 1, 17, 2):
+        for trans, op in (("N", A), ("T", A.T)):
+            assert backward_error(op, factor.solve(b[:, :count], trans), b[:, :count]) < 100 * EPS["d"]
+
+
 def test_every_solve_has_a_tag_of_its_own(device):
     """Else values that fronts handed to each other in the solve before pass for new ones."""
     arrow = np.eye(5)

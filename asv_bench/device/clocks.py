@@ -71,7 +71,7 @@ class DeviceClock(HostClock):
     def device(self, function):
         start, end = self.cuda.Event(), self.cuda.Event()
         seconds = []
-        for _ in range(self.repeats(function)):
+        for _ in range(min(self.repeats(function), max(3, int(self.budget / SPIN_SECONDS)))):
             self.spin((1,), (1,), (int(SPIN_SECONDS * 1e9),))
             start.record()
             function()

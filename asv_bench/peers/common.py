@@ -92,8 +92,9 @@ def geomean(ratios):
 
 
 def peers_module(name):
-    """A module of the folder of peers: GPUSPLU_PEERS, else `peers` next to the folder of the matrices."""
+    """A module of the folder of peers: GPUSPLU_PEERS, or where that module is, else `peers` next to the matrices."""
     folder = os.environ.get("GPUSPLU_PEERS", str(MATRICES.parent / "peers"))
+    folder = str(Path(folder).parent) if folder.endswith(".py") else folder
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return __import__(name)

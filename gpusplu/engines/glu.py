@@ -61,6 +61,11 @@ class GluProgram(GroupedProgram):
         runs: np.ndarray = self._schedule.run_bytes.view(RUN)
         return runs
 
+    def _count_bytes(self) -> int:
+        schedule = self._schedule
+        names = ("task_bytes", "piece_bytes", "chain_bytes", "step_bytes", "update_bytes", "place_bytes")
+        return super()._count_bytes() + int(sum(getattr(schedule, name).nbytes for name in names))
+
     @property
     def _counter_words(self) -> tuple[int, int]:
         """Tickets, pieces done of each level."""

@@ -13,7 +13,7 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.glu import KERNELS, MODES, GluProgram
-from gpusplu.errors import EngineUnavailableError
+from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
 from gpusplu.kernels import launch
 
 if emulated.compiler() is None:
@@ -198,3 +198,14 @@ def test_singular_values_are_refused_and_the_factor_kept(device):
 def test_cholesky_is_refused(device):
     with pytest.raises(EngineUnavailableError, match="engine='glu' is for LU"):
         gs.cholesky(canonical(sp.eye_array(4)), engine="glu")
+
+
+def test_memory_is_known_before_it_is_taken(device):
+    A = circuit("d")
+    factor = glu(A)
+    factor.solve(rhs(A.shape[0]))
+    needed = factor._core._recorded.program.needed_bytes
+    assert 0.9 * needed < factor.stats.bytes <= needed
+    with pytest.raises(DeviceMemoryError, match=f"{needed:,} bytes"):
+        glu(A, device_memory=needed - 1)
+    assert on_device(glu(A, device_memory=needed))

@@ -7,8 +7,8 @@ predictions, not measurements.
 from common import seconds
 
 CHAIN_OF_BLOCKS = (
-    "inverses of 16 x 16 blocks, latency of 0.13 us a pivot and 0.5 to 0.9 us a block, joined from 8 x 8 ones by tensor "
-    "cores, and two batches of the children's items in flight instead of one"
+    "inverses of 16 x 16 blocks, latency of 0.13 us a pivot and 0.5 to 0.9 us a block, joined from 8 x 8 ones by "
+    "tensor cores, and two batches of the children's items in flight instead of one"
 )
 REMEDIES = {
     (

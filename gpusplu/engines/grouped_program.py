@@ -80,7 +80,7 @@ class GroupedProgram(ColumnProgram):
     engine: str
     leaf_entries: int | None = None  # of a run of subtrees; None: as many as give every block two
     # Of a piece of a chain. None: shorter than room is, so that more multiprocessors work on a chain at the price of
-    # more hops between blocks; best by a simulation of both, from 0.3 (faer_matrix_n19168) to 0.8 (ibmpg2t) of the time.
+    # more hops between blocks.
     chain_entries: int | None = None
     by_levels = False
     grouped = True  # False: every column by itself

@@ -68,6 +68,9 @@ def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
     A, b = circuit("d"), rhs(circuit("d").shape[0])
     x = gs.splu(A, engine="sflu").solve(b)
     launches = dict(device.counts)
+    for name in ("leaf_entries", "chain_entries"):
+        monkeypatch.setattr(SfluProgram, name, 30)
+        assert gs.splu(A, engine="sflu").solve(b).tobytes() == x.tobytes()
     monkeypatch.setattr(SfluProgram, "grouped", False)
     assert gs.splu(A, engine="sflu").solve(b).tobytes() == x.tobytes()
     monkeypatch.setattr(SfluProgram, "by_levels", True)

@@ -15,8 +15,8 @@ Which columns come last is not left to the ordering: a corner of m columns has t
 below are in that order.
 
 The curve is START, the latest of these times before p, what all these updates cost by the warps that work side by side,
-and for U12 and the Schur complement CORNER, DEPTH for each level of columns before p, which U12 is no deeper than, and
-TERM for each of their multiply-adds.
+and for U12 and the Schur complement CORNER, TERM for each of their multiply-adds, and DEPTH for each level of columns
+before p, which U12 is no deeper than, as many times as the device has to be filled with two columns a multiprocessor.
 
 Dense part. The plan of the corner predicts itself, as any plan of fronts does.
 """
@@ -169,6 +169,7 @@ def _sparse_curve(updates: _Updates, division: np.ndarray, multiprocessors: int)
     spent = before(np.bincount(updates.column, updates.cost, n))
     terms = before(np.bincount(updates.row, updates.below, n)) - before(np.bincount(updates.column, updates.below, n))
     seconds = costs.start + latest + spent / (costs.warps * multiprocessors)
-    seconds[:n] += costs.corner + costs.depth * depth[:n] + costs.term * terms[:n]
+    fills = -(-np.arange(n, 0, -1) // (2 * multiprocessors))
+    seconds[:n] += costs.corner + costs.depth * depth[:n] * fills + costs.term * terms[:n]
     curve: np.ndarray = seconds[division]
     return curve

@@ -24,6 +24,7 @@ from ..kernels.layout import record
 from ..matrix import Pattern
 from ..plan import Limits
 from .buffers import Buffers, Memory, Vectors
+from .grouped_program import RESIDENT
 from .program import Program, address, addresses
 from .sflu import SfluProgram
 from .supernodal import FrontProgram
@@ -89,9 +90,9 @@ class CrisscrossProgram(SfluProgram):
         """Columns of the corner are sums of listed terms; else the sparse kernel updates them too.
 
         Terms are many where columns before the corner are long. Those of U12 are waited for depth by depth then, and
-        what a column needs has to fit into shared memory.
+        what a column needs has to fit into shared memory, which `RESIDENT` blocks share.
         """
-        return 0 <= self._listed[1] <= int(self.device.shared_memory_bytes) - 1024
+        return 0 <= self._listed[1] <= int(self.device.shared_memory_bytes) // RESIDENT - 1024
 
     @cached_property
     def _listed(self) -> tuple[dict[str, np.ndarray], int]:
@@ -191,7 +192,7 @@ class CrisscrossProgram(SfluProgram):
             count=columns,
             capacity=shared,
         )
-        queue.launch(kernel, columns, 512, shared, args)
+        queue.launch(kernel, columns, 256, shared, args)
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer

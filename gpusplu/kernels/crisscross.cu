@@ -5,7 +5,7 @@
 // come the entries of U12, depth by depth, a warp each, with all they need staged in shared memory, so that a depth
 // costs no trip to memory; then all rows of the Schur complement at once, eight lanes each.
 //
-// Grid: any; block: 512 threads; shared memory: `capacity` bytes, at least 16. A column whose entries have no room
+// Grid: any; block: 256 threads; shared memory: `capacity` bytes, at least 16. A column whose entries have no room
 // stays in global memory, terms of U12 that have none are read there.
 #include "columns.cuh"
 
@@ -142,7 +142,7 @@ struct CornerColumn {
 
 }  // namespace
 
-GPUSPLU_KERNEL(update_corner, CornerArgs, 512, 1) {
+GPUSPLU_KERNEL(update_corner, CornerArgs, 256, 2) {
   for (int c = blockIdx.x; c < args.count; c += gridDim.x) {
     CornerColumn(args, c).run();
     __syncthreads();

@@ -161,7 +161,7 @@ def update_corner(plan, p, values, lu, capacity, grid=3, seed=0):
         args[name] = array.ctypes.data
     args["col_ptr"], args["diag"] = plan.col_ptr[p:].ctypes.data, parts.diag[p:].ctypes.data
     args["count"], args["capacity"] = plan.n - p, capacity
-    emulated.compile("crisscross.cu", dtype.char, 0).launch("update_corner", grid, 512, capacity, args, seed)
+    emulated.compile("crisscross.cu", dtype.char, 0).launch("update_corner", grid, 256, capacity, args, seed)
     return lu
 
 

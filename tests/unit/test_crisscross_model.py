@@ -28,7 +28,13 @@ def sparse_seconds(plan, p, costs, multiprocessors):
     seconds = costs.start + finish[before].max(initial=0.0) + spent / (costs.warps * multiprocessors)
     if p == plan.n:
         return seconds
-    return seconds + costs.corner + costs.depth * (plan.level_left[before].max(initial=-1) + 1) + costs.term * terms
+    fills = np.ceil((plan.n - p) / (2 * multiprocessors))
+    return (
+        seconds
+        + costs.corner
+        + costs.depth * fills * (plan.level_left[before].max(initial=-1) + 1)
+        + costs.term * terms
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])

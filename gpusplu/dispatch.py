@@ -10,11 +10,14 @@ from typing import Any, NamedTuple
 
 from .costs import REFACTORIZATIONS, Prediction
 from .errors import EngineUnavailableError
+from .options import Options
 
 ENGINES = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
 # Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
 # where more refactorizations are expected than usual.
 SMALLEST = 50_000
+# Entries of A times refactorizations from which on "auto" mostly ends on a GPU, if CuPy is loaded.
+LIKELY = 10_000_000
 
 
 class Choice(NamedTuple):
@@ -108,6 +111,11 @@ def without_small(choice: Choice, nnz: int) -> Choice:
     ):
         return choice.of("cpu", f"engine='auto' and {nnz:,} entries are too few for a GPU to pay")
     return choice
+
+
+def device_is_likely(choice: Choice, options: Options, nnz: int) -> bool:
+    """Whether to analyse for a device before anything is analysed for the CPU engine."""
+    return options.pivoting != "partial" and nnz * choice.refactorizations > LIKELY and "cupy" in sys.modules
 
 
 @cache

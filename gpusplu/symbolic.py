@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core, matrix
 from .costs import COLUMN_ENGINES
-from .dispatch import Choice
+from .dispatch import Choice, device_is_likely
 from .options import Options
 
 if TYPE_CHECKING:
@@ -137,13 +137,15 @@ def analyze_pattern(
         return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
     if choice.engine in COLUMN_ENGINES:
         return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
-    if choice.engine == "auto" and choice.device is not None:
+    if choice.engine == "auto" and (choice.device is not None or device_is_likely(choice, options, pattern.nnz)):
         from .engines import choose
 
-        choice, chosen = choose.choose_on_device(pattern, canonical, options, cholesky, choice)
+        way = choose.choose_first if choice.device is None else choose.choose_on_device
+        choice, chosen = way(pattern, canonical, options, cholesky, choice)
         if chosen:
             return Symbolic(pattern, chosen.core, options, choice, {**seconds, **chosen.seconds}, chosen.plan)
-        return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
+        if choice.engine in COLUMN_ENGINES:
+            return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
     start = perf_counter()
     core = _core.analyze(
         pattern.ptr,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -40,6 +41,15 @@ class Planned(NamedTuple):
     core: Any
     plan: Plan | None
     seconds: dict[str, float]
+
+
+class OnDevice(NamedTuple):
+    """A device, the supernodal engine's plan for it, the structures that orderings give, and what is predicted."""
+
+    device: Any
+    planned: Planned
+    structures: list[Structure]
+    predictions: tuple[Prediction, ...]
 
 
 def plan_fronts(
@@ -111,12 +121,28 @@ def choose(
         reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
         return choice.of("cpu", reason, (cpu,)), None
     try:
-        device, planned, predictions = predict_on_device(pattern, canonical, options, cholesky, choice, load, core)
+        found = predict_on_device(pattern, canonical, options, cholesky, choice, core)
     except EngineUnavailableError as error:
         return choice.of("cpu", f"engine='auto' and no GPU engine can run: {error}", (cpu,)), None
-    if planned.plan is None:
+    if found.planned.plan is None:
         return choice.of("cpu", "engine='auto' and A is structurally singular", (cpu,)), None
-    return decide(choice, (cpu, *predictions), device, planned)
+    return decide(choice, (cpu, *found.predictions), found)
+
+
+def choose_first(
+    pattern: Pattern, canonical: np.ndarray, options: Options, cholesky: bool, choice: Choice
+) -> tuple[Choice, Planned | None]:
+    """As `choose`, with nothing analysed for the CPU engine yet: what it would take follows from the other analysis."""
+    try:
+        found = predict_on_device(pattern, canonical, options, cholesky, choice)
+    except EngineUnavailableError as error:
+        return choice.of("cpu", f"engine='auto' and no GPU engine can run: {error}"), None
+    if found.planned.plan is None:
+        return choice.of("cpu", "engine='auto' and A is structurally singular"), None
+    methods = ("front",) if cholesky else ("column", "front")
+    each = [replace(structure, method=method) for structure in found.structures for method in methods]
+    cpu = fastest([predict_cpu(one, costs_of(), choice.on_device) for one in each], choice.refactorizations)
+    return decide(choice, (cpu, *found.predictions), found)
 
 
 def choose_on_device(
@@ -129,11 +155,11 @@ def choose_on_device(
     choice, planned
         As `choose` does; where none has enough memory the supernodal engine, which is going to say so.
     """
-    device, planned, predictions = predict_on_device(pattern, canonical, options, cholesky, choice, 0.0)
-    reason = f"device={device.index} was asked for"
-    if all(prediction.note for prediction in predictions):
-        return choice.of("supernodal", reason, predictions, device.index), planned
-    choice, kept = decide(choice, predictions, device, planned)
+    found = predict_on_device(pattern, canonical, options, cholesky, choice)
+    reason = f"device={found.device.index} was asked for"
+    if all(prediction.note for prediction in found.predictions):
+        return choice.of("supernodal", reason, found.predictions, found.device.index), found.planned
+    choice, kept = decide(choice, found.predictions, found)
     return choice._replace(reason=f"{reason}; {choice.reason}"), kept
 
 
@@ -143,10 +169,9 @@ def predict_on_device(
     options: Options,
     cholesky: bool,
     choice: Choice,
-    load: float,
     core: Any = None,
-) -> tuple[Any, Planned, tuple[Prediction, ...]]:
-    """The device, the supernodal engine's plan, and what is predicted for each GPU engine after `load` seconds.
+) -> OnDevice:
+    """The supernodal engine's plan, and what is predicted for each GPU engine from here on.
 
     `core` is what the analysis for the CPU found. If these are fronts by another ordering than minimum degree, nothing
     better would be found for a device.
@@ -161,26 +186,23 @@ def predict_on_device(
     planned = plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory, candidates)
     planned.seconds["analyze"] += analysed
     if planned.plan is None:
-        return device, planned, ()
+        return OnDevice(device, planned, [], ())
     costs, free = costs_of(device.name), usable_bytes(device, choice.device_memory)
     structures = [structure_of(core, pattern.nnz, canonical.itemsize) for core in candidates]
-    spent = load + sum(planned.seconds.values())
-    fronts = predict_fronts(structures[0], planned.plan, spent, costs, choice.on_device)
+    fronts = predict_fronts(structures[0], planned.plan, 0.0, costs, choice.on_device)
     fronts = within(free, free + missing_bytes(planned.plan, pattern, free), fronts)
-    columns = predict_all_columns([] if cholesky else structures, load, costs, choice, free)
-    return device, planned, (*columns, fronts)
+    columns = predict_all_columns([] if cholesky else structures, costs, choice, free)
+    return OnDevice(device, planned, structures, (*columns, fronts))
 
 
-def predict_all_columns(
-    structures: list[Structure], load: float, costs: Costs, choice: Choice, free: int
-) -> list[Prediction]:
+def predict_all_columns(structures: list[Structure], costs: Costs, choice: Choice, free: int) -> list[Prediction]:
     """Of every column engine, each with the ordering that suits it best."""
     found = []
     for engine in COLUMN_ENGINES if structures else ():
         each = [predict_columns(engine, structure, costs, choice.on_device) for structure in structures]
         best = fastest(each, choice.refactorizations)
         needed = column_bytes(structures[each.index(best)])
-        found.append(within(free, needed, best._replace(analyze=best.analyze + load)))
+        found.append(within(free, needed, best))
     return found
 
 
@@ -191,10 +213,8 @@ def within(free: int, needed: int, prediction: Prediction) -> Prediction:
     return Prediction(prediction.engine, note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
 
 
-def decide(
-    choice: Choice, predictions: tuple[Prediction, ...], device: Any, planned: Planned
-) -> tuple[Choice, Planned | None]:
-    """Take the fastest; `planned` is the supernodal engine's."""
+def decide(choice: Choice, predictions: tuple[Prediction, ...], found: OnDevice) -> tuple[Choice, Planned | None]:
+    """Take the fastest; `found` holds the plan of the supernodal engine."""
     many = choice.refactorizations
     best = fastest(predictions, many)
     second = [p for p in predictions if not p.note and p is not best]
@@ -207,4 +227,5 @@ def decide(
     reason = "; ".join([reason, *without])
     if best.engine == "cpu":
         return choice.of("cpu", reason, predictions), None
-    return choice.of(best.engine, reason, predictions, device.index), planned if best.engine == "supernodal" else None
+    planned = found.planned if best.engine == "supernodal" else None
+    return choice.of(best.engine, reason, predictions, found.device.index), planned

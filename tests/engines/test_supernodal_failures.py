@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from types import SimpleNamespace
 
 import emulated
 import fake_cupy
@@ -368,6 +369,25 @@ def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, orderi
     factor = gs.cholesky(A, ordering=ordering)
     assert factor.engine == "supernodal"
     assert len(analysed) == (ordering == "amd")
+    accurate(A, factor)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e9])
+def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
+    """One analysis where the device wins; the CPU engine's only where it does not."""
+    from gpusplu import _core, dispatch, symbolic
+
+    monkeypatch.setattr(dispatch, "no_device", lambda: "")
+    monkeypatch.setattr(dispatch, "LIKELY", 1000)
+    expect_a_start_of(monkeypatch, seconds - 5e8)
+    analysed, analyze = [], _core.analyze
+    counting = SimpleNamespace(**{**vars(_core), "analyze": lambda *a, **k: analysed.append(1) or analyze(*a, **k)})
+    monkeypatch.setattr(symbolic, "_core", counting)
+    A = gallery.poisson(20, 20)
+    factor = gs.splu(A, expected_refactors=1000)
+    assert factor.engine == ("cpu" if seconds else "supernodal")
+    assert len(analysed) == (factor.engine == "cpu")
+    assert "predicted, with 1,000 refactorizations" in factor.explain()
     accurate(A, factor)
 
 

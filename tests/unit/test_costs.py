@@ -230,12 +230,11 @@ def test_expected_refactors_chooses_method_and_ordering():
 def test_column_engines_take_the_ordering_with_the_shorter_way():
     structures = [structure(column_levels=900), structure(column_levels=100, fill=21000)]
     usual = dispatch.Choice("auto", "")
-    found = choose.predict_all_columns(structures, 1.0, costs.shipped(), usual, 10**9)
+    found = choose.predict_all_columns(structures, costs.shipped(), usual, 10**9)
     assert [p.engine for p in found] == ["glu", "sflu", "crisscross"]
-    alone = costs.predict_columns("glu", structures[1], costs.shipped())
-    assert found[0] == alone._replace(analyze=alone.analyze + 1.0)
-    assert choose.predict_all_columns([], 1.0, costs.shipped(), usual, 10**9) == []
-    crowded = choose.predict_all_columns(structures, 1.0, costs.shipped(), usual, 1000)
+    assert found[0] == costs.predict_columns("glu", structures[1], costs.shipped())
+    assert choose.predict_all_columns([], costs.shipped(), usual, 10**9) == []
+    crowded = choose.predict_all_columns(structures, costs.shipped(), usual, 1000)
     assert all("bytes of device memory are needed, 1,000 may be used" in p.note for p in crowded)
 
 
@@ -245,16 +244,17 @@ def test_the_choice_says_what_was_compared():
         Prediction("sflu", 1e-2, 1e-2, 1e-3, 1e-4),
         Prediction("supernodal", note="too little memory"),
     )
-    planned, device = object(), SimpleNamespace(index=3)
-    choice, kept = choose.decide(dispatch.Choice("auto", "", device_memory=7), predictions, device, planned)
+    planned = object()
+    on_device = choose.OnDevice(SimpleNamespace(index=3), planned, [], ())
+    choice, kept = choose.decide(dispatch.Choice("auto", "", device_memory=7), predictions, on_device)
     assert (choice.engine, choice.device, choice.device_memory, kept) == ("sflu", 3, 7, None)
     assert choice.predictions == predictions
     for part in ("predicted 0.026 s", "0.065 s with cpu", "5 refactorizations", "supernodal: too little memory"):
         assert part in choice.reason
     once = dispatch.Choice("auto", "", refactorizations=0)
-    assert choose.decide(once, predictions, device, planned)[0].engine == "cpu"
+    assert choose.decide(once, predictions, on_device)[0].engine == "cpu"
     faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
-    choice, kept = choose.decide(once, faster, device, planned)
+    choice, kept = choose.decide(once, faster, on_device)
     assert (choice.engine, kept) == ("supernodal", planned)
 
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "analysis/subtrees.hpp"
+#include "base/huge_pages.hpp"
 #include "base/slices.hpp"
 
 namespace gs {
@@ -77,6 +78,7 @@ template <class F> Pattern build(idx n, off work, F&& columns) {
   });
   prefix_sum(out.ptr);
   out.ind.resize(out.ptr[n]);
+  prefer_huge_pages(out.ind);
   run_team(team_size_for(work), [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     for (idx j = begin; j < end; j++) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/huge_pages.hpp"
 #include "plan/team.hpp"
 
 namespace gs::gpu {
@@ -122,6 +123,7 @@ void place_entries(PatternView A, Plan& plan) {
   const off total = plan.entry_ptr[plan.nf];
   plan.entry_source.resize(total), plan.entry_place.resize(total);
   plan.entry_scale.resize(plan.row_scale.empty() ? 0 : total);
+  prefer_huge_pages(plan.entry_source), prefer_huge_pages(plan.entry_place), prefer_huge_pages(plan.entry_scale);
   for_parts([&](Part& part) { placement.write(part); });
 }
 

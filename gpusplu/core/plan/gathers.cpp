@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/huge_pages.hpp"
 #include "plan/plan.hpp"
 #include "plan/team.hpp"
 
@@ -19,6 +20,7 @@ void list_gathers(Plan& plan) {
   plan.gather_ptr.resize((std::size_t)plan.n + plan.below.size() + 1);
   plan.gather_ptr.back() = total;
   plan.gather_source.resize(total);
+  prefer_huge_pages(plan.gather_source);
   over_fronts(plan, total, [&](idx first_front, idx last_front) {
     std::vector<off> next;
     for (idx f = first_front; f < last_front; f++) {

@@ -1,0 +1,22 @@
+// Large arrays meet memory in pages of 2 MiB where the system has them: one page fault in place of 512.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace gs {
+
+// For an array that has been allocated and not been written yet. Small ones are left alone.
+template <class Vector> void prefer_huge_pages(Vector& v) {
+#ifdef __linux__
+  constexpr std::uintptr_t page = 4096, least = std::uintptr_t(4) << 20;
+  const std::uintptr_t begin = ((std::uintptr_t)v.data() + page - 1) & ~(page - 1);
+  const std::uintptr_t end = (std::uintptr_t)(v.data() + v.size()) & ~(page - 1);
+  if (end >= begin + least) madvise((void*)begin, end - begin, MADV_HUGEPAGE);  // advice only: failure is harmless
+#endif
+}
+
+}  // namespace gs

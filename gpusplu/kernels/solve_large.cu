@@ -157,6 +157,71 @@ __device__ __forceinline__ void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], con
   }
   if (NV > 1) __syncthreads();  // `second` is `partial`
 }
+// scratch.second: the product of these values with the inverse, summed by warps.
+template <int NV, Layout LAYOUT, Loads LOADS>
+__device__ __forceinline__ void multiply_inverse(const LargeScratch<NV, LOADS>& scratch, const Rows (&inverse)[COLUMNS],
+                                                 int places) {
+  Scalar v[VALUES<NV, LAYOUT>];
+  take_values<NV, LAYOUT>(v, scratch, places);
+  Sums<NV, LAYOUT> product;
+  product.add(inverse, v);
+  product.give(scratch.second);
+  __syncthreads();
+}
+
+// Forward: what this thread's row of the tile has before the panel, b and what children add to it.
+template <int NV> __device__ __forceinline__ void gather_row(const LargeTask<NV>& task, bool pivots, int row0, int rows,
+                                                             Scalar* partial, Scalar (&y)[NV]) {
+  const LargeSolveFront& f = task.f;
+  const int thread = threadIdx.x;
+  const long long first_row = (long long)f.first + f.below + (pivots ? 0 : f.width) + row0;
+  const int begin = __ldg(task.solve.piece_ptr + first_row);
+  const int count = __ldg(task.solve.piece_ptr + first_row + rows) - begin;
+  Gather<SOLVE_THREADS, NV> gather;
+  gather.start(task.solve, begin, count, first_row + thread, rows - thread);
+#pragma unroll
+  for (int j = 0; j < NV; j++) y[j] = Scalar(0);
+  if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
+  if (NV > 1 && f.arrivals) {
+    if (thread < 32) warp_wait(task.progress, f.arrivals);
+    __syncthreads();
+  }
+  gather.add(task.solve, begin, count, task.tag, task.group, partial, y);
+}
+
+// Forward: the lane's values of the pivots in the tile of columns from `column` on, of which `left` are still to come.
+template <int NV> __device__ __forceinline__ void wait_pivots(const LargeTask<NV>& task, int column, int left,
+                                                              Scalar (&v)[VALUES<NV, BY_COLUMNS>]) {
+  constexpr int N = VALUES<NV, BY_COLUMNS>;
+  const bool pause = left > TILE;
+  if constexpr (NV == 1) {
+    const Word* from = task.mail(task.f.first + column + first_of_warp(), 0);
+    wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, pause);
+  } else {
+    const Word* from[N];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      from[i] = task.mail(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
+    wait_values<N>(from, task.tag, v, pause);
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    if (place_of<NV, BY_COLUMNS>(i) >= left) v[i] = Scalar(0);
+}
+
+// Forward: row `row` of the front, a pivot or below.
+template <int NV>
+__device__ __forceinline__ void give_one(const LargeTask<NV>& task, bool pivot, int row, int side, Scalar y) {
+  const int at = task.f.first + row, place = task.f.below + row - task.f.width;
+  if (pivot) {
+    mail_value(task.mail(at, side), y, task.tag);
+    store_shared_level(task.work + (long long)at * NV + side, y);
+  } else if constexpr (NV == 1) {
+    mail_value(place_mail(task.solve, place), y, task.tag);
+  } else {
+    store_shared_level(vectors_of<NV>(task.solve, task.group) + (long long)place * NV + side, y);
+  }
+}
 
 template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
@@ -175,23 +240,8 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
   Rows tile[COLUMNS];
   load(0, tile);
   if (LOADS == BESIDE && invert) scratch.template copy_inverse<BY_ROWS>(task.inverse());
-  // this thread's row, if it has one
-  const long long first_row = (long long)f.first + f.below + (pivots ? 0 : W) + row0;
-  const int gather_begin = __ldg(task.solve.piece_ptr + first_row);
-  const int gather_count = __ldg(task.solve.piece_ptr + first_row + rows) - gather_begin;
   Scalar y[NV];
-  {
-    Gather<SOLVE_THREADS, NV> gather;
-    gather.start(task.solve, gather_begin, gather_count, first_row + thread, rows - thread);
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[j] = Scalar(0);
-    if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
-    if (NV > 1 && f.arrivals) {
-      if (thread < 32) warp_wait(task.progress, f.arrivals);
-      __syncthreads();
-    }
-    gather.add(task.solve, gather_begin, gather_count, task.tag, task.group, scratch.partial, y);
-  }
+  gather_row<NV>(task, pivots, row0, rows, scratch.partial, y);
   const auto share_y = [&] {
     if (thread < TILE)
 #pragma unroll
@@ -200,49 +250,22 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
   if (NV > 1) share_y();  // registers; one waits for b no earlier than it is needed
   Sums<NV, BY_COLUMNS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
-    constexpr int N = VALUES<NV, BY_COLUMNS>;
     const int left = columns - k * TILE;
     if (left <= first_of_warp()) return;
-    Scalar v[N];
-    if constexpr (NV == 1) {
-      const Word* from = task.mail(f.first + k * TILE + first_of_warp(), 0);
-      wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, k + 1 < count);
-    } else {
-      const Word* from[N];
-#pragma unroll
-      for (int i = 0; i < N; i++)
-        from[i] = task.mail(f.first + k * TILE + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
-      wait_values<N>(from, task.tag, v, k + 1 < count);
-    }
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      if (place_of<NV, BY_COLUMNS>(i) >= left) v[i] = Scalar(0);
+    Scalar v[VALUES<NV, BY_COLUMNS>];
+    wait_pivots<NV>(task, k * TILE, left, v);
     sums.add(m, v);
   });
   if (LOADS == BESIDE && invert) scratch.take_inverse(tile);
   if (NV == 1) share_y();
   sums.give(scratch.partial);
   __syncthreads();
-  if (invert) {  // y := inverse^H y (LU: ^T)
-    Scalar x[ROWS];
-    take_values<NV, BY_ROWS>(x, scratch, rows);
-    Sums<NV, BY_ROWS> product;
-    product.add(tile, x);
-    product.give(scratch.second);
-    __syncthreads();
-  }
+  if (invert) multiply_inverse<NV, BY_ROWS>(scratch, tile, rows);  // y := inverse^H y (LU: ^T)
   for (int e = thread; e < rows * NV; e += SOLVE_THREADS) {
-    const int place = e / NV, side = e % NV, at = f.first + row0 + place;
-    const Scalar y = invert ? sum_of_warps<NV>(scratch.second, place, side)
-                            : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side);
-    if (pivots) {
-      mail_value(task.mail(at, side), y, task.tag);
-      store_shared_level(task.work + (long long)at * NV + side, y);
-    } else if constexpr (NV == 1) {
-      mail_value(place_mail(task.solve, f.below + row0 + place), y, task.tag);
-    } else {
-      store_shared_level(vectors_of<NV>(task.solve, task.group) + (long long)(f.below + row0 + place) * NV + side, y);
-    }
+    const int place = e / NV, side = e % NV;
+    give_one<NV>(task, pivots, row0 + place + (pivots ? 0 : W), side,
+                 invert ? sum_of_warps<NV>(scratch.second, place, side)
+                        : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side));
   }
   if constexpr (NV > 1) {
     __syncthreads();
@@ -306,14 +329,7 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
     if (thread + q * SOLVE_THREADS < TILE * NV) scratch.y[thread + q * SOLVE_THREADS] = y[q];
   sums.give(scratch.partial);
   __syncthreads();
-  if (multiply) {  // y := inverse y
-    Scalar v[VALUES<NV, BY_COLUMNS>];
-    take_values<NV, BY_COLUMNS>(v, scratch, columns);
-    Sums<NV, BY_COLUMNS> product;
-    product.add(tile, v);
-    product.give(scratch.second);
-    __syncthreads();
-  }
+  if (multiply) multiply_inverse<NV, BY_COLUMNS>(scratch, tile, columns);  // y := inverse y
   for (int e = thread; e < columns * NV; e += SOLVE_THREADS) {
     const int place = e / NV, side = e % NV, at = f.first + column0 + place;
     const Scalar x = multiply ? sum_of_warps<NV>(scratch.second, place, side)

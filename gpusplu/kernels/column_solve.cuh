@@ -79,16 +79,18 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     return all;
   }
 
-  // From place p of the row or column on, which is before `last`.
-  __device__ __forceinline__ void load(Entries& entries, long long p, long long last) const {
+  // From place p of the row or column on, which is before `last`; values after places, so that others load in between.
+  __device__ __forceinline__ void load_places(Entries& entries, long long (&place)[TOGETHER], long long p,
+                                              long long last) const {
     const ColumnArrays& m = args.columns;
-    long long place[TOGETHER];
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) {
       const long long at = min(p + (threadIdx.x & 31) + 32 * r, last - 1);
       entries.unknown[r] = __ldg((TRANSPOSED ? m.row : m.col) + at);
       place[r] = TRANSPOSED ? at : __ldg(m.place + at);
     }
+  }
+  __device__ __forceinline__ void load_values(Entries& entries, const long long (&place)[TOGETHER]) const {
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) entries.value[r] = load_constant(args.factor + place[r]);
   }
@@ -120,25 +122,18 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     return args.corner + (k - args.division) + (long long)column * (args.columns.n - args.division);
   }
 
-  // The right-hand side of unknown k: forward that of the caller, backward what the forward sweep left.
-  __device__ __forceinline__ void start(int k, Scalar (&v)[NV]) const {
-    if (backward && k >= args.division) {
+  // What the forward sweep, or whoever solved for the corner, left of unknown k.
+  __device__ __forceinline__ void start_backward(int k, Scalar (&v)[NV]) const {
+    if (k >= args.division) {
 #pragma unroll
       for (int c = 0; c < NV; c++) v[c] = *corner_entry(k, min(rhs + c, args.nrhs - 1));
       return;
     }
-    if (backward) {
-      const Word* from = mail_of(k) - (long long)args.columns.n * (NV * WORDS);
-      while (!take_mail(from, v)) before_looking_again(from, false);
-      return;
-    }
-    const int at = __ldg(args.perm_in + k);
-    const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + at) : Real(1);
-#pragma unroll
-    for (int c = 0; c < NV; c++) v[c] = scale * args.b[at + min(rhs + c, args.nrhs - 1) * args.ld];
+    const Word* from = mail_of(k) - (long long)args.columns.n * (NV * WORDS);
+    while (!take_mail(from, v)) before_looking_again(from, false);
   }
 
-  __device__ __forceinline__ void give(int k, const Scalar (&v)[NV]) const {
+  __device__ __forceinline__ void give(int k, int at, Real scale, const Scalar (&v)[NV]) const {
     if (!backward && k >= args.division) {
 #pragma unroll
       for (int c = 0; c < NV; c++)
@@ -155,8 +150,6 @@ template <int NV, bool TRANSPOSED> struct Sweep {
 #pragma unroll
     for (int c = 0; c < NV; c++) mail_value(mail_of(k) + c * WORDS, v[c], tag);
     if (!backward) return;
-    const int at = __ldg(args.perm_out + k);
-    const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + at) : Real(1);
 #pragma unroll
     for (int c = 0; c < NV; c++)
       if (rhs + c < args.nrhs) args.x[at + (rhs + c) * args.ld] = scale * v[c];
@@ -167,25 +160,31 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     const int lane = threadIdx.x & 31;
     const long long* ptr = TRANSPOSED ? m.col_ptr : m.row_ptr;
     const long long diagonal = __ldg((TRANSPOSED ? m.diag : args.row_diag) + k);
-    const bool in_corner = k >= args.division;
+    const bool in_corner = k >= args.division, divides = TRANSPOSED != backward && !in_corner;
     const long long from = backward ? diagonal + 1 : __ldg(ptr + k);
     const long long last = !backward ? diagonal : in_corner ? from : __ldg(ptr + k + 1);
-    Scalar sum[NV], inverse(1);
-#pragma unroll
-    for (int c = 0; c < NV; c++) sum[c] = Scalar(0);
+    const long long pivot_place = TRANSPOSED || !divides ? diagonal : __ldg(m.diag + k);
+    const int at = __ldg((backward ? args.perm_out : args.perm_in) + k);
+    const double* scales = backward ? args.scale_out : args.scale_in;
     Entries entries, more;
-    if (from < last) load(entries, from, last);
-    if (lane == 0) {
-      start(k, sum);
-      if (TRANSPOSED != backward && !in_corner) {
-        const Scalar pivot = load_constant(args.factor + (TRANSPOSED ? diagonal : __ldg(m.diag + k)));
-        inverse = reciprocal(args.conjugate ? conj(pivot) : pivot);
-      }
-    }
+    long long place[TOGETHER];
+    if (from < last) load_places(entries, place, from, last);
+    const Real scale = scales ? (Real)__ldg(scales + at) : Real(1);
+    Scalar sum[NV], pivot(1);
+#pragma unroll
+    for (int c = 0; c < NV; c++) sum[c] = backward ? Scalar(0) : args.b[at + min(rhs + c, args.nrhs - 1) * args.ld];
+    if (divides) pivot = load_constant(args.factor + pivot_place);
+    if (from < last) load_values(entries, place);
+    if (backward && lane == 0) start_backward(k, sum);
+#pragma unroll
+    for (int c = 0; c < NV; c++) sum[c] = lane == 0 ? backward ? sum[c] : scale * sum[c] : Scalar(0);
+    const Scalar inverse = divides ? reciprocal(args.conjugate ? conj(pivot) : pivot) : pivot;
     for (long long p = from; p < last; p += 32 * TOGETHER) {
-      if (p + 32 * TOGETHER < last) load(more, p + 32 * TOGETHER, last);
+      if (p > from) load_values(entries, place);
+      if (p + 32 * TOGETHER < last) load_places(more, place, p + 32 * TOGETHER, last);
       subtract(entries, p, last, sum);
-      entries = more;
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) entries.unknown[r] = more.unknown[r];
     }
 #pragma unroll
     for (int c = 0; c < NV; c++)
@@ -194,7 +193,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     if (lane == 0) {
 #pragma unroll
       for (int c = 0; c < NV; c++) sum[c] = sum[c] * inverse;
-      give(k, sum);
+      give(k, at, scale, sum);
     }
     __syncwarp();
   }

@@ -37,7 +37,7 @@ DEVICE: Costs = {
     "start.factor": {"call": 1.2e-3, "bytes": 6e-10},
     # Values and vectors between pinned memory of the host and the device, and the waiting for it; and for the CPU
     # engine what comes from and goes to the device.
-    "move.to_device": {"call": 5e-6, "bytes": 1e-10},
+    "move.to_device": {"call": 15e-6, "bytes": 1e-10},
     "move.to_host": {"call": 60e-6, "bytes": 1.5e-10},
     "supernodal.analyze": {"call": 3e-3, "rows": 7e-7, "entries": 3e-8},
     "supernodal.refactor": {"call": 20e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},

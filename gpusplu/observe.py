@@ -30,7 +30,10 @@ Observations = dict[str, list[Observation]]
 
 #: Name and whether to be factored as definite: circuits, grids and fields from a thousand unknowns on.
 PROCESSOR_CASES = (
+    ("rlc:12x12", False),
     ("rlc:20x20", False),
+    ("circuit:25x25", False),
+    ("rlc:35x35", False),
     ("circuit:40x40", False),
     ("rlc:60x60", False),
     ("power:60x60", False),
@@ -42,7 +45,10 @@ PROCESSOR_CASES = (
     ("poisson:15x15x15", True),
 )
 DEVICE_CASES = (
+    ("rlc:12x12", False),
     ("rlc:20x20", False),
+    ("circuit:30x30", False),
+    ("rlc:35x35", False),
     ("rlc:60x60", False),
     ("power:100x100", False),
     ("convdiff:12", False),

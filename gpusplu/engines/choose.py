@@ -34,6 +34,8 @@ from ..traits import Structure, structure_of
 from .buffers import usable_bytes
 from .front_memory import missing_bytes, plan_within
 
+MARGIN = 0.85  # of the CPU engine's predicted seconds that a GPU engine has to stay below
+
 
 class Planned(NamedTuple):
     """An analysis, the plan made of it (none of a structurally singular matrix), and what they took [s]."""
@@ -214,9 +216,11 @@ def within(free: int, needed: int, prediction: Prediction) -> Prediction:
 
 
 def decide(choice: Choice, predictions: tuple[Prediction, ...], found: OnDevice) -> tuple[Choice, Planned | None]:
-    """Take the fastest; `found` holds the plan of the supernodal engine."""
+    """Take the fastest, the CPU engine unless by a margin; `found` holds the plan of the supernodal engine."""
     many = choice.refactorizations
     best = fastest(predictions, many)
+    at_home = [p for p in predictions if p.engine == "cpu" and MARGIN * p.total(many) < best.total(many)]
+    best = at_home[0] if at_home else best
     second = [p for p in predictions if not p.note and p is not best]
     reason = f"predicted {best.total(many):.2g} s"
     if second:

@@ -274,3 +274,10 @@ def test_spsolve_expects_one_use(monkeypatch, b):
     assert abs(A @ x - b).max() < 1e-10
     gs.splu(A)
     assert asked == [1, costs.REFACTORIZATIONS]
+
+
+def test_a_device_has_to_be_faster_by_a_margin():
+    on_device = choose.OnDevice(SimpleNamespace(index=0), object(), [], ())
+    for step, engine in ((0.9e-3, "cpu"), (0.8e-3, "glu")):
+        predictions = (Prediction("cpu", 0.0, 1e-3, 1e-3), Prediction("glu", 0.0, step, step))
+        assert choose.decide(dispatch.Choice("auto", ""), predictions, on_device)[0].engine == engine

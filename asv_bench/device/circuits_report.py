@@ -1,6 +1,6 @@
 """Tables and the summary of circuits.py from its records, for docs/performance.md.
 
-    python asv_bench/device/circuits_report.py [--into docs/performance.md] asv_bench/records/*circuits*.jsonl
+    python asv_bench/device/circuits_report.py [--into docs/performance.md] asv_bench/records/circuits/*.jsonl
 
 Of several records of the same case, engine, phase and peer the last counts. With --into, what stands between the marks
 ``<!-- circuits: begin -->`` and ``<!-- circuits: end -->`` is replaced; else the text is printed.

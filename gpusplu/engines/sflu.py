@@ -38,10 +38,12 @@ class SfluProgram(GroupedProgram):
 
     @cached_property
     def _places(self) -> int:
-        """Places that a warp keeps: those of the longest column of L, if there are not too many."""
+        """Places that a warp keeps: those of the longest column of L, if there is room."""
         if self._mapped:
             return 0
-        return min(MOST_PLACES, max(2, int((self.plan.col_ptr[1:] - self.plan.diag).max(initial=0))) + 1 & ~1)
+        longest = int((self.plan.col_ptr[1:] - self.plan.diag).max(initial=2))
+        room = super().capacity * self.dtype.itemsize // (4 * (THREADS // 32))  # half of it
+        return min(longest, room, MOST_PLACES) & ~1
 
     @property
     def _places_bytes(self) -> int:

@@ -81,8 +81,10 @@ def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
     assert device.counts["solve_columns_1"] == 2 * levels
 
 
-def test_without_maps(device, monkeypatch):
+@pytest.mark.parametrize("shared_memory_bytes", [232448, 6200])
+def test_without_maps(device, monkeypatch, shared_memory_bytes):
     monkeypatch.setattr(SfluProgram, "_mapped", False)
+    device.shared_memory_bytes = shared_memory_bytes
     A = circuit("d")
     factor = gs.splu(A, engine="sflu")
     check_solves(A, factor, [()])

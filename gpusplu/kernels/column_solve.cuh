@@ -102,12 +102,11 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     unsigned some = 0;
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) some |= p + (threadIdx.x & 31) + 32 * r < last ? 1u << r : 0u;
-    for (unsigned missing = some;;) {
+    for (unsigned missing = some; __any_sync(~0u, missing);) {
+      before_looking_again(mail, false);  // no pause; the emulator lets other warps run
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
         if (missing >> r & 1 && take(entries.unknown[r], v[r])) missing &= ~(1u << r);
-      if (!__any_sync(~0u, missing)) break;
-      before_looking_again(mail, false);
     }
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++)

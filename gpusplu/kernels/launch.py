@@ -7,8 +7,10 @@ engine sees, so the tests put an emulated device in their place.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from threading import Lock
@@ -336,14 +338,27 @@ class Device:
         with self._device:
             stream, side = cuda.Stream(non_blocking=True), Queue(cuda.Stream(non_blocking=True), cuda)
             queue = Queue(stream, cuda, side, self._early)
-            stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
-            try:
-                commands(queue)
-            finally:
-                graph = stream.end_capture()
+            with no_collection():
+                stream.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
+                try:
+                    commands(queue)
+                finally:
+                    graph = stream.end_capture()
             graph.upload(stream)
             stream.synchronize()
         return Graph(graph)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Garbage is left alone: memory and graphs in it would be given back to a driver that forbids that while recording."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @cache

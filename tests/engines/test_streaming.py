@@ -63,7 +63,7 @@ def limit_of(factor, plan, share):
     limits = replace(plan.limits, memory_bytes=1)
     least = make_plan(symbolic._core, symbolic._pattern, plan.scalar, limits, warp_rows=8, block_rows=16)
     most = front_memory.needed_bytes(plan, symbolic._pattern)
-    few = front_memory.needed_bytes(least, symbolic._pattern) + front_memory.all_vector_bytes(plan, 4)
+    few = front_memory.needed_bytes(least, symbolic._pattern) + front_memory.all_vector_bytes(least, 4)
     assert few < most
     return int(few + share * (most - few))
 

@@ -1,5 +1,6 @@
 """The supernodal engine on a device: repeatable, no growth of memory, the caller's stream, errors that come later."""
 
+import gc
 import os
 import pickle
 
@@ -9,6 +10,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cli.report import backward_error
+from gpusplu.kernels import launch
 
 pytestmark = pytest.mark.gpu
 
@@ -102,3 +104,11 @@ def test_pickle(cupy, problem):
     factor = pickle.loads(pickle.dumps(factorize(A, engine="supernodal")))
     assert factor.engine == "supernodal"
     assert backward_error(A, factor.solve(cupy.asarray(b)).get(), b) < 1e-14
+
+
+def test_nothing_is_collected_while_a_graph_is_recorded(cupy):
+    """The driver refuses to destroy another graph meanwhile."""
+    enabled = []
+    launch.open_device().record(lambda queue: enabled.append(gc.isenabled()))
+    assert enabled == [True, False]  # the rehearsal, the recording
+    assert gc.isenabled()

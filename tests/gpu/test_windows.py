@@ -21,7 +21,7 @@ def limit_for(A, cholesky, share):
     symbolic = gs.analyze(A, cholesky=cholesky, engine="supernodal")
     plan, pattern = symbolic._plan, symbolic._pattern
     least = make_plan(symbolic._core, pattern, plan.scalar, replace(plan.limits, memory_bytes=1))
-    few = front_memory.needed_bytes(least, pattern) + front_memory.all_vector_bytes(plan, 4)
+    few = front_memory.needed_bytes(least, pattern) + front_memory.all_vector_bytes(least, 4)
     return int(few + share * (front_memory.needed_bytes(plan, pattern) - few))
 
 

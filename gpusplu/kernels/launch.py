@@ -351,7 +351,7 @@ class Device:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Garbage is left alone: memory and graphs in it would be given back to a driver that forbids that while recording."""
+    """Garbage is left alone: graphs in it would be destroyed, which the driver forbids while a stream is recorded."""
     enabled = gc.isenabled()
     gc.disable()
     try:

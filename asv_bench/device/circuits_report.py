@@ -6,7 +6,6 @@ Of several records of the same case, engine, phase and peer the last counts. Wit
 ``<!-- circuits: begin -->`` and ``<!-- circuits: end -->`` is replaced; else the text is printed.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
-from report import markdown, time
+from report import deliver, markdown, time
 from targets import summary
 
 BEGIN, END = "<!-- circuits: begin -->", "<!-- circuits: end -->"
@@ -76,18 +75,5 @@ def text(paths):
     return "\n\n".join(parts)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("records", nargs="+", type=Path)
-    parser.add_argument("--into", type=Path)
-    arguments = parser.parse_args()
-    made = text(arguments.records)
-    if arguments.into is None:
-        print(made)
-        return
-    before, rest = arguments.into.read_text().split(BEGIN)
-    arguments.into.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}")
-
-
 if __name__ == "__main__":
-    main()
+    deliver(text, BEGIN, END, __doc__.splitlines()[0])

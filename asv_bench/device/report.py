@@ -166,19 +166,19 @@ def tables(paths):
     return "\n\n".join(parts)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def deliver(made, begin, end, description):
+    """What a report's command line asks for: `made(records)` printed, or put between two marks of a file."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("records", nargs="+", type=Path)
     parser.add_argument("--into", type=Path)
     arguments = parser.parse_args()
-    text = tables(arguments.records)
+    text = made(arguments.records)
     if arguments.into is None:
         print(text)
         return
-    before, rest = arguments.into.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    arguments.into.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    before, rest = arguments.into.read_text().split(begin)
+    arguments.into.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}")
 
 
 if __name__ == "__main__":
-    main()
+    deliver(tables, BEGIN, END, __doc__.splitlines()[0])

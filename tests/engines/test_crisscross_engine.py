@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,9 +12,6 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.kernels import launch
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
 
 
 @pytest.fixture

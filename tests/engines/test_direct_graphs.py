@@ -1,26 +1,13 @@
 """Graphs over the caller's own arrays on an emulated device: nothing is copied for arrays that come again."""
 
-import emulated
 import fake_cupy
 import numpy as np
 import pytest
-from emulated_device import EmulatedDevice
 from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.recorded import DIRECT_GRAPHS, SIGHTINGS
-from gpusplu.kernels import launch
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
-
-
-@pytest.fixture
-def device(monkeypatch):
-    made = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: made)
-    return made
 
 
 def aligned(array, offset=0):

@@ -1,6 +1,5 @@
 """The supernodal GPU engine with its fronts cut into segments, on an emulated device: memory of blocks is shared."""
 
-import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,9 +12,6 @@ from gpusplu.engines import front_memory
 from gpusplu.engines.supernodal import early_launches
 from gpusplu.kernels import launch
 from gpusplu.plan import Limits, make_plan
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])

@@ -1,27 +1,13 @@
 """The SFLU engine from end to end on an emulated device."""
 
-import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.sflu import SfluProgram
-from gpusplu.kernels import launch
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """What CuPy would find."""
-    emulated_device = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
-    return emulated_device
 
 
 def circuit(dtype):

@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
-import emulated
 import fake_cupy
 import numpy as np
 import pytest
@@ -20,16 +19,6 @@ from gpusplu.engines import front_memory
 from gpusplu.kernels import launch
 from gpusplu.plan import make_plan
 from gpusplu.traits import structure_of
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
-
-
-@pytest.fixture
-def device(monkeypatch):
-    device = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: device)
-    return device
 
 
 @pytest.fixture

@@ -1,28 +1,15 @@
 """The supernodal GPU engine from end to end on an emulated device: everything but the hardware."""
 
-import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice, memory_at
+from emulated_device import memory_at
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import front_memory
-from gpusplu.kernels import launch
 from gpusplu.plan import make_plan
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """What CuPy would find."""
-    emulated_device = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
-    return emulated_device
 
 
 def phased(A, dtype, hermitian=False):

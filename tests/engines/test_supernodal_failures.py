@@ -4,30 +4,22 @@ import pickle
 import sys
 from types import SimpleNamespace
 
-import emulated
 import fake_cupy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import choose
-from gpusplu.kernels import launch
-
-if emulated.compiler() is None:
-    pytest.skip("no C++ compiler", allow_module_level=True)
 
 
 @pytest.fixture
-def device(monkeypatch):
-    """What CuPy would find, and arrays as CuPy would hand them over."""
-    emulated_device = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+def device(device, monkeypatch):
+    """The emulated device, and arrays as CuPy would hand them over."""
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
-    return emulated_device
+    return device
 
 
 def splu(A, **options):

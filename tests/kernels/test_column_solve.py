@@ -7,8 +7,6 @@ from column_driver import groups, solve
 from column_reference import factor, random_columns
 from column_reference import solve as expected_solve
 
-pytestmark = pytest.mark.skipif(emulated.compiler() is None, reason="no C++ compiler")
-
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 
 

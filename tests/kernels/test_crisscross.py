@@ -14,8 +14,6 @@ from gpusplu.crisscross_plan import dense_seconds, dense_symbolic, divide
 from gpusplu.engines.grouped_program import make_groups
 from gpusplu.kernels import layout
 
-pytestmark = pytest.mark.skipif(emulated.compiler() is None, reason="no C++ compiler")
-
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 
 

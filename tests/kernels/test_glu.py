@@ -1,6 +1,5 @@
 """Factorizations of the glu engine in every mode against the reference, on the emulator."""
 
-import emulated
 import numpy as np
 import pytest
 from column_reference import factor, make_columns, random_columns
@@ -11,8 +10,6 @@ from gpusplu.engines.buffers import STATUS, Buffers
 from gpusplu.engines.glu import MODES, PIECE, TASK, GluProgram
 from gpusplu.kernels.layout import record
 from gpusplu.matrix import canonicalize, read_matrix
-
-pytestmark = pytest.mark.skipif(emulated.compiler() is None, reason="no C++ compiler")
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 

@@ -6,8 +6,6 @@ import pytest
 from column_driver import Factorization, groups
 from column_reference import factor, random_columns
 
-pytestmark = pytest.mark.skipif(emulated.compiler() is None, reason="no C++ compiler")
-
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 # Columns by themselves, small groups, whole subtrees, and all in one.
 LIMITS = [(0, 0, 1), (30, 60, 12), (200, 400, 40), (10000, 10000, 500)]

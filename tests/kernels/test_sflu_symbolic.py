@@ -1,6 +1,5 @@
 """The pattern of L + U from the kernel, on an emulated device, against the CPU's."""
 
-import emulated
 import numpy as np
 import pytest
 from emulated_device import EmulatedDevice
@@ -9,8 +8,6 @@ from symbolic_reference import random_pattern
 from gpusplu import _core
 from gpusplu.engines import sflu_symbolic
 from gpusplu.errors import DeviceMemoryError
-
-pytestmark = pytest.mark.skipif(emulated.compiler() is None, reason="no C++ compiler")
 
 
 def check(device, n, density, seed):

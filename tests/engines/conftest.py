@@ -1,0 +1,14 @@
+"""What tests of GPU engines without a GPU share."""
+
+import pytest
+from emulated_device import EmulatedDevice
+
+from gpusplu.kernels import launch
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """The device that CuPy would find, emulated."""
+    emulated_device = EmulatedDevice()
+    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+    return emulated_device

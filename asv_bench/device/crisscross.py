@@ -1,6 +1,6 @@
 """Crisscross LU over division points: what is predicted, what is measured, blocked against unblocked, and the fit.
 
-    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings amd,nd] [--fit] [case ...]
+    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings auto,amd] [--fit] [case ...]
 
 For corners of several sizes and the one that the model picks: device seconds of the columns before the division, with
 those of the corner (`sparse_s`), of the whole factorization and of a solve, beside both curves of the model. A corner
@@ -11,56 +11,86 @@ measurements ask for. Needs a device, CuPy, and for real matrices GPUSPLU_MATRIC
 import argparse
 import datetime
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
 import numpy as np
+import scipy.sparse as sp
 from clocks import DeviceClock
-from common import load
+from common import load, sequences
 from harness import append, commit_name
 from scipy.optimize import least_squares
 
 import gpusplu as gs
 from gpusplu.crisscross_model import H200, SparseCosts, predict_divisions
 from gpusplu.engines.crisscross import CrisscrossProgram
+from gpusplu.engines.recorded import Recorded
 from gpusplu.engines.sflu import SfluProgram
 
-CASES = ["add20", "memplus", "case3375wp_nrjac", "case_ACTIVSg10k_nrjac", "bayer10", "faer_matrix_n19168"]
-CASES += ["ibmpg1t_mna_tran", "rlc:100x100"]
-CORNERS = [0, 16, 32, 48, 64, 96, 128, 160, 192, 256, 384, 512, 768, 1024]
+CASES = ["memplus", "bayer10", "ibmpg1t_mna_tran", "faer_matrix_n19168", "case_ACTIVSg10k_nrjac"]
+CASES += ["add20", "adder_dcop_05", "rajat19", "case3375wp_nrjac", "add20_seq", "mem_plus_seq", "smult20_seq"]
+CASES += ["voter_seq", "rlc:100x100", "circuit:100x100", "power:150x150", "ibmpg2t_mna_tran"]
+CORNERS = [0, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048]
 
 
-def measure(A, ordering, corner, clock):
-    """Seconds and predictions with a corner of this many columns; the model's if None."""
-    CrisscrossProgram.forced = None if corner is None else A.shape[0] - corner
+def matrix(case):
+    """A matrix by its name, the first of a sequence by the name of its file."""
+    for name, indptr, indices, data, _ in sequences() if case.endswith("_seq") else ():
+        if case == f"{name}_seq":
+            n = len(indptr) - 1
+            return sp.csc_array((data[0], indices, indptr), shape=(n, n))
+    return load(case).tocsc()
+
+
+def unblocked(A, ordering):
+    """A recorded program without a corner."""
+    CrisscrossProgram.forced = A.shape[0]
     lu = gs.splu(A, engine="crisscross", ordering=ordering)
-    recorded = lu._core._recorded
-    program, buffers, device = recorded.program, recorded.buffers, recorded.device
-    lu.solve(A @ np.ones(A.shape[0]))
-    graphs = {
-        "columns_s": device.record(lambda q: SfluProgram.factor(program, q, buffers, buffers.values)),
-        "sparse_s": device.record(lambda q: program.factor_columns(q, buffers, buffers.values)),
-        "factor_s": device.record(lambda q: program.factor(q, buffers, buffers.values)),
-        "solve_s": recorded.graph("solve", 0, 1, 0),
-        "step_s": recorded.graph("refactor_solve", 0, 1, 0),
-    }
-    queue = recorded.begin()
-    found = {name: clock.device(lambda graph=graph: queue.replay(graph)) for name, graph in graphs.items()}
+    CrisscrossProgram.forced = None
+    return lu._core._recorded
+
+
+def measure(first, values, corner, clock):
+    """Seconds and predictions with a corner of this many columns; the model's if None."""
+    n = first.program.n
+    kind = type("Forced", (CrisscrossProgram,), {"forced": None if corner is None else n - corner})
+    program = kind(first.device, first.program.plan, first.program.pattern, first.program.dtype)
+    program.prepare()
+    recorded = Recorded(program)
+    device, buffers = recorded.device, recorded.buffers
+    with device:
+        queue = recorded.begin()
+        recorded.send(queue, buffers.values.pointer, values)
+        recorded.factor_now(queue)
+        recorded.send(queue, buffers.vectors(1).b.pointer, np.ones(n, program.dtype))
+        queue.replay(recorded.graph("solve", 0, 1, 1))
+        queue.synchronize()
+        error = recorded.backward_error()
+        graphs = {
+            "columns_s": device.record(lambda q: SfluProgram.factor(program, q, buffers, buffers.values)),
+            "sparse_s": device.record(lambda q: program.factor_columns(q, buffers, buffers.values)),
+            "factor_s": device.record(lambda q: program.factor(q, buffers, buffers.values)),
+            "solve_s": recorded.graph("solve", 0, 1, 0),
+            "step_s": recorded.graph("refactor_solve", 0, 1, 0),
+        }
+        found = {name: clock.device(lambda graph=graph: queue.replay(graph)) for name, graph in graphs.items()}
     sparse, dense = program._predicted
-    found |= {"corner": lu.shape[0] - program.division, "terms": int(program.corner_terms)}
-    return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense, "error": lu.backward_error}, program.plan
+    found |= {"corner": n - program.division, "terms": int(program.corner_terms), "listed": bool(program.listed)}
+    return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense, "error": float(error)}
 
 
 def sweep(case, ordering, clock):
-    A = load(case).tocsc()
-    rows = []
-    chosen, plan = measure(A, ordering, None, clock)
+    A = matrix(case)
+    first = unblocked(A, ordering)
+    plan, values = first.program.plan, first.values()
+    chosen, rows = measure(first, values, None, clock), []
     for corner in CORNERS:
-        if corner <= A.shape[0]:
-            rows.append(measure(A, ordering, corner, clock)[0])
-    best, unblocked = min(rows, key=lambda row: row["factor_s"]), rows[0]
+        if corner <= plan.n:
+            rows.append(measure(first, values, corner, clock))
+    best, without = min(rows, key=lambda row: row["factor_s"]), rows[0]
     print(f"{case} {ordering}: {plan.n} columns, {plan.flops:.2g} multiply-adds, {plan.n_levels} levels")
     for row in [*rows, chosen]:
         dense = row["factor_s"] - row["sparse_s"]
@@ -68,12 +98,12 @@ def sweep(case, ordering, clock):
             f"  {row['corner']:5d}  columns {us(row['columns_s'])} sparse {us(row['sparse_s'])} "
             f"({us(row['predicted_sparse_s'])}) dense {us(dense)} ({us(row['predicted_dense_s'])}) "
             f"factor {us(row['factor_s'])} solve {us(row['solve_s'])} step {us(row['step_s'])} "
-            f"terms {row['terms']:.1e} error {row['error']:.0e}"
+            f"terms {row['terms']:.1e} {'' if row['listed'] else 'un'}listed error {row['error']:.0e}"
         )
     off = chosen["factor_s"] / min(best["factor_s"], chosen["factor_s"])
     print(
-        f"  unblocked {us(unblocked['factor_s'])}; best corner {best['corner']}: {us(best['factor_s'])}, "
-        f"{unblocked['factor_s'] / best['factor_s']:.2f} times as fast; the model's {chosen['corner']}: "
+        f"  unblocked {us(without['factor_s'])}; best corner {best['corner']}: {us(best['factor_s'])}, "
+        f"{without['factor_s'] / best['factor_s']:.2f} times as fast; the model's {chosen['corner']}: "
         f"{us(chosen['factor_s'])}, {off:.2f} times the best",
         flush=True,
     )
@@ -107,17 +137,21 @@ def fit(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", default=CASES, metavar="case")
-    parser.add_argument("--orderings", default="amd,nd")
+    parser.add_argument("--orderings", default="auto,amd")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--budget", type=float, default=0.03, help="seconds a measurement repeats")
+    parser.add_argument("--seconds", type=float, default=85, help="no case is begun after that")
     parser.add_argument("--fit", action="store_true")
     arguments = parser.parse_args()
-    clock, found = DeviceClock(), []
+    clock, found, begin = DeviceClock(), [], time.perf_counter()
     clock.budget = arguments.budget
     about = {"engine": "crisscross", "phase": "division", "commit": commit_name()}
     about["date"] = datetime.date.today().isoformat()
-    for case in arguments.cases:
-        for ordering in arguments.orderings.split(","):
+    for ordering in arguments.orderings.split(","):
+        for case in arguments.cases:
+            if time.perf_counter() - begin > arguments.seconds:
+                print(f"{case} {ordering}: no time left")
+                continue
             rows, plan = sweep(case, ordering, clock)
             append(arguments.out, [{"case": case, "ordering": ordering, **about, **row} for row in rows])
             found.append((rows, plan))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
-from .costs import COLUMN_ENGINES
+from .dispatch.costs import COLUMN_ENGINES
 from .errors import NotPositiveDefiniteError
 from .report import explain_factor
 from .stats import Stats

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from . import _core, matrix
 from ._scipy import umfpack_is_demanded, warn
-from .costs import REFACTORIZATIONS
-from .dispatch import Choice, automatic, choose_engine, without_small
+from .dispatch.costs import REFACTORIZATIONS
+from .dispatch.resolve import Choice, automatic, choose_engine, without_small
 from .factor import CholeskyFactor, LUFactor, check_rhs
 from .options import REFINEMENTS, Options, lu_options, one_of, read_ordering
 from .report import explain_matrix

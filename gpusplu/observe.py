@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _core, gallery
-from .calibration import Observation
-from .costs import (
+from .dispatch.calibration import Observation
+from .dispatch.costs import (
     COLUMN_ENGINES,
     CPU_PHASES,
     Costs,
@@ -22,9 +22,9 @@ from .costs import (
     seconds,
     start_features,
 )
+from .dispatch.traits import structure_of
 from .matrix import to_device
 from .measure import Measured, failure, measure, other_values, repeated, synchronizer, timed
-from .traits import structure_of
 
 Observations = dict[str, list[Observation]]
 

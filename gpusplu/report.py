@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .calibration import costs_of
-from .costs import Prediction, predict_columns, predict_cpu, predict_fronts
+from .dispatch.calibration import costs_of
+from .dispatch.costs import Prediction, predict_columns, predict_cpu, predict_fronts
+from .dispatch.traits import matrix_traits, structure_of
 from .matrix import Pattern
 from .stats import show
-from .traits import matrix_traits, structure_of
 
 
 def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core, matrix
-from .costs import COLUMN_ENGINES
-from .dispatch import Choice, device_is_likely
+from .dispatch.costs import COLUMN_ENGINES
+from .dispatch.resolve import Choice, device_is_likely
 from .options import Options
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@
 
 For corners of several sizes and the one that the model picks: device seconds of the columns before the division, with
 those of the corner (`sparse_s`), of the whole factorization and of a solve, beside both curves of the model. A corner
-of 0 columns is unblocked, sflu. --fit finds the constants of the sparse curve (gpusplu/crisscross_model.py) that these
-measurements ask for. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
+of 0 columns is unblocked, sflu. --fit finds the constants of the sparse curve (gpusplu/plans/crisscross_model.py) that
+these measurements ask for. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
 """
 
 import argparse
@@ -25,10 +25,10 @@ from harness import append, commit_name
 from scipy.optimize import least_squares
 
 import gpusplu as gs
-from gpusplu.crisscross_model import H200, SparseCosts, predict_divisions
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.engines.recorded import Recorded
 from gpusplu.engines.sflu import SfluProgram
+from gpusplu.plans.crisscross_model import H200, SparseCosts, predict_divisions
 
 CASES = ["memplus", "bayer10", "ibmpg1t_mna_tran", "faer_matrix_n19168", "case_ACTIVSg10k_nrjac"]
 CASES += ["add20", "adder_dcop_05", "rajat19", "case3375wp_nrjac", "add20_seq", "mem_plus_seq", "smult20_seq"]

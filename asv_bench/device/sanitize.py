@@ -23,7 +23,7 @@ from gpusplu.engines import front_memory
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.engines.glu import MODES, GluProgram
 from gpusplu.engines.sflu import SfluProgram
-from gpusplu.plan import make_plan
+from gpusplu.plans.fronts import make_plan
 
 FRONTS = ("rlc:16x16", "convdiff:11", "poisson:9x9x9", "elast:5x5x5")
 STREAMED = "poisson:24x24x24"

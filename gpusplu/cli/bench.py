@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from gpusplu import gallery
-from gpusplu.costs import fastest
-from gpusplu.dispatch import ENGINES, no_device
+from gpusplu.dispatch.costs import fastest
+from gpusplu.dispatch.resolve import ENGINES, no_device
 from gpusplu.linalg import analyze
 from gpusplu.measure import Measured, backward_error, failure, measure, other_values, timed
 from gpusplu.report import predictions_of

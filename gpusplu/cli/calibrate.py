@@ -4,9 +4,9 @@ from collections.abc import Callable
 from time import perf_counter
 
 from gpusplu import observe
-from gpusplu.calibration import Observation, costs_of, fit, processor_name, spread, store
-from gpusplu.costs import Costs, shipped
-from gpusplu.dispatch import no_device
+from gpusplu.dispatch.calibration import Observation, costs_of, fit, processor_name, spread, store
+from gpusplu.dispatch.costs import Costs, shipped
+from gpusplu.dispatch.resolve import no_device
 
 from .report import CommandError, Progress, describe, table
 

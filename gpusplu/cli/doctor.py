@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import gpusplu
 from gpusplu import gallery
-from gpusplu.costs import COLUMN_ENGINES
+from gpusplu.dispatch.costs import COLUMN_ENGINES
 
 from .report import backward_error, describe
 
@@ -100,7 +100,7 @@ def devices() -> str:
 
 def engines() -> list[tuple[str, str]]:
     """Each engine, and why it cannot run where it cannot."""
-    from gpusplu.dispatch import ENGINES, choose_engine
+    from gpusplu.dispatch.resolve import ENGINES, choose_engine
 
     found = []
     for name in ENGINES:

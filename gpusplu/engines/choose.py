@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from ..calibration import costs_of
-from ..costs import (
+from ..dispatch.calibration import costs_of
+from ..dispatch.costs import (
     COLUMN_ENGINES,
     Costs,
     Prediction,
@@ -24,13 +24,13 @@ from ..costs import (
     seconds,
     start_features,
 )
-from ..dispatch import Choice
+from ..dispatch.resolve import Choice
+from ..dispatch.traits import Structure, structure_of
 from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
-from ..plan import Plan
-from ..traits import Structure, structure_of
+from ..plans.fronts import Plan
 from .buffers import usable_bytes
 from .front_memory import missing_bytes, plan_within
 

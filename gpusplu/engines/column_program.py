@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..column_plan import ColumnPlan
 from ..kernels.launch import Buffer
 from ..kernels.layout import record, struct
 from ..matrix import Pattern
+from ..plans.columns import ColumnPlan
 from .buffers import Memory
 from .program import Program, addresses
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..column_plan import make_column_plan
 from ..errors import EngineUnavailableError
 from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
+from ..plans.columns import make_column_plan
 from .column_program import ColumnProgram
 from .device_factor import DeviceFactor
 

@@ -1,9 +1,9 @@
 """The crisscross engine: columns by busy waiting up to a division point, and a dense corner behind it.
 
-Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; crisscross_plan.py says what is done where,
-crisscross_model.py how the division point is chosen. A factorization is sflu's kernel for the columns before it,
-kernels/crisscross.cu for U12 and the Schur complement, and the kernels of the supernodal engine for the corner, which
-is one front. A solve is the sweep forward of the columns, the corner, and the sweep backward.
+Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; plans/crisscross.py says what is done
+where, plans/crisscross_model.py how the division point is chosen. A factorization is sflu's kernel for the columns
+before it, kernels/crisscross.cu for U12 and the Schur complement, and the kernels of the supernodal engine for the
+corner, which is one front. A solve is the sweep forward of the columns, the corner, and the sweep backward.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..column_plan import ColumnPlan, make_column_plan
-from ..crisscross_model import Curves, predict_divisions
-from ..crisscross_plan import corner_last, divide
 from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record
 from ..matrix import Pattern
-from ..plan import Limits
+from ..plans.columns import ColumnPlan, make_column_plan
+from ..plans.crisscross import corner_last, divide
+from ..plans.crisscross_model import Curves, predict_divisions
+from ..plans.fronts import Limits
 from .buffers import Buffers, Memory, Vectors
 from .grouped_program import RESIDENT
 from .program import Program, address, addresses

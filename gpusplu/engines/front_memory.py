@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..matrix import Pattern
-from ..plan import Limits, Plan, make_best_plan, make_plan
+from ..plans.fronts import Limits, Plan, make_best_plan, make_plan
 from .buffers import GROUP, STATUS, Memory, usable_bytes
 
 BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches

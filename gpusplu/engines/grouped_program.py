@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, costs
+from .. import _core
+from ..dispatch import costs
 from ..kernels.launch import Buffer, Kernel, Queue
 from ..kernels.layout import record, struct
 from .buffers import GROUP, Buffers, Memory, Vectors

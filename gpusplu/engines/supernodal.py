@@ -10,7 +10,7 @@ import numpy as np
 from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record, struct
 from ..matrix import Pattern
-from ..plan import FRONT, Plan
+from ..plans.fronts import FRONT, Plan
 from .buffers import Buffers, Memory, Vectors
 from .front_memory import (
     factor_arrays,

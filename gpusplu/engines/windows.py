@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.launch import Buffer, Queue
-from ..plan import Plan
+from ..plans.fronts import Plan
 
 
 class Windows:

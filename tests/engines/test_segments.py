@@ -11,7 +11,7 @@ from gpusplu import gallery
 from gpusplu.engines import front_memory
 from gpusplu.engines.supernodal import early_launches
 from gpusplu.kernels import launch
-from gpusplu.plan import Limits, make_plan
+from gpusplu.plans.fronts import Limits, make_plan
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])

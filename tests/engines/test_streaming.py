@@ -14,11 +14,11 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.costs import DEVICE, predict_fronts
+from gpusplu.dispatch.costs import DEVICE, predict_fronts
+from gpusplu.dispatch.traits import structure_of
 from gpusplu.engines import front_memory
 from gpusplu.kernels import launch
-from gpusplu.plan import make_plan
-from gpusplu.traits import structure_of
+from gpusplu.plans.fronts import make_plan
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, s
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.dispatch import costs, resolve
 from gpusplu.engines import choose
 
 
@@ -335,12 +336,10 @@ def expect_a_start_of(monkeypatch, seconds):
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_auto_follows_the_model(device, monkeypatch, seconds):
     """The model is asked where a device is and the matrix is no small one."""
-    from gpusplu import dispatch
-
-    monkeypatch.setattr(dispatch, "no_device", lambda: "")
+    monkeypatch.setattr(resolve, "no_device", lambda: "")
     A = gallery.poisson(20, 20)
     assert "1,920 entries are too few" in gs.splu(A).explain()
-    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    monkeypatch.setattr(resolve, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -seconds)
     factor = gs.cholesky(A)
     assert factor.engine == ("supernodal" if seconds else "cpu")
@@ -350,10 +349,8 @@ def test_auto_follows_the_model(device, monkeypatch, seconds):
 
 @pytest.mark.parametrize("ordering", ["nd", "amd"])
 def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, ordering):
-    from gpusplu import dispatch
-
-    monkeypatch.setattr(dispatch, "no_device", lambda: "")
-    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    monkeypatch.setattr(resolve, "no_device", lambda: "")
+    monkeypatch.setattr(resolve, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     analysed, front_candidates = [], choose.front_candidates
     monkeypatch.setattr(choose, "front_candidates", lambda *all: analysed.append(1) or front_candidates(*all))
@@ -367,10 +364,10 @@ def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, orderi
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
     """One analysis where the device wins; the CPU engine's only where it does not."""
-    from gpusplu import _core, dispatch, symbolic
+    from gpusplu import _core, symbolic
 
-    monkeypatch.setattr(dispatch, "no_device", lambda: "")
-    monkeypatch.setattr(dispatch, "LIKELY", 1000)
+    monkeypatch.setattr(resolve, "no_device", lambda: "")
+    monkeypatch.setattr(resolve, "LIKELY", 1000)
     expect_a_start_of(monkeypatch, seconds - 5e8)
     analysed, analyze = [], _core.analyze
     counting = SimpleNamespace(**{**vars(_core), "analyze": lambda *a, **k: analysed.append(1) or analyze(*a, **k)})
@@ -384,10 +381,8 @@ def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
 
 
 def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
-    from gpusplu import dispatch
-
-    monkeypatch.setattr(dispatch, "no_device", lambda: "")
-    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    monkeypatch.setattr(resolve, "no_device", lambda: "")
+    monkeypatch.setattr(resolve, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     factor = gs.cholesky(gallery.poisson(20, 20), device_memory=10_000)
     assert factor.engine == "cpu"
@@ -418,7 +413,6 @@ def test_empty_and_one(device):
 
 
 def test_doctor_tests_the_device(device):
-    from gpusplu import costs
     from gpusplu.cli import doctor
 
     assert ("supernodal", "available") in doctor.engines()

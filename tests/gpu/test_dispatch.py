@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu import calibration, costs, gallery, observe
+from gpusplu import gallery, observe
 from gpusplu.cli import main
 from gpusplu.cli.report import backward_error
+from gpusplu.dispatch import calibration, costs
 
 pytestmark = pytest.mark.gpu
 

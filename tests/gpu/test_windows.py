@@ -9,7 +9,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import front_memory
 from gpusplu.kernels import launch
-from gpusplu.plan import make_plan
+from gpusplu.plans.fronts import make_plan
 
 pytestmark = pytest.mark.gpu
 

@@ -8,7 +8,7 @@ import emulated
 import numpy as np
 
 from gpusplu.kernels import layout
-from gpusplu.plan import Plan
+from gpusplu.plans.fronts import Plan
 
 # Kernel, threads, and scalars of shared memory besides the front, by phase
 SMALL = (

@@ -10,9 +10,9 @@ from column_driver import Factorization, Groups
 from column_reference import assemble, factor, random_columns
 
 from gpusplu import _core
-from gpusplu.crisscross_plan import dense_seconds, dense_symbolic, divide
 from gpusplu.engines.grouped_program import make_groups
 from gpusplu.kernels import layout
+from gpusplu.plans.crisscross import dense_seconds, dense_symbolic, divide
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 

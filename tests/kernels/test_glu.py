@@ -5,11 +5,11 @@ import pytest
 from column_reference import factor, make_columns, random_columns
 from emulated_device import EmulatedDevice, memory_at
 
-from gpusplu.column_plan import make_column_plan
 from gpusplu.engines.buffers import STATUS, Buffers
 from gpusplu.engines.glu import MODES, PIECE, TASK, GluProgram
 from gpusplu.kernels.layout import record
 from gpusplu.matrix import canonicalize, read_matrix
+from gpusplu.plans.columns import make_column_plan
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 

@@ -10,16 +10,16 @@ from small_matrices import EPS, backward_error, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 import gpusplu.linalg
-from gpusplu import dispatch
+from gpusplu.dispatch import resolve
 from gpusplu.options import Options
 
 
 @pytest.fixture
 def without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    dispatch.no_device.cache_clear()
+    resolve.no_device.cache_clear()
     yield
-    dispatch.no_device.cache_clear()
+    resolve.no_device.cache_clear()
 
 
 @pytest.mark.parametrize("engine", ["glu", "sflu", "crisscross", "supernodal"])

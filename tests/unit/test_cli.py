@@ -9,9 +9,10 @@ import scipy.io
 import scipy.sparse as sp
 
 import gpusplu
-from gpusplu import calibration, costs, gallery, observe
+from gpusplu import gallery, observe
 from gpusplu.cli import calibrate, main
 from gpusplu.cli.report import Progress, backward_error, seconds, table
+from gpusplu.dispatch import calibration, costs
 
 
 def failure(capsys, *arguments):

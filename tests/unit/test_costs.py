@@ -9,12 +9,13 @@ import scipy.sparse as sp
 from small_matrices import random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
-from gpusplu import _core, calibration, costs, dispatch, gallery, linalg, symbolic
-from gpusplu.calibration import Observation, fit
-from gpusplu.costs import Prediction
+from gpusplu import _core, gallery, linalg, symbolic
+from gpusplu.dispatch import calibration, costs, resolve
+from gpusplu.dispatch.calibration import Observation, fit
+from gpusplu.dispatch.costs import Prediction
+from gpusplu.dispatch.traits import Structure, matrix_traits, structure_of
 from gpusplu.engines import choose
 from gpusplu.matrix import canonicalize, read_matrix
-from gpusplu.traits import Structure, matrix_traits, structure_of
 
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
 TRUE = {"call": 3e-5, "levels": 0.5e-6, "fill": 4e-9, "flops": 2e-11}
@@ -201,14 +202,14 @@ def test_expected_refactors_is_told(monkeypatch):
 
 
 def test_small_matrices_stay_on_the_cpu_unless_refactored_often(monkeypatch):
-    monkeypatch.setattr(dispatch, "no_device", lambda: "")
-    usual, often = (dispatch.choose_engine("auto", expected_refactors=k) for k in (5, 10_000))
-    assert dispatch.without_small(usual, dispatch.SMALLEST - 1).engine == "cpu"
-    assert dispatch.without_small(usual, dispatch.SMALLEST).engine == "auto"
-    assert dispatch.without_small(often, dispatch.SMALLEST - 1).engine == "auto"
-    assert dispatch.without_small(often, 20).engine == "cpu"
-    once = dispatch.choose_engine("auto", expected_refactors=0)
-    assert dispatch.without_small(once, dispatch.SMALLEST).engine == "auto"
+    monkeypatch.setattr(resolve, "no_device", lambda: "")
+    usual, often = (resolve.choose_engine("auto", expected_refactors=k) for k in (5, 10_000))
+    assert resolve.without_small(usual, resolve.SMALLEST - 1).engine == "cpu"
+    assert resolve.without_small(usual, resolve.SMALLEST).engine == "auto"
+    assert resolve.without_small(often, resolve.SMALLEST - 1).engine == "auto"
+    assert resolve.without_small(often, 20).engine == "cpu"
+    once = resolve.choose_engine("auto", expected_refactors=0)
+    assert resolve.without_small(once, resolve.SMALLEST).engine == "auto"
 
 
 def test_explain_predicts_what_the_cpu_takes():
@@ -229,7 +230,7 @@ def test_expected_refactors_chooses_method_and_ordering():
 
 def test_column_engines_take_the_ordering_with_the_shorter_way():
     structures = [structure(column_levels=900), structure(column_levels=100, fill=21000)]
-    usual = dispatch.Choice("auto", "")
+    usual = resolve.Choice("auto", "")
     found = choose.predict_all_columns(structures, costs.shipped(), usual, 10**9)
     assert [p.engine for p in found] == ["glu", "sflu", "crisscross"]
     assert found[0] == costs.predict_columns("glu", structures[1], costs.shipped())
@@ -246,12 +247,12 @@ def test_the_choice_says_what_was_compared():
     )
     planned = object()
     on_device = choose.OnDevice(SimpleNamespace(index=3), planned, [], ())
-    choice, kept = choose.decide(dispatch.Choice("auto", "", device_memory=7), predictions, on_device)
+    choice, kept = choose.decide(resolve.Choice("auto", "", device_memory=7), predictions, on_device)
     assert (choice.engine, choice.device, choice.device_memory, kept) == ("sflu", 3, 7, None)
     assert choice.predictions == predictions
     for part in ("predicted 0.026 s", "0.065 s with cpu", "5 refactorizations", "supernodal: too little memory"):
         assert part in choice.reason
-    once = dispatch.Choice("auto", "", refactorizations=0)
+    once = resolve.Choice("auto", "", refactorizations=0)
     assert choose.decide(once, predictions, on_device)[0].engine == "cpu"
     faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
     choice, kept = choose.decide(once, faster, on_device)
@@ -264,10 +265,10 @@ def test_spsolve_expects_one_use(monkeypatch, b):
 
     def analyze_pattern(pattern, canonical, options, choice, cholesky, seconds):
         asked.append(choice.refactorizations)
-        return symbolic.analyze_pattern(pattern, canonical, options, dispatch.Choice("cpu", ""), cholesky, seconds)
+        return symbolic.analyze_pattern(pattern, canonical, options, resolve.Choice("cpu", ""), cholesky, seconds)
 
-    monkeypatch.setattr(dispatch, "no_device", lambda: "")
-    monkeypatch.setattr(dispatch, "SMALLEST", 0)
+    monkeypatch.setattr(resolve, "no_device", lambda: "")
+    monkeypatch.setattr(resolve, "SMALLEST", 0)
     monkeypatch.setattr(linalg, "analyze_pattern", analyze_pattern)
     A = sp.csc_array(random_matrix())
     x = gs.spsolve(A, b)
@@ -280,4 +281,4 @@ def test_a_device_has_to_be_faster_by_a_margin():
     on_device = choose.OnDevice(SimpleNamespace(index=0), object(), [], ())
     for step, engine in ((0.9e-3, "cpu"), (0.8e-3, "glu")):
         predictions = (Prediction("cpu", 0.0, 1e-3, 1e-3), Prediction("glu", 0.0, step, step))
-        assert choose.decide(dispatch.Choice("auto", ""), predictions, on_device)[0].engine == engine
+        assert choose.decide(resolve.Choice("auto", ""), predictions, on_device)[0].engine == engine

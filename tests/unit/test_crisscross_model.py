@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from column_reference import random_columns
 
-from gpusplu.crisscross_model import H200, SparseCosts, candidates, predict_divisions
-from gpusplu.crisscross_plan import dense_seconds
-from gpusplu.plan import Limits
+from gpusplu.plans.crisscross import dense_seconds
+from gpusplu.plans.crisscross_model import H200, SparseCosts, candidates, predict_divisions
+from gpusplu.plans.fronts import Limits
 
 COSTS = SparseCosts(start=3.0, column=0.7, update=0.11, slice=0.013, warps=2.0, corner=5.0, depth=0.31, term=0.017)
 

@@ -8,7 +8,7 @@ from small_matrices import canonical
 from test_plan import PARAMETERS, plan_of
 
 from gpusplu import _core, gallery
-from gpusplu.plan import GROUPS, front_ld
+from gpusplu.plans.fronts import GROUPS, front_ld
 
 
 def star(n=400, leaves=3):

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from . import _core
-from .column_plan import MOST_MAPPED
+from .. import _core
+from ..plans.columns import MOST_MAPPED
 from .traits import Structure
 
 Features = dict[str, float]

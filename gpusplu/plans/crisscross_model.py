@@ -11,7 +11,7 @@ finished, column k is finished at
     t(k) = COLUMN + max over j with U(j, k) of  t(j) + sum of c_i over i >= j with U(i, k).
 
 Which columns come last is not left to the ordering: a corner of m columns has those of the highest levels
-(crisscross_plan.py), so that what is cut off is the end of every long chain and not of the last one only. Positions
+(crisscross.py), so that what is cut off is the end of every long chain and not of the last one only. Positions
 below are in that order.
 
 The curve is START, the latest of these times before p, what all these updates cost by the warps that work side by side,
@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .column_plan import entries_of
-from .crisscross_plan import dense_seconds
-from .plan import Limits
+from .columns import entries_of
+from .crisscross import dense_seconds
+from .fronts import Limits
 
 LARGEST_CORNER = 4096
 

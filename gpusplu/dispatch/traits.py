@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .matrix import Pattern
+from .. import _core
+from ..matrix import Pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from ..errors import EngineUnavailableError
+from ..options import Options
 from .costs import REFACTORIZATIONS, Prediction
-from .errors import EngineUnavailableError
-from .options import Options
 
 ENGINES = ("auto", "cpu", "glu", "sflu", "crisscross", "supernodal")
 # Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
@@ -90,7 +90,7 @@ def name_engine(engine: str, device: Any) -> Choice:
         return Choice("cpu", "asked for by name")
     if engine == "auto" and device is None:
         return automatic()
-    from .kernels import launch
+    from ..kernels import launch
 
     index = launch.open_device(device).index
     return Choice(engine, "" if engine == "auto" else "asked for by name", index)

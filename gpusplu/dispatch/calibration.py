@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core
+from .. import _core
 from .costs import Costs, Features, Term, seconds, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
@@ -103,7 +103,7 @@ def processor_name() -> str:
 
 def path_of(subject: str) -> Path:
     """Where the constants of a subject are kept."""
-    from .kernels.cache import folder
+    from ..kernels.cache import folder
 
     digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
     return folder() / f"costs-{digest}.json"

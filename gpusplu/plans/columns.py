@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from .. import _core
 
 MOST_MAPPED = 1e8  # multiply-adds up to which the place of every update is in a map
 

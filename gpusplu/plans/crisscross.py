@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .plan import Limits, Plan, make_plan, predict
+from .. import _core
+from .fronts import Limits, Plan, make_plan, predict
 
 
 @dataclass(frozen=True)

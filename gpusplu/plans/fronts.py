@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from .. import _core
 
 #: ``struct Front`` of ``kernels/front.cuh``.
 FRONT = np.dtype(

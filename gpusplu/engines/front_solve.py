@@ -23,7 +23,7 @@ LARGE_BLOCKS = {"forward": 3, "backward": 2}  # with large fronts, on a multipro
 
 
 class FrontSolve:
-    """op(A) X = B for columns that are n apart, part by part (core/plan/solve_schedule.hpp).
+    """op(A) X = B for columns that are n apart, part by part (core/plan/fronts/solve_schedule.hpp).
 
     Every part is a launch for small fronts and one for large ones, where it has such; forward the small ones come
     first, backward the large ones.

@@ -1,7 +1,7 @@
 """The glu engine's program: column-based right-looking LU, level by level.
 
 He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), with the dependency rule and the modes of Lee, Achar and Nakhla, IEEE TVLSI
-26 (2018). What runs when: core/plan/glu_schedule.hpp; how: kernels/glu.cu.
+26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how: kernels/glu.cu.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Programs of columns whose blocks own groups of neighbouring columns, and the solves of all column engines.
 
-Groups are whole small subtrees and pieces of chains (core/plan/column_groups.hpp). They are taken by tickets, so one
+Groups are whole small subtrees and pieces of chains (core/plan/columns/groups.hpp). They are taken by tickets, so one
 launch factors and one solves; `by_levels` launches each level of groups by itself instead, for comparison.
 """
 

@@ -1,8 +1,8 @@
 """Factors that pass through the device: the copies between its windows and the host, beside the kernels.
 
-Segments 0 .. streamed - 1 of a plan share windows of the factor's arena (core/plan/windows.cpp). Their copies go to a
-second queue, in order; kernels wait for what they read to be there, and copies and kernels for what they overwrite to
-be used. All of it becomes part of the one graph that is recorded.
+Segments 0 .. streamed - 1 of a plan share windows of the factor's arena (core/plan/fronts/windows.cpp). Their copies
+go to a second queue, in order; kernels wait for what they read to be there, and copies and kernels for what they
+overwrite to be used. All of it becomes part of the one graph that is recorded.
 """
 
 from __future__ import annotations

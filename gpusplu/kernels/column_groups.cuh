@@ -1,5 +1,5 @@
-// Groups of neighbouring columns taken by persistent blocks in the order of the plan (core/plan/column_groups.hpp), and
-// the columns of a group by the block's warps.
+// Groups of neighbouring columns taken by persistent blocks in the order of the plan (core/plan/columns/groups.hpp),
+// and the columns of a group by the block's warps.
 #pragma once
 #include "columns.cuh"
 

@@ -1,9 +1,9 @@
 // U12 and the Schur complement of crisscross LU: what the columns of the dense corner take from those before.
 //
 // After the sparse kernel has factored the columns before the division. A block owns a column of the corner. Every
-// entry is a sum of terms that the plan lists (core/plan/corner_terms.hpp), in a fixed order: bitwise repeatable. First
-// come the entries of U12, depth by depth, a warp each, with all they need staged in shared memory, so that a depth
-// costs no trip to memory; then all rows of the Schur complement at once, eight lanes each.
+// entry is a sum of terms that the plan lists (core/plan/columns/corner_terms.hpp), in a fixed order: bitwise
+// repeatable. First come the entries of U12, depth by depth, a warp each, with all they need staged in shared memory,
+// so that a depth costs no trip to memory; then all rows of the Schur complement at once, eight lanes each.
 //
 // Grid: any; block: 256 threads; shared memory: `capacity` bytes, at least 16. A column whose entries have no room
 // stays in global memory, terms of U12 that have none are read there.

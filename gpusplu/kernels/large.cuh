@@ -1,7 +1,7 @@
 // Large fronts: what the tasks of large_fronts.cu know about a front, and where its tiles lie.
 //
 // A front's rows (and columns) are cut into tiles at 0, NB, .., W, W + NB, .., R: `pivot_tiles` of pivots, then those
-// of the contribution block. Storage: front.cuh and core/plan/large_layout.hpp.
+// of the contribution block. Storage: front.cuh and core/plan/fronts/plan.hpp.
 #pragma once
 #include "front.cuh"
 #include "large_shape.cuh"

@@ -8,10 +8,10 @@
 //   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
 //   block      the contribution block
-// Blocks are persistent and take tasks by tickets, in a topological order made by the plan (core/plan/large_tasks.cpp);
-// whoever needs tiles of another task waits for progress counters: finished tiles of a row of L, of a column of U (they
-// finish in order), and tiles of a child's contribution block. Counters only grow: an epoch tells launches apart, the
-// last block out resets the tickets, so that a graph can replay the launch.
+// Blocks are persistent and take tasks by tickets, in a topological order made by the plan
+// (core/plan/fronts/large_tasks.cpp); whoever needs tiles of another task waits for progress counters: finished tiles
+// of a row of L, of a column of U (they finish in order), and tiles of a child's contribution block. Counters only
+// grow: an epoch tells launches apart, the last block out resets the tickets, so that a graph can replay the launch.
 //
 // Grid: at most as many blocks as are resident together. Block: shape.threads; shape.shared_bytes of shared memory.
 // Every tile is written once, by fixed sums: bitwise repeatable. Source: prototype large_fronts (its README has the

@@ -1,4 +1,5 @@
-// Sizes of the large-front kernels. Also included by the plan (core/plan/large_tasks.hpp), so plain constexpr C++ only.
+// Sizes of the large-front kernels. Also included by the plan (core/plan/fronts/large_tasks.hpp), so plain constexpr
+// C++ only.
 #pragma once
 
 #ifdef __CUDACC__

@@ -2,11 +2,12 @@
 // and Zhou, SFLU: busy waiting on what a column depends on instead of level barriers).
 //
 // What differs from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
-// (core/plan/column_groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand finished
-// columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by tickets
-// in an order in which nobody waits for a higher ticket, so the kernel cannot hang however blocks are scheduled;
-// columns are published by release and acquire, and marked by the number of the launch instead of being cleared.
-// Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same rows.
+// (core/plan/columns/groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand
+// finished columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by
+// tickets in an order in which nobody waits for a higher ticket, so the kernel cannot hang however blocks are
+// scheduled; columns are published by release and acquire, and marked by the number of the launch instead of being
+// cleared. Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same
+// rows.
 //
 // A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.

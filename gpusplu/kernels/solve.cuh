@@ -14,7 +14,7 @@
 // children have arrived, then per group and front whether it is solved; forward clears what backward uses and the other
 // way round. Counters, control and mail are zero at the start of the first solve.
 //
-// A solve can come in parts (core/plan/solve_schedule.hpp), each with its own launches, slots and `control`.
+// A solve can come in parts (core/plan/fronts/solve_schedule.hpp), each with its own launches, slots and `control`.
 #pragma once
 #include "solve_mail.cuh"
 
@@ -24,7 +24,7 @@ constexpr int SOLVES = 0;
 constexpr int SEVERAL = sizeof(Scalar) == 16 ? 4 : 8;  // right-hand sides of a group where there are several
 enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
 
-// A front as the solve sees it; what core/plan/solve_schedule.hpp writes. 48 bytes, aligned to 16.
+// A front as the solve sees it; what core/plan/fronts/solve_schedule.hpp writes. 48 bytes, aligned to 16.
 struct SolveFront {
   int width, rows;
   int kind;   // SolveKind; -1: empty slot

@@ -12,9 +12,9 @@
 // there is no barrier between the tiles of a task; only the last tile of a task is waited for without a pause.
 //
 // Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV, LOADS>::SCALARS scalars.
-// Tasks are tickets in topological order (core/plan/solve_schedule.hpp). Preconditions: forward runs after the forward
-// solve of phases 0 to 2 and backward before their backward solve; progress is zero at first (each direction clears
-// what the other uses). Deterministic.
+// Tasks are tickets in topological order (core/plan/fronts/solve_schedule.hpp). Preconditions: forward runs after the
+// forward solve of phases 0 to 2 and backward before their backward solve; progress is zero at first (each direction
+// clears what the other uses). Deterministic.
 #include "solve_tile.cuh"
 
 struct LargeSolveFront {

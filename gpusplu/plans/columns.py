@@ -1,6 +1,6 @@
 """Plan of the column engines: the static pattern of L + U for pivots that are fixed, its levels, where updates land.
 
-The arrays and what they mean: ``core/plan/columns.hpp``.
+The arrays and what they mean: ``core/plan/columns/plan.hpp``.
 """
 
 from __future__ import annotations

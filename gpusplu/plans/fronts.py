@@ -1,6 +1,6 @@
 """Plan of the supernodal GPU engine: what the kernels are told before they see values.
 
-The arrays and what they mean: ``core/plan/plan.hpp``.
+The arrays and what they mean: ``core/plan/fronts/plan.hpp``.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Plan:
 
     @cached_property
     def solve_schedule(self) -> Any:
-        """``core/plan/solve_schedule.hpp``"""
+        """``core/plan/fronts/solve_schedule.hpp``"""
         return _core.make_solve_schedule(self._core)
 
     @property
@@ -122,7 +122,7 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
     limits : Limits, optional
         Of the device; one H200 unless given.
     **parameters
-        `warp_rows`, `small_rows`, `block_rows` and `large_tile` of ``core/plan/plan.hpp``.
+        `warp_rows`, `small_rows`, `block_rows` and `large_tile` of ``core/plan/fronts/plan.hpp``.
 
     Returns
     -------

@@ -1,6 +1,7 @@
 """Multifrontal factorization and solve on the host with nothing but the arrays of a plan, in the kernels' format.
 
-Slow and plain: what the kernels must reproduce. `lower`, `upper` and the others below are those of core/plan/plan.hpp.
+Slow and plain: what the kernels must reproduce. `lower`, `upper` and the others below are those of
+core/plan/fronts/plan.hpp.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
 #include "bind/bind.hpp"
-#include "plan/column_groups.hpp"
+#include "plan/columns/groups.hpp"
 
 namespace gs {
 
@@ -14,7 +14,7 @@ void bind_column_groups(nb::module_& m) {
         return nb::make_tuple(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a,
-      "(range, level_ptr): groups of columns for one block each; see core/plan/column_groups.hpp.");
+      "(range, level_ptr): groups of columns for one block each; see core/plan/columns/groups.hpp.");
   m.def(
       "columns_that_follow",
       [](In<off> col_ptr, In<idx> row, In<off> diag) {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "bind/bind.hpp"
-#include "plan/columns.hpp"
-#include "plan/glu_schedule.hpp"
+#include "plan/columns/glu_schedule.hpp"
+#include "plan/columns/plan.hpp"
 
 namespace gs {
 namespace {
@@ -42,7 +42,7 @@ ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_
 
 void bind_columns(nb::module_& m) {
   nb::class_<ColumnPlan>(m, "ColumnPlan",
-                         "Plan of the column engines; see core/plan/columns.hpp. Arrays are read-only views.")
+                         "Plan of the column engines; see core/plan/columns/plan.hpp. Arrays are read-only views.")
       .def_ro("n", &ColumnPlan::n)
       .def_prop_ro("nnz", &ColumnPlan::nnz)
       .def_prop_ro("n_levels", &ColumnPlan::n_levels)
@@ -70,7 +70,7 @@ void bind_columns(nb::module_& m) {
       .def_ro("flops", &ColumnPlan::flops)
       .def_ro("seconds", &ColumnPlan::seconds);
   using gpu::GluSchedule;
-  nb::class_<GluSchedule>(m, "GluSchedule", "Launches of the glu engine; see core/plan/glu_schedule.hpp.")
+  nb::class_<GluSchedule>(m, "GluSchedule", "Launches of the glu engine; see core/plan/columns/glu_schedule.hpp.")
       .def_prop_ro("task_bytes",
                    [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).tasks, self); })
       .def_prop_ro("piece_bytes",

@@ -1,5 +1,5 @@
 #include "bind/bind.hpp"
-#include "plan/corner_terms.hpp"
+#include "plan/columns/corner_terms.hpp"
 
 namespace gs {
 
@@ -25,7 +25,8 @@ void bind_corner_terms(nb::module_& m) {
         out["level"] = to_numpy(std::move(terms.level));
         return out;
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "What a dense corner takes from the columns; core/plan/corner_terms.hpp.");
+      "col_ptr"_a, "row"_a, "diag"_a, "p"_a,
+      "What a dense corner takes from the columns; core/plan/columns/corner_terms.hpp.");
 }
 
 }  // namespace gs

@@ -2,7 +2,7 @@
 #include <stdexcept>
 
 #include "bind/bind.hpp"
-#include "plan/large_tasks.hpp"
+#include "plan/fronts/large_tasks.hpp"
 
 namespace gs {
 namespace {
@@ -40,7 +40,7 @@ LargeTasks make(In<idx> width, In<idx> rows, In<idx> parent, In<idx> phase, In<o
 }  // namespace
 
 void bind_large(nb::module_& m) {
-  nb::class_<LargeTasks>(m, "LargeTasks", "Tasks of the kernel of large fronts; see core/plan/large_tasks.hpp.")
+  nb::class_<LargeTasks>(m, "LargeTasks", "Tasks of the kernel of large fronts; see core/plan/fronts/large_tasks.hpp.")
       .def_prop_ro("task_bytes", &bytes_of<&LargeTasks::tasks>)
       .def_prop_ro("front_bytes", &bytes_of<&LargeTasks::fronts>)
       .def_prop_ro("piece_bytes", &bytes_of<&LargeTasks::pieces>)

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bind/bind.hpp"
-#include "plan/plan.hpp"
+#include "plan/fronts/plan.hpp"
 
 namespace gs {
 namespace {
@@ -82,7 +82,8 @@ nb::tuple predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
 }  // namespace
 
 void bind_plan(nb::module_& m) {
-  nb::class_<Plan>(m, "Plan", "Plan of the supernodal GPU engine; see core/plan/plan.hpp. Arrays are read-only views.")
+  nb::class_<Plan>(m, "Plan",
+                   "Plan of the supernodal GPU engine; see core/plan/fronts/plan.hpp. Arrays are read-only views.")
       .def_ro("n", &Plan::n)
       .def_ro("nf", &Plan::nf)
       .def_ro("cholesky", &Plan::cholesky)
@@ -147,7 +148,7 @@ void bind_plan(nb::module_& m) {
 
   m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "parameters"_a,
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of. "
-        "Parameters: fields of PlanParameters, core/plan/plan.hpp.");
+        "Parameters: fields of PlanParameters, core/plan/fronts/plan.hpp.");
   m.def("make_best_plan", &make_best_plan_binding, "symbolics"_a, "ptr"_a, "ind"_a, "parameters"_a,
         "(which, Plan) of those of several symbolics whose plan promises the fastest factorization and solve.");
   m.def("predict_plan", &predict_plan_binding, "symbolic"_a, "parameters"_a,

@@ -1,5 +1,5 @@
 #include "bind/bind.hpp"
-#include "plan/solve_schedule.hpp"
+#include "plan/fronts/solve_schedule.hpp"
 
 namespace gs {
 namespace {
@@ -19,7 +19,8 @@ template <auto member> auto array_of(nb::handle self) {
 }  // namespace
 
 void bind_solve_schedule(nb::module_& m) {
-  nb::class_<SolveSchedule>(m, "SolveSchedule", "Order of the solve on the GPU; see core/plan/solve_schedule.hpp.")
+  nb::class_<SolveSchedule>(m, "SolveSchedule",
+                            "Order of the solve on the GPU; see core/plan/fronts/solve_schedule.hpp.")
       .def_prop_ro("tickets", &SolveSchedule::tickets)
       .def_prop_ro("slot_bytes", &bytes_of<&SolveSchedule::slots>)
       .def_prop_ro("piece_ptr", &array_of<&SolveSchedule::piece_ptr>)

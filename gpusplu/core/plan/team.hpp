@@ -1,11 +1,12 @@
-// Work over the fronts of a plan, several threads where it is worth it.
+// Work over parts of a plan, several threads where it is worth it.
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "base/slices.hpp"
 #include "base/threads.hpp"
-#include "plan/plan.hpp"
+#include "base/types.hpp"
 
 namespace gs::gpu {
 
@@ -24,20 +25,8 @@ template <class Body> void over_tasks(int threads, idx n, Body&& body) {
 // Threads for this many visits of matrix entries, which take some 10 ns each here.
 inline int threads_for(off entries) { return team_size_for(4 * entries); }
 
-// Runs body(begin, end) over ranges of fronts of about equal numbers of rows; `entries` is the work in all. What body
-// does must not depend on how they are cut.
-template <class Body> void over_fronts(const Plan& plan, off entries, Body&& body) {
-  const int threads = std::min(threads_for(entries), num_threads());
-  const idx n_ranges = threads == 1 ? 1 : 16 * threads;
-  const auto cut = [&](idx k) {  // front that owns position n k / n_ranges
-    if (k == n_ranges) return plan.nf;
-    const idx position = (idx)((off)plan.n * k / n_ranges);
-    return (idx)(std::lower_bound(plan.first.begin(), plan.first.end(), position) - plan.first.begin());
-  };
-  over_tasks(threads, n_ranges, [&](idx k) { body(cut(k), cut(k + 1)); });
-}
-
-// The same over ranges of 0 .. n - 1.
+// Runs body(begin, end) over ranges of 0 .. n - 1; `entries` is the work in all. What body does must not depend on how
+// they are cut.
 template <class Body> void over_range(idx n, off entries, Body&& body) {
   const int threads = std::min(threads_for(entries), num_threads());
   const idx n_ranges = threads == 1 ? 1 : 4 * threads;

@@ -1,0 +1,58 @@
+// The cheapest sequence of modes over the levels: dynamic programming over (level, mode).
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "plan/columns/glu_work.hpp"
+
+namespace gs::gpu {
+
+int glu_lanes_log2(off count) { return std::min((int)std::bit_width((unsigned)((count + 1) / 2 - (count > 0))), 8); }
+
+GluWork::GluWork(const ColumnPlan& plan) : below(plan.n), right(plan.n), column(plan.n) {
+  for (idx j = 0; j < plan.n; j++) {
+    below[j] = plan.col_ptr[j + 1] - plan.diag[j] - 1;
+    const idx *begin = plan.col.data() + plan.row_ptr[j], *end = plan.col.data() + plan.row_ptr[j + 1];
+    right[j] = end - std::upper_bound(begin, end, j);
+    column[j] = updates(j) ? kGluColumn + kGluUpdate * (double)below[j] * (double)right[j] : 0;
+  }
+}
+
+GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::vector<bool>& left, off capacity) {
+  constexpr int n_modes = 3;
+  constexpr double never = 1e30;
+  const std::size_t n = plan.n_levels();
+  std::vector<double> pieces(n), columns(n);
+  std::vector<off> slots(n);
+  for (idx j = 0; j < plan.n; j++)
+    if (left[j]) slots[plan.level[j]] += work.slots(j);
+  for (idx j = 0; j < plan.n; j++)
+    if (left[j] && work.updates(j)) {
+      pieces[plan.level[j]] += (double)work.right[j] / (kGluThreads >> glu_lanes_log2(work.below[j]));
+      columns[plan.level[j]] += work.column[j];
+    }
+  std::vector<std::array<signed char, n_modes>> from(n);
+  std::array<double, n_modes> best{};
+  for (std::size_t l = 0; l < n; l++) {
+    const int cheapest = (int)(std::min_element(best.begin(), best.end()) - best.begin());
+    const std::array<double, n_modes> before = best;
+    std::array<double, n_modes> own{};
+    if (pieces[l] > 0)
+      own = {kGluLaunch + pieces[l] * kGluClusterPiece, kGluHop + pieces[l] * kGluBatchPiece,
+             slots[l] <= capacity ? columns[l] : never};
+    for (int m = 0; m < n_modes; m++) {
+      const double changed = before[cheapest] + (m == (int)GluMode::cluster || l == 0 ? 0 : kGluLaunch);
+      from[l][m] = (signed char)(before[m] <= changed ? m : cheapest);
+      best[m] = std::min(before[m], changed) + own[m];
+    }
+  }
+  GluLevels out{std::vector<int>(n, -1), 0};
+  int mode = (int)(std::min_element(best.begin(), best.end()) - best.begin());
+  out.microseconds = best[mode];
+  for (std::size_t l = n; l-- > 0; mode = from[l][mode])
+    if (pieces[l] > 0) out.modes[l] = mode;
+  return out;
+}
+
+}  // namespace gs::gpu

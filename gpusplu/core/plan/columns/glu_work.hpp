@@ -1,0 +1,42 @@
+// What columns, levels and subtrees of the glu engine take, and how they are divided among its modes
+// (glu_schedule.hpp).
+#pragma once
+#include <vector>
+
+#include "plan/columns/glu_schedule.hpp"
+
+namespace gs::gpu {
+
+// Microseconds on an H200, measured in double precision. A level costs a hop between blocks or, as a node of a graph, a
+// little more; a piece its part of a multiprocessor, in batch mode also of the counter that tickets come from; a column
+// of a pipeline a trip to shared memory and a barrier.
+constexpr double kGluLaunch = 2.0, kGluHop = 1.5, kGluClusterPiece = 0.0034, kGluBatchPiece = 0.0057;
+constexpr double kGluColumn = 0.3, kGluUpdate = 1 / 5000.0;
+
+struct GluWork {
+  std::vector<off> below;      // entries of L(:, j)
+  std::vector<off> right;      // entries of U(j, :)
+  std::vector<double> column;  // in a pipeline [us]
+  explicit GluWork(const ColumnPlan& plan);
+  off slots(idx j) const { return 1 + below[j] + right[j]; }
+  bool updates(idx j) const { return below[j] > 0 && right[j] > 0; }
+};
+
+int glu_lanes_log2(off count);  // threads of a task: up to two entries each
+
+// Subtrees that pipelines work off before the levels.
+struct GluForest {
+  std::vector<idx> chain;      // of every column, in the order of the launches; -1: left to the levels
+  std::vector<idx> phase_ptr;  // first chain of every phase
+  double microseconds = 0;
+};
+// What is left, level by level.
+struct GluLevels {
+  std::vector<int> modes;  // GluMode of a level; -1: no column of it is left
+  double microseconds = 0;
+};
+
+GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::vector<bool>& left, off capacity);
+GluForest choose_forest(const ColumnPlan& plan, const GluWork& work, off capacity, bool all);
+
+}  // namespace gs::gpu

@@ -1,0 +1,83 @@
+// A list schedule of the large fronts, front by front: which of them share the device, and when they start. Only the
+// order of tasks comes from it; the kernel is dynamic. Constants of one H200 (prototype large_fronts).
+#include <algorithm>
+#include <queue>
+
+#include "plan/fronts/large_tasks.hpp"
+
+namespace gs::gpu {
+namespace {
+
+struct FrontCost {
+  double work, chain;  // block seconds; shortest time with any number of blocks [s]
+};
+
+FrontCost front_cost(const LargeInput& in, idx f) {
+  const bool complex = in.scalar == 'F' || in.scalar == 'D';
+  const double tile = in.tile, W = in.width[f], R = in.rows[f], H = R - W;
+  const double rate = (in.scalar == 'd' ? 40e12 : in.scalar == 'D' ? 12e12 : 20e12) / in.multiprocessors;
+  const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
+  const double n_tasks = in.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
+  const double flops = (in.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
+  const double multiprocessors_of_block = 1.0 / large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
+  const double step = in.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
+  return {n_tasks * 6e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
+}
+
+}  // namespace
+
+LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large) {
+  const idx n = (idx)large.size();
+  LargeSchedule out;
+  out.start.assign(n, 0);
+  out.duration.assign(n, 0);
+  const double blocks = (double)in.multiprocessors * large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
+  std::vector<idx> parent(n, -1), waiting(n, 0);
+  std::vector<FrontCost> cost(n);
+  std::vector<double> path(n, 0);  // from the start of the front to the end of its root
+  for (idx k = n - 1; k >= 0; --k) {
+    cost[k] = front_cost(in, large[k]);
+    const idx p = in.parent[large[k]];
+    if (const auto at = std::lower_bound(large.begin(), large.end(), p); at != large.end() && *at == p) {
+      parent[k] = (idx)(at - large.begin());
+      ++waiting[parent[k]];
+    }
+    path[k] = std::max(cost[k].chain, cost[k].work / blocks) + (parent[k] >= 0 ? path[parent[k]] : 0);
+  }
+
+  struct Running {
+    double end;
+    idx front;
+    double blocks;
+    bool operator<(const Running& other) const { return end != other.end ? end > other.end : front > other.front; }
+  };
+  const auto later = [&](idx a, idx b) { return path[a] != path[b] ? path[a] < path[b] : a > b; };
+  std::priority_queue<idx, std::vector<idx>, decltype(later)> ready(later);
+  std::priority_queue<Running> running;
+  for (idx k = 0; k < n; ++k)
+    if (!waiting[k]) ready.push(k);
+  double now = 0, free = blocks;
+  while (!ready.empty() || !running.empty()) {
+    while (!ready.empty()) {
+      const idx k = ready.top();
+      const double wanted = std::clamp(cost[k].work / cost[k].chain, 1.0, blocks);
+      if (free < wanted / 2 && !running.empty()) break;
+      ready.pop();
+      const double given = std::min(wanted, free);
+      out.start[k] = now;
+      out.duration[k] = cost[k].work / given;
+      running.push({now + out.duration[k], k, given});
+      free -= given;
+    }
+    const Running first = running.top();
+    running.pop();
+    now = first.end;
+    free += first.blocks;
+    const idx p = parent[first.front];
+    if (p >= 0 && --waiting[p] == 0) ready.push(p);
+  }
+  out.seconds = now;
+  return out;
+}
+
+}  // namespace gs::gpu

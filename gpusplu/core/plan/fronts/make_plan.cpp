@@ -1,0 +1,83 @@
+#include <chrono>
+#include <future>
+#include <stdexcept>
+
+#include "plan/fronts/plan.hpp"
+#include "plan/fronts/time_model.hpp"
+
+namespace gs::gpu {
+
+namespace {
+
+// The fronts and their phases.
+Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
+  if (symbolic.method != Method::front) throw std::invalid_argument("a plan needs a symbolic of method 'front'");
+  if (symbolic.structural_rank < symbolic.n) throw std::invalid_argument("a structurally singular matrix has no plan");
+  Plan plan;
+  plan.cholesky = symbolic.cholesky;
+  plan.parameters = parameters;
+  if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
+  if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar);
+  merge_fronts(symbolic, plan);
+  if (parameters.small_rows < 0) choose_small_rows(plan);
+  set_phases(plan);
+  plan.segment_ptr = {0, plan.nf};
+  return plan;
+}
+
+using Clock = std::chrono::steady_clock;
+
+// Everything else.
+void complete(const Symbolic& symbolic, PatternView A, Clock::time_point begin, Plan& plan) {
+  plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
+  place_rows(plan);
+  place_arenas(plan);
+  place_entries(A, plan);
+  list_large(plan);
+  list_items(plan);
+  list_starts(plan);
+  list_gathers(plan);
+  predict_times(plan);
+  plan.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
+  if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
+  const auto begin = Clock::now();
+  Plan plan = plan_fronts(symbolic, parameters);
+  complete(symbolic, A, begin, plan);
+  return plan;
+}
+
+BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A,
+                        const PlanParameters& parameters) {
+  if (symbolics.empty()) throw std::invalid_argument("no symbolic to choose from");
+  for (const Symbolic* symbolic : symbolics)
+    if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
+  const auto begin = Clock::now();
+  const auto begun = [&](std::size_t k) {
+    Plan plan = plan_fronts(*symbolics[k], parameters);
+    if (symbolics.size() > 1) predict_times(plan);
+    return plan;
+  };
+  std::vector<std::future<Plan>> others;
+  for (std::size_t k = 1; k < symbolics.size(); k++) others.push_back(std::async(std::launch::async, begun, k));
+  BestPlan best{0, begun(0)};
+  for (std::size_t k = 1; k < symbolics.size(); k++) {
+    Plan other = others[k - 1].get();
+    if (other.factor_seconds + other.solve_seconds < best.plan.factor_seconds + best.plan.solve_seconds)
+      best = {k, std::move(other)};
+  }
+  complete(*symbolics[best.which], A, begin, best.plan);
+  return best;
+}
+
+Prediction predict_plan(const Symbolic& symbolic, const PlanParameters& parameters) {
+  Plan plan = plan_fronts(symbolic, parameters);
+  predict_times(plan);
+  return {plan.factor_seconds, plan.solve_seconds};
+}
+
+}  // namespace gs::gpu

@@ -1,0 +1,100 @@
+// Amalgamation along the modelled critical path. Bottom up, a front takes over the child that finishes last as long as
+// its own modelled finish falls by that, or stays and few explicit zeros come in.
+// Cost: O(nsuper log nsuper); subtrees in parallel.
+#include <algorithm>
+
+#include "plan/fronts/front_tree.hpp"
+#include "plan/fronts/time_model.hpp"
+#include "plan/team.hpp"
+
+namespace gs::gpu {
+namespace {
+
+constexpr double kGrowth = 1.6;      // a merge may enlarge the two fronts by this factor
+constexpr double kZeroShare = 0.25;  // and holds at most this share of zeros, or
+constexpr double kZeros = 100;       // this many, when it does not shorten the path
+constexpr double kNoLonger = 0.02;   // what counts as not longer [us]
+
+// Children of every front by finish, the last on top: pairing heaps (Fredman, Sedgewick, Sleator, Tarjan, Algorithmica
+// 1 (1986)), because a merge unites two sets of children.
+class ChildHeaps {
+ public:
+  ChildHeaps(idx n, const std::vector<double>& finish) : finish_(finish), below_(n, -1), next_(n, -1) {}
+
+  idx meld(idx a, idx b) {
+    if (a < 0) return b;
+    if (b < 0) return a;
+    if (later(b, a)) std::swap(a, b);
+    next_[b] = below_[a];
+    below_[a] = b;
+    return a;
+  }
+  // What is left without the top a; a is a heap of its own then.
+  idx pop(idx a) {
+    idx pairs = -1;
+    for (idx b = below_[a]; b >= 0;) {
+      const idx c = next_[b], following = c >= 0 ? next_[c] : -1;
+      next_[b] = -1;
+      if (c >= 0) next_[c] = -1;
+      b = meld(b, c);
+      next_[b] = pairs;
+      pairs = b;
+      b = following;
+    }
+    idx top = -1;
+    while (pairs >= 0) {
+      const idx following = next_[pairs];
+      next_[pairs] = -1;
+      top = meld(top, pairs);
+      pairs = following;
+    }
+    below_[a] = -1;
+    return top;
+  }
+
+ private:
+  bool later(idx a, idx b) const { return finish_[a] != finish_[b] ? finish_[a] > finish_[b] : a < b; }
+
+  const std::vector<double>& finish_;
+  std::vector<idx> below_, next_;
+};
+
+}  // namespace
+
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree) {
+  const idx ns = symbolic.nsuper();
+  const ClassRows kind(parameters);
+  const MergeTimes times;
+  const auto time = [&](const FrontTree::Node& v) { return times(kind((idx)v.rows), v.width, v.rows); };
+  std::vector<idx> last(ns, -1);  // heap of children
+  ChildHeaps heaps(ns, tree.finish);
+  const auto finish_of = [&](idx s) { return s >= 0 ? tree.finish[s] : 0.0; };
+  const auto merge = [&](idx s) {
+    FrontTree::Node& node = tree.nodes[s];
+    double now = finish_of(last[s]) + time(node);
+    while (last[s] >= 0) {
+      const idx c = last[s], others = heaps.pop(c);
+      const FrontTree::Node& child = tree.nodes[c];
+      const FrontTree::Node both = merged(child, node);
+      const double then = std::max(finish_of(others), finish_of(last[c])) + time(both);
+      const double entries = both.rows * both.rows;
+      const bool faster =
+          then < now - 1e-9 && entries < kGrowth * (node.rows * node.rows + child.rows * child.rows) + 64;
+      const bool cheap = then < now + kNoLonger && (both.zeros < kZeroShare * entries || both.zeros < kZeros);
+      if ((!faster && !cheap) || both.rows > kMostRows) {
+        last[s] = heaps.meld(others, c);
+        break;
+      }
+      node = both;
+      tree.into[c] = s;
+      last[s] = heaps.meld(others, last[c]);
+      now = then;
+    }
+    tree.finish[s] = now;
+  };
+  up_the_forest(symbolic.super_parent, merge, [&](idx s) {
+    if (const idx above = symbolic.super_parent[s]; above >= 0) last[above] = heaps.meld(last[above], s);
+  });
+}
+
+}  // namespace gs::gpu

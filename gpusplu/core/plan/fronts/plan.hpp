@@ -1,0 +1,204 @@
+// What the supernodal GPU engine is told before it sees values: fronts, where everything lies, and in which order it is
+// worked off. Flat arrays, copied to the device as they are.
+//
+// Fronts. Front f has `rows` R and `width` W: W pivots and H = R - W rows below them, its contribution block. Fronts
+// are numbered in postorder (every subtree is contiguous, children come before their parent) and f owns the plan
+// positions first[f] .. first[f] + W - 1. Local row 0 .. W-1 are its pivots, W + k its k-th row below,
+// below[below_ptr[f] + k] (plan positions, ascending), which is local row place[below_ptr[f] + k] of the parent.
+// `place` ascends, so the lower triangle of a contribution block lands in the lower triangle of the parent. R is at
+// most 65535.
+//
+// Phases. Class of a front by R: 0 warp, 1 small, 2 block, 3 large. A front's phase is the largest class in its
+// subtree, so that phases can run one after another; level counts inside a phase, from 0. The format of a front's
+// factor follows its phase, not its class. A front climbs to its parent in the same phase; to one of a later phase
+// before phase 3 it only says that it is done (climb = -2 - parent).
+//
+// Segments. Usually there is one. If contribution blocks would take more than block_bytes, ranges of fronts in
+// postorder are factored one after another and share memory: fronts segment_ptr[s] .. segment_ptr[s+1]-1. A front of
+// phases 0-2 is in the segment of its children. The factor of segment s is segment_size[s] scalars of the arena from
+// segment_place[s] on.
+//
+// Streaming. If factors and blocks would take more than memory_bytes, the factors of segments 0 .. streamed - 1 lie on
+// the host, one after another, and share windows of the arena (windows.cpp): the engine copies a segment out when it is
+// factored and back in for each way of a solve. Numbers do not depend on any of this.
+//
+// Launches run in order, those of segment s from launch_ptr[s] to launch_ptr[s+1]. One of phases 0-2 takes start[begin
+// .. begin + count): the fronts of one phase of one segment without a child in the phase, those with the longest
+// modelled way up to the end of the phase first, in steps of 1/32 of the longest, and in plan order among equals, so
+// that siblings run close together. One of phase 3 takes the large tasks begin .. begin + count - 1 (large_tasks.hpp).
+//
+// Arenas. Factors of a segment and contribution blocks lie one front after another in plan order; every front's part
+// starts at a multiple of kAlign scalars. Sizes: factor_entries and block_entries below. block_base of a front of phase
+// 0-2 is the offset of its first child's block.
+//
+// Assembly of phases 0-2. An item is up to 8 entries of one column of a child's block, one above the other there, that
+// go to one column of the front:
+//   item.x = offset of the first from the front's block_base; item.y = column of the front | number of entries << 16;
+//   item.z, item.w = the local rows, a byte each (entry q in byte q & 3 of z for q < 4, else of w).
+// Groups of 8 lanes own columns: group g of a front adds items owner_ptr[owner_begin + g] .. owner_ptr[owner_begin + g
+// + 1] in that order; nobody else writes to these columns. kGroups[phase] groups. A front without children has
+// owner_begin = 0 and must not read there. Crowded columns are cut: their further parts are summed in columns R, R + 1,
+// .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
+// partial_count <= 32, in this order, when all items are in. Only phases 1 and 2 have partial columns. Cholesky: an
+// item holds entries of the lower triangle only (the pieces of a column start at its diagonal). Shared memory of a
+// front: front_ld(R) * (R + partial_count) scalars; what a launch needs is launches[].scalars.
+//
+// Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
+// 0xffff) and local column (place >> 16) of entry_place[k]; no two at the same place. Ascending entry_source inside a
+// front. Cholesky: those in the lower triangle of the plan's order. The canonical matrix holds both triangles, so the
+// entry is taken as it is, complex ones without conjugation. In phase 3 a front's entries are sorted by tile first.
+//
+// Solve. The vector arena has a place for every entry of `below`: front c leaves what it adds to its k-th row below at
+// below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[f.row_begin + i] .. [+ 1]), children in plan
+// order; of gather_ptr nothing else is kept per front: row_begin[f] = below_ptr[f] + first[f].
+//
+// Deterministic: nothing depends on the number of threads.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+#include "base/raw_vector.hpp"
+#include "plan/fronts/large_tasks.hpp"
+
+namespace gs::gpu {
+
+constexpr int kPhases = 4;
+constexpr int kGroups[kPhases] = {4, 16, 64, 0};  // assembly groups of 8 lanes
+constexpr int kMostPartials = 32;
+constexpr int kAlign = 4;         // scalars
+constexpr int kMostRows = 65535;  // local rows are 16 bits
+constexpr int kByteRows = 240;    // of fronts that are assembled by items: local rows are bytes there
+
+// Of the shared memory of a block, besides the front and the 16 x 20 inverted diagonal block [bytes].
+constexpr int kControlBytes = 256;
+
+// Leading dimension of a front in shared memory: at least R, and 4 mod 8 so that MMA operands meet no bank conflicts.
+constexpr idx front_ld(idx R) { return ((R + 3) & ~7) + 4; }
+constexpr idx round_up(idx k, idx step) { return (k + step - 1) / step * step; }
+
+struct PlanParameters {
+  char scalar = 'd';                 // f, d, F or D
+  int shared_memory_bytes = 232448;  // that a block can have
+  int multiprocessors = 132;
+  off block_bytes = 0;   // the arena of contribution blocks should not be larger; 0: it may
+  off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
+  int arch = 90;         // 90 for compute capability 9.0
+  int warp_rows = 16;
+  int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
+  int block_rows = 0;   // 0: what shared memory holds
+  int large_tile = 0;   // NB of phase 3; 0: that of the kernels
+
+  int scalar_bytes() const { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
+};
+
+// Largest front of class `block`: with 8 partial columns and the 16 x 20 inverted diagonal block it fits into shared
+// memory; a multiple of 16.
+idx block_rows_for(const PlanParameters& parameters);
+
+// struct Front of kernels/front.cuh
+struct FrontRecord {
+  std::int32_t width, rows, first, parent, climb, pending, entry_count, children, owner_begin, partial_begin,
+      partial_count, level;
+  std::int64_t entry_begin, factor, block, block_base, below, row_begin;
+};
+static_assert(sizeof(FrontRecord) == 96);
+
+struct Item {
+  std::int32_t x, y, z, w;
+};
+
+// One kernel launch of the factorization.
+struct Launch {
+  std::int32_t phase, begin, count;  // start[begin ..], or large tasks
+  // Phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count). Phase 3: where in the counters the
+  // control words of this segment are, from which LargeFront::counter counts.
+  std::int32_t scalars;
+  std::int32_t rows, width;  // largest
+};
+
+struct Plan {
+  idx n = 0, nf = 0;
+  bool cholesky = false;
+  PlanParameters parameters;
+
+  std::vector<idx> row_perm, col_perm;       // gather: B = (Dr A Dc)[row_perm][:, col_perm]
+  std::vector<double> row_scale, col_scale;  // by A's rows and columns; empty: ones
+
+  std::vector<idx> width, rows, first, parent, phase, level;
+  std::vector<off> below_ptr;  // nf + 1
+  RawVector<idx> below;
+  RawVector<std::uint16_t> place;
+  std::vector<idx> child_ptr, child;
+
+  std::vector<off> entry_ptr;  // nf + 1
+  RawVector<idx> entry_source;
+  RawVector<std::uint32_t> entry_place;
+  RawVector<double> entry_scale;
+
+  std::vector<idx> segment_ptr;  // first front of every segment, and nf
+  std::vector<off> segment_place, segment_size;
+  idx streamed = 0;   // segments whose factors lie on the host
+  off host_size = 0;  // scalars there
+  std::vector<off> factor_offset, block_offset;
+  off factor_size = 0, block_size = 0;
+
+  RawVector<idx> owner_ptr;
+  std::vector<idx> partial;
+  RawVector<Item> items;
+  std::vector<idx> start;
+  RawVector<off> gather_ptr;
+  RawVector<idx> gather_source;
+
+  RawVector<FrontRecord> fronts;
+  std::vector<Launch> launches;
+  std::vector<idx> launch_ptr;  // of every segment
+
+  LargeTasks large;  // what phase 3 is worked off by
+
+  std::vector<double> finish;         // modelled end of every front on an empty device [us]
+  std::vector<double> phase_seconds;  // predicted, of the factorization
+  double factor_seconds = 0, solve_seconds = 0;
+  double flops = 0;    // of the factorization, zeros of merged fronts included
+  double seconds = 0;  // what making the plan took
+
+  idx height(idx f) const { return rows[f] - width[f]; }
+};
+
+// Scalars in the arenas. Phases 0-2: lower R x W, LU also upper W x H; block H x H. Phase 3: lower11 Wp x W, lower21 Hp
+// x W, LU also upper11 and upper21 of these sizes (U transposed), then an NB x NB block for every tile column; block Hp
+// x H (Wp, Hp: rounded up to even).
+off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile);
+off block_entries(idx H, bool large);
+
+// The stages, in the order in which make_plan runs them. Each fills the arrays named.
+void merge_fronts(const Symbolic& symbolic, Plan& plan);  // perms, width .. parent, below, children, finish; merge.cpp
+void place_rows(Plan& plan);                              // place
+void choose_small_rows(Plan& plan);                       // parameters.small_rows, by the model
+std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
+void set_phases(Plan& plan);                                   // phase, level
+void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; windows.cpp
+void place_entries(PatternView A, Plan& plan);                 // entry_*
+void list_large(Plan& plan);                                   // large; sorts the entries of phase 3
+void list_items(Plan& plan);                                   // owner_ptr, items, partial and `fronts`
+void list_starts(Plan& plan);                                  // start, launches
+void list_gathers(Plan& plan);                                 // gather_*
+void predict_times(Plan& plan);                                // *_seconds and flops; needs phases only
+
+Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
+
+// Of several analyses of one matrix, the first for which a factorization and a solve are predicted to take least, and
+// its plan. The others cost their fronts only.
+struct BestPlan {
+  std::size_t which;
+  Plan plan;
+};
+BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A, const PlanParameters& parameters);
+
+// What a plan would predict, from the tree of fronts alone: a small part of the cost of making it.
+struct Prediction {
+  double factor_seconds, solve_seconds;
+};
+Prediction predict_plan(const Symbolic& symbolic, const PlanParameters& parameters);
+
+}  // namespace gs::gpu

@@ -1,0 +1,121 @@
+// Where contribution blocks lie. If all of them fit into the arena they lie side by side. Else the fronts are cut into
+// segments, ranges of the postorder that are factored one after another, and a block's memory is free again when the
+// segment of its parent is done. A segment ends behind a front whose parent is large (or behind a root), so that a
+// front of phases 0-2 is in the segment of its children, and the walk through these phases knows nothing of segments.
+//
+// Segments are filled up to a target. Blocks of one segment that die together are one chunk; chunks are placed segment
+// by segment, those that live longest first, where they first fit. Cost: O(fronts) a target.
+#include <algorithm>
+#include <map>
+
+#include "plan/fronts/segments.hpp"
+
+namespace gs::gpu {
+namespace {
+
+// Free memory below `top`, by offset; memory from `top` on is free.
+class FirstFit {
+ public:
+  off take(off size) {
+    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+      const auto [begin, length] = *hole;
+      const bool last = begin + length == top_;
+      if (length < size && !last) continue;
+      holes_.erase(hole);
+      if (length > size) holes_[begin + size] = length - size;
+      top_ = std::max(top_, begin + size);
+      return begin;
+    }
+    top_ += size;
+    return top_ - size;
+  }
+  void release(off begin, off size) {
+    if (size == 0) return;
+    auto after = holes_.lower_bound(begin);
+    if (after != holes_.begin())
+      if (const auto before = std::prev(after); before->first + before->second == begin) {
+        begin = before->first, size += before->second;
+        holes_.erase(before);
+      }
+    if (after != holes_.end() && begin + size == after->first) {
+      size += after->second;
+      holes_.erase(after);
+    }
+    holes_[begin] = size;
+  }
+  off top() const { return top_; }
+
+ private:
+  std::map<off, off> holes_;
+  off top_ = 0;
+};
+
+void place_blocks(const Plan& plan, const std::vector<off>& size, Segments& segments) {
+  const idx n_segments = segments.count();
+  const auto segment_of = [&](idx f) {
+    return (idx)(std::upper_bound(segments.ptr.begin(), segments.ptr.end(), f) - segments.ptr.begin()) - 1;
+  };
+  segments.block_offset.assign(plan.nf, 0);
+  FirstFit memory;
+  std::vector<std::vector<std::pair<off, off>>> dying(
+      n_segments);  // chunks (offset, size) by the segment they die with
+  for (idx s = 0; s < n_segments; s++) {
+    std::map<idx, off> chunk;  // size of what dies with a segment, then where the next block of it goes
+    const auto last_use = [&](idx f) { return plan.parent[f] >= 0 ? segment_of(plan.parent[f]) : s; };
+    for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) chunk[last_use(f)] += size[f];
+    for (auto c = chunk.rbegin(); c != chunk.rend(); ++c) {
+      const off chunk_size = c->second;
+      c->second = memory.take(chunk_size);
+      dying[c->first].emplace_back(c->second, chunk_size);
+    }
+    for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) {
+      off& next = chunk[last_use(f)];
+      segments.block_offset[f] = next;
+      next += size[f];
+    }
+    for (const auto& [begin, chunk_size] : dying[s]) memory.release(begin, chunk_size);
+  }
+  segments.block_size = memory.top();
+}
+
+std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off target) {
+  std::vector<idx> ptr{0};
+  off filled = 0, part = 0;  // of the segment, and behind the last place where it can end
+  idx part_begin = 0;
+  for (idx f = 0; f < plan.nf; f++) {
+    part += weight[f];
+    const idx above = plan.parent[f];
+    if (above >= 0 && plan.phase[above] != 3) continue;
+    if (filled > 0 && filled + part > target) {
+      ptr.push_back(part_begin);
+      filled = 0;
+    }
+    filled += part, part = 0, part_begin = f + 1;
+  }
+  ptr.push_back(plan.nf);
+  return ptr;
+}
+
+}  // namespace
+
+FrontSizes front_sizes(const Plan& plan) {
+  FrontSizes out;
+  out.factor.resize(plan.nf), out.block.resize(plan.nf);
+  const auto aligned = [](off scalars) { return (scalars + kAlign - 1) / kAlign * kAlign; };
+  for (idx f = 0; f < plan.nf; f++) {
+    const bool large = plan.phase[f] == 3;
+    const idx W = plan.width[f], H = plan.height(f);
+    out.factor[f] = aligned(factor_entries(W, H, large, plan.cholesky, plan.parameters.large_tile));
+    out.block[f] = aligned(block_entries(H, large));
+  }
+  return out;
+}
+
+Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target) {
+  Segments out;
+  out.ptr = cut(plan, weight, target);
+  place_blocks(plan, sizes.block, out);
+  return out;
+}
+
+}  // namespace gs::gpu

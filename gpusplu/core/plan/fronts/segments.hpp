@@ -1,0 +1,46 @@
+// How fronts are cut into segments, where the contribution blocks lie then, and which segments' factors stay on the
+// device. What segments are: plan.hpp.
+#pragma once
+#include <vector>
+
+#include "plan/fronts/plan.hpp"
+
+namespace gs::gpu {
+
+// Of every front, rounded up to what the arenas align to [scalars].
+struct FrontSizes {
+  std::vector<off> factor, block;
+};
+FrontSizes front_sizes(const Plan& plan);
+
+struct Segments {
+  std::vector<idx> ptr;           // first front of each, and nf
+  std::vector<off> block_offset;  // of every front
+  off block_size = 0;             // of the arena
+  idx count() const { return (idx)ptr.size() - 1; }
+};
+// Segments that do not weigh more than `target`, where fronts that belong together do not; weight: of every front.
+Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target);
+
+// Where the factors of segments lie in an arena that need not hold all of them.
+struct Windows {
+  std::vector<off> size, place;  // of every segment
+  idx streamed = 0;              // segments 0 .. streamed - 1 share the arena's first part, the others have their own
+  off arena = 0;                 // scalars
+};
+// As many of the last segments as possible get places of their own in `available` scalars. overlap: two streamed
+// segments that follow each other must not share memory, so that one can be copied while the other is worked on.
+// arena > available: impossible.
+Windows place_windows(const std::vector<off>& size, off available, bool overlap);
+
+// What the engine does in time: kernels in order, beside them copies in order, each waiting for what it needs [us].
+struct StreamTimes {
+  double factor, solve;
+};
+struct SegmentTimes {
+  std::vector<double> factor, solve;  // of the kernels; solve: one way
+};
+SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr);
+StreamTimes stream_times(const Windows& windows, const SegmentTimes& times, int scalar_bytes);
+
+}  // namespace gs::gpu

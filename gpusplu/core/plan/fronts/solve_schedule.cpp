@@ -1,0 +1,215 @@
+#include "plan/fronts/solve_schedule.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "plan/fronts/over_fronts.hpp"
+
+namespace gs::gpu {
+namespace {
+
+// Microseconds of a front on the way from a leaf to the root: waiting and the latencies of its own, panels, the factor
+// through one multiprocessor.
+double solve_time(const Plan& plan, idx f) {
+  const double W = plan.width[f], R = plan.rows[f];
+  if (plan.phase[f] == 0) return 2.0;
+  return 2.5 + 0.2 * ((W + 15) / 16) + R * W * plan.parameters.scalar_bytes() / 8e4;
+}
+
+// Fronts of phases 0 to 2 in forward order.
+std::vector<idx> forward_order(const Plan& plan) {
+  std::vector<double> way(plan.nf);  // from the start of the front to the end of its root
+  std::vector<idx> order;
+  for (idx f = plan.nf - 1; f >= 0; f--) {
+    if (plan.phase[f] == 3) continue;
+    const idx above = plan.parent[f];
+    way[f] = solve_time(plan, f) + (above >= 0 && plan.phase[above] < 3 ? way[above] : 0);
+    order.push_back(f);
+  }
+  std::reverse(order.begin(), order.end());
+  std::stable_sort(order.begin(), order.end(), [&](idx f, idx g) { return way[f] > way[g]; });
+  return order;
+}
+
+// What solves each front: a warp those of phase 0, and those of up to kWarpRows rows where there are more of them than
+// the device holds blocks; but blocks, which are faster alone, the ones nearest to the root.
+std::vector<SolveKind> solve_kinds(const Plan& plan, const std::vector<idx>& order) {
+  std::vector<SolveKind> kind(plan.nf, kSolveBlock);
+  int blocks = 4 * plan.parameters.multiprocessors;  // that are left
+  for (auto f = order.rbegin(); f != order.rend(); ++f) {
+    if (plan.phase[*f] == 0) kind[*f] = kSolveTiny;
+    else if (plan.rows[*f] <= kWarpRows && --blocks < 0) kind[*f] = kSolveWarp;
+  }
+  return kind;
+}
+
+void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
+  const auto rows_of = [&](idx f) { return plan.first[f] + plan.below_ptr[f]; };  // the front's first one
+  const auto pieces_of = [&](off row) { return (plan.gather_ptr[row + 1] - plan.gather_ptr[row] + 3) / 4; };
+  const off work = (off)plan.gather_ptr.size() + (off)plan.gather_source.size();
+  std::vector<off> begin(plan.nf + 1);  // pieces of a front
+  over_fronts(plan, work, [&](idx first_front, idx last_front) {
+    for (idx f = first_front; f < last_front; f++)
+      for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) begin[f + 1] += pieces_of(i);
+  });
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  if (begin.back() > 0x7fffffff) throw std::length_error("more than 2147483647 pieces of gathers");
+  schedule.piece_ptr.resize(plan.gather_ptr.size());
+  schedule.piece_ptr.back() = (std::int32_t)begin.back();
+  schedule.pieces.resize(begin.back());
+  over_fronts(plan, work, [&](idx first_front, idx last_front) {
+    for (idx f = first_front; f < last_front; f++) {
+      off piece = begin[f];
+      for (off i = rows_of(f); i < rows_of(f) + plan.rows[f]; i++) {
+        schedule.piece_ptr[i] = (std::int32_t)piece;
+        for (off at = plan.gather_ptr[i]; at < plan.gather_ptr[i + 1]; at += 4, piece++)
+          for (off k = 0; k < 4; k++)
+            schedule.pieces[piece][k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;
+      }
+    }
+  });
+}
+
+SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveKind kind) {
+  SolveFront r;
+  r.width = plan.width[f], r.rows = plan.rows[f], r.first = plan.first[f], r.front = f;
+  r.kind = kind;
+  const idx above = plan.parent[f];
+  r.parent = above >= 0 && plan.phase[above] < 3 ? above : -1;
+  r.children = plan.child_ptr[f + 1] - plan.child_ptr[f];
+  r.below = (std::int32_t)plan.below_ptr[f];
+  const off first = plan.first[f] + plan.below_ptr[f];
+  r.gather_begin = schedule.piece_ptr[first];
+  r.gather_count = schedule.piece_ptr[first + r.rows] - r.gather_begin;
+  r.factor = plan.factor_offset[f];
+  return r;
+}
+
+// Which fronts of a warp go into one ticket: those that take about the same time, since a block waits for all of its
+// warps before it takes the next one. Counted in rounds of loads of 8 columns and 32 rows.
+constexpr int kTicketClasses = 4;
+int ticket_class(const Plan& plan, idx f, SolveKind kind) {
+  if (kind == kSolveBlock) return -1;  // has a ticket of its own
+  if (kind == kSolveTiny) return 0;
+  const idx rounds = (plan.width[f] + 7) / 8 * ((plan.rows[f] + 31) / 32);
+  return rounds <= 2 ? 1 : rounds <= 6 ? 2 : 3;
+}
+
+constexpr double kTileTime = 2.0;  // from the pivots of one tile to those of the next [us]
+
+// Number of parts, and the part of every front.
+idx part_count(const Plan& plan) { return plan.streamed + (plan.streamed + 1 < (idx)plan.segment_ptr.size() ? 1 : 0); }
+std::vector<idx> parts_of(const Plan& plan) {
+  std::vector<idx> part(plan.nf, plan.streamed);
+  for (idx s = 0; s < plan.streamed; s++)
+    std::fill(part.begin() + plan.segment_ptr[s], part.begin() + plan.segment_ptr[s + 1], s);
+  return part;
+}
+
+struct TimedTask {
+  idx part;
+  double time;
+  LargeSolveTask task;
+};
+// The tasks by part and time, and where those of each part begin.
+std::vector<LargeSolveTask> sorted(std::vector<TimedTask>& timed, idx parts, std::vector<std::int32_t>& part_ptr) {
+  std::stable_sort(timed.begin(), timed.end(), [](const TimedTask& a, const TimedTask& b) {
+    return a.part != b.part ? a.part < b.part : a.time < b.time;
+  });
+  std::vector<LargeSolveTask> tasks(timed.size());
+  std::transform(timed.begin(), timed.end(), tasks.begin(), [](const TimedTask& t) { return t.task; });
+  part_ptr.assign(parts + 1, 0);
+  for (const TimedTask& t : timed) part_ptr[t.part + 1]++;
+  std::partial_sum(part_ptr.begin(), part_ptr.end(), part_ptr.begin());
+  return tasks;
+}
+
+void list_large_tasks(const Plan& plan, const std::vector<idx>& part, SolveSchedule& schedule) {
+  const idx tile = plan.parameters.large_tile;
+  const auto tiles = [&](idx rows) { return (rows + tile - 1) / tile; };
+  std::vector<idx> large, number(plan.nf, -1);
+  for (idx f = 0; f < plan.nf; f++)
+    if (plan.phase[f] == 3) {
+      number[f] = (idx)large.size();
+      large.push_back(f);
+    }
+  schedule.large.resize(large.size());
+  std::vector<double> above(large.size(), 0);  // from the end of the front, forward, to the end of its root
+  std::vector<TimedTask> forward, backward;
+  for (idx k = (idx)large.size() - 1; k >= 0; k--) {
+    const idx f = large[k], W = plan.width[f], parent = plan.parent[f], up = parent < 0 ? -1 : number[parent];
+    const auto time = [&](idx front) { return kTileTime * (tiles(plan.width[front]) + 2); };
+    if (up >= 0) above[k] = above[up] + time(parent);
+    LargeSolveFront& r = schedule.large[k];
+    r = {.width = W,
+         .rows = plan.rows[f],
+         .first = plan.first[f],
+         .below = (std::int32_t)plan.below_ptr[f],
+         .parent = up,
+         .parent_tiles = up < 0 ? 0 : tiles(plan.width[parent]),
+         .arrivals = 0,
+         .reserved = 0,
+         .factor = plan.factor_offset[f]};
+    for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
+      if (number[plan.child[q]] >= 0) r.arrivals += tiles(plan.height(plan.child[q]));
+    const idx pivots = tiles(W), all = pivots + tiles(plan.height(f));
+    for (idx i = all - 1; i >= 0; i--)
+      forward.push_back({part[f], kTileTime * std::min(i, pivots) - above[k] - time(f), {k, i}});
+    for (idx j = pivots - 1; j >= 0; j--)
+      backward.push_back({part[f], kTileTime * (pivots - 1 - j) + above[k], {k, j}});
+  }
+  std::reverse(forward.begin(), forward.end());  // children first
+  schedule.large_forward = sorted(forward, part_count(plan), schedule.forward_ptr);
+  schedule.large_backward = sorted(backward, part_count(plan), schedule.backward_ptr);
+}
+
+// Tickets of these fronts, in this order.
+void list_tickets(const Plan& plan, const std::vector<idx>& order, const std::vector<SolveKind>& kind,
+                  SolveSchedule& schedule) {
+  std::vector<char> open(plan.nf, 0);  // in a ticket that is being filled
+  std::vector<idx> filling[kTicketClasses];
+  const auto class_of = [&](idx f) { return ticket_class(plan, f, kind[f]); };
+  const auto close = [&](int k) {
+    for (const idx f : filling[k]) {
+      schedule.slots.push_back(record(plan, schedule, f, kind[f]));
+      open[f] = 0;
+    }
+    if (!filling[k].empty()) schedule.slots.resize(schedule.slots.size() + kSolveSlots - filling[k].size());
+    filling[k].clear();
+  };
+  for (const idx f : order) {
+    for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
+      if (const idx child = plan.child[q]; open[child] && class_of(child) != class_of(f)) close(class_of(child));
+    if (kind[f] == kSolveBlock) {
+      schedule.slots.insert(schedule.slots.end(), kSolveSlots, record(plan, schedule, f, kSolveBlock));
+      continue;
+    }
+    const int own = class_of(f);
+    filling[own].push_back(f);
+    open[f] = 1;
+    if (filling[own].size() == kSolveSlots) close(own);
+  }
+  for (int k = 0; k < kTicketClasses; k++) close(k);
+}
+
+}  // namespace
+
+SolveSchedule make_solve_schedule(const Plan& plan) {
+  SolveSchedule schedule;
+  cut_gathers(plan, schedule);
+  const std::vector<idx> part = parts_of(plan);
+  list_large_tasks(plan, part, schedule);
+  const std::vector<idx> order = forward_order(plan);
+  const std::vector<SolveKind> kind = solve_kinds(plan, order);
+  std::vector<std::vector<idx>> by_part(part_count(plan));
+  for (const idx f : order) by_part[part[f]].push_back(f);
+  schedule.ticket_ptr = {0};
+  for (const std::vector<idx>& fronts : by_part) {
+    list_tickets(plan, fronts, kind, schedule);
+    schedule.ticket_ptr.push_back(schedule.tickets());
+  }
+  return schedule;
+}
+
+}  // namespace gs::gpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/nd_graph.hpp"
+#include "analysis/dissection/graph.hpp"
 #include "base/slices.hpp"
 
 namespace gs {

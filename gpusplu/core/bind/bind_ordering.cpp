@@ -1,4 +1,4 @@
-#include "analysis/nested_dissection.hpp"
+#include "analysis/dissection/nested_dissection.hpp"
 #include "bind/bind.hpp"
 
 namespace gs {

@@ -1,6 +1,6 @@
 // Vertex separators of one graph: growing them and refining them.
 #pragma once
-#include "analysis/nd_graph.hpp"
+#include "analysis/dissection/graph.hpp"
 
 namespace gs::nd {
 

@@ -1,9 +1,9 @@
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/tasks.hpp"
 
 #include <algorithm>
 #include <deque>
 
-#include "analysis/nd_graph.hpp"
+#include "analysis/dissection/graph.hpp"
 #include "base/threads.hpp"
 
 namespace gs::nd {

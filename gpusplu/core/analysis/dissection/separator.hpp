@@ -1,6 +1,6 @@
 // Multilevel vertex separators.
 #pragma once
-#include "analysis/nd_refine.hpp"
+#include "analysis/dissection/refine.hpp"
 
 namespace gs::nd {
 

@@ -1,5 +1,5 @@
 // Fiduccia, Mattheyses, DAC 1982, on the boundary only, as in Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998), sec. 5.3.
-#include "analysis/nd_edge.hpp"
+#include "analysis/dissection/edge.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,13 +1,13 @@
 // George, SIAM J. Numer. Anal. 10 (1973); the children reuse the coarse levels of their parents for a few generations,
 // which saves most of the coarsening (half of the time otherwise).
-#include "analysis/nd_recursion.hpp"
+#include "analysis/dissection/recursion.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "analysis/nd_coarsen.hpp"
-#include "analysis/nd_leaf.hpp"
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/coarsen.hpp"
+#include "analysis/dissection/leaf.hpp"
+#include "analysis/dissection/tasks.hpp"
 
 namespace gs::nd {
 namespace {

@@ -1,4 +1,4 @@
-#include "analysis/nd_split.hpp"
+#include "analysis/dissection/split.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "analysis/nd_separator.hpp"
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/separator.hpp"
+#include "analysis/dissection/tasks.hpp"
 
 namespace gs::nd {
 namespace {

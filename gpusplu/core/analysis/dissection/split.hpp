@@ -1,6 +1,6 @@
 // Splitting a graph at its separator.
 #pragma once
-#include "analysis/nd_refine.hpp"
+#include "analysis/dissection/refine.hpp"
 
 namespace gs::nd {
 

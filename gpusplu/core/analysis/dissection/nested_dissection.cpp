@@ -1,6 +1,6 @@
 // Compression, dissection of what is left as tasks on a team, expansion. What each stage does and where it comes from
 // is said in compress.hpp and nd_*.cpp.
-#include "analysis/nested_dissection.hpp"
+#include "analysis/dissection/nested_dissection.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "analysis/compress.hpp"
-#include "analysis/nd_components.hpp"
-#include "analysis/nd_probe.hpp"
-#include "analysis/nd_recursion.hpp"
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/components.hpp"
+#include "analysis/dissection/probe.hpp"
+#include "analysis/dissection/recursion.hpp"
+#include "analysis/dissection/tasks.hpp"
 #include "base/threads.hpp"
 
 namespace gs {

@@ -1,4 +1,4 @@
-#include "analysis/nd_graph.hpp"
+#include "analysis/dissection/graph.hpp"
 
 #include <algorithm>
 #include <new>

@@ -1,9 +1,9 @@
-#include "analysis/nd_probe.hpp"
+#include "analysis/dissection/probe.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "analysis/nd_recursion.hpp"
+#include "analysis/dissection/recursion.hpp"
 
 namespace gs::nd {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <functional>
 
-#include "analysis/nd_separator.hpp"
-#include "analysis/nd_split.hpp"
+#include "analysis/dissection/separator.hpp"
+#include "analysis/dissection/split.hpp"
 
 namespace gs::nd {
 

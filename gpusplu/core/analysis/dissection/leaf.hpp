@@ -1,6 +1,6 @@
 // Minimum degree on small pieces.
 #pragma once
-#include "analysis/nd_graph.hpp"
+#include "analysis/dissection/graph.hpp"
 
 namespace gs::nd {
 

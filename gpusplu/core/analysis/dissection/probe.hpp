@@ -4,9 +4,9 @@
 #include <exception>
 #include <vector>
 
-#include "analysis/nd_graph.hpp"
-#include "analysis/nd_separator.hpp"
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/graph.hpp"
+#include "analysis/dissection/separator.hpp"
+#include "analysis/dissection/tasks.hpp"
 
 namespace gs::nd {
 

@@ -1,6 +1,6 @@
 // Coarsening: clusters of two or three neighbours become the vertices of the next graph.
 #pragma once
-#include "analysis/nd_graph.hpp"
+#include "analysis/dissection/graph.hpp"
 
 namespace gs::nd {
 

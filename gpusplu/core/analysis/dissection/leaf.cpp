@@ -1,6 +1,6 @@
 // Elimination graph as bit rows; George, Liu, SIAM Review 31 (1989): external degree, mass elimination. Halo:
 // Pellegrini, Roman, Amestoy, Concurrency 12 (2000).
-#include "analysis/nd_leaf.hpp"
+#include "analysis/dissection/leaf.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // Connected components as the pieces that nested dissection begins with.
 #pragma once
-#include "analysis/nd_split.hpp"
+#include "analysis/dissection/split.hpp"
 
 namespace gs::nd {
 

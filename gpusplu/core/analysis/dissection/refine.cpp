@@ -1,7 +1,7 @@
 // Refinement of vertex separators: Fiduccia, Mattheyses, DAC 1982, moving separator vertices to a side and pulling
 // their neighbours on the other side in (Hendrickson, Rothberg, SIAM J. Sci. Comput. 20 (1998), section 3.3). Passes
 // visit the boundary only and end after few moves without a gain.
-#include "analysis/nd_refine.hpp"
+#include "analysis/dissection/refine.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Edge bisections: the cut of a coarse graph is that of the fine one, while its vertex separators are not. Where coarse
 // separators are thick and steer wrongly (dense stencils), the coarse levels are bisected by edges instead.
 #pragma once
-#include "analysis/nd_refine.hpp"
+#include "analysis/dissection/refine.hpp"
 
 namespace gs::nd {
 

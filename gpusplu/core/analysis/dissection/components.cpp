@@ -1,4 +1,4 @@
-#include "analysis/nd_components.hpp"
+#include "analysis/dissection/components.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,14 +1,14 @@
 // The multilevel scheme: Hendrickson, Leland, Supercomputing 1995; Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998).
 // Large graphs take the best of several V-cycles from a coarse graph of a sixth of their size or less, which costs less
 // than repeating the whole and beats many trials at the bottom (by 10-24 % fill).
-#include "analysis/nd_separator.hpp"
+#include "analysis/dissection/separator.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "analysis/nd_coarsen.hpp"
-#include "analysis/nd_edge.hpp"
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/coarsen.hpp"
+#include "analysis/dissection/edge.hpp"
+#include "analysis/dissection/tasks.hpp"
 
 namespace gs::nd {
 namespace {

@@ -1,12 +1,12 @@
 // Heavy edge matching and contraction: Karypis, Kumar, SIAM J. Sci. Comput. 20 (1998), sections 3.1 and 5.1; the
 // pairing of vertices with a common neighbour is from LaSalle, Karypis et al., IPDPS 2015 (two-hop matching).
-#include "analysis/nd_coarsen.hpp"
+#include "analysis/dissection/coarsen.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 
-#include "analysis/nd_tasks.hpp"
+#include "analysis/dissection/tasks.hpp"
 
 namespace gs::nd {
 namespace {

@@ -214,7 +214,10 @@ class Factor:
         return cast(values if values.ndim == 1 else values.reshape(-1), self._dtype)
 
     def refactor_solve(self, values: Any, rhs: Any, trans: str = "N") -> Any:
-        """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU with both there, at the cost of one launch.
+        """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU at the cost of one launch.
+
+        That takes values and one right-hand side on the same side, the host or the device, and in the dtype of the
+        factor.
 
         Parameters
         ----------
@@ -235,6 +238,18 @@ class Factor:
         ):
             self._lower = self._upper = None
             return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
+        if (
+            self._device_array is not None
+            and type(values) is type(rhs) is ndarray
+            and values.dtype is rhs.dtype is self._dtype
+            and values.shape == self._size
+            and rhs.shape == self._vector
+            and values.flags.c_contiguous
+            and trans in TRANS
+            and self._core.takes_both
+        ):
+            self._lower = self._upper = None
+            return self._core.refactor_solve(values, rhs, TRANS[trans])
         self.refactor(values)
         return self.solve(rhs, trans)
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from ..errors import DeviceMemoryError
 from ..kernels.launch import Buffer
-from ..kernels.layout import struct
+from .staging import STATUS, Staging
 
 if TYPE_CHECKING:
     from .program import Program
 
 GROUP = 4  # right-hand sides that a solve kernel takes together where there are several
-STAGED = 1 << 26  # bytes of pinned memory at most; larger arrays are copied from and to pageable memory
-STATUS = struct("status.cuh", "Status")
 
 
 class Memory(NamedTuple):
@@ -46,7 +42,9 @@ class Buffers:
     own : dict of Buffer
         What the program asked for.
     device_status : Buffer
-        ``struct Status``; `status` is its copy in pinned memory, `norms` the last members of that.
+        ``struct Status``.
+    host : Staging
+        What passes through memory of the host.
 
     Raises
     ------
@@ -65,10 +63,7 @@ class Buffers:
         memory = program.factor_memory()
         self.own = memory.allocate(device)
         self.device_status = device.zeros(STATUS.itemsize)
-        self.status = device.pinned(STATUS, 1)[0:1].reshape(())
-        # residual, x_norm, b_norm, a_norm
-        self.norms = self.status.reshape(1).view(np.uint8)[-32:].view(np.float64)
-        self._staging: np.ndarray | None = None
+        self.host = Staging(program)
         self._vectors: dict[bool, Vectors] = {}
         self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
         device.own_queue().synchronize()
@@ -95,22 +90,6 @@ class Buffers:
         if self._limit is not None and Vectors.bytes_for(self._program, capacity) > spare:
             return 1
         return min(nrhs, capacity)
-
-    def staging(self, nbytes: int) -> np.ndarray:
-        """Host memory of that size, pinned unless it is large."""
-        if nbytes > STAGED:
-            return np.empty(nbytes, np.uint8)
-        if self._staging is None or self._staging.size < nbytes:
-            self._staging = self._program.device.pinned(np.dtype(np.uint8), nbytes)
-        return self._staging[:nbytes]
-
-    def stage(self, array: np.ndarray) -> np.ndarray:
-        """`array`, column by column, where copies can take it from."""
-        if array.nbytes > STAGED:
-            return array
-        staged = self.staging(array.nbytes)
-        staged.view(array.dtype)[...] = array.reshape(-1, order="F")
-        return staged
 
 
 class Vectors:

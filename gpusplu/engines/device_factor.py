@@ -127,37 +127,40 @@ class DeviceFactor:
         """
         start = perf_counter()
         with self._lock, self._device:
-            on_host = not matrix.is_cupy_array(values)
             queue = self._recorded.begin()
             self._settle(queue)
-            self._send_values(queue, values, on_host and source is None)
-            self._pending = True
-            if on_host:
-                self._recorded.report(queue)
+            if type(values) is self.device_array:
+                direct = self._recorded.direct("refactor", arrays=(values,))
+                if direct is None:
+                    queue.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+                queue.replay(direct or self._recorded.graph("refactor"))
+                self._pending = True
+                self._recorded.leave(queue)
+            else:
+                self._refactor_from_host(queue, values, source is None)
+                self._pending = True
                 queue.synchronize()
                 bad = self._settle_host()
                 if bad >= 0:
                     return bad
-            else:
-                self._recorded.leave(queue)
             self._seconds["refactor_seconds"] = perf_counter() - start
         return -1
 
-    def _send_values(self, queue: Queue, values: Any, canonical: bool) -> None:
-        """Have new values factored."""
-        buffers = self._recorded.buffers
-        if matrix.is_cupy_array(values):
-            direct = self._recorded.direct("refactor", arrays=(values,))
-            if direct is None:
-                queue.copy(buffers.input.pointer, self._device.pointer(values), values.nbytes)
-            queue.replay(direct or self._recorded.graph("refactor"))
-        elif canonical and not self._pattern.core.identity:
+    def _refactor_from_host(self, queue: Queue, values: np.ndarray, canonical: bool) -> None:
+        """Have new values factored, and the status reported."""
+        recorded, buffers = self._recorded, self._recorded.buffers
+        if canonical and not self._pattern.core.identity:
             queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
-            self._recorded.send(queue, buffers.values.pointer, values)
-            queue.replay(self._recorded.graph("factor"))
+            recorded.send(queue, buffers.values.pointer, values)
+            queue.replay(recorded.graph("factor"))
+            recorded.report(queue)
+        elif recorded.host.small:
+            recorded.host.take(values=values)
+            queue.replay(recorded.graph("refactor_host"))
         else:
-            self._recorded.send(queue, buffers.input.pointer, values)
-            queue.replay(self._recorded.graph("refactor"))
+            recorded.send(queue, buffers.input.pointer, values)
+            queue.replay(recorded.graph("refactor"))
+            recorded.report(queue)
 
     def _settle(self, queue: Queue) -> None:
         """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
@@ -168,7 +171,7 @@ class DeviceFactor:
 
     def _settle_device(self) -> None:
         """`_settle_host` for values that came from the device; raises."""
-        canonical = self._recorded.values() if self._recorded.status["not_finite"] else None
+        canonical = self._recorded.values() if self._recorded.status().not_finite else None
         bad = self._settle_host()
         if bad >= 0 and canonical is not None:
             raise matrix.non_finite(self._pattern, bad, canonical)
@@ -177,8 +180,8 @@ class DeviceFactor:
         """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
         self._pending = False
         self._cpu_current = self._on_cpu = False
-        self._found = self._recorded.status.copy()
-        if self._recorded.status["not_finite"]:  # values, or pivots that overflowed
+        self._found = self._recorded.status()
+        if self._found.not_finite:  # values, or pivots that overflowed
             finite = np.isfinite(self._recorded.values())
             if not finite.all():
                 self._restore()
@@ -195,9 +198,9 @@ class DeviceFactor:
         """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
         status, options = self._found, self._options
         unmeasured = self._symbolic.cholesky or options.refine == "never"
-        doubtful = status["n_tiny"] > 0 or (unmeasured and status["n_perturbed"] > 0)
-        doubtful = doubtful or status["growth"] > self._recorded.program.growth_bound
-        if status["not_finite"] or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
+        doubtful = status.n_tiny > 0 or (unmeasured and status.n_perturbed > 0)
+        doubtful = doubtful or status.growth > self._recorded.program.growth_bound
+        if status.not_finite or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
             self._repivot(canonical)
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
@@ -220,7 +223,7 @@ class DeviceFactor:
         queue = following.begin()
         following.send(queue, following.buffers.values.pointer, self._cpu.values())
         found = following.factor_now(queue)
-        if found["not_finite"] or found["n_tiny"] or found["growth"] > program.growth_bound:
+        if found.not_finite or found.n_tiny or found.growth > program.growth_bound:
             return False
         self._recorded, self._found = following, found
         return True
@@ -269,31 +272,22 @@ class DeviceFactor:
             return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
-        """Refactor with values and solve for a right-hand side, both on the device, by one graph."""
+        """Refactor with the caller's values and solve for a right-hand side, both on one side, by one graph."""
         with self._lock, self._device:
             self._settle(self._recorded.begin())
             self._pending = True
             return self._solve(b, trans, values)
 
     def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
-        """Solve; with `values` on the device, for one right-hand side there, after a refactorization."""
+        """Solve; with `values`, for one right-hand side on their side, after a refactorization."""
         start = perf_counter()
         recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
-        on_host = not matrix.is_cupy_array(b)
-        x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
         if self._on_cpu and not self._pending:
             return self._solve_on_cpu(b, trans)
         if nrhs == 1:
-            worst = self._solve_some(b, x, trans, 1, values)
+            x, worst = self._solve_one(b, trans, values)
         else:
-            worst = 0.0
-            at_once = self._recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
-            for begin, end in chunks(nrhs, at_once):
-                error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
-                if not error <= worst:
-                    worst = error
-                if self._on_cpu or self._recorded is not recorded:
-                    break
+            x, worst = self._solve_many(b, trans, nrhs)
         if self._on_cpu:
             return self._solve_on_cpu(b, trans)
         if self._recorded is not recorded:  # pivots were chosen anew
@@ -302,44 +296,87 @@ class DeviceFactor:
         self._seconds["solve_seconds"] = perf_counter() - start
         return x
 
-    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int, values: Any = None) -> float:
+    def _solve_many(self, b: Any, trans: int, nrhs: int) -> tuple[Any, float]:
+        """Several right-hand sides at a time; the solutions and the worst backward error that is left."""
+        recorded, worst, on_host = self._recorded, 0.0, type(b) is not self.device_array
+        x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
+        at_once = recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
+        for begin, end in chunks(nrhs, at_once):
+            error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
+            if not error <= worst:
+                worst = error
+            if self._on_cpu or self._recorded is not recorded:
+                break
+        return x, worst
+
+    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int) -> float:
         """Solve for columns that fit the buffers; the backward error that is left."""
         recorded = self._recorded
         vectors, queue = recorded.buffers.vectors(nrhs), recorded.begin()
-        on_host, nbytes, direct, target = not matrix.is_cupy_array(b), recorded.vector_bytes(nrhs), None, None
-        what, key = "solve" if values is None else "refactor_solve", (trans, nrhs, int(self._measures))
-        if on_host:
-            recorded.send(queue, vectors.b.pointer, b)
-            target = recorded.buffers.staging(nbytes)
-        elif nrhs == 1:
-            direct = recorded.direct(what, *key, arrays=(b, x) if values is None else (values, b, x))
-        to = target.ctypes.data if target is not None else self._device.pointer(x)
-        if direct is None:
-            if values is not None:
-                queue.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
-            if not on_host:
-                queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-            queue.replay(recorded.graph(what, *key))
-            queue.copy(to, vectors.x.pointer, nbytes)
+        nbytes, to = recorded.vector_bytes(nrhs), None
+        if type(b) is self.device_array:
+            queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+            target = self._device.pointer(x)
         else:
+            recorded.send(queue, vectors.b.pointer, b)
+            to = recorded.host.some(nbytes)
+            target = to.ctypes.data
+        queue.replay(recorded.graph("solve", trans, nrhs, int(self._measures)))
+        queue.copy(target, vectors.x.pointer, nbytes)
+        error = self._certified(queue, trans, nrhs, target)
+        if to is not None:
+            x.reshape(-1, order="F")[...] = to.view(self._dtype)
+        return error
+
+    def _solve_one(self, b: Any, trans: int, values: Any) -> tuple[Any, float]:
+        """One right-hand side, with `values` after a refactorization; the solution and its backward error."""
+        recorded, measures = self._recorded, int(self._measures)
+        queue, vectors = recorded.begin(), recorded.buffers.vectors(1)
+        what, nbytes = "solve" if values is None else "refactor_solve", recorded.vector_bytes(1)
+        if type(b) is self.device_array:
+            x = self._device.array(b.shape, self._dtype)
+            arrays, target = (b, x) if values is None else (values, b, x), self._device.pointer(x)
+            direct = recorded.direct(what, trans, 1, measures, arrays=arrays)
+            if direct is None:
+                if values is not None:
+                    queue.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+                queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+                queue.replay(recorded.graph(what, trans, 1, measures))
+                queue.copy(target, vectors.x.pointer, nbytes)
+                return x, self._certified(queue, trans, 1, target)
             queue.replay(direct)
+            return x, self._certified(queue, trans, 1, target, self._device.pointer(b))
+        if not recorded.host.small:
+            x = np.empty(b.shape, self._dtype, order="F")
+            return x, self._solve_some(b, x, trans, 1)
+        recorded.host.take(values, b)
+        queue.replay(recorded.graph(f"{what}_host", trans, measures))
+        error = self._certified(queue, trans, 1, recorded.host.x.ctypes.data)
+        return recorded.host.x.reshape(b.shape).copy(order="F"), error
+
+    def _certified(self, queue: Queue, trans: int, nrhs: int, target: int, b: int = 0) -> float:
+        """Wait for a solve, and refine until its solution is good; the backward error that is left.
+
+        `target`: where the solution has been copied to from the buffers; with `b`, that right-hand side has been read
+        where it is and the solution has been written to `target`.
+        """
+        recorded = self._recorded
         queue.synchronize()
         if self._pending:
             self._settle_device()
-        error = 0.0
-        if self._measures and not self._on_cpu and self._recorded is recorded:
-            error = recorded.backward_error()
-            if not error <= self._refine_above:
-                if direct is not None:
-                    queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-                    queue.copy(vectors.x.pointer, to, nbytes)
-                error = self._refine(queue, trans, nrhs, error)
-                queue.copy(to, vectors.x.pointer, nbytes)
-                queue.synchronize()
-            if not error <= self._accept_below and self._options.pivoting != "static":
-                self._repivot()
-        if target is not None:
-            x.reshape(-1, order="F")[...] = target.view(self._dtype)
+        if not self._measures or self._on_cpu or self._recorded is not recorded:
+            return 0.0
+        error = recorded.backward_error()
+        if not error <= self._refine_above:
+            vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
+            if b:
+                queue.copy(vectors.b.pointer, b, nbytes)
+                queue.copy(vectors.x.pointer, target, nbytes)
+            error = self._refine(queue, trans, nrhs, error)
+            queue.copy(target, vectors.x.pointer, nbytes)
+            queue.synchronize()
+        if not error <= self._accept_below and self._options.pivoting != "static":
+            self._repivot()
         return error
 
     def _refine(self, queue: Queue, trans: int, nrhs: int, error: float) -> float:
@@ -375,6 +412,7 @@ class DeviceFactor:
     def symbolic(self) -> Any:
         return self._cpu.symbolic if self._on_cpu else self._symbolic
 
+    takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)
     row_perm = property(lambda self: self._settled_cpu().row_perm)
@@ -411,8 +449,8 @@ class DeviceFactor:
                 **self._events,
                 "n_reanalyzed": cpu.get("n_reanalyzed", 0),
                 **self._seconds,
-                "n_perturbed": cpu.get("n_perturbed", int(status["n_perturbed"])),
-                "max_multiplier": float(status["growth"]),
+                "n_perturbed": cpu.get("n_perturbed", status.n_perturbed),
+                "max_multiplier": status.growth,
                 "flops": program.flops,
                 "bytes": self._recorded.buffers.nbytes + program.nbytes,
                 "n_windows": program.n_windows,

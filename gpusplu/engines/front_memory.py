@@ -9,7 +9,8 @@ import numpy as np
 
 from ..matrix import Pattern
 from ..plans.fronts import Limits, Plan, make_best_plan, make_plan
-from .buffers import GROUP, STATUS, Memory, usable_bytes
+from .buffers import GROUP, Memory, usable_bytes
+from .staging import STATUS
 
 BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
 STREAM_SHARE = 0.9  # of the free memory that a factor fills which takes all that it gets: others need some too

@@ -189,7 +189,7 @@ class Program(ABC):
             norms=vectors.norms.pointer,
             done=vectors.done.pointer,
             status=buffers.device_status.pointer,
-            report=buffers.status.ctypes.data,  # page-locked, so it has the same address there
+            report=buffers.host.status.ctypes.data,  # page-locked, so it has the same address there
         )
         queue.launch(kernel, self._blocks(n << lanes_log2, 256, 8), 256, 128, args)
 

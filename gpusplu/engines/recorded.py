@@ -15,6 +15,7 @@ import numpy as np
 from ..kernels.launch import Buffer, Graph, Queue
 from .buffers import Buffers
 from .program import Program
+from .staging import Status
 
 # Graphs over the caller's own arrays: recorded for those that come this many times, so many in all.
 SIGHTINGS, DIRECT_GRAPHS = 3, 8
@@ -33,14 +34,13 @@ class Recorded:
     Attributes
     ----------
     buffers : Buffers
-    status : ndarray of STATUS, shape ()
-        Of the last factorization that was reported.
+    host : Staging
     """
 
     def __init__(self, program: Program, device_memory: int | None = None):
         self.program, self.device, self.n = program, program.device, program.n
         self.buffers = Buffers(program, device_memory)
-        self.status = self.buffers.status
+        self.host = self.buffers.host
         self._graphs: dict[tuple[Any, ...], Graph] = {}
         self._seen: dict[tuple[Any, ...], int] = {}  # how often, and not recorded yet
         self._direct_left = DIRECT_GRAPHS
@@ -60,7 +60,7 @@ class Recorded:
         self._mark = queue.record()
 
     def graph(self, what: str, *key: int) -> Graph:
-        """`factor`, `refactor`, `solve`, `refactor_solve` or `refine`, with the arguments of that method."""
+        """One of the methods below that commands are recorded of, with the arguments of that method."""
         if (what, *key) not in self._graphs:
             commands: Callable[..., None] = getattr(self, what)
             self._graphs[what, *key] = self.device.record(lambda queue: commands(queue, *key))
@@ -106,29 +106,60 @@ class Recorded:
             commands(buffers.input if new else buffers.values)
             queue.join(side)
 
-    def solve(self, queue: Queue, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0) -> None:
-        """Of the right-hand sides in b, to x."""
+    def solve(self, queue: Queue, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0, out: int = 0) -> None:
+        """Of the right-hand sides in b, to x, and from there to `out` on the host."""
         vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
         side = queue if measured else queue.fork()
         if not measured:  # a solve neither reads nor writes the status
             self.report(side)
         self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
         queue.join(side)
-        if measured:
-            self.program.residual(queue, self.buffers, vectors, trans, nrhs)
+        self._give(queue, vectors, trans, nrhs, measured, out)
 
     def refactor_solve(
-        self, queue: Queue, trans: int, nrhs: int, measured: int, given: int = 0, b: int = 0, x: int = 0
+        self, queue: Queue, trans: int, nrhs: int, measured: int, given: int = 0, b: int = 0, x: int = 0, out: int = 0
     ) -> None:
         program, buffers = self.program, self.buffers
         vectors = with_addresses(buffers.vectors(nrhs), b=b, x=x)
         self._with_values(
             queue, True, given, lambda values: program.factor_solve(queue, buffers, values, vectors, trans, nrhs)
         )
-        if measured:
-            program.residual(queue, buffers, vectors, trans, nrhs)
-        else:
+        if not measured:
             self.report(queue)
+        self._give(queue, vectors, trans, nrhs, measured, out)
+
+    def _give(self, queue: Queue, vectors: Any, trans: int, nrhs: int, measured: int, out: int) -> None:
+        """Measure the backward error, if it is to be, while the solution is copied."""
+        side = queue.fork() if measured and out else queue
+        if out:
+            side.copy(out, vectors.x.pointer, self.vector_bytes(nrhs))
+        if measured:
+            self.program.residual(queue, self.buffers, vectors, trans, nrhs)
+        queue.join(side)
+
+    # ---- the same between arrays of `host`, with one right-hand side
+
+    def refactor_host(self, queue: Queue) -> None:
+        self._send(queue, True, False)
+        self.refactor(queue)
+        self.report(queue)
+
+    def solve_host(self, queue: Queue, trans: int, measured: int) -> None:
+        self._send(queue, False, True)
+        self.solve(queue, trans, 1, measured, out=self.host.x.ctypes.data)
+
+    def refactor_solve_host(self, queue: Queue, trans: int, measured: int) -> None:
+        self._send(queue, True, True)
+        self.refactor_solve(queue, trans, 1, measured, out=self.host.x.ctypes.data)
+
+    def _send(self, queue: Queue, values: bool, b: bool) -> None:
+        """What has been put into the arrays of `host`."""
+        side = queue.fork() if values and b else queue
+        if b:
+            side.copy(self.buffers.vectors(1).b.pointer, self.host.b.ctypes.data, self.host.b.nbytes)
+        if values:
+            queue.copy(self.buffers.input.pointer, self.host.values.ctypes.data, self.host.values.nbytes)
+        queue.join(side)
 
     def refine(self, queue: Queue, trans: int, nrhs: int) -> None:
         """One step: x by what the residual says, the x before kept."""
@@ -142,11 +173,15 @@ class Recorded:
 
     def report(self, queue: Queue) -> None:
         """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
-        pointer = self.buffers.device_status.pointer
-        queue.copy(self.status.ctypes.data, pointer, self.status.nbytes)
-        queue.clear(pointer, self.status.nbytes)
+        pointer, status = self.buffers.device_status.pointer, self.host.status
+        queue.copy(status.ctypes.data, pointer, status.nbytes)
+        queue.clear(pointer, status.nbytes)
 
-    def factor_now(self, queue: Queue) -> np.ndarray:
+    def status(self) -> Status:
+        """Of the last factorization that was reported, or of the last measured solve; the caller has waited."""
+        return Status._make(self.host.status.item())
+
+    def factor_now(self, queue: Queue) -> Status:
         """Factor the values as they lie there and wait; what the status says.
 
         Most factors do that once, which is faster than recording a graph for it.
@@ -157,11 +192,11 @@ class Recorded:
             self.factor(queue)
         self.report(queue)
         queue.synchronize()
-        return np.array(self.status)
+        return self.status()
 
     def send(self, queue: Queue, to: int, array: np.ndarray) -> None:
         """Copy from the host by way of pinned memory."""
-        staged = self.buffers.stage(array)
+        staged = self.host.stage(array)
         queue.copy(to, staged.ctypes.data, array.nbytes)
 
     def values(self) -> np.ndarray:
@@ -174,9 +209,8 @@ class Recorded:
 
     def backward_error(self) -> float:
         """Of the last solve that measured it, or of a step of refinement after it."""
-        residual, x, b, a = self.buffers.norms.tolist()
-        error: float = residual / (a * x + b) if residual else 0.0
-        return error
+        status = self.status()
+        return status.residual / (status.a_norm * status.x_norm + status.b_norm) if status.residual else 0.0
 
     def vector_bytes(self, nrhs: int) -> int:
         return int(self.n) * nrhs * self.program.dtype.itemsize

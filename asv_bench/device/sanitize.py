@@ -1,12 +1,17 @@
 """One small case of every kind for compute-sanitizer, which makes kernels 10 to 100 times slower:
 
     compute-sanitizer --tool memcheck python asv_bench/device/sanitize.py
-    compute-sanitizer --tool racecheck python asv_bench/device/sanitize.py
+    compute-sanitizer --tool racecheck python asv_bench/device/sanitize.py --apart
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
 by LU and Cholesky, with the memory that it wants and with windows (`streaming`), and the engines of circuits, each of
 their modes. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
 matrices are just large enough for fronts of every class.
+
+Warps that work off a group of columns hand values to each other through shared memory by acquire and release of flags,
+or by words that carry their own tag. Racecheck knows barriers only and reports each of these hand-overs. --apart gives
+every column a group of its own: what is left is what barriers order. Groups are tested by the emulator, in any order
+of their warps, and by equal bits on the device (tests/gpu).
 """
 
 import argparse
@@ -22,6 +27,7 @@ from gpusplu.cli.report import backward_error
 from gpusplu.engines import front_memory
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.engines.glu import MODES, GluProgram
+from gpusplu.engines.grouped_program import GroupedProgram
 from gpusplu.engines.sflu import SfluProgram
 from gpusplu.plans.fronts import make_plan
 
@@ -36,7 +42,7 @@ DIVISION = gallery.named(COLUMNS).shape[0] - CORNER
 # Engine, program, and attributes of its class that force a mode.
 MODES_OF_ENGINES = [
     *(("glu", GluProgram, {"forced_mode": mode}) for mode in (None, *MODES)),
-    *(("sflu", SfluProgram, {"by_levels": levels, "grouped": not levels}) for levels in (False, True)),
+    *(("sflu", SfluProgram, {"by_levels": levels}) for levels in (False, True)),
     *(("crisscross", CrisscrossProgram, {"forced": DIVISION, "most_terms": most}) for most in (1 << 20, -1)),
 ]
 
@@ -99,7 +105,10 @@ def check(A, factorize, limit):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scalars", default="fdFD", help="letters of f, d, F, D")
+    parser.add_argument("--apart", action="store_true", help="columns one by one, not in groups")
     arguments = parser.parse_args()
+    if arguments.apart:
+        GroupedProgram.grouped = False
     cupy.cuda.set_allocator(None)
     for scalar in arguments.scalars:
         for name, A, factorize in cases(scalar):

@@ -58,7 +58,7 @@ def commands_by_time(device, commands, clock):
         As `Device.record` takes it.
     clock : clocks.DeviceClock
     """
-    from gpusplu.kernels.launch import Queue
+    from gpusplu.kernels.queue import Queue
 
     class TimedQueue(Queue):
         """Notes what it is asked for and sets an event behind it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DeviceMemoryError
-from ..kernels.launch import Buffer
+from ..kernels.queue import Buffer
 from .staging import STATUS, Staging
 
 if TYPE_CHECKING:

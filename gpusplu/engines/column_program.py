@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.launch import Buffer
 from ..kernels.layout import record, struct
+from ..kernels.queue import Buffer
 from ..matrix import Pattern
 from ..plans.columns import ColumnPlan
 from .buffers import Memory

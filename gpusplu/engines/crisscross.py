@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record
+from ..kernels.queue import Buffer, Queue
 from ..matrix import Pattern
 from ..plans.columns import ColumnPlan, make_column_plan
 from ..plans.crisscross import corner_last, divide

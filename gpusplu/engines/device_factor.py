@@ -24,7 +24,7 @@ import numpy as np
 
 from .. import _core, matrix
 from ..errors import DeviceMemoryError, NotPositiveDefiniteError
-from ..kernels.launch import Queue
+from ..kernels.queue import Queue
 from ..options import Options
 from .program import Program
 from .recorded import Recorded

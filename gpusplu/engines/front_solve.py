@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kernels.launch import Buffer, Kernel, Queue
 from ..kernels.layout import record, struct
+from ..kernels.queue import Buffer, Kernel, Queue
 from .buffers import Buffers, Vectors
 from .front_memory import TICKETS, group_size
 from .program import address, addresses

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record, struct
+from ..kernels.queue import Buffer, Queue
 from .buffers import Buffers, Memory
 from .grouped_program import GroupedProgram
 from .program import address

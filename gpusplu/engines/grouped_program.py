@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import _core
 from ..dispatch import costs
-from ..kernels.launch import Buffer, Kernel, Queue
 from ..kernels.layout import record, struct
+from ..kernels.queue import Buffer, Kernel, Queue
 from .buffers import GROUP, Buffers, Memory, Vectors
 from .column_program import ColumnProgram
 from .program import address

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..kernels.launch import Buffer, Kernel, Queue
 from ..kernels.layout import record
+from ..kernels.queue import Buffer, Kernel, Queue
 from ..matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.launch import Buffer, Graph, Queue
+from ..kernels.queue import Buffer, Graph, Queue
 from .buffers import Buffers
 from .program import Program
 from .staging import Status

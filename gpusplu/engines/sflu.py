@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from .. import _core
-from ..kernels.launch import Buffer, Queue
+from ..kernels.queue import Buffer, Queue
 from .buffers import Buffers, Memory
 from .grouped_program import CONTROL_BYTES, THREADS, GroupedProgram
 from .program import address

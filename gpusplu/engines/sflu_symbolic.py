@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DeviceMemoryError
-from ..kernels.launch import Buffer
 from ..kernels.layout import record
+from ..kernels.queue import Buffer
 
 GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
 

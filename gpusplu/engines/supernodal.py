@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.launch import Buffer, Queue
 from ..kernels.layout import record, struct
+from ..kernels.queue import Buffer, Queue
 from ..matrix import Pattern
 from ..plans.fronts import FRONT, Plan
 from .buffers import Buffers, Memory, Vectors

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.launch import Buffer, Queue
+from ..kernels.queue import Buffer, Queue
 from ..plans.fronts import Plan
 
 

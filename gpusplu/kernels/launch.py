@@ -1,12 +1,11 @@
-"""Device memory, kernels, streams and graphs: the little of CUDA that engines need, through CuPy.
+"""Devices: memory, kernels, streams and graphs, the little of CUDA that engines need, through CuPy.
 
-Only this module touches CuPy's runtime. `Device` and what it hands out (`Buffer`, `Queue`, `Graph`) are all that an
-engine sees, so the tests put an emulated device in their place.
+`Device` and what it hands out (queue.py) are all that an engine sees of CuPy's runtime, so the tests put an emulated
+device in their place.
 """
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,164 +20,12 @@ import numpy as np
 from ..errors import DeviceMemoryError, EngineUnavailableError
 from . import cache as compiled
 from .compile import kinds
-from .early import Launch, early_launch
+from .early import early_launch
 from .layout import arguments
+from .queue import Buffer, Graph, Kernel, Queue, Rehearsal
 
 OLDEST = 75  # compute capability
-MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 SMALLEST = 256  # bytes of a buffer, so that a clamped load from an empty array stays inside
-
-
-class Buffer:
-    """Device memory; freed with the object.
-
-    Attributes
-    ----------
-    pointer : int
-    nbytes : int
-    """
-
-    __slots__ = ("_memory", "nbytes", "pointer")
-
-    def __init__(self, memory: Any, pointer: int, nbytes: int):
-        self._memory = memory
-        self.pointer = pointer
-        self.nbytes = nbytes
-
-
-class Kernel:
-    """One kernel of a loaded file.
-
-    Attributes
-    ----------
-    name : str
-    arguments : dtype
-        Of the struct it takes.
-    """
-
-    __slots__ = ("_function", "_limit", "arguments", "name")
-
-    def __init__(self, function: Any, name: str, dtype: np.dtype):
-        self._function, self._limit = function, 48 * 1024
-        self.name = name
-        self.arguments = dtype
-
-
-class Graph:
-    """Commands that were recorded once and are replayed by one launch."""
-
-    __slots__ = ("_graph",)
-
-    def __init__(self, graph: Any):
-        self._graph = graph
-
-
-class Rehearsal:
-    """A queue that does nothing."""
-
-    def copy(self, to: int, source: int, nbytes: int) -> None:
-        pass
-
-    def clear(self, to: int, nbytes: int) -> None:
-        pass
-
-    def launch(
-        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, early: bool = False
-    ) -> None:
-        pass
-
-    def fork(self) -> Rehearsal:
-        return self
-
-    def join(self, side: Rehearsal) -> None:
-        pass
-
-    def record(self) -> None:
-        pass
-
-    def wait(self, mark: Any) -> None:
-        pass
-
-
-class Queue:
-    """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
-
-    __slots__ = ("_after_kernel", "_driver", "_early", "_marks", "_runtime", "_side", "_stream")
-
-    def __init__(self, stream: Any, cuda: Any, side: Queue | None = None, early: Launch | None = None):
-        self._stream, self._side, self._early = stream, side, early
-        self._after_kernel = False  # what comes next has to wait for a kernel and nothing else
-        self._marks: list[Any] = []  # kept while the queue is recorded
-        self._runtime, self._driver = cuda.runtime, cuda.driver
-
-    def copy(self, to: int, source: int, nbytes: int) -> None:
-        """Copy `nbytes` bytes."""
-        if nbytes:
-            self._after_kernel = False
-            self._runtime.memcpyAsync(to, source, nbytes, self._runtime.memcpyDefault, self._stream.ptr)
-
-    def clear(self, to: int, nbytes: int) -> None:
-        """Set `nbytes` bytes of device memory to zero."""
-        if nbytes:
-            self._after_kernel = False
-            self._runtime.memsetAsync(to, 0, nbytes, self._stream.ptr)
-
-    def launch(
-        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, early: bool = False
-    ) -> None:
-        """Run a kernel; `args` is a record of `kernel.arguments`, taken by value.
-
-        `early`: it may begin when all blocks of the kernel before have begun and allow it, where there is one and the
-        device can do that (programmatic dependent launch); the kernel itself waits for what it needs.
-        """
-        if shared_bytes > kernel._limit:
-            self._driver.funcSetAttribute(kernel._function.ptr, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
-            kernel._limit = shared_bytes
-        record = np.ascontiguousarray(args, dtype=kernel.arguments)
-        parameters = (ctypes.c_void_p * 1)(record.ctypes.data)
-        pointer = ctypes.addressof(parameters)
-        early, self._after_kernel = early and self._after_kernel, True
-        if early and self._early:
-            self._early(kernel._function.ptr, (grid, block, shared_bytes), self._stream.ptr, pointer)
-            return
-        self._driver.launchKernel(
-            kernel._function.ptr, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0
-        )
-
-    def replay(self, graph: Graph) -> None:
-        """Launch a recorded graph."""
-        graph._graph.launch(self._stream)
-
-    def fork(self) -> Queue:
-        """Where a queue is recorded another one, whose commands run beside this one's until `join`; else itself."""
-        if self._side is None:
-            return self
-        self._side.wait(self.record())
-        return self._side
-
-    def join(self, side: Queue) -> None:
-        """What comes after waits for both."""
-        if side is not self:
-            self.wait(side.record())
-
-    def record(self) -> Any:
-        """A mark that other queues can wait for."""
-        self._marks.append(self._stream.record())
-        return self._marks[-1]
-
-    def wait(self, mark: Any) -> None:
-        """What comes after waits for `mark`, on the device."""
-        self._after_kernel = False
-        self._stream.wait_event(mark)
-
-    def synchronize(self) -> None:
-        """Wait, on the host, for everything before."""
-        self._stream.synchronize()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Queue) and bool(self._stream.ptr == other._stream.ptr)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Device:

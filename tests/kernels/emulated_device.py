@@ -18,8 +18,8 @@ import numpy as np
 
 from gpusplu.errors import DeviceMemoryError
 from gpusplu.kernels.compile import kinds
-from gpusplu.kernels.launch import Buffer, Graph, Rehearsal
 from gpusplu.kernels.layout import arguments
+from gpusplu.kernels.queue import Buffer, Graph, Rehearsal
 
 GUARD = 64  # bytes behind every buffer
 

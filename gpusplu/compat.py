@@ -15,6 +15,7 @@ from . import linalg, matrix
 from ._scipy import umfpack_is_demanded
 from .errors import NonFiniteError
 from .factor import LUFactor
+from .factorize import factor_lu
 
 
 class SuperLUFactor(LUFactor):
@@ -67,7 +68,7 @@ def splu(
     if is_foreign(A):
         return original(A, *arguments)
     try:
-        return linalg.factor_lu(A, (*arguments, "auto", "auto", "auto"), kind=SuperLUFactor)
+        return factor_lu(A, (*arguments, "auto", "auto", "auto"), kind=SuperLUFactor)
     except NonFiniteError:
         return original(A, *arguments)
 
@@ -77,7 +78,7 @@ def factorized(original: Callable[..., Any], A: Any) -> Any:
     if is_foreign(A) or umfpack_is_demanded():
         return original(A)
     try:
-        return linalg.factor_lu(A, kind=SuperLUFactor).solve
+        return factor_lu(A, kind=SuperLUFactor).solve
     except NonFiniteError:
         return original(A)
 

@@ -118,6 +118,12 @@ def lu_options(
     return Options(name, perm, pivoting, refine, threshold, matching)
 
 
+def cholesky_options(n: int, ordering: Any, refine: str) -> Options:
+    """Read the arguments of cholesky."""
+    name, perm = read_ordering(ordering, n)
+    return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), matching=False)
+
+
 def is_natural(col_perm: Any) -> bool:
     """SuperLU reads names in any case and also its own enumeration, in which NATURAL is 0."""
     return col_perm is not None and (str(col_perm).upper() == "NATURAL" or str(col_perm) == "0")

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from small_matrices import random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
-from gpusplu import _core, gallery, linalg, symbolic
+from gpusplu import _core, factorize, gallery, symbolic
 from gpusplu.dispatch import calibration, costs, resolve
 from gpusplu.dispatch.calibration import Observation, fit
 from gpusplu.dispatch.costs import Prediction
@@ -269,7 +269,7 @@ def test_spsolve_expects_one_use(monkeypatch, b):
 
     monkeypatch.setattr(resolve, "no_device", lambda: "")
     monkeypatch.setattr(resolve, "SMALLEST", 0)
-    monkeypatch.setattr(linalg, "analyze_pattern", analyze_pattern)
+    monkeypatch.setattr(factorize, "analyze_pattern", analyze_pattern)
     A = sp.csc_array(random_matrix())
     x = gs.spsolve(A, b)
     assert abs(A @ x - b).max() < 1e-10

@@ -1,5 +1,8 @@
 """What tests of GPU engines without a GPU share."""
 
+import sys
+
+import fake_cupy
 import pytest
 from emulated_device import EmulatedDevice
 
@@ -12,3 +15,10 @@ def device(monkeypatch):
     emulated_device = EmulatedDevice()
     monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
     return emulated_device
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """Arrays as CuPy would hand them over."""
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
+    return fake_cupy

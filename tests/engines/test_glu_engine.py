@@ -1,51 +1,21 @@
 """The glu engine from end to end on an emulated device, and pivots that are chosen anew by the CPU engine."""
 
-import sys
-
 import fake_cupy
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from circuits import MATRICES, check_solves, circuit
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
-from gpusplu import gallery
 from gpusplu.engines.glu import KERNELS, MODES, GluProgram
 from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
 
-
-@pytest.fixture
-def device(device, monkeypatch):
-    """The emulated device, and arrays as CuPy would hand them over."""
-    monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
-    return device
-
-
-def circuit(dtype):
-    A = canonical(gallery.named("circuit:9x9"))
-    if np.dtype(dtype).kind == "c":
-        A = canonical(A @ sp.diags_array(np.exp(1j * np.arange(A.shape[0]))))
-    return A.astype(dtype)
-
-
-MATRICES = {
-    "random": lambda dtype: random_matrix(60, dtype),
-    "circuit": circuit,
-    "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
-    "diagonal": lambda dtype: canonical(sp.eye_array(5)).astype(dtype),
-}
+pytestmark = pytest.mark.usefixtures("cupy")
 
 
 def glu(A, **options):
     return gs.splu(A, engine="glu", **options)
-
-
-def check_solves(A, factor, columns=((),)):
-    for shape in columns:
-        b = rhs(A.shape[0], A.dtype, shape)
-        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
-            x = factor.solve(b, trans)
-            assert backward_error(op, x, b) < 100 * EPS[A.dtype.char], (trans, shape)
 
 
 def on_device(factor):

@@ -1,190 +1,16 @@
 // Approximate minimum degree: Amestoy, Davis, Duff, "An approximate minimum degree ordering algorithm", SIAM J. Matrix
 // Anal. Appl. 17(4), 1996. Quotient graph, approximate external degrees (sec. 4), element absorption, aggressive too
 // (sec. 5), mass elimination and indistinguishable variables found by hashing (sec. 3.3).
-//
-// Nodes are variables (not eliminated yet) and elements (eliminated pivots). The list of a variable holds its elements
-// first, then the variables that no element connects it to; the list of an element holds its variables.
-// Invariant: the lists of the live nodes fit in the space of the original pattern, so nnz + n entries are enough.
 #include "analysis/amd.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <utility>
 
+#include "analysis/minimum_degree.hpp"
+
 namespace gs {
-namespace {
-
-// Offset is 32 bits wherever the workspace allows: the lists are scattered and the offsets are read with them.
-template <class Offset> class MinimumDegree {
- public:
-  explicit MinimumDegree(PatternView graph);
-  std::vector<idx> order();
-
- private:
-  void load(PatternView graph);
-  void remove_dense(PatternView graph);
-  void strip_leaves(PatternView graph);
-  void eliminate_independent(PatternView graph);
-  void eliminate(idx pivot);
-  void form_element(idx pivot);
-  Offset gather(Offset from, idx count, Offset to);
-  void count_outside(idx pivot);
-  void update_degrees(idx pivot);
-  void merge_indistinguishable(idx pivot);
-  void merge_chain(idx i);
-  void finish_element(idx pivot);
-  void compress_lists();
-  void raise_stamp(idx by);
-  std::vector<idx> expand() const;
-
-  // Lists of equal degree are rings through head n_ + degree, so that nothing needs to be asked.
-  void push(idx i, idx degree) {
-    const idx head = n_ + degree, first = link_[head].next;
-    link_[i] = {first, head};
-    link_[first].prev = i;
-    link_[head].next = i;
-  }
-  void unlink(idx i) {
-    const auto [next, prev] = link_[i];
-    link_[prev].next = next;
-    link_[next].prev = prev;
-  }
-
-  // What is read together lies together: one cache line a node.
-  struct Node {
-    Offset start = 0;    // where its list starts
-    idx length = 0;      // of the list
-    idx n_elements = 0;  // variable: elements at the front of the list; -1: a pivot of eliminate_independent
-    idx degree = 0;      // variable: approximate external degree; element: columns in its list
-    idx stamp = 0;       // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
-    idx parent = 0;      // what absorbed it
-  };
-  struct Link {
-    idx next, prev;  // variable: list of equal degree; in the current element, hash chain and hash
-  };
-
-  const idx n_;
-  std::unique_ptr<Node[]> node_;
-  std::unique_ptr<Link[]> link_;
-  std::unique_ptr<idx[]> arena_;
-  idx* list_;  // the lists
-  Offset list_size_, list_end_ = 0;
-  idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
-  idx* bucket_;  // hash -> chain of variables
-  idx *pivots_, n_pivots_ = 0;  // in elimination order; the first n_stripped_ cause no fill
-  idx *dense_, n_dense_ = 0, n_stripped_ = 0;
-  idx n_eliminated_ = 0, min_degree_ = 0, stamp_now_ = 1, longest_element_ = 0;
-  std::uint32_t hash_mask_;
-  idx pivot_size_ = 0, element_degree_ = 0;  // of the current pivot
-};
-
-template <class Offset> MinimumDegree<Offset>::MinimumDegree(PatternView graph)
-    : n_(graph.n), list_size_((Offset)(graph.nnz() + graph.n)), hash_mask_(std::bit_floor((std::uint32_t)graph.n) - 1) {
-  const std::size_t n = n_;
-  node_ = std::make_unique_for_overwrite<Node[]>(n);
-  link_ = std::make_unique_for_overwrite<Link[]>(2 * n);
-  arena_ = std::make_unique_for_overwrite<idx[]>(4 * n + list_size_);
-  idx* next_free = arena_.get();
-  for (idx** array : {&size_, &bucket_, &pivots_, &dense_, &list_}) {
-    *array = next_free;
-    next_free += n;
-  }
-  load(graph);
-}
-
-// Degrees, and the rows that are dense: these are ordered last, they would make every degree large and every update
-// slow (the paper's sec. 6, 10 sqrt(n)). A graph dense throughout keeps them.
-template <class Offset> void MinimumDegree<Offset>::remove_dense(PatternView graph) {
-  const double limit = std::max(16.0, 10 * std::sqrt((double)n_));
-  for (idx i = 0; i < n_; ++i) {
-    const idx* const begin = graph.ind + graph.ptr[i];
-    const idx* const end = graph.ind + graph.ptr[i + 1];
-    const idx degree = (idx)(end - begin) - (idx)std::count(begin, end, i);
-    node_[i] = {.degree = degree, .stamp = 1, .parent = -1};
-    size_[i] = 1;
-    if (degree > limit) dense_[n_dense_++] = i;
-  }
-  if (n_dense_ > n_ / 4) n_dense_ = 0;
-  for (idx k = 0; k < n_dense_; ++k) {
-    const idx i = dense_[k];
-    size_[i] = 0;
-    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) --node_[graph.ind[p]].degree;
-  }
-  n_eliminated_ = n_dense_;
-}
-
-// Eliminates vertices of degree 0 and 1, again and again: they cause no fill, and minimum degree would take them first.
-template <class Offset> void MinimumDegree<Offset>::strip_leaves(PatternView graph) {
-  for (idx i = 0; i < n_; ++i)
-    if (size_[i] && node_[i].degree <= 1) pivots_[n_pivots_++] = i;
-  for (idx k = 0; k < n_pivots_; ++k) {
-    const idx i = pivots_[k];
-    size_[i] = 0;
-    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
-      const idx j = graph.ind[p];
-      if (size_[j] && --node_[j].degree == 1) pivots_[n_pivots_++] = j;
-    }
-  }
-  n_stripped_ = n_pivots_;
-  n_eliminated_ += n_stripped_;
-}
-
-// Eliminates an independent set of vertices of degree 2 at once, the next that minimum degree would take (multiple
-// elimination: Liu, "Modification of the minimum-degree algorithm by multiple elimination", ACM TOMS 11(2), 1985):
-// their neighbours are spared an update for each. Circuits and power grids have many.
-template <class Offset> void MinimumDegree<Offset>::eliminate_independent(PatternView graph) {
-  char* const blocked = reinterpret_cast<char*>(bucket_);
-  std::fill_n(blocked, n_, 0);
-  for (idx i = n_; i-- > 0;) {
-    if (node_[i].degree != 2 || blocked[i] || !size_[i]) continue;
-    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) blocked[graph.ind[p]] = 1;
-    node_[i].n_elements = -1;
-    pivots_[n_pivots_++] = i;
-    ++n_eliminated_;
-  }
-}
-
-// Copies the lists of what is left.
-template <class Offset> void MinimumDegree<Offset>::load(PatternView graph) {
-  remove_dense(graph);
-  strip_leaves(graph);
-  eliminate_independent(graph);
-  for (idx head = n_; head < 2 * n_; ++head) link_[head] = {head, head};
-  std::fill_n(bucket_, n_, -1);
-  stamp_now_ = 2;
-  longest_element_ = 2;
-  for (idx i = 0; i < n_; ++i) {
-    if (!size_[i]) continue;
-    Node& node = node_[i];
-    node.start = list_end_;
-    idx* const list = list_ + list_end_;
-    idx length = 0, elements = 0;
-    off degree = 0;
-    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
-      const idx j = graph.ind[p];
-      if (j == i || !size_[j]) continue;
-      if (node_[j].n_elements < 0) {
-        list[length++] = list[elements];
-        list[elements++] = j;
-        degree += node_[j].degree - 1;
-      } else {
-        list[length++] = j;
-        ++degree;
-      }
-    }
-    list_end_ += length;
-    node.length = length;
-    if (node.n_elements < 0) continue;
-    node.n_elements = elements;
-    node.degree = (idx)std::min<off>(degree, n_ - n_eliminated_ - 1);
-    push(i, node.degree);
-  }
-  for (idx k = n_stripped_; k < n_pivots_; ++k) node_[pivots_[k]].n_elements = 0;
-}
 
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::order() {
   while (n_eliminated_ < n_) {
@@ -427,8 +253,6 @@ template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() const {
   std::copy_n(dense_, n_dense_, perm.begin() + end);
   return perm;
 }
-
-}  // namespace
 
 std::vector<idx> amd(PatternView graph) {
   if (graph.n == 0) return {};

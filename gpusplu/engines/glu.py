@@ -7,7 +7,7 @@ He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), with the dependency rule and the mo
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,10 +36,13 @@ class GluProgram(GroupedProgram):
     ----------
     forced_mode : {None, "cluster", "batch", "pipeline"}
         For all levels instead of what the model chooses; of the class, for measurements and tests.
+    costs : dict
+        Of a pipeline's ``column`` and ``update``, where others than the model's are to be tried [us]; likewise.
     """
 
     engine = "glu"
     forced_mode: str | None = None
+    costs: ClassVar[dict[str, float]] = {}
 
     def prepare(self) -> None:
         self.device.prepare(["column_solve.cu", FILE, "residual.cu", "values.cu"], self.dtype.char, 0)
@@ -53,7 +56,7 @@ class GluProgram(GroupedProgram):
     def _schedule(self) -> Any:
         forced = MODES.index(self.forced_mode) if self.forced_mode else -1
         capacity = (self.device.shared_memory_bytes - SPARE_BYTES) // self.dtype.itemsize
-        return _core.make_glu_schedule(self.plan._core, forced, capacity)
+        return _core.make_glu_schedule(self.plan._core, forced, capacity, **self.costs)
 
     @cached_property
     def runs(self) -> np.ndarray:

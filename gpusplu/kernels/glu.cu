@@ -115,7 +115,7 @@ GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
 }
 
 GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
-  constexpr int AHEAD = 4;  // updates of a thread that are known a column before
+  constexpr int AHEAD = 4;  // updates of a thread that are done together, and known when the ones before are done
   const GluPivots pivots(args.tiny);
   Scalar* values = (Scalar*)shared_memory;
   const int2* updates = (const int2*)args.updates;
@@ -133,18 +133,23 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
   __syncthreads();
   for (int s = chain.x; s <= last; s++) {
     const int4 after = __ldg(steps + min(s + 2, last));
-    int2 now[AHEAD];
-#pragma unroll
-    for (int r = 0; r < AHEAD; r++) {
-      now[r] = ahead[r];
-      if (next.y + thread + r * threads < next.w) ahead[r] = __ldg(updates + next.y + thread + r * threads);
-    }
     const Scalar inverse = pivots.inverse(values[step.x]);
-    int at = step.y + thread;
+    for (int group = step.y; group < step.w;) {
+      const int following = group + AHEAD * threads;
+      const bool more = following < step.w;  // else the next step's first ones are fetched
+      const int from = (more ? following : next.y) + thread, end = more ? step.w : next.w;
+      int2 now[AHEAD];
 #pragma unroll
-    for (int r = 0; r < AHEAD; r++, at += threads)
-      if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
-    for (; at < step.w; at += threads) update_one(values, args.factor, __ldg(updates + at), inverse, at >= step.z);
+      for (int r = 0; r < AHEAD; r++) {
+        now[r] = ahead[r];
+        if (from + r * threads < end) ahead[r] = __ldg(updates + from + r * threads);
+      }
+      int at = group + thread;
+#pragma unroll
+      for (int r = 0; r < AHEAD; r++, at += threads)
+        if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
+      group = following;
+    }
     __syncthreads();
     step = next, next = after;
   }

@@ -145,7 +145,7 @@ def test_batches_wait_for_the_level_before():
 
 def test_model_cuts_the_tree():
     """Many small subtrees side by side first, and single columns by one block in the end."""
-    s = Schedule(3000, 0.0004, seed=3, symmetric=True)
+    s = Schedule(3000, 0.0002, seed=3, symmetric=True)
     assert MODES[s.runs["mode"][0]] == MODES[s.runs["mode"][-1]] == "pipeline"
     assert s.runs["end"][0] - s.runs["begin"][0] > 20
     assert s.runs["end"][-1] - s.runs["begin"][-1] == 1

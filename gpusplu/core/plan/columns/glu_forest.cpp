@@ -73,7 +73,7 @@ struct Tree {
         longest = std::max(longest, times[root[j]] += work.column[j]);
         most = std::max(most, slots[root[j]] += work.slots(j));
       }
-    return most > capacity ? std::numeric_limits<double>::infinity() : kGluLaunch + longest + sum / kPipelines;
+    return most > capacity ? std::numeric_limits<double>::infinity() : work.costs.pipeline + longest + sum / kPipelines;
   }
 };
 

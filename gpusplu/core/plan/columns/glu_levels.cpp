@@ -10,12 +10,13 @@ namespace gs::gpu {
 
 int glu_lanes_log2(off count) { return std::min((int)std::bit_width((unsigned)((count + 1) / 2 - (count > 0))), 8); }
 
-GluWork::GluWork(const ColumnPlan& plan) : below(plan.n), right(plan.n), column(plan.n) {
+GluWork::GluWork(const ColumnPlan& plan, const GluCosts& costs_)
+    : below(plan.n), right(plan.n), column(plan.n), costs(costs_) {
   for (idx j = 0; j < plan.n; j++) {
     below[j] = plan.col_ptr[j + 1] - plan.diag[j] - 1;
     const idx *begin = plan.col.data() + plan.row_ptr[j], *end = plan.col.data() + plan.row_ptr[j + 1];
     right[j] = end - std::upper_bound(begin, end, j);
-    column[j] = updates(j) ? kGluColumn + kGluUpdate * (double)below[j] * (double)right[j] : 0;
+    column[j] = updates(j) ? costs.column + costs.update * (double)below[j] * (double)right[j] : 0;
   }
 }
 
@@ -34,15 +35,19 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
     }
   std::vector<std::array<signed char, n_modes>> from(n);
   std::array<double, n_modes> best{};
+  const GluCosts& costs = work.costs;
   for (std::size_t l = 0; l < n; l++) {
     const int cheapest = (int)(std::min_element(best.begin(), best.end()) - best.begin());
     const std::array<double, n_modes> before = best;
     std::array<double, n_modes> own{};
     if (pieces[l] > 0)
-      own = {kGluLaunch + pieces[l] * kGluClusterPiece, kGluHop + pieces[l] * kGluBatchPiece,
+      own = {costs.launch + pieces[l] * costs.cluster_piece, costs.hop + pieces[l] * costs.batch_piece,
              slots[l] <= capacity ? columns[l] : never};
     for (int m = 0; m < n_modes; m++) {
-      const double changed = before[cheapest] + (m == (int)GluMode::cluster || l == 0 ? 0 : kGluLaunch);
+      const double begin = m == (int)GluMode::cluster || l == 0 ? 0
+                           : m == (int)GluMode::pipeline        ? costs.pipeline
+                                                                : costs.launch;
+      const double changed = before[cheapest] + begin;
       from[l][m] = (signed char)(before[m] <= changed ? m : cheapest);
       best[m] = std::min(before[m], changed) + own[m];
     }

@@ -126,7 +126,7 @@ void write_forest(const GluForest& forest, PipelineWriter& pipelines) {
 
 GluSchedule make_glu_schedule(const ColumnPlan& plan, const GluParameters& parameters) {
   GluSchedule out;
-  const GluWork work(plan);
+  const GluWork work(plan, parameters.costs);
   const bool may_pipeline = plan.nnz() <= std::numeric_limits<idx>::max();  // places of updates are 32 bits wide
   const off capacity = may_pipeline ? std::min<off>(parameters.capacity, 65536) : 0;
   GluForest forest{std::vector<idx>(plan.n, -1), {0}, 0};

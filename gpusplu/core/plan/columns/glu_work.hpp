@@ -7,17 +7,12 @@
 
 namespace gs::gpu {
 
-// Microseconds on an H200, measured in double precision. A level costs a hop between blocks or, as a node of a graph, a
-// little more; a piece its part of a multiprocessor, in batch mode also of the counter that tickets come from; a column
-// of a pipeline a trip to shared memory and a barrier.
-constexpr double kGluLaunch = 2.0, kGluHop = 1.5, kGluClusterPiece = 0.0034, kGluBatchPiece = 0.0057;
-constexpr double kGluColumn = 0.3, kGluUpdate = 1 / 5000.0;
-
 struct GluWork {
   std::vector<off> below;      // entries of L(:, j)
   std::vector<off> right;      // entries of U(j, :)
   std::vector<double> column;  // in a pipeline [us]
-  explicit GluWork(const ColumnPlan& plan);
+  GluCosts costs;
+  GluWork(const ColumnPlan& plan, const GluCosts& costs);
   off slots(idx j) const { return 1 + below[j] + right[j]; }
   bool updates(idx j) const { return below[j] > 0 && right[j] > 0; }
 };

@@ -51,11 +51,18 @@ class Groups:
 
 
 def make_groups(
-    plan: Any, division: int, leaf: int, capacity: int, columns: int = MOST_COLUMNS, chain: int | None = None
+    plan: Any,
+    division: int,
+    leaf: int,
+    capacity: int,
+    columns: int = MOST_COLUMNS,
+    chain: int | None = None,
+    alone: np.ndarray | None = None,
 ) -> Groups:
     """Groups of at most `leaf` entries of whole subtrees, of at most `chain` or `capacity` entries otherwise.
 
-    Columns from `division` on, which do not wait for each other, come last and by themselves.
+    Columns `alone`, ascending, are groups by themselves. Those from `division` on, which do not wait for each other,
+    come last and by themselves.
     """
     ranges, level_ptr = _core.column_groups(
         plan.col_ptr[: division + 1],
@@ -64,6 +71,7 @@ def make_groups(
         min(leaf, capacity),
         min(chain or capacity, capacity),
         columns,
+        alone,
     )
     if division < plan.n:
         corner = np.arange(division, plan.n, dtype=np.int32)
@@ -100,8 +108,15 @@ class GroupedProgram(ColumnProgram):
             return make_groups(self.plan, self.division, 0, self.capacity, 1)
         blocks = RESIDENT * int(self.device.multiprocessors)
         leaf = self.leaf_entries or max(256, self.plan.nnz // (2 * blocks))
-        chain = self.chain_entries or max(2048, 3 * int(np.diff(self.plan.col_ptr).max(initial=0)))
-        return make_groups(self.plan, self.division, leaf, self.capacity, chain=chain)
+        alone = self.long_columns
+        longest = int(np.delete(np.diff(self.plan.col_ptr), alone).max(initial=0))
+        chain = self.chain_entries or max(2048, 3 * longest)
+        return make_groups(self.plan, self.division, leaf, self.capacity, chain=chain, alone=alone)
+
+    @property
+    def long_columns(self) -> np.ndarray:
+        """Columns before the division, ascending, that are groups by themselves."""
+        return np.empty(0, np.int32)
 
     @property
     def capacity(self) -> int:

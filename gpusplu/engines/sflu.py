@@ -11,18 +11,29 @@ from functools import cached_property
 import numpy as np
 
 from .. import _core
+from ..kernels.layout import record, struct
 from ..kernels.queue import Buffer, Queue
 from .buffers import Buffers, Memory
 from .grouped_program import CONTROL_BYTES, THREADS, GroupedProgram
-from .program import address
+from .program import address, addresses
 
 MOST_PLACES = 1024
+LONG_ARRAYS = struct("sflu.cu", "LongArrays")
+LONG_SCALARS = THREADS // 32  # that a block keeps for long columns
 
 
 class SfluProgram(GroupedProgram):
-    """A plan of columns in the memory of a device, factored by busy waiting."""
+    """A plan of columns in the memory of a device, factored by busy waiting.
+
+    Attributes
+    ----------
+    splits : bool
+        A block works on a long column (core/plan/columns/long_columns.hpp) if there are maps; False: a warp, for
+        comparison.
+    """
 
     engine = "sflu"
+    splits = True
 
     def prepare(self) -> None:
         files = ("column_solve.cu", "residual.cu", "sflu.cu", "values.cu")
@@ -51,7 +62,31 @@ class SfluProgram(GroupedProgram):
 
     @property
     def capacity(self) -> int:
-        return super().capacity - -(-self._places_bytes // self.dtype.itemsize)
+        return super().capacity - LONG_SCALARS - -(-self._places_bytes // self.dtype.itemsize)
+
+    @cached_property
+    def long_columns(self) -> np.ndarray:
+        if not self.splits or not self._mapped or self.plan.nnz > np.iinfo(np.int32).max:
+            return super().long_columns
+        columns: np.ndarray = _core.choose_long_columns(*self._pattern_before_division, self.plan.level)
+        return columns
+
+    @property
+    def _pattern_before_division(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        plan, division = self.plan, self.division
+        return plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
+
+    @cached_property
+    def _long_arrays(self) -> dict[str, Buffer | None]:
+        """Parts and terms of long columns, and which of them a ticket is."""
+        if not self.long_columns.size:
+            return dict.fromkeys(LONG_ARRAYS.names or ())
+        first = self.groups.range[::2]
+        index = np.searchsorted(self.long_columns, first)
+        is_long = np.isin(first, self.long_columns)
+        arrays = _core.long_columns(*self._pattern_before_division, self.long_columns)
+        arrays["of_ticket"] = np.where(is_long, index, -1).astype(np.int32)
+        return {name: self.upload(array) for name, array in arrays.items()}
 
     @cached_property
     def _follows(self) -> Buffer | None:
@@ -75,8 +110,9 @@ class SfluProgram(GroupedProgram):
             "sflu.cu",
             own["control"],
             begins,
-            CONTROL_BYTES + 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes,
+            CONTROL_BYTES + 4 * flags + (LONG_SCALARS + groups.entries) * self.dtype.itemsize + self._places_bytes,
             columns=self.column_record("sflu.cu"),
+            longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
             source=address(source),
             scale=address(scale),
             values=values.pointer,

@@ -11,14 +11,17 @@
 //
 // A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
-// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, the scalars of
-// the largest group that has any room, a word a column, and without maps 16 bits for every place that a warp keeps.
-// Sums are in the order of the rows of U: bitwise repeatable.
+// A block has a long column for itself (long_columns.cuh): after what its warps do together one goes on as above.
+// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, 16 scalars, those
+// of the largest group that has any room, a word a column, and without maps 16 bits for every place that a warp keeps.
+// Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
 #include "column_groups.cuh"
+#include "long_columns.cuh"
 
 struct SfluArgs {
   ColumnArrays columns;
   ColumnTickets tickets;
+  LongArrays longs;
   const int* source;    // canonical value of a place of L + U, or -1: fill
   const double* scale;  // of canonical values; null: ones
   const Scalar* values;
@@ -39,6 +42,10 @@ namespace {
 
 constexpr int IN_FLIGHT = 4, HALF = IN_FLIGHT / 2;  // loads of a lane that are under way together
 
+// Of shared memory: a scalar a warp, values of the group.
+__device__ __forceinline__ Scalar* warp_scalars() { return (Scalar*)(shared_memory + sizeof(ColumnControl)); }
+__device__ __forceinline__ Scalar* group_values() { return warp_scalars() + LONG_WARPS; }
+
 struct Group {
   int first, end;   // columns
   long long base;   // place of the first one
@@ -52,6 +59,7 @@ struct Source {
   const void* places;    // of the 16-bit map, or without one its rows
   int column, count;
   int follows;  // the entry above in U is that of j - 1, and their rows are the same
+  int entry;    // of U in the column, where some are left out
 };
 
 template <class T> __device__ __forceinline__ const T* shuffle_pointer(const T* p, int lane) {
@@ -68,12 +76,15 @@ struct Piece {
 };
 
 // MAPS: places come from the 16-bit map. Else they are searched and kept, by their distance from the end of L(:, j), as
-// long as the columns j of U that follow have the same rows.
-template <bool IN_SHARED, bool MAPS> struct Column {
+// long as the columns j of U that follow have the same rows. LISTED: only some entries of U are left to be applied,
+// with maps.
+template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   const SfluArgs& args;
   const Group& group;
   int k, lane;
   int begin, diagonal, end;  // places relative to the group's
+  const int* list;           // of entries of U
+  int uppers;                // that are applied
 
   __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, int k_)
       : args(args_), group(group_), k(k_), lane(threadIdx.x & 31) {
@@ -81,20 +92,25 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     begin = (int)(__ldg(c.col_ptr + k) - group.base);
     diagonal = (int)(__ldg(c.diag + k) - group.base);
     end = (int)(__ldg(c.col_ptr + k + 1) - group.base);
+    uppers = diagonal - begin;
+  }
+  __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, const LongColumn& part)
+      : Column(args_, group_, group_.first) {
+    list = args.longs.rest + part.rest;
+    uppers = part.rests;
   }
 
   // Values of the group.
-  __device__ __forceinline__ Scalar* work() const {
-    return IN_SHARED ? (Scalar*)(shared_memory + sizeof(ColumnControl)) : args.factor + group.base;
-  }
+  __device__ __forceinline__ Scalar* work() const { return IN_SHARED ? group_values() : args.factor + group.base; }
 
-  __device__ __forceinline__ void assemble() const {
-    for (int p0 = begin + lane; p0 < end; p0 += 32 * IN_FLIGHT) {
+  // By `threads` threads.
+  __device__ __forceinline__ void assemble(int thread, int threads) const {
+    for (int p0 = begin + thread; p0 < end; p0 += threads * IN_FLIGHT) {
       int source[IN_FLIGHT];
       Scalar value[IN_FLIGHT];
       Real scale[IN_FLIGHT];
 #pragma unroll
-      for (int r = 0; r < IN_FLIGHT; r++) source[r] = __ldg(args.source + group.base + min(p0 + 32 * r, end - 1));
+      for (int r = 0; r < IN_FLIGHT; r++) source[r] = __ldg(args.source + group.base + min(p0 + threads * r, end - 1));
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
         value[r] = load_constant(args.values + max(source[r], 0));
@@ -102,15 +118,17 @@ template <bool IN_SHARED, bool MAPS> struct Column {
       }
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++)
-        if (p0 + 32 * r < end) work()[p0 + 32 * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
+        if (p0 + threads * r < end) work()[p0 + threads * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
     }
-    __syncwarp();
   }
 
-  __device__ __forceinline__ Source source_of(int u) const {  // u: entry of U in this column
+  // Number i of the entries of U that are applied.
+  __device__ __forceinline__ Source source_of(int i) const {
     const ColumnArrays& c = args.columns;
-    Source s = {args.factor, MAPS ? (const void*)c.map16 : c.row, 0, 0, 0};
-    if (u >= diagonal - begin) return s;
+    Source s = {args.factor, MAPS ? (const void*)c.map16 : c.row, 0, 0, 0, 0};
+    if (i >= uppers) return s;
+    const int u = LISTED ? __ldg(list + i) : i;
+    s.entry = u;
     const int* row = c.row + group.base + begin + u;
     s.column = __ldg(row);
     const long long lower = __ldg(c.diag + s.column) + 1;
@@ -129,8 +147,12 @@ template <bool IN_SHARED, bool MAPS> struct Column {
   }
 
   __device__ __forceinline__ Source source_from(const Source& s, int from) const {
-    return {shuffle_pointer(s.values, from), shuffle_pointer((const char*)s.places, from), 0, shuffle(s.count, from),
-            0};
+    return {
+        shuffle_pointer(s.values, from), shuffle_pointer((const char*)s.places, from), 0, shuffle(s.count, from), 0, 0};
+  }
+  // Entry of U of which lane t has the source.
+  __device__ __forceinline__ int entry_of(const Source& own, int u0, int t) const {
+    return LISTED ? shuffle(own.entry, t) : u0 + t;
   }
 
   // Entry e of L(:, j), if there is one.
@@ -152,7 +174,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     const int last = end - begin - (count - e);
     return find_row(args.columns.row + group.base + begin, __ldg(rows + e), above + 1, last);
   }
-  // Before the update by the column of entry u0 + t of U; the places of the one before are not needed any more.
+  // Before the update by the column that lane t has; the places of the one before are not needed any more.
   __device__ __forceinline__ void find_places(const Source& own, int u0, int t) const {
     if (MAPS) return;
     const Source s = source_from(own, t);
@@ -180,7 +202,6 @@ template <bool IN_SHARED, bool MAPS> struct Column {
   }
 
   __device__ __forceinline__ void update() const {
-    const int uppers = diagonal - begin;
     for (int u0 = 0; u0 < uppers; u0 += 32) {
       const Source own = source_of(u0 + lane);
       const int here = min(32, uppers - u0);
@@ -198,7 +219,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     }
   }
 
-  // Columns of entries u0 + t .. u0 + last - 1 of U, which lanes t .. last - 1 have, of at most 32 entries each.
+  // Columns that lanes t .. last - 1 have, of at most 32 entries each.
   __device__ __forceinline__ void apply_short(const Source& own, int u0, int t, int last) const {
     Piece piece[IN_FLIGHT];
     auto load = [&](Piece& to, int from) {
@@ -213,7 +234,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
       for (int r = 0; r < IN_FLIGHT; r++) {
         __syncwarp();
         if (t + r >= last) return;
-        apply(piece[r], own, 0, lane, u0, t + r, work()[begin + u0 + t + r]);
+        apply(piece[r], own, 0, lane, u0, t + r, work()[begin + entry_of(own, u0, t + r)]);
         load(piece[r], t + r + IN_FLIGHT);
       }
     }
@@ -241,7 +262,7 @@ template <bool IN_SHARED, bool MAPS> struct Column {
         if (begins) {
           __syncwarp();
           if (t == last) return;
-          x = work()[begin + u0 + t];
+          x = work()[begin + entry_of(own, u0, t)];
           at = lane;
           if (!MAPS) count = shuffle(own.count, t);
           find_places(own, u0, t);
@@ -257,10 +278,10 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     }
   }
 
-  // The column of entry u0 + t of U, which has to be waited for: what does not depend on it is loaded before.
+  // The column that lane t has, which has to be waited for: what does not depend on it is loaded before.
   __device__ __forceinline__ void apply_late(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
     const Source s = source_from(own, t);
-    const Scalar x = work()[begin + u0 + t];
+    const Scalar x = work()[begin + entry_of(own, u0, t)];
     Piece piece[IN_FLIGHT];
 #pragma unroll
     for (int r = 0; r < IN_FLIGHT; r++) load_place(piece[r], s, lane + 32 * r);
@@ -301,10 +322,11 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     return replaced_reciprocal(pivot, reciprocal(tiny));
   }
 
-  __device__ __forceinline__ void store() const {
+  // Entries from .. last - 1 for all, by `threads` threads.
+  __device__ __forceinline__ void store(int from, int last, int thread, int threads) const {
     if (!IN_SHARED) return;
     Scalar* to = args.factor + group.base;
-    for (int p = begin + lane; p < end; p += 32) store_shared_level(to + p, work()[p]);
+    for (int p = from + thread; p < last; p += threads) store_shared_level(to + p, work()[p]);
   }
 
   // The pivot and the column of L; first for the group, then for all.
@@ -319,30 +341,59 @@ template <bool IN_SHARED, bool MAPS> struct Column {
     }
     __syncwarp();
     if (lane == 0) store_release_block(group.flags + (k - group.first), 1);
-    store();
+    store(LISTED ? diagonal : begin, end, lane, 32);
     __syncwarp();
     if (lane == 0) store_release(args.done + k, group.epoch);
     report_growth(multiplier_bits, args.status);
   }
 
   __device__ __forceinline__ void run() const {
-    assemble();
+    assemble(lane, 32);
+    __syncwarp();
     update();
     // Rows from `division` on of a column of the corner are a column of the Schur complement.
     if (k < args.division) finish();
-    else store();
+    else store(begin, end, lane, 32);
+  }
+
+  // A long column, by all warps. Nobody waits for its entries of U.
+  __device__ __forceinline__ void run_long(const LongColumn& part) const {
+    const int thread = threadIdx.x;
+    assemble(thread, blockDim.x);
+    const int* rows = args.columns.row + group.base;
+    for (int i = thread; i < part.earlies; i += blockDim.x) {
+      const int j = __ldg(rows + __ldg(args.longs.early + part.early + i));
+      while (!finished(j)) continue;
+    }
+    __syncthreads();
+    const LongSums sums = {args.longs, part, args.factor, work(), warp_scalars()};
+    sums.solve_early();
+    sums.sum_late();
+    if (thread < 32) update();
+    __syncthreads();
+    if (thread < 32) finish();
+    else store(begin, diagonal, thread - 32, blockDim.x - 32);
   }
 };
 
 template <bool MAPS> __device__ __forceinline__ void factor_groups(const SfluArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
-  unsigned* flags = (unsigned*)(shared_memory + sizeof(ColumnControl) + (long long)args.capacity * sizeof(Scalar));
+  unsigned* flags = (unsigned*)(group_values() + args.capacity);
   for (begin_tickets(args.tickets, control); next_ticket(args.tickets, control);) {
     const int2 range = args.tickets.groups[control.ticket];
     const Group group = {range.x, range.y, __ldg(args.columns.col_ptr + range.x), flags, control.epoch};
     for (int c = threadIdx.x; c < group.end - group.first; c += blockDim.x) flags[c] = 0;
     __syncthreads();
     const bool in_shared = __ldg(args.columns.col_ptr + group.end) - group.base <= args.capacity;
+    if (MAPS && args.longs.of_ticket) {
+      const int index = __ldg(args.longs.of_ticket + control.ticket);
+      if (index >= 0) {
+        const LongColumn& part = args.longs.parts[index];
+        if (in_shared) Column<true, true, true>(args, group, part).run_long(part);
+        else Column<false, true, true>(args, group, part).run_long(part);
+        continue;
+      }
+    }
     for (;;) {
       const int k = group.first + next_column(control);
       if (k >= group.end) break;

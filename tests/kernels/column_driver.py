@@ -26,8 +26,8 @@ class Groups:
         return int(np.diff(self.range.reshape(-1, 2)).max(initial=0))
 
 
-def groups(plan, leaf=64, capacity=200, columns=40):
-    return Groups(*_core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns))
+def groups(plan, leaf=64, capacity=200, columns=40, alone=None):
+    return Groups(*_core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns, alone))
 
 
 def column_arrays(file, plan, maps=True):
@@ -55,20 +55,33 @@ def tickets(file, groups, control, first=0, count=None, last=1):
     return args
 
 
+def long_columns(plan, groups, columns):
+    """What `LongArrays` points to; each of the columns is a group."""
+    columns = np.asarray(columns, np.int32)
+    first, end = groups.range.reshape(-1, 2).T
+    index = {(k, k + 1): i for i, k in enumerate(columns.tolist())}
+    of_ticket = np.array([index.get(pair, -1) for pair in zip(first.tolist(), end.tolist(), strict=True)], np.int32)
+    assert (of_ticket >= 0).sum() == len(columns)
+    return {"of_ticket": of_ticket, **_core.long_columns(plan.col_ptr, plan.row, plan.diag, columns)}
+
+
 class Factorization:
     """factor_sflu again and again on one plan; what no kernel writes stays NaN."""
 
-    def __init__(self, plan, groups, dtype, maps=True, capacity=200, sanitize=False, division=None, places=60):
+    def __init__(
+        self, plan, groups, dtype, maps=True, capacity=200, sanitize=False, division=None, places=60, longs=()
+    ):
         self.division, self.places = division, places
         self.plan, self.groups, self.maps, self.capacity = plan, groups, maps, capacity
         self.dtype = np.dtype(dtype)
-        self.library = emulated.compile("sflu.cu", self.dtype.char, 0, sanitize=sanitize)
+        self.library = emulated.compile("sflu.cu", self.dtype.char, 0)
         self.done, self.control = np.zeros(plan.n, np.uint32), np.zeros(4, np.uint32)
         self.source = np.full(plan.nnz, -1, np.int32)
         self.source[plan.entry_place] = plan.entry_source
         self.scale = np.empty(len(plan.entry_source))
         self.scale[plan.entry_source] = plan.entry_scale
         self.factor = np.full(plan.nnz, np.nan, self.dtype)
+        self.longs = long_columns(plan, groups, longs) if len(longs) else {}
 
     def run(self, values, tiny=1e-10, singular=0.0, seed=0, grid=3, by_levels=False, level_ptr=None):
         """(factor, status); `level_ptr`: tickets where launches begin and end."""
@@ -77,6 +90,8 @@ class Factorization:
         args["columns"] = column_arrays("sflu.cu", self.plan, self.maps)
         for name in ("source", "scale", "factor", "done"):
             args[name] = getattr(self, name).ctypes.data
+        for name, array in self.longs.items():
+            args["longs"][name] = array.ctypes.data
         args["values"], args["status"] = values.ctypes.data, status.ctypes.data
         args["capacity"], args["flags"] = self.capacity, self.groups.columns
         args["tiny"], args["singular"] = tiny, singular
@@ -84,7 +99,7 @@ class Factorization:
         follows = _core.columns_that_follow(self.plan.col_ptr, self.plan.row, self.plan.diag)
         args["follows"], args["places"] = follows.ctypes.data, self.places
         flags = 4 * (self.groups.columns + 3 & ~3)
-        shared = CONTROL_BYTES + flags + self.capacity * self.dtype.itemsize + 2 * 16 * self.places
+        shared = CONTROL_BYTES + flags + (16 + self.capacity) * self.dtype.itemsize + 2 * 16 * self.places
         if level_ptr is None:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):

@@ -1,19 +1,31 @@
+#include <nanobind/stl/optional.h>
+
 #include "bind/bind.hpp"
 #include "plan/columns/groups.hpp"
+#include "plan/columns/long_columns.hpp"
 
 namespace gs {
+namespace {
+
+// Structs of 32-bit numbers as these.
+template <class T> auto flat(const std::vector<T>& structs) {
+  const auto* numbers = reinterpret_cast<const std::int32_t*>(structs.data());
+  return to_numpy(std::vector<std::int32_t>(numbers, numbers + structs.size() * (sizeof(T) / 4)));
+}
+
+}  // namespace
 
 void bind_column_groups(nb::module_& m) {
   m.def(
       "column_groups",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, off leaf, off capacity, idx columns) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, off leaf, off capacity, idx columns,
+         std::optional<In<idx>> alone) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
-        gpu::ColumnGroups groups = without_gil([&] {
-          return gpu::make_column_groups(pattern, {leaf, capacity, columns});
-        });
+        const gpu::GroupLimits limits{leaf, capacity, columns, alone ? to_vector(*alone) : std::vector<idx>()};
+        gpu::ColumnGroups groups = without_gil([&] { return gpu::make_column_groups(pattern, limits); });
         return nb::make_tuple(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a, "alone"_a = nb::none(),
       "(range, level_ptr): groups of columns for one block each; see core/plan/columns/groups.hpp.");
   m.def(
       "columns_that_follow",
@@ -29,6 +41,31 @@ void bind_column_groups(nb::module_& m) {
         return to_numpy(without_gil([&] { return gpu::row_diagonals(pattern, row_ptr.data()); }));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "row_ptr"_a, "Where the diagonal lies in each row of L + U, by rows.");
+  m.def(
+      "choose_long_columns",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        return to_numpy(without_gil([&] { return gpu::choose_long_columns(pattern, level.data()); }));
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "level"_a,
+      "Columns that are more than a warp's work; core/plan/columns/long_columns.hpp.");
+  m.def(
+      "long_columns",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> columns) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        gpu::LongColumns made = without_gil([&] { return gpu::make_long_columns(pattern, to_vector(columns)); });
+        nb::dict out;
+        out["parts"] = flat(made.parts);
+        out["target"] = to_numpy(std::move(made.target));
+        out["term_ptr"] = to_numpy(std::move(made.term_ptr));
+        out["term"] = flat(made.term);
+        out["level"] = to_numpy(std::move(made.level));
+        out["rest"] = to_numpy(std::move(made.rest));
+        out["early"] = to_numpy(std::move(made.early));
+        return out;
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "columns"_a,
+      "Parts and terms of long columns; core/plan/columns/long_columns.hpp.");
 }
 
 }  // namespace gs

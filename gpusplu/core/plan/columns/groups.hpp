@@ -20,9 +20,10 @@ struct ColumnPattern {  // the first n columns of L + U, sorted, and all their r
 };
 
 struct GroupLimits {
-  off leaf = 0;      // entries of L + U in a run of subtrees; 0: every column by itself
-  off capacity = 0;  // entries in a chain; a column that has more is a group by itself
-  idx columns = 1;   // in a group
+  off leaf = 0;                 // entries of L + U in a run of subtrees; 0: every column by itself
+  off capacity = 0;             // entries in a chain; a column that has more is a group by itself
+  idx columns = 1;              // in a group
+  std::vector<idx> alone = {};  // columns that are groups by themselves
 };
 
 struct ColumnGroups {

@@ -1,0 +1,141 @@
+#include "plan/columns/long_columns.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace gs::gpu {
+namespace {
+
+// Seconds as on an H200, of which only ratios matter: an update by a warp; a level of columns; what begins and ends the
+// work of a block; a depth, a round of a depth, and four terms of an entry.
+constexpr double UPDATE = 0.15e-6, LEVEL = 1e-6, BLOCK = 10e-6;
+constexpr double DEPTH = 0.3e-6, ROUND = 1e-6, TERMS = 0.4e-6;
+constexpr idx THREADS = 512;
+constexpr idx MOST_TERMS = 16;   // of an early entry, which one thread sums up
+constexpr idx HUGE_TERMS = 512;  // from here on all warps sum up an entry
+constexpr idx LATE = -1;         // depth of what cannot be early
+
+struct Analyzer {
+  const ColumnPattern& p;
+  std::vector<idx> position, depth, terms;  // position: of a row in the column; others: by position
+  idx k = 0, uppers = 0, length = 0;
+
+  explicit Analyzer(const ColumnPattern& pattern) : p(pattern) {
+    const off entries = p.n ? p.col_ptr[p.n] : 0;
+    position.resize(entries ? *std::max_element(p.row, p.row + entries) + 1 : 0);
+  }
+
+  // Calls visit(position of U(j, k), place of L(i, j), position of (i, k)), j ascending.
+  template <class Visit> void for_terms(Visit&& visit) const {
+    for (idx t = 0; t < uppers; t++) {
+      const idx j = p.row[p.col_ptr[k] + t];
+      for (off q = p.diag[j] + 1; q < p.col_ptr[j + 1]; q++) visit(t, q, position[p.row[q]]);
+    }
+  }
+
+  void begin(idx column) {
+    k = column;
+    const off first = p.col_ptr[k];
+    uppers = (idx)(p.diag[k] - first);
+    length = (idx)(p.col_ptr[k + 1] - first);
+    for (idx t = 0; t < length; t++) position[p.row[first + t]] = t;
+    depth.assign(length, 0);
+    terms.assign(length, 0);
+    for_terms([&](idx from, off, idx to) {
+      if (++terms[to] > MOST_TERMS || depth[from] == LATE) depth[to] = LATE;
+      if (depth[to] != LATE) depth[to] = std::max(depth[to], depth[from] + 1);
+    });
+    for (idx t = uppers; t < length; t++) depth[t] = LATE;
+    cut();
+  }
+
+  // Entries stop being early where one depth after the other takes longer than one update after the other.
+  void cut() {
+    std::vector<idx> entries, most;  // by depth
+    for (idx t = 0; t < uppers; t++) {
+      if (depth[t] == LATE) continue;
+      if (depth[t] >= (idx)entries.size()) entries.resize(depth[t] + 1), most.resize(depth[t] + 1);
+      entries[depth[t]]++;
+      most[depth[t]] = std::max(most[depth[t]], terms[t]);
+    }
+    double gain = 0, best = 0;
+    idx depths = 0;
+    for (idx d = 0; d < (idx)entries.size(); d++) {
+      const idx rounds = (entries[d] + THREADS - 1) / THREADS;
+      gain += UPDATE * entries[d] - (d ? DEPTH + ROUND * rounds + TERMS * ((most[d] + 3) / 4) : 0);
+      if (gain > best) best = gain, depths = d + 1;
+    }
+    for (idx& d : depth)
+      if (d >= depths) d = LATE;
+  }
+
+  idx kind(idx t) const { return terms[t] > HUGE_TERMS ? 0 : 1; }  // of what is not early
+
+  void append(LongColumns& out) {
+    std::fill(terms.begin(), terms.end(), 0);
+    for_terms([&](idx from, off, idx to) { terms[to] += depth[from] != LATE; });
+    LongColumn part{};
+    part.target = (std::int32_t)out.target.size(), part.level = (std::int32_t)out.level.size();
+    part.rest = (std::int32_t)out.rest.size(), part.early = (std::int32_t)out.early.size();
+    idx depths = 0;
+    for (idx t = 0; t < uppers; t++) {
+      (depth[t] == LATE ? out.rest : out.early).push_back(t);
+      depths = std::max(depths, depth[t] + 1);
+    }
+    std::vector<idx> order(length);
+    std::iota(order.begin(), order.end(), 0);
+    std::erase_if(order, [&](idx t) { return !terms[t]; });  // depth 0 too
+    auto rank = [&](idx t) { return depth[t] != LATE ? depth[t] : depths + kind(t); };
+    std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return rank(a) < rank(b); });
+    std::vector<std::int32_t> ends(depths + 2, part.target);
+    for (idx t : order) ends[rank(t)]++;
+    for (size_t e = 1; e < ends.size(); e++) ends[e] += ends[e - 1] - part.target;
+    out.level.insert(out.level.end(), ends.begin() + std::min(depths, 1), ends.begin() + depths);
+    part.depths = std::max(depths - 1, 0), part.huge_end = ends[depths], part.late_end = ends[depths + 1];
+    part.rests = (std::int32_t)out.rest.size() - part.rest, part.earlies = (std::int32_t)out.early.size() - part.early;
+    out.column.push_back(k);
+    out.parts.push_back(part);
+    append_terms(order, out);
+  }
+
+  void append_terms(const std::vector<idx>& order, LongColumns& out) {
+    std::vector<idx> next(length);
+    for (idx t : order) {
+      next[t] = out.term_ptr.back();
+      out.target.push_back(t);
+      out.term_ptr.push_back(next[t] + terms[t]);
+    }
+    out.term.resize(out.term_ptr.back());
+    for_terms([&](idx from, off q, idx to) {
+      if (depth[from] != LATE) out.term[next[to]++] = {(std::int32_t)q, from};
+    });
+  }
+};
+
+}  // namespace
+
+std::vector<idx> choose_long_columns(const ColumnPattern& p, const idx* level) {
+  std::vector<idx> out;
+  Analyzer analyzer(p);
+  for (idx k = 0; k < p.n; k++) {
+    if (UPDATE * (double)(p.diag[k] - p.col_ptr[k]) < LEVEL * level[k] + BLOCK) continue;
+    analyzer.begin(k);
+    const auto early =
+        analyzer.uppers - std::count(analyzer.depth.begin(), analyzer.depth.begin() + analyzer.uppers, LATE);
+    if (UPDATE * (double)early > BLOCK) out.push_back(k);
+  }
+  return out;
+}
+
+LongColumns make_long_columns(const ColumnPattern& p, const std::vector<idx>& columns) {
+  LongColumns out;
+  out.term_ptr = {0};
+  Analyzer analyzer(p);
+  for (idx k : columns) {
+    analyzer.begin(k);
+    analyzer.append(out);
+  }
+  return out;
+}
+
+}  // namespace gs::gpu

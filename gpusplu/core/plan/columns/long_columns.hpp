@@ -1,0 +1,48 @@
+// Columns with so many entries of U that one warp, which applies one update after the other, would be what everybody
+// waits for (kernels/long_columns.cuh). A block works on such a column instead.
+//
+// Most of its updates come from the ends of branches and hardly depend on each other. Depth within the column: 0 for an
+// entry that no update of the column reaches, else one more than the deepest of the entries of U whose updates reach
+// it. Early entries: those of U of at most some depth that few terms reach, all of them early. They are sums of terms
+// L(i, j) U(j, k), as many at a time as a depth has. What early entries mean to all others is summed up next. The other
+// entries of U, often the end of a chain, take the rest one after the other, as in all columns.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/types.hpp"
+#include "plan/columns/groups.hpp"
+
+namespace gs::gpu {
+
+// Of `LongColumns`: where a column's parts begin in the arrays of all.
+struct LongColumn {
+  std::int32_t target;              // its first target
+  std::int32_t level, depths;       // ends of its depths from 1 on, in `level`, as targets
+  std::int32_t huge_end, late_end;  // of targets that are not early: first those with most terms
+  std::int32_t rest, rests;         // entries of U that are not early, in `rest`
+  std::int32_t early, earlies;      // those that are, in `early`
+};
+
+struct Term {
+  std::int32_t place;     // of L(i, j)
+  std::int32_t position;  // of U(j, k) in column k
+};
+
+struct LongColumns {
+  std::vector<idx> column;  // ascending
+  std::vector<LongColumn> parts;
+  std::vector<std::int32_t> target;    // positions in their columns: early ones by depth, then others
+  std::vector<std::int32_t> term_ptr;  // targets + 1
+  std::vector<Term> term;              // of a target: rows j ascending
+  std::vector<std::int32_t> level, rest, early;
+};
+
+// Columns before p.n that a warp would still work on when all that they depend on is finished. `level`: of every
+// column, of the plan.
+std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level);
+
+// Parts and terms of these columns, ascending. Time: that of their multiply-adds.
+LongColumns make_long_columns(const ColumnPattern& pattern, const std::vector<idx>& columns);
+
+}  // namespace gs::gpu

@@ -10,8 +10,10 @@ from numpy import ndarray
 
 from . import _core, matrix
 from .dispatch.costs import COLUMN_ENGINES
+from .engines.cpu import cpu_factor
 from .errors import NotPositiveDefiniteError
 from .report import explain_factor
+from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
 from .stats import Stats
 from .symbolic import Symbolic
 
@@ -22,8 +24,6 @@ class SlogDet(NamedTuple):
     sign: Any
     logabsdet: float
 
-
-TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
@@ -377,57 +377,10 @@ def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
         from .engines.columns import factor_columns
 
         return factor_columns(symbolic, canonical)
-    try:
-        return _core.factor(
-            symbolic._core,
-            symbolic._pattern.core,
-            canonical,
-            pivot_threshold=options.pivot_threshold,
-            pivoting=options.pivoting,
-            refine=options.refine,
-        )
-    except _core.NotPositiveDefinite as error:
-        raise NotPositiveDefiniteError(error.column, error.pivot) from None
+    return cpu_factor(symbolic._core, symbolic._pattern, canonical, options)
 
 
 def inverse(gather: ndarray) -> ndarray:
     scatter = np.empty_like(gather)
     scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
     return scatter
-
-
-def complex_dtype(dtype: np.dtype) -> np.dtype:
-    return np.result_type(dtype, np.complex64)
-
-
-def type_name(value: object) -> str:
-    """As CPython's own argument errors name it."""
-    return "None" if value is None else type(value).__name__
-
-
-def cast(array: Any, dtype: np.dtype) -> Any:
-    """`array` as `dtype`, Fortran-contiguous, on the side where it is; NumPy's error if that would lose precision."""
-    if array.dtype == dtype and array.flags.f_contiguous:
-        return array
-    if matrix.is_cupy_array(array):
-        if array.dtype != dtype:
-            np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
-        return array.astype(dtype, order="F", copy=False)
-    return array.astype(dtype, order="F", casting="safe", copy=False)
-
-
-def check_rhs(rhs: ndarray, n: int) -> None:
-    """SciPy's errors about the shape of a right-hand side."""
-    if rhs.ndim > 2:
-        raise ValueError("object too deep for desired array")
-    if rhs.ndim == 0:
-        raise ValueError("object of too small depth for desired array")
-    if rhs.shape[0] != n:
-        raise ValueError("b is of incompatible size")
-
-
-def like(rhs: ndarray, x: ndarray) -> ndarray:
-    """`x` as the subclass of ndarray that `rhs` is."""
-    out = np.array(rhs, dtype=x.dtype, order="F", subok=True)
-    out[...] = x
-    return out

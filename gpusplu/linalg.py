@@ -12,10 +12,11 @@ from . import matrix
 from ._scipy import umfpack_is_demanded, warn
 from .dispatch.costs import REFACTORIZATIONS
 from .dispatch.resolve import Choice, automatic, choose_engine
-from .factor import CholeskyFactor, LUFactor, check_rhs
+from .factor import CholeskyFactor, LUFactor
 from .factorize import DEFAULTS, factor_lu, prepare
 from .options import Options, cholesky_options, lu_options
 from .report import explain_matrix
+from .rhs import check_rhs
 from .symbolic import Symbolic
 
 # Columns of a sparse right-hand side that are solved at a time.

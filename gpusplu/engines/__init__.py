@@ -1,1 +1,1 @@
-"""Engines: orchestration, no arithmetic. The CPU engine is the core's own factor."""
+"""Engines: orchestration, no arithmetic."""

@@ -118,3 +118,14 @@ def usable_bytes(device: Any, limit: int | None) -> int:
     """Device memory that may be used: what is free, but no more than the caller allows [bytes]."""
     free = int(device.free_bytes())
     return free if limit is None else min(limit, free)
+
+
+def chunks(nrhs: int, at_once: int) -> list[tuple[int, int]]:
+    """Ranges of several right-hand sides that are solved together: never one alone, which other kernels solve."""
+    found, begin = [], 0
+    while begin < nrhs:
+        end = min(begin + at_once, nrhs)
+        end -= nrhs - end == 1 and end - begin > 2
+        found.append((begin, end))
+        begin = end
+    return found

@@ -20,6 +20,7 @@ from ..matrix import Pattern
 from ..options import Options
 from ..plans.columns import make_column_plan
 from .column_program import ColumnProgram
+from .cpu import cpu_factor
 from .device_factor import DeviceFactor
 
 # Program of each engine, in the module of its name.
@@ -59,15 +60,7 @@ def factor_columns(symbolic: Any, canonical: np.ndarray) -> DeviceFactor:
     choice, pattern, options = symbolic._choice, symbolic._pattern, symbolic._options
     start = perf_counter()
     device = launch.open_device(choice.device)
-    cpu = _core.factor(
-        symbolic._core,
-        pattern.core,
-        canonical,
-        pivot_threshold=options.pivot_threshold,
-        pivoting=options.pivoting,
-        refine=options.refine,
-    )
-
+    cpu = cpu_factor(symbolic._core, pattern, canonical, options)
     kind = getattr(import_module(f".{symbolic.engine}", __package__), PROGRAMS[symbolic.engine])
 
     def make(cpu: Any) -> ColumnProgram:

@@ -22,29 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, matrix
-from ..errors import DeviceMemoryError, NotPositiveDefiniteError
+from .. import matrix
+from ..errors import DeviceMemoryError
 from ..kernels.queue import Queue
 from ..options import Options
+from .buffers import chunks
+from .cpu import cpu_factor, cpu_refactor
 from .program import Program
 from .recorded import Recorded
+from .refinement import ACCEPT_BELOW, REFINE_ABOVE, refine
 
-# In units of the precision, as the CPU engine has them: solves above the first are refined, one that stays above the
-# second is left to the CPU engine.
-REFINE_ABOVE, ACCEPT_BELOW = 8, 100
-MOST_STEPS = 3
 MOST_RHS = 32  # solved at a time
-
-
-def chunks(nrhs: int, at_once: int) -> list[tuple[int, int]]:
-    """Ranges of several right-hand sides that are solved together: never one alone, which other kernels solve."""
-    found, begin = [], 0
-    while begin < nrhs:
-        end = min(begin + at_once, nrhs)
-        end -= nrhs - end == 1 and end - begin > 2
-        found.append((begin, end))
-        begin = end
-    return found
 
 
 class DeviceFactor:
@@ -242,20 +230,10 @@ class DeviceFactor:
         if not self._cpu_current:
             values = self._recorded.values() if canonical is None else canonical
             cpu, self._cpu = self._cpu, None
-            try:
-                if cpu is None:
-                    cpu = _core.factor(
-                        self._symbolic,
-                        self._pattern.core,
-                        values,
-                        pivot_threshold=self._options.pivot_threshold,
-                        pivoting=self._options.pivoting,
-                        refine=self._options.refine,
-                    )
-                else:
-                    cpu.refactor(values)
-            except _core.NotPositiveDefinite as error:
-                raise NotPositiveDefiniteError(error.column, error.pivot) from None
+            if cpu is None:
+                cpu = cpu_factor(self._symbolic, self._pattern, values, self._options)
+            else:
+                cpu_refactor(cpu, values)
             self._cpu, self._cpu_current = cpu, True
         return self._cpu
 
@@ -372,28 +350,12 @@ class DeviceFactor:
             if b:
                 queue.copy(vectors.b.pointer, b, nbytes)
                 queue.copy(vectors.x.pointer, target, nbytes)
-            error = self._refine(queue, trans, nrhs, error)
+            error, steps = refine(recorded, queue, trans, nrhs, error, self._refine_above)
+            self._events["n_refinement"] += steps
             queue.copy(target, vectors.x.pointer, nbytes)
             queue.synchronize()
         if not error <= self._accept_below and self._options.pivoting != "static":
             self._repivot()
-        return error
-
-    def _refine(self, queue: Queue, trans: int, nrhs: int, error: float) -> float:
-        """Refine while that helps; the error of what is left in x."""
-        vectors = self._recorded.buffers.vectors(nrhs)
-        for _ in range(MOST_STEPS):
-            queue.replay(self._recorded.graph("refine", trans, nrhs))
-            queue.synchronize()
-            after = self._recorded.backward_error()
-            if not after < error:
-                queue.copy(vectors.x.pointer, vectors.kept.pointer, self._recorded.vector_bytes(nrhs))
-                break
-            self._events["n_refinement"] += 1
-            helps = after < 0.5 * error
-            error = after
-            if not helps or error <= self._refine_above:
-                break
         return error
 
     def _solve_on_cpu(self, b: Any, trans: int) -> Any:

@@ -293,15 +293,16 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < IN_FLIGHT; r++) load_value(piece[r], s, lane + 32 * r);
-    for (int e = lane;;) {
+    for (int e = lane;; e += 32 * IN_FLIGHT) {
+      const bool more = e - lane + 32 * IN_FLIGHT < s.count;  // loads for nothing would be waited for
 #pragma unroll
       for (int r = 0; r < IN_FLIGHT; r++) {
         apply(piece[r], own, s.count, e + 32 * r, u0, t, x);
+        if (!more) continue;
         load_place(piece[r], s, e + 32 * (IN_FLIGHT + r));
         load_value(piece[r], s, e + 32 * (IN_FLIGHT + r));
       }
-      e += 32 * IN_FLIGHT;
-      if (e - lane >= s.count) break;
+      if (!more) break;
     }
     __syncwarp();
   }
@@ -329,7 +330,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     for (int p = from + thread; p < last; p += threads) store_shared_level(to + p, work()[p]);
   }
 
-  // The pivot and the column of L; first for the group, then for all.
+  // The pivot and the column of L; first for the group, then for all. Nobody waits for the column of U.
   __device__ __forceinline__ void finish() const {
     const Scalar inverse = pivot_reciprocal();
     unsigned multiplier_bits = 0;
@@ -341,7 +342,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     }
     __syncwarp();
     if (lane == 0) store_release_block(group.flags + (k - group.first), 1);
-    store(LISTED ? diagonal : begin, end, lane, 32);
+    store(diagonal, end, lane, 32);
     __syncwarp();
     if (lane == 0) store_release(args.done + k, group.epoch);
     report_growth(multiplier_bits, args.status);
@@ -353,10 +354,11 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     update();
     // Rows from `division` on of a column of the corner are a column of the Schur complement.
     if (k < args.division) finish();
-    else store(begin, end, lane, 32);
+    else store(diagonal, end, lane, 32);
+    store(begin, diagonal, lane, 32);
   }
 
-  // A long column, by all warps. Nobody waits for its entries of U.
+  // A long column, by all warps.
   __device__ __forceinline__ void run_long(const LongColumn& part) const {
     const int thread = threadIdx.x;
     assemble(thread, blockDim.x);

@@ -30,6 +30,7 @@ from .sflu import SfluProgram
 from .supernodal import FrontProgram
 
 MOST_TERMS = 20_000_000  # of 8 bytes each
+LEAST_BATCH = 16384  # of terms of a column that lies in shared memory [bytes]
 CORNER = "corner."  # before the names of what the corner's front writes
 
 
@@ -87,24 +88,21 @@ class CrisscrossProgram(SfluProgram):
 
     @property
     def listed(self) -> bool:
-        """Columns of the corner are sums of listed terms; else the sparse kernel updates them too.
-
-        Terms are many where columns before the corner are long. Those of U12 are waited for depth by depth then, and
-        what a column needs has to fit into shared memory, which `RESIDENT` blocks share.
-        """
-        return 0 <= self._listed[1] <= int(self.device.shared_memory_bytes) // RESIDENT - 1024
+        """Columns of the corner are sums of listed terms; else the sparse kernel updates them too."""
+        return self.corner is not None and self.corner_terms <= self.most_terms
 
     @cached_property
-    def _listed(self) -> tuple[dict[str, np.ndarray], int]:
-        """The terms, and what the widest column has to stage [bytes]; -1 where there are none, or too many."""
-        plan, p = self.plan, self._parts.division
-        if self._parts.corner is None or self.corner_terms > self.most_terms:
-            return {}, -1
-        terms = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, p)
-        col_ptr, diag, listed = plan.col_ptr[p:], self._parts.diag[p:], terms["term_ptr"]
-        inner = listed[diag - col_ptr[0]] - listed[col_ptr[:-1] - col_ptr[0]]
-        words = inner + 2 * (diag - col_ptr[:-1]) + 1 + np.diff(terms["level_ptr"])
-        return terms, int(((np.diff(col_ptr) + inner) * np.dtype(self.dtype).itemsize + 4 * words).max())
+    def _shared(self) -> tuple[int, int]:
+        """Shared memory of a block that owns a column of the corner [bytes], and how long columns may be to lie there.
+
+        Long columns are worth a multiprocessor of their own, and so is any where there are no more than those.
+        """
+        p, itemsize, col_ptr = self.division, self.dtype.itemsize, self.plan.col_ptr
+        whole = int(self.device.shared_memory_bytes)
+        half, longest = whole // RESIDENT - 1024, int(np.diff(col_ptr[p:]).max(initial=0))
+        alone = self.n - p <= int(self.device.multiprocessors) or longest * itemsize + LEAST_BATCH > half
+        capacity = whole if alone else half
+        return capacity, max(0, capacity - LEAST_BATCH) // itemsize
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]
@@ -156,7 +154,9 @@ class CrisscrossProgram(SfluProgram):
     def _terms(self) -> dict[str, Buffer | None]:
         """Of the corner's columns, by the names of the kernel's arguments."""
         p = self.division
-        arrays = {"col_ptr": self.plan.col_ptr[p:], "diag": self._parts.diag[p:], **self._listed[0]}
+        plan, (capacity, kept) = self.plan, self._shared
+        terms = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, self.dtype.itemsize)
+        arrays = {"col_ptr": plan.col_ptr[p:], "diag": self._parts.diag[p:], **terms}
         return {name: self.upload(array) for name, array in arrays.items()}
 
     # ---- commands
@@ -181,7 +181,7 @@ class CrisscrossProgram(SfluProgram):
 
     def _update_corner(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         kernel, columns = self.kernel("crisscross.cu", "update_corner"), self.n - self.division
-        (source, scale), shared = self._entries, self._listed[1]
+        (source, scale), (capacity, kept) = self._entries, self._shared
         args = record(
             kernel.arguments,
             **addresses(self._terms),
@@ -190,9 +190,10 @@ class CrisscrossProgram(SfluProgram):
             values=values.pointer,
             factor=buffers.own["factor"].pointer,
             count=columns,
-            capacity=shared,
+            capacity=capacity,
+            kept=kept,
         )
-        queue.launch(kernel, columns, 256, shared, args)
+        queue.launch(kernel, columns, 512, capacity, args)
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer

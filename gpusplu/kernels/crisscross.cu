@@ -2,138 +2,176 @@
 //
 // After the sparse kernel has factored the columns before the division. A block owns a column of the corner. Every
 // entry is a sum of terms that the plan lists (core/plan/columns/corner_terms.hpp), in a fixed order: bitwise
-// repeatable. First come the entries of U12, depth by depth, a warp each, with all they need staged in shared memory,
-// so that a depth costs no trip to memory; then all rows of the Schur complement at once, eight lanes each.
+// repeatable. First come the entries of U12, step by step. What a batch of steps needs is staged in shared memory
+// together, so that a step costs no trip to memory. Then come all rows of the Schur complement at once.
 //
-// Grid: any; block: 256 threads; shared memory: `capacity` bytes, at least 16. A column whose entries have no room
-// stays in global memory, terms of U12 that have none are read there.
+// Grid: any; block: 512 threads; shared memory: `capacity` bytes. A column of more than `kept` entries stays in global
+// memory; terms of an entry that have no room by themselves are read there.
 #include "columns.cuh"
 
 struct CornerArgs {
   const long long* col_ptr;   // of the corner's columns, `count` + 1
   const long long* diag;      // where their rows of the corner begin
-  const long long* term_ptr;  // by entry, from the first of the corner's columns on
+  const long long* term_ptr;  // by rank, from the first of the corner's columns on
   const int *place, *position;
-  const long long *order_ptr, *level_ptr;
-  const int *order, *level;
+  const long long *order_ptr, *step_ptr, *batch_ptr;
+  const int *order, *step, *batch;
   const int* source;  // as in SfluArgs
   const double* scale;
   const Scalar* values;
   Scalar* factor;
-  int count, capacity;
+  int count, capacity, kept;
 };
 
 namespace {
 
-constexpr int TOGETHER = 4;
+constexpr int TOGETHER = 4;  // loads of a lane that are under way together
 
-// A column, and U12's part of it where it is read from: shared memory, or the plan's arrays.
+// A column, and the batch of its terms that is staged.
 struct CornerColumn {
   const CornerArgs& args;
   long long begin;         // place of the column
-  const long long* terms;  // of its entries
-  int uppers, length, levels;
-  const int *order, *level;
-  bool in_shared, staged;
+  const long long* terms;  // of its entries, by rank
+  int uppers, length;
+  const int *order, *step, *batch;
+  int batches, room;
+  bool in_shared;
   Scalar *values, *multipliers;
-  int *positions, *begins, *own_order, *own_level;
+  int first;  // rank of the first entry of the batch
+  int *positions, *begins, *targets;
 
   __device__ __forceinline__ CornerColumn(const CornerArgs& a, int c) : args(a), begin(__ldg(a.col_ptr + c)) {
     terms = a.term_ptr + (begin - __ldg(a.col_ptr));
     uppers = (int)(__ldg(a.diag + c) - begin);
     length = (int)(__ldg(a.col_ptr + c + 1) - begin);
     order = a.order + __ldg(a.order_ptr + c);
-    const long long first_level = __ldg(a.level_ptr + c);
-    level = a.level + first_level;
-    levels = (int)(__ldg(a.level_ptr + c + 1) - first_level);
-    const long long count = upper_terms(), scalars = length + count, ints = count + 2 * uppers + 1 + levels;
-    in_shared = length * (long long)sizeof(Scalar) <= a.capacity;
-    staged = scalars * (long long)sizeof(Scalar) + ints * 4 <= a.capacity;
+    step = a.step + __ldg(a.step_ptr + c);
+    const long long first_batch = __ldg(a.batch_ptr + c);
+    batch = a.batch + first_batch;
+    batches = (int)(__ldg(a.batch_ptr + c + 1) - first_batch);
+    in_shared = length <= a.kept;
     values = in_shared ? (Scalar*)shared_memory : a.factor + begin;
-    multipliers = (Scalar*)shared_memory + length;
-    positions = (int*)(multipliers + count);
-    begins = positions + count;
-    own_order = begins + uppers + 1;
-    own_level = own_order + uppers;
+    multipliers = (Scalar*)shared_memory + (in_shared ? length : 0);
+    room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
   }
-  __device__ __forceinline__ long long upper_terms() const { return __ldg(terms + uppers) - __ldg(terms); }
 
   __device__ __forceinline__ void assemble() const {
-    for (int t = threadIdx.x; t < length; t += blockDim.x) {
-      const int source = __ldg(args.source + begin + t);
-      Scalar value(0);
-      if (source >= 0) {
-        value = load_constant(args.values + source);
-        if (args.scale) value = (Real)__ldg(args.scale + source) * value;
+    for (int t0 = threadIdx.x; t0 < length; t0 += blockDim.x * TOGETHER) {
+      int source[TOGETHER];
+      Scalar value[TOGETHER];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        source[r] = __ldg(args.source + begin + min(t0 + r * (int)blockDim.x, length - 1));
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) {
+        value[r] = load_constant(args.values + max(source[r], 0));
+        if (args.scale) value[r] = (Real)__ldg(args.scale + max(source[r], 0)) * value[r];
       }
-      values[t] = value;
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        if (t0 + r * (int)blockDim.x < length) values[t0 + r * blockDim.x] = source[r] < 0 ? Scalar(0) : value[r];
     }
-    if (!staged) return;
-    const long long first = __ldg(terms);
-    const int count = (int)upper_terms();
-    for (int q = threadIdx.x; q < count; q += blockDim.x) {
-      multipliers[q] = load_constant(args.factor + __ldg(args.place + first + q));
-      positions[q] = __ldg(args.position + first + q);
-    }
-    for (int t = threadIdx.x; t <= uppers; t += blockDim.x) begins[t] = (int)(__ldg(terms + t) - first);
-    for (int t = threadIdx.x; t < uppers; t += blockDim.x) own_order[t] = __ldg(order + t);
-    for (int l = threadIdx.x; l < levels; l += blockDim.x) own_level[l] = __ldg(level + l);
   }
 
-  // minus the sum of a lane's terms among those of an entry, `LANES` lanes to an entry
-  template <int LANES> __device__ __forceinline__ Scalar staged_sum(int t, int lane) const {
-    const int end = begins[t + 1];
+  // Entries of ranks `first_rank` .. end - 1, if they have room.
+  __device__ __forceinline__ bool stage(int first_rank, int end) {
+    first = first_rank;
+    const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
+    if (4 + 8LL * (end - first) + count * (long long)(sizeof(Scalar) + 4) > room) return false;
+    positions = (int*)(multipliers + count);
+    begins = positions + count;
+    targets = begins + (end - first) + 1;
+    for (int q0 = threadIdx.x; q0 < (int)count; q0 += blockDim.x * TOGETHER) {
+      int place[TOGETHER], position[TOGETHER];
+      Scalar multiplier[TOGETHER];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) {
+        const long long q = from + min(q0 + r * (int)blockDim.x, (int)count - 1);
+        place[r] = __ldg(args.place + q), position[r] = __ldg(args.position + q);
+      }
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) multiplier[r] = load_constant(args.factor + place[r]);
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) {
+        const int q = q0 + r * (int)blockDim.x;
+        if (q < (int)count) multipliers[q] = multiplier[r], positions[q] = position[r];
+      }
+    }
+    for (int r = threadIdx.x; r <= end - first; r += blockDim.x) begins[r] = (int)(__ldg(terms + first + r) - from);
+    for (int r = threadIdx.x; r < end - first; r += blockDim.x) targets[r] = __ldg(order + first + r);
+    return true;
+  }
+
+  // minus the sum of a lane's terms among those of the entry of rank r, `LANES` lanes to an entry
+  template <int LANES> __device__ __forceinline__ Scalar staged_sum(int r, int lane) const {
+    const int end = begins[r - first + 1];
     Scalar sum(0);
-    for (int q = begins[t] + lane; q < end; q += LANES) sum = mul_sub(multipliers[q], values[positions[q]], sum);
+    for (int q = begins[r - first] + lane; q < end; q += LANES)
+      sum = mul_sub(multipliers[q], values[positions[q]], sum);
     return sum;
   }
-  template <int LANES> __device__ __forceinline__ Scalar listed_sum(int t, int lane) const {
-    const long long end = __ldg(terms + t + 1);
+  template <int LANES> __device__ __forceinline__ Scalar listed_sum(int r, int lane) const {
+    const long long end = __ldg(terms + r + 1);
     Scalar sum(0);
-    for (long long q = __ldg(terms + t) + lane; q < end; q += LANES * TOGETHER) {
+    for (long long q = __ldg(terms + r) + lane; q < end; q += LANES * TOGETHER) {
       Scalar multiplier[TOGETHER];
       int from[TOGETHER];
 #pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
-        if (q + LANES * r < end) {
-          multiplier[r] = load_constant(args.factor + __ldg(args.place + q + LANES * r));
-          from[r] = __ldg(args.position + q + LANES * r);
+      for (int i = 0; i < TOGETHER; i++)
+        if (q + LANES * i < end) {
+          multiplier[i] = load_constant(args.factor + __ldg(args.place + q + LANES * i));
+          from[i] = __ldg(args.position + q + LANES * i);
         }
 #pragma unroll
-      for (int r = 0; r < TOGETHER; r++)
-        if (q + LANES * r < end) sum = mul_sub(multiplier[r], values[from[r]], sum);
+      for (int i = 0; i < TOGETHER; i++)
+        if (q + LANES * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
     }
     return sum;
   }
 
-  // Entries entry(i), first <= i < end, none of which is a term of another.
-  template <int LANES, bool STAGED, class Entry>
-  __device__ __forceinline__ void take(int first, int end, Entry&& entry) const {
+  // Entries of ranks from .. end - 1, none of which is a term of another; target(r) is where the one of rank r is.
+  template <int LANES, bool STAGED, class Target>
+  __device__ __forceinline__ void take(int from, int end, Target&& target) const {
     const int lane = threadIdx.x & (LANES - 1), in_warp = (threadIdx.x & 31) / LANES;
-    for (int i = first + (threadIdx.x >> 5) * (32 / LANES); i < end; i += blockDim.x / LANES) {
-      const bool mine = i + in_warp < end;
-      const int t = mine ? entry(i + in_warp) : 0;
+    for (int r0 = from + (threadIdx.x >> 5) * (32 / LANES); r0 < end; r0 += blockDim.x / LANES) {
+      const int r = r0 + in_warp;
       Scalar sum(0);
-      if (mine) sum = STAGED ? staged_sum<LANES>(t, lane) : listed_sum<LANES>(t, lane);
+      if (r < end) sum = STAGED ? staged_sum<LANES>(r, lane) : listed_sum<LANES>(r, lane);
 #pragma unroll
       for (int step = LANES / 2; step; step /= 2) sum += shuffle_xor(sum, step);
-      if (mine && lane == 0) values[t] += sum;
+      if (r < end && lane == 0) values[target(r)] += sum;
     }
   }
 
-  __device__ __forceinline__ void solve_upper() const {
-    for (int l = 1; l < levels; l++) {  // the first depth has no terms
-      if (staged) take<32, true>(own_level[l - 1], own_level[l], [&](int i) { return own_order[i]; });
-      else take<32, false>(__ldg(level + l - 1), __ldg(level + l), [&](int i) { return __ldg(order + i); });
+  // Many short sums at a time, or few long ones.
+  __device__ __forceinline__ void take_staged(int from, int end) const {
+    const auto target = [&](int r) { return targets[r - first]; };
+    const int entries = end - from, count = begins[end - first] - begins[from - first];
+    if (entries * 32 <= (int)blockDim.x || count >= 32 * entries) take<32, true>(from, end, target);
+    else take<4, true>(from, end, target);
+  }
+
+  __device__ __forceinline__ void solve_upper() {
+    int from = __ldg(step);  // entries of depth 0 have no terms
+    for (int b = 0, s = 1; b < batches; b++) {
+      const int last = __ldg(batch + b);
+      const bool staged = stage(from, __ldg(step + last - 1));
       __syncthreads();
+      for (; s < last; s++) {
+        const int end = __ldg(step + s);
+        if (staged) take_staged(from, end);
+        else take<32, false>(from, end, [&](int r) { return __ldg(order + r); });
+        from = end;
+        __syncthreads();
+      }
     }
   }
 
-  __device__ __forceinline__ void run() const {
+  __device__ __forceinline__ void run() {
     assemble();
     __syncthreads();
     solve_upper();
-    take<8, false>(uppers, length, [](int t) { return t; });
+    take<8, false>(uppers, length, [](int r) { return r; });
     if (!in_shared) return;
     __syncthreads();
     for (int t = threadIdx.x; t < length; t += blockDim.x) args.factor[begin + t] = values[t];
@@ -142,7 +180,7 @@ struct CornerColumn {
 
 }  // namespace
 
-GPUSPLU_KERNEL(update_corner, CornerArgs, 256, 2) {
+GPUSPLU_KERNEL(update_corner, CornerArgs, 512, 2) {
   for (int c = blockIdx.x; c < args.count; c += gridDim.x) {
     CornerColumn(args, c).run();
     __syncthreads();

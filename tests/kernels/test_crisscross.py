@@ -103,8 +103,18 @@ def test_sparse_part_without_maps():
     assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()
 
 
-def corner_terms(plan, p):
-    return SimpleNamespace(**_core.corner_terms(plan.col_ptr, plan.row, plan.diag, p))
+def corner_terms(plan, p, capacity=1200, kept=60, scalar_bytes=8):
+    return SimpleNamespace(**_core.corner_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, scalar_bytes))
+
+
+def ranked(plan, terms, p):
+    """Of every column of the corner: its entries in the order of their terms, and where those begin."""
+    for c, k in enumerate(range(p, plan.n)):
+        column = plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]]
+        order = terms.order[terms.order_ptr[c] : terms.order_ptr[c + 1]]
+        assert sorted(order) == list(range((column < p).sum()))
+        ranks = np.concatenate((order, np.arange(len(order), len(column))))
+        yield k, ranks, terms.term_ptr[plan.col_ptr[k] - plan.col_ptr[p] :][: len(column) + 1]
 
 
 @pytest.mark.parametrize("p", [0, 30, 59])
@@ -113,40 +123,47 @@ def test_terms_are_the_products(p):
     terms = corner_terms(plan, p)
     dense = np.full((60, 60), -1)
     dense[plan.row, plan.column] = np.arange(plan.nnz)
-    first = plan.col_ptr[p]
-    for e in range(first, plan.nnz):
-        i, k = plan.row[e], plan.column[e]
-        expected = [j for j in range(min(i, k, p)) if dense[i, j] >= 0 and dense[j, k] >= 0]
-        here = slice(terms.term_ptr[e - first], terms.term_ptr[e - first + 1])
-        assert terms.place[here].tolist() == [dense[i, j] for j in expected]
-        assert terms.position[here].tolist() == [dense[j, k] - plan.col_ptr[k] for j in expected]
+    for k, ranks, ptr in ranked(plan, terms, p):
+        for r, t in enumerate(ranks):
+            i = plan.row[plan.col_ptr[k] + t]
+            expected = [j for j in range(min(i, k, p)) if dense[i, j] >= 0 and dense[j, k] >= 0]
+            here = slice(ptr[r], ptr[r + 1])
+            assert terms.place[here].tolist() == [dense[i, j] for j in expected]
+            assert terms.position[here].tolist() == [dense[j, k] - plan.col_ptr[k] for j in expected]
     assert _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
 
 
-def test_depths_of_u12():
+@pytest.mark.parametrize("capacity", [16, 200, 100000])
+def test_steps_of_u12_wait_for_each_other(capacity):
+    """Steps know all of their terms, fill batches, and those of a batch have room together or are one entry."""
     _, plan = random_columns(80, 0.04, seed=9)
     p = 50
-    terms = corner_terms(plan, p)
-    deepest = 0
-    for c, k in enumerate(range(p, 80)):
-        uppers = (plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]] < p).sum()
-        order = terms.order[terms.order_ptr[c] : terms.order_ptr[c + 1]]
-        assert sorted(order) == list(range(uppers))
-        ends = terms.level[terms.level_ptr[c] : terms.level_ptr[c + 1]]
-        assert (ends[-1] if len(ends) else 0) == uppers
-        depth = np.zeros(uppers, int)
-        depth[order] = np.searchsorted(ends, np.arange(uppers), side="right")
-        for t in range(uppers):
-            e = plan.col_ptr[k] + t - plan.col_ptr[p]
-            sources = terms.position[terms.term_ptr[e] : terms.term_ptr[e + 1]]
-            assert depth[t] == max((depth[s] + 1 for s in sources), default=0)
-        deepest = max(deepest, depth.max(initial=0))
-    assert deepest > 3
+    terms = corner_terms(plan, p, capacity, kept=0)
+    batches = steps = 0
+    for c, (_, ranks, ptr) in enumerate(ranked(plan, terms, p)):
+        step = terms.step[terms.step_ptr[c] : terms.step_ptr[c + 1]]
+        batch = [1, *terms.batch[terms.batch_ptr[c] : terms.batch_ptr[c + 1]]]
+        uppers = terms.order_ptr[c + 1] - terms.order_ptr[c]
+        assert step[-1] == uppers and batch[-1] == len(step) and (ptr[: step[0] + 1] == ptr[0]).all()
+        step_of = np.empty(uppers, int)
+        step_of[ranks[:uppers]] = np.searchsorted(step, np.arange(uppers), side="right")
+        for r in range(step[0], uppers):
+            assert ptr[r + 1] > ptr[r]
+            assert step_of[terms.position[ptr[r] : ptr[r + 1]]].max() < step_of[ranks[r]]
+        needed = [
+            4 + 8 * (step[b - 1] - step[a - 1]) + 12 * (ptr[step[b - 1]] - ptr[step[a - 1]]) for a, b in pairwise(batch)
+        ]
+        entries = [step[b - 1] - step[a - 1] for a, b in pairwise(batch)]
+        assert all(many <= capacity or count == 1 for many, count in zip(needed, entries, strict=True))
+        assert all(a + b > capacity for a, b in pairwise(needed))
+        batches, steps = max(batches, len(needed)), max(steps, len(step) - 1)
+    assert steps > 3 and (batches == 1 if capacity == 100000 else batches > 3)
 
 
-def update_corner(plan, p, values, lu, capacity, grid=3, seed=0):
+def update_corner(plan, p, values, lu, capacity, kept, grid=3, seed=0):
     """U12 and the Schur complement by the kernel, L + U of the columns before p being in `lu`."""
-    dtype, parts, terms = lu.dtype, divide(plan, p, lu.dtype), corner_terms(plan, p)
+    dtype, parts = lu.dtype, divide(plan, p, lu.dtype)
+    terms = corner_terms(plan, p, capacity, kept, dtype.itemsize)
     source = np.full(plan.nnz, -1, np.int32)
     source[plan.entry_place] = plan.entry_source
     scale = np.empty(len(plan.entry_source))
@@ -159,16 +176,17 @@ def update_corner(plan, p, values, lu, capacity, grid=3, seed=0):
         args[name] = array.ctypes.data
     args["col_ptr"], args["diag"] = plan.col_ptr[p:].ctypes.data, parts.diag[p:].ctypes.data
     args["count"], args["capacity"] = plan.n - p, capacity
-    emulated.compile("crisscross.cu", dtype.char, 0).launch("update_corner", grid, 256, capacity, args, seed)
+    args["kept"] = kept
+    emulated.compile("crisscross.cu", dtype.char, 0).launch("update_corner", grid, 512, capacity, args, seed)
     return lu
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("capacity", [16, 1200, 60000])
-def test_corner_columns(dtype, capacity):
+@pytest.mark.parametrize(("capacity", "kept"), [(16, 0), (1600, 60), (60000, 20), (60000, 70)])
+def test_corner_columns(dtype, capacity, kept):
     A, plan = random_columns(70, 0.05, dtype, seed=7)
     for p in (0, 40, 69):
         expected = partial(plan, A.data, p)
-        lu = update_corner(plan, p, A.data, expected, capacity, seed=3)
+        lu = update_corner(plan, p, A.data, expected, capacity, kept, seed=3)
         assert np.abs(lu - expected).max() < 50 * EPS[dtype] * np.abs(expected).max()
-        assert update_corner(plan, p, A.data, expected, capacity, grid=70).tobytes() == lu.tobytes()
+        assert update_corner(plan, p, A.data, expected, capacity, kept, grid=70).tobytes() == lu.tobytes()

@@ -1,9 +1,19 @@
 #include "bind/bind.hpp"
 #include "plan/columns/corner_terms.hpp"
+#include "plan/columns/times.hpp"
 
 namespace gs {
 
 void bind_corner_terms(nb::module_& m) {
+  m.def(
+      "column_times",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, double column, double update, double slice) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, {column, update, slice}); });
+        return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)));
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "column"_a, "update"_a, "slice"_a,
+      "When columns are finished, and the latest of those before; core/plan/columns/times.hpp.");
   m.def(
       "count_corner_terms",
       [](In<off> col_ptr, In<idx> row, In<off> diag, idx p) {
@@ -12,20 +22,24 @@ void bind_corner_terms(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a);
   m.def(
       "corner_terms",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off scalar_bytes) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
-        gpu::CornerTerms terms = without_gil([&] { return gpu::make_corner_terms(pattern, p); });
+        gpu::CornerTerms terms = without_gil([&] {
+          return gpu::make_corner_terms(pattern, p, {capacity, kept, scalar_bytes});
+        });
         nb::dict out;
         out["term_ptr"] = to_numpy(std::move(terms.term_ptr));
         out["place"] = to_numpy(std::move(terms.place));
         out["position"] = to_numpy(std::move(terms.position));
         out["order_ptr"] = to_numpy(std::move(terms.order_ptr));
         out["order"] = to_numpy(std::move(terms.order));
-        out["level_ptr"] = to_numpy(std::move(terms.level_ptr));
-        out["level"] = to_numpy(std::move(terms.level));
+        out["step_ptr"] = to_numpy(std::move(terms.step_ptr));
+        out["step"] = to_numpy(std::move(terms.step));
+        out["batch_ptr"] = to_numpy(std::move(terms.batch_ptr));
+        out["batch"] = to_numpy(std::move(terms.batch));
         return out;
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "p"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "scalar_bytes"_a,
       "What a dense corner takes from the columns; core/plan/columns/corner_terms.hpp.");
 }
 

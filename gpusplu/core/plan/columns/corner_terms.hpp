@@ -2,10 +2,12 @@
 //
 // Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with the corner's rows. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of
-// L(i, j) U(j, k): a term is the place of L(i, j) and the position of U(j, k) in the column, j ascending. Entries are
-// numbered from the first of column p on.
+// L(i, j) U(j, k): a term is the place of L(i, j) and the position of U(j, k) in the column, j ascending.
 //
-// U12's entries depend on each other: those of a column are ordered by depth, 0 for entries without terms.
+// U12's entries depend on each other. They come by depth, 0 for entries without terms; those of a depth with most terms
+// first, then by position. The corner's entries follow by position. That order gives an entry its rank, and the terms
+// lie by rank. Entries of a depth are one step, or several where what they need exceeds a batch: a run of steps of a
+// column whose terms have room in shared memory together. An entry that has none is a batch by itself.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,18 +18,28 @@
 namespace gs::gpu {
 
 struct CornerTerms {
-  std::vector<off> term_ptr;           // entries of the columns + 1
+  std::vector<off> term_ptr;           // by rank, from the first of column p on, + 1
   std::vector<std::int32_t> place;     // of L(i, j), of all terms
   std::vector<std::int32_t> position;  // of U(j, k) in the column
   std::vector<off> order_ptr;          // columns + 1
-  std::vector<std::int32_t> order;     // positions of U12 by depth
-  std::vector<off> level_ptr;          // columns + 1
-  std::vector<std::int32_t> level;     // ends of the depths of a column in its part of order
+  std::vector<std::int32_t> order;     // positions of U12 by rank
+  std::vector<off> step_ptr;           // columns + 1
+  std::vector<std::int32_t> step;      // ends of a column's steps by rank; that of depth 0 is always there
+  std::vector<off> batch_ptr;          // columns + 1
+  std::vector<std::int32_t> batch;     // ends of a column's batches by step; the first begins with step 1
 };
+
+// Shared memory of a block [bytes]. Columns of up to `kept` entries are there too, whose batches have the rest of it.
+struct CornerMemory {
+  off capacity = 0, kept = 0, scalar_bytes = 8;
+
+  off batch_bytes(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
+};
+constexpr off BYTES_BATCH = 4, BYTES_ENTRY = 8, BYTES_TERM = 4;  // and a scalar
 
 // Terms of the columns from p on, to tell whether it pays.
 off count_corner_terms(const ColumnPattern& pattern, idx p);
 
-CornerTerms make_corner_terms(const ColumnPattern& pattern, idx p);
+CornerTerms make_corner_terms(const ColumnPattern& pattern, idx p, const CornerMemory& memory);
 
 }  // namespace gs::gpu

@@ -28,7 +28,7 @@ import gpusplu as gs
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.engines.recorded import Recorded
 from gpusplu.engines.sflu import SfluProgram
-from gpusplu.plans.crisscross_model import H200, SparseCosts, predict_divisions
+from gpusplu.plans.crisscross_model import H200, CornerCosts, predict_divisions
 
 CASES = ["memplus", "bayer10", "ibmpg1t_mna_tran", "faer_matrix_n19168", "case_ACTIVSg10k_nrjac"]
 CASES += ["add20", "adder_dcop_05", "rajat19", "case3375wp_nrjac", "add20_seq", "mem_plus_seq", "smult20_seq"]
@@ -118,7 +118,7 @@ def fit(found):
     """Constants of the sparse curve with the least squares of logarithms of ratios."""
 
     def ratios(logarithms):
-        costs = SparseCosts(*np.exp(logarithms))
+        costs = CornerCosts(*np.exp(logarithms))
         predicted = [
             predict_divisions(
                 plan, "d", division=plan.n - np.array([row["corner"] for row in rows]), costs=costs
@@ -131,7 +131,7 @@ def fit(found):
     start = np.log(np.maximum(H200, 1e-9))  # a constant may be zero
     best = least_squares(ratios, start, max_nfev=15)
     before, after = (float(np.sqrt(np.mean(r**2))) for r in (ratios(start), best.fun))
-    print(f"{SparseCosts(*(float(f'{c:.2g}') for c in np.exp(best.x)))}: rms of logarithms {before:.2f} -> {after:.2f}")
+    print(f"{CornerCosts(*(float(f'{c:.2g}') for c in np.exp(best.x)))}: rms of logarithms {before:.2f} -> {after:.2f}")
 
 
 def main():

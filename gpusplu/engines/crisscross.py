@@ -21,7 +21,7 @@ from ..kernels.queue import Buffer, Queue
 from ..matrix import Pattern
 from ..plans.columns import ColumnPlan, make_column_plan
 from ..plans.crisscross import corner_last, divide
-from ..plans.crisscross_model import Curves, predict_divisions
+from ..plans.crisscross_model import MOST_TERMS, Curves, predict_divisions
 from ..plans.fronts import Limits
 from .buffers import Buffers, Memory, Vectors
 from .grouped_program import RESIDENT
@@ -29,7 +29,6 @@ from .program import Program, address, addresses
 from .sflu import SfluProgram
 from .supernodal import FrontProgram
 
-MOST_TERMS = 20_000_000  # of 8 bytes each
 LEAST_BATCH = 16384  # of terms of a column that lies in shared memory [bytes]
 CORNER = "corner."  # before the names of what the corner's front writes
 
@@ -57,10 +56,11 @@ class CrisscrossProgram(SfluProgram):
         pivot_threshold: float = 0.1,
     ):
         self._limits = limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
-        self.curves: Curves = predict_divisions(plan, dtype, limits)
-        division = self.curves.best if self.forced is None else self.forced
+        forced = None if self.forced is None else np.array([self.forced])
+        self.curves: Curves = predict_divisions(plan, dtype, limits, forced)
+        division = self.curves.best
         self._given = plan.row_perm, plan.col_perm
-        plan = _with_corner_last(plan, pattern, division)
+        plan = _in_order(plan, pattern, corner_last(self.curves.order, division))
         self._parts = divide(plan, division, dtype, limits)
         self.corner: FrontProgram | None = None
         if self._parts.corner is not None:
@@ -112,8 +112,6 @@ class CrisscrossProgram(SfluProgram):
     def _predicted(self) -> tuple[float, float]:
         """Seconds of both parts at the division taken."""
         curves = self.curves
-        if self.division not in curves.division:
-            curves = predict_divisions(self.plan, self.dtype, self._limits, np.array([self.division]))
         here = int(np.flatnonzero(curves.division == self.division)[0])
         return float(curves.sparse[here]), float(curves.dense[here])
 
@@ -207,9 +205,8 @@ class CrisscrossProgram(SfluProgram):
         self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, np.array([count, 2 * count]))
 
 
-def _with_corner_last(plan: ColumnPlan, pattern: Pattern, division: int) -> ColumnPlan:
-    """The plan with the columns of the corner at the end."""
-    order = corner_last(plan, division)
+def _in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPlan:
+    """The plan with its columns gathered like this."""
     if np.array_equal(order, np.arange(plan.n)):
         return plan
     row_perm, col_perm = (np.ascontiguousarray(perm[order]) for perm in (plan.row_perm, plan.col_perm))

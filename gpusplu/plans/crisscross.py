@@ -10,7 +10,7 @@ which leaves U12 above and S below row p. S is then one dense front of the super
 from where S lies among the columns; what is fill of the front only is zero.
 
 Dissection leaves separators all over the matrix, each the end of a long chain of columns. The columns that everything
-ends in come last only if they are put there: `corner_last` moves those of the highest levels to the end, at no fill.
+ends in come last only if they are put there: `corner_last` moves those that are finished last to the end, at no fill.
 
 The algorithm is that of Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; the division into
 kernels and the front in the corner are ours.
@@ -51,19 +51,18 @@ class CrisscrossPlan:
     multiply_adds: float
 
 
-def corner_last(plan: Any, division: int) -> np.ndarray:
-    """The order of the columns that puts those of the highest levels last, in a corner from `division` on.
+def corner_last(order: np.ndarray, division: int) -> np.ndarray:
+    """The order of the columns that puts the last ones of `order` at the end, in a corner from `division` on.
 
-    Nobody before waits for a column of the corner, so L + U is only permuted. Columns before the corner keep their
-    order, and so do those of it. Of a level that is divided the columns with the highest numbers are in the corner.
+    Nobody before may wait for a column of the corner, so that L + U is only permuted. Columns before the corner keep
+    their order, and so do those of it.
 
     Returns
     -------
     order : ndarray of int64, shape (n,)
         Gather.
     """
-    by_level = np.argsort(plan.level, kind="stable")
-    return np.concatenate((np.sort(by_level[:division]), np.sort(by_level[division:])))
+    return np.concatenate((np.sort(order[:division]), np.sort(order[division:])))
 
 
 def divide(plan: Any, division: int, dtype: Any, limits: Limits | None = None) -> CrisscrossPlan:

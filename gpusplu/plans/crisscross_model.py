@@ -4,21 +4,20 @@ Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, eqs
 two curves over p, the time of the sparse part, which grows with p, and that of the dense part, which falls. The text of
 the paper was not at hand: the two curves and their sum are its idea, what they are made of is ours.
 
-Sparse part. A column's warp takes the updates of its row indices in ascending order, each when the column that it needs
-is finished. An update by column j costs c_j = UPDATE + SLICE ceil(|L(:, j)| / 32). With t(j) the time when column j is
-finished, column k is finished at
+Which columns are in the corner is not left to the ordering: those that are finished last, if all columns were sparse
+(core/plan/columns/times.hpp). Whoever waits for one of them is finished later still, so it can be moved to the end at
+no fill, and what is cut off is the end of every long chain, be it one of many columns or a single long column.
+Positions below are in that order.
 
-    t(k) = COLUMN + max over j with U(j, k) of  t(j) + sum of c_i over i >= j with U(i, k).
+Sparse part. Columns before p take START, the latest of their times, and what all their updates cost by the warps that
+work side by side. U12 and the Schur complement take CORNER; for each turn of columns of the corner, two a
+multiprocessor, WAVE, and DEPTH for each column of the longest chain of L before p, which U12 is no deeper than; ENTRY
+for each entry and OWN for each multiply-add of the column that takes longest so; TERM for each of all multiply-adds.
 
-Which columns come last is not left to the ordering: a corner of m columns has those of the highest levels
-(crisscross.py), so that what is cut off is the end of every long chain and not of the last one only. Positions
-below are in that order.
+Dense part. The plan of the corner predicts itself, as any plan of fronts does; a front alone on the device takes BLOCK
+times as long if a block has room for it, else TILES times.
 
-The curve is START, the latest of these times before p, what all these updates cost by the warps that work side by side,
-and for U12 and the Schur complement CORNER, TERM for each of their multiply-adds, and DEPTH for each level of columns
-before p, which U12 is no deeper than, as many times as the device has to be filled with two columns a multiprocessor.
-
-Dense part. The plan of the corner predicts itself, as any plan of fronts does.
+Predictions err, so there is a corner only where it promises to be faster than none by MARGIN.
 """
 
 from __future__ import annotations
@@ -28,28 +27,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .columns import entries_of
+from .. import _core
 from .crisscross import dense_seconds
-from .fronts import Limits
+from .fronts import Limits, front_ld
 
 LARGEST_CORNER = 4096
+MOST_TERMS = 20_000_000  # of 8 bytes each
+MARGIN = 0.05
 
 
-class SparseCosts(NamedTuple):
-    """Constants of the sparse curve [s]; `warps` is how many of them keep a multiprocessor busy."""
+class CornerCosts(NamedTuple):
+    """Constants of the curves [s]; `warps` is how many keep a multiprocessor busy, `block` and `tiles` are ratios."""
 
-    start: float = 2e-6
-    column: float = 0.88e-6
-    update: float = 0.0
-    slice: float = 0.28e-6
-    warps: float = 2.1
-    corner: float = 8e-6
-    depth: float = 0.3e-6
+    start: float = 13e-6
+    column: float = 0.48e-6
+    update: float = 0.053e-6
+    slice: float = 0.12e-6
+    warps: float = 6.1
+    corner: float = 3e-6
+    wave: float = 3e-6
+    depth: float = 0.25e-6
+    entry: float = 1.5e-9
+    own: float = 1.2e-9
     term: float = 1e-11
+    block: float = 0.69
+    tiles: float = 1.07
 
 
 #: One H200, double precision.
-H200 = SparseCosts()
+H200 = CornerCosts()
 
 
 @dataclass(frozen=True)
@@ -60,13 +66,23 @@ class Curves:
     ----------
     division : ndarray of int64
         Candidates, n (no corner) among them, descending.
-    sparse, dense : ndarray of float64, same shape
-        Of a factorization.
+    columns, corner, dense : ndarray of float64, same shape
+        Of a factorization: of the columns before the division, of U12 and the Schur complement, of the corner.
+    order : ndarray of int64, shape (n,)
+        Columns as they are finished: the last ones are in the corner.
     """
 
     division: np.ndarray
-    sparse: np.ndarray
+    columns: np.ndarray
+    corner: np.ndarray
     dense: np.ndarray
+    order: np.ndarray
+
+    @property
+    def sparse(self) -> np.ndarray:
+        """Of what is not the corner's own factorization."""
+        sparse: np.ndarray = self.columns + self.corner
+        return sparse
 
     @property
     def total(self) -> np.ndarray:
@@ -76,17 +92,21 @@ class Curves:
 
     @property
     def best(self) -> int:
-        """Division point of the least total; of equals the smallest corner."""
-        return int(self.division[np.argmin(self.total)])
+        """Division point of the least total, of equals the smallest corner; none where that gains less than MARGIN."""
+        total = self.total
+        best = int(np.argmin(total))
+        without = np.flatnonzero(self.division == len(self.order))
+        if without.size and total[best] > (1 - MARGIN) * total[without[0]]:
+            best = int(without[0])
+        return int(self.division[best])
 
 
 def candidates(n: int, largest: int = LARGEST_CORNER) -> np.ndarray:
-    """Division points with corners of 0, 16, 18, .. columns, each an eighth larger than the one before."""
-    sizes = [0]
-    size = 16.0
+    """Division points with corners of 0, 16, 24, .. 192, 256, 320, .. columns, from 1024 on about an eighth larger."""
+    sizes, size = [0], 16
     while size <= min(n, largest):
-        sizes.append(round(size))
-        size *= 1.125
+        sizes.append(size)
+        size += 8 if size < 192 else max(64, size // 512 * 64)
     return n - np.array(sizes)
 
 
@@ -95,7 +115,7 @@ def predict_divisions(
     dtype: Any,
     limits: Limits | None = None,
     division: np.ndarray | None = None,
-    costs: SparseCosts = H200,
+    costs: CornerCosts = H200,
 ) -> Curves:
     """Both curves.
 
@@ -107,8 +127,8 @@ def predict_divisions(
     limits : Limits, optional
         Of the device.
     division : ndarray of int, optional
-        Points to look at; `candidates` unless given.
-    costs : SparseCosts, optional
+        Points to look at; `candidates` unless given, as far as there are no more than MOST_TERMS to list.
+    costs : CornerCosts, optional
 
     Returns
     -------
@@ -116,60 +136,60 @@ def predict_divisions(
 
     Notes
     -----
-    Cost: a few passes over the entries of U, and a step for every level of columns.
+    Cost: a few passes over the entries of U, and for every point one over those of the corner's columns.
     """
     limits = limits or Limits()
-    division = candidates(plan.n) if division is None else np.asarray(division)
-    dense = np.array([dense_seconds(plan.n - int(p), dtype, limits)[0] for p in division])
-    return Curves(division, _sparse_curve(_Updates(plan, costs), division, limits.multiprocessors), dense)
+    updates = _Updates(plan, costs)
+    if division is None:
+        division = candidates(plan.n)
+        division = division[updates.terms[division] <= MOST_TERMS]
+    division = np.asarray(division)
+    dense = np.array([_dense_seconds(plan.n - int(p), dtype, limits, costs) for p in division])
+    columns = updates.columns(limits.multiprocessors)[division]
+    corner = np.array([updates.corner(int(p), limits.multiprocessors) for p in division])
+    return Curves(division, columns, corner, dense, updates.order)
+
+
+def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: CornerCosts) -> float:
+    in_block = front_ld(m) * m * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
+    return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
 
 
 class _Updates:
-    """Entries of U above the diagonal, column by column, and what the updates that they stand for cost."""
+    """What updates of columns cost, and when columns are finished."""
 
-    def __init__(self, plan: Any, costs: SparseCosts):
+    def __init__(self, plan: Any, costs: CornerCosts):
         n = self.n = plan.n
-        self.costs, self.ptr = costs, np.asarray(plan.u_ptr)
+        self.costs, self.pattern = costs, (plan.col_ptr, plan.row, plan.diag)
         column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
         above = plan.row < column
-        self.row, self.column = plan.row[above], column[above]
-        below = np.diff(plan.col_ptr) - np.diff(self.ptr) - 1
-        self.below = below[self.row]
-        self.cost = costs.update + costs.slice * -(-self.below // 32)
-        sums = np.concatenate(([0.0], np.cumsum(self.cost)))
-        self.rest = sums[self.ptr[self.column + 1]] - sums[:-1]  # this update and those after it in the column
-        self.level, self.levels = np.asarray(plan.level_left), np.asarray(plan.level)
-        self.finish = self._finish(self.level)
+        row, column = plan.row[above], column[above]
+        below = (np.diff(plan.col_ptr) - np.diff(plan.u_ptr) - 1)[row]
+        finish, last, depth = _core.column_times(*self.pattern, costs.column, costs.update, costs.slice)
+        self.order = np.argsort(last, kind="stable")
+        self.position = np.empty(n, np.int64)
+        self.position[self.order] = np.arange(n)
+        self.latest = self._before(finish, np.maximum.accumulate)
+        self.depth = self._before(depth, np.maximum.accumulate)
+        self.spent = self._before(np.bincount(column, costs.update + costs.slice * -(-below // 32), n), np.cumsum)
+        given, taken = (self._before(np.bincount(of, below, n), np.cumsum) for of in (row, column))
+        self.terms = given - taken  # from columns before a position to those behind
 
-    def _finish(self, level: np.ndarray) -> np.ndarray:
-        """Time when each column is finished if all are sparse."""
-        finish = np.full(self.n, self.costs.column)
-        order = np.argsort(level, kind="stable")
-        begins = np.searchsorted(level[order], np.arange(1, level.max(initial=0) + 2))
-        first = order[begins[0] :]  # without those of the first level, which wait for nobody
-        entries = entries_of(self.ptr, first)
-        row, rest = self.row[entries], self.rest[entries]
-        ptr = np.concatenate(([0], np.cumsum(np.diff(self.ptr)[first])))
-        for a, b in zip(begins[:-1] - begins[0], begins[1:] - begins[0], strict=True):
-            here = slice(ptr[a], ptr[b])
-            ready = finish[row[here]] + rest[here]
-            finish[first[a:b]] = self.costs.column + np.maximum.reduceat(ready, ptr[a:b] - ptr[a])
-        return finish
+    def _before(self, of_columns: np.ndarray, accumulate: Any) -> np.ndarray:
+        """Of the columns before every position."""
+        return np.concatenate(([0.0], accumulate(of_columns[self.order])))
 
+    def columns(self, multiprocessors: int) -> np.ndarray:
+        """Seconds of the columns before every position."""
+        costs = self.costs
+        seconds: np.ndarray = costs.start + self.latest + self.spent / (costs.warps * multiprocessors)
+        return seconds
 
-def _sparse_curve(updates: _Updates, division: np.ndarray, multiprocessors: int) -> np.ndarray:
-    costs, n, order = updates.costs, updates.n, np.argsort(updates.levels, kind="stable")
-
-    def before(of_columns: np.ndarray) -> np.ndarray:
-        """Sums over the columns before every position."""
-        return np.concatenate(([0.0], np.cumsum(of_columns[order])))
-
-    latest = np.concatenate(([0.0], np.maximum.accumulate(updates.finish[order])))
-    depth = np.concatenate(([0], np.maximum.accumulate(updates.level[order]) + 1))
-    spent = before(np.bincount(updates.column, updates.cost, n))
-    terms = before(np.bincount(updates.row, updates.below, n)) - before(np.bincount(updates.column, updates.below, n))
-    seconds = costs.start + latest + spent / (costs.warps * multiprocessors)
-    fills = -(-np.arange(n, 0, -1) // (2 * multiprocessors))
-    seconds[:n] += costs.corner + costs.depth * depth[:n] * fills + costs.term * terms[:n]
-    curve: np.ndarray = seconds[division]
-    return curve
+    def corner(self, p: int, multiprocessors: int) -> float:
+        """Seconds of U12 and the Schur complement."""
+        if p == self.n:
+            return 0.0
+        costs, waves = self.costs, -(-(self.n - p) // (2 * multiprocessors))
+        longest = _core.longest_corner_column(*self.pattern, self.position, p, costs.entry, costs.own)
+        seconds = costs.corner + waves * (costs.wave + costs.depth * self.depth[p]) + costs.term * self.terms[p]
+        return float(seconds + longest)

@@ -10,10 +10,18 @@ void bind_corner_terms(nb::module_& m) {
       [](In<off> col_ptr, In<idx> row, In<off> diag, double column, double update, double slice) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
         gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, {column, update, slice}); });
-        return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)));
+        return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
+                              to_numpy(std::move(times.depth)));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "column"_a, "update"_a, "slice"_a,
-      "When columns are finished, and the latest of those before; core/plan/columns/times.hpp.");
+      "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
+  m.def(
+      "longest_corner_column",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> position, idx p, double entry, double term) {
+        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        return gpu::longest_corner_column(pattern, position.data(), p, entry, term);
+      },
+      "col_ptr"_a, "row"_a, "diag"_a, "position"_a, "p"_a, "entry"_a, "term"_a);
   m.def(
       "count_corner_terms",
       [](In<off> col_ptr, In<idx> row, In<off> diag, idx p) {

@@ -17,8 +17,13 @@ struct ColumnCosts {
 struct ColumnTimes {
   std::vector<double> finish;  // of every column [s], if there are warps enough
   std::vector<double> last;    // the latest of these among it and all that L or U makes come before it
+  std::vector<idx> depth;      // the most columns i < .. < j that end with it, each in the row of L of the next
 };
 
 ColumnTimes column_times(const ColumnPattern& pattern, const ColumnCosts& costs);
+
+// The most that a column of a corner takes, `entry` seconds for each of its entries and `term` for each multiply-add of
+// updates by columns before the corner. The corner has the columns of positions p .. n - 1.
+double longest_corner_column(const ColumnPattern& pattern, const off* position, idx p, double entry, double term);
 
 }  // namespace gs::gpu

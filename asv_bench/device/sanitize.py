@@ -47,6 +47,13 @@ MODES_OF_ENGINES = [
 ]
 
 
+def bordered():
+    """COLUMNS with one more row and column that touch all others: a long column of sflu."""
+    A = gallery.named(COLUMNS)
+    border = sp.csc_array(1e-3 * np.cos(np.arange(A.shape[0])[:, None]))
+    return sp.csc_array(sp.block_array([[A, border], [border.T, sp.csc_array([[1.0]])]]))
+
+
 def turned(A, scalar):
     """The matrix in this number type; a complex one if it is complex."""
     A = A.astype(scalar)
@@ -66,6 +73,7 @@ def cases(scalar):
     for engine, program, forced in MODES_OF_ENGINES:
         said = " ".join(f"{name}={value}" for name, value in forced.items())
         yield f"{COLUMNS} {engine} {said}", turned(gallery.named(COLUMNS), scalar), forcing(engine, program, forced)
+    yield f"{COLUMNS} with a border sflu", turned(bordered(), scalar), with_long_column
 
 
 def forcing(engine, program, forced):
@@ -87,6 +95,12 @@ def streaming(A):
     needed = front_memory.needed_bytes(least, pattern) + front_memory.all_vector_bytes(least, COLUMNS_OF_B)
     factor = gs.cholesky(A, engine="supernodal", device_memory=int(1.05 * needed))
     assert factor.stats.n_windows > 1
+    return factor
+
+
+def with_long_column(A):
+    factor = gs.splu(A, engine="sflu")
+    assert factor._core._recorded.program.long_columns.size == 1
     return factor
 
 

@@ -7,6 +7,7 @@ from circuits import MATRICES, check_solves, circuit
 from small_matrices import canonical, random_matrix, rhs
 
 import gpusplu as gs
+from gpusplu import gallery
 from gpusplu.engines.sflu import SfluProgram
 
 
@@ -43,6 +44,25 @@ def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
     levels = device.counts["factor_sflu"]
     assert levels > launches["factor_sflu"] == 1
     assert device.counts["solve_columns_1"] == 2 * levels
+
+
+def test_a_block_works_on_a_long_column(device, monkeypatch):
+    A = gallery.named("rlc:14x14")
+    n = A.shape[0]
+    border = sp.csc_array(1e-3 * np.cos(np.arange(n)[:, None]))
+    A = canonical(sp.block_array([[A, border], [border.T, sp.csc_array([[1.0]])]]))
+    factor = gs.splu(A, engine="sflu")
+    check_solves(A, factor, [()])
+    program = factor._core._recorded.program
+    assert program.long_columns.tolist() == [n]
+    assert [n, n + 1] in program.groups.range.reshape(-1, 2).tolist()
+    x = factor.solve(np.ones(n + 1))
+    monkeypatch.setattr(SfluProgram, "by_levels", True)
+    assert gs.splu(A, engine="sflu").solve(np.ones(n + 1)).tobytes() == x.tobytes()
+    monkeypatch.setattr(SfluProgram, "splits", False)
+    factor = gs.splu(A, engine="sflu")
+    assert factor._core._recorded.program.long_columns.size == 0
+    check_solves(A, factor, [()])
 
 
 @pytest.mark.parametrize("shared_memory_bytes", [232448, 6200])

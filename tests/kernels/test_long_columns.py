@@ -6,8 +6,11 @@ import pytest
 import scipy.sparse as sp
 from column_driver import Factorization, groups
 from column_reference import factor, make_columns, random_columns
+from test_crisscross import partial
 
 from gpusplu import _core
+from gpusplu.engines.grouped_program import make_groups
+from gpusplu.plans.crisscross import divide
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 PARTS = ("target", "level", "depths", "huge_end", "late_end", "rest", "rests", "early", "earlies")
@@ -98,7 +101,7 @@ def check(plan, values, lu):
     assert error < 50 * EPS[values.dtype.char]
 
 
-def run(A, plan, longs, dtype="d", capacity=1000, **arguments):
+def run(A, plan, longs, dtype="d", capacity=1000):
     here = groups(plan, 60, min(capacity, 200), 12, np.asarray(longs, np.int32))
     return Factorization(plan, here, dtype, capacity=capacity, longs=longs), here
 
@@ -121,6 +124,18 @@ def test_entries_with_most_terms_are_summed_by_all_warps():
     assert huge
     factorization, _ = run(A, plan, [plan.n - 1])
     check(plan, A.data, factorization.run(A.data)[0])
+
+
+def test_rows_of_a_corner_come_along():
+    A, plan = branches(40, 3, 6)
+    p = plan.n - 3
+    expected = partial(plan, A.data, p)
+    plan.diag = divide(plan, p, "d").diag
+    longs = np.array([p - 2, p - 1], np.int32)
+    here = make_groups(plan, p, 60, 200, 12, alone=longs)
+    lu, _ = Factorization(plan, here, "d", capacity=1000, division=p, longs=longs).run(A.data)
+    upto = plan.col_ptr[p]
+    assert np.abs(lu - expected)[:upto].max() < 50 * EPS["d"] * np.abs(expected).max()
 
 
 def test_bits_repeat_in_any_order_of_threads_and_by_levels():

@@ -109,7 +109,7 @@ def run(A, plan, longs, dtype="d", capacity=1000):
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("capacity", [60, 1000])
 def test_long_columns_among_others(dtype, capacity):
-    A, plan = branches(40, 3, 6, dtype)
+    A, plan = branches(20, 8, 6, dtype)
     longs = list(range(plan.n - 5, plan.n)) + [40]
     factorization, _ = run(A, plan, sorted(longs), dtype, capacity)
     lu, status = factorization.run(A.data)

@@ -329,3 +329,15 @@ def test_any_pattern(n, density, seed, threshold, dtype):
     check_factors(lu, A, 2000 * np.finfo(dtype).eps / min(threshold, 0.1))
     assert lu.refactor(A.data)["status"] == "ok"
     check_factors(lu, A, 2000 * np.finfo(dtype).eps / min(threshold, 0.1))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_refactor_sees_multipliers_inside_a_node(dtype):
+    """Columns taken together keep their part of L in a dense block."""
+    A = sp.csc_array(np.array([[4, 1, 1, 1], [1, 4, 1, 1], [1, 1, 4, 1], [1, 1, 1, 4]], dtype))
+    lu = column_lu(A)
+    assert lu.factor(A.data)["max_multiplier"] == lu.refactor(A.data)["max_multiplier"] == 0.25
+    A[0, 0] = 1e-5
+    info = lu.refactor(A.data)
+    assert info["status"] == "bad_growth"
+    assert info["max_multiplier"] > 9e4

@@ -162,3 +162,44 @@ def test_rcond_is_within_a_small_factor(method):
     A = grid(8, np.random.default_rng(5), 0.2)
     exact = 1 / np.linalg.cond(A.toarray(), 1)
     assert exact / 1.01 <= factor(A, method=method).rcond() <= 5 * exact
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_column_lu_is_certified_whatever_the_threshold(fresh):
+    """With a threshold that accepts any pivot, and on pivots that were kept, partial pivoting comes to help."""
+    rng = np.random.default_rng(0)
+    n = 30
+    A = rng.uniform(-1, 1, (n, n))
+    A[np.arange(n), np.arange(n)] *= 1e-14
+    f = factor(A if fresh else A + 4 * np.eye(n), method="column", ordering="natural", pivot_threshold=0.0)
+    if not fresh:
+        f.refactor(sp.csc_array(A).data)
+    b = np.ones(n)
+    assert backward_error(A, f.solve(b), b) < 1e-14
+    assert f.stats()["n_repivoted"] == (1 if fresh else 2)
+    assert np.array_equal(f.col_perm, np.arange(n))  # the caller's
+
+
+def test_a_perturbed_pivot_in_a_small_block_is_not_lost_in_the_norm():
+    """Its unknowns grow, and its residual is nothing beside the norm of A times that of x."""
+    n = 58
+    place = np.subtract.outer(np.arange(n), np.arange(n))
+    M = np.where(place == 0, 1.0, np.where((place > 0) & (place <= 20), -1.0, 0.0))
+    M[n - 21 :, -1] = 1.0
+    small = 2.0**-46
+    A = sp.csc_array(sp.block_diag([grid(6), small * sp.csc_array(M)]))
+    b = np.concatenate([np.ones(36), small * np.sin(np.arange(n))])
+    f = factor(A, method="front", pivoting="static")
+    assert f.stats()["n_perturbed"] == 1
+    x = factor(A, method="front").solve(b)
+    expected = np.linalg.solve(M, np.sin(np.arange(n)))
+    assert np.abs(x[36:] - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_numbers_that_are_not_finite_do_not_change_the_pivots():
+    f = factor(grid(9), method="front")
+    b = np.ones(81)
+    b[3] = np.nan
+    assert np.isnan(f.solve(b)).any()
+    assert f.method == "front"
+    assert f.stats()["n_repivoted"] == 0

@@ -102,6 +102,21 @@ template <class T> std::pair<NumPy<T>, std::vector<double>> residual_array(In<of
   return {to_numpy(std::move(r)), errors};
 }
 
+template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x,
+                                              In<T> b, In<double> scale) {
+  const PatternView A = pattern_view(ptr, ind);
+  if (x.shape(0) != b.shape(0)) throw std::invalid_argument("x and b must have the same length");
+  if (scale.shape(0) && (idx)scale.shape(0) != A.n) throw std::invalid_argument("scale must have n entries, or none");
+  const Trans op = trans_of(trans);
+  std::vector<T> r(x.shape(0));
+  const idx nrhs = columns_of(A, x.shape(0));
+  std::vector<ResidualNorms> norms(nrhs);
+  nb::gil_scoped_release release;
+  residual(A, values.data(), op, x.data(), b.data(), r.data(), nrhs, norms.data());
+  return rowwise_error(A, values.data(), op, x.data(), b.data(), r.data(), scale.shape(0) ? scale.data() : nullptr,
+                       nrhs);
+}
+
 template <class I> void bind_indices(nb::module_& m) {
   m.def("canonical_from_columns", &from_columns<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
   m.def("canonical_from_rows", &from_rows<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
@@ -117,6 +132,8 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
   m.def("multiply", &multiply_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert());
   m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),
         "b"_a.noconvert());
+  m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
+        "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
   m.def(
       "norm_inf",
       [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {

@@ -82,6 +82,35 @@ void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, 
   }
 }
 
+template <class T> double rowwise_error(PatternView A, const T* values, Trans op, const T* x, const T* b, const T* r,
+                                        const double* scale, idx nrhs) {
+  std::vector<double> size(A.n);
+  double worst = 0;
+  for (idx k = 0; k < nrhs; k++, x += A.n, b += A.n, r += A.n) {
+    run_team(team_size_for(A.nnz()), [&](const Team& team) {
+      const auto [begin, end] = slice(A.n, team);
+      for (idx i = begin; i < end; i++) size[i] = modulus(b[i]);
+      if (op == Trans::none) {
+        for_rows(A, begin, end, [&](idx j, off p, off p_end) {
+          const double xj = modulus(x[j]);
+          for (; p < p_end; p++) size[A.ind[p]] += modulus(values[p]) * xj;
+        });
+      } else {
+        for (idx j = begin; j < end; j++)
+          for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) size[j] += modulus(values[p]) * modulus(x[A.ind[p]]);
+      }
+    });
+    double largest = 0;
+    for (idx i = 0; i < A.n; i++) largest = max_or_nan(largest, scale ? size[i] *= scale[i] : size[i]);
+    const double noise = 100 * (double)std::numeric_limits<real_t<T>>::epsilon() * largest;
+    for (idx i = 0; i < A.n; i++) {
+      const double residual = scale ? modulus(r[i]) * scale[i] : modulus(r[i]);
+      if (residual != 0) worst = max_or_nan(worst, residual / (size[i] > noise ? size[i] : largest));
+    }
+  }
+  return worst;
+}
+
 template <class T> double norm_inf(PatternView A, const T* values, Trans op) {
   double largest = 0;
   if (op != Trans::none) {
@@ -110,9 +139,10 @@ double backward_error(const ResidualNorms& norms, double norm_op_A) {
   return norms.residual == infinity || norms.x == infinity ? infinity : error;
 }
 
-#define GS_INSTANTIATE(T)                                                                            \
-  template void multiply(PatternView, const T*, Trans, const T*, T*, idx);                           \
-  template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*); \
+#define GS_INSTANTIATE(T)                                                                                        \
+  template void multiply(PatternView, const T*, Trans, const T*, T*, idx);                                       \
+  template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*);             \
+  template double rowwise_error(PatternView, const T*, Trans, const T*, const T*, const T*, const double*, idx); \
   template double norm_inf(PatternView, const T*, Trans);
 GS_INSTANTIATE(float)
 GS_INSTANTIATE(double)

@@ -19,6 +19,13 @@ struct ResidualNorms {
 template <class T>
 void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms);
 
+// The largest |r_i| / (|op(A)| |x| + |b|)_i, for nrhs columns (Oettli and Prager, Numer. Math. 6 (1964)): what a row
+// does not see in a norm, because other rows or unknowns are much larger. Rows that only hold rounding errors, where
+// the denominator times scale[i] is below 100 eps of the largest, are divided by that one, as Arioli, Demmel and Duff
+// (SIAM J. Matrix Anal. Appl. 10 (1989), section 2) do. `scale` may be null; NaN where anything is.
+template <class T> double rowwise_error(PatternView A, const T* values, Trans op, const T* x, const T* b, const T* r,
+                                        const double* scale, idx nrhs);
+
 // The largest row sum of |op(A)|: the infinity norm of op(A), the one-norm of op(A)^T.
 template <class T> double norm_inf(PatternView A, const T* values, Trans op);
 

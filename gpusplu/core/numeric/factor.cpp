@@ -6,6 +6,7 @@
 
 #include "analysis/analyze.hpp"
 #include "base/stopwatch.hpp"
+#include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
 #include "numeric/condition.hpp"
@@ -19,6 +20,8 @@ template <class T> constexpr double refine_above = 8 * eps<T>;
 template <class T> constexpr double accept_below = 100 * eps<T>;
 // Solves whose backward error is bounded by this are not measured.
 template <class T> constexpr double trusted_below = 16 * eps<T>;
+// Row by row, a doubtful factor has to be this accurate; partial pivoting alone is often less (1e-7 for sherman2).
+template <class T> const double rowwise_below = std::pow(eps<T>, 2.0 / 3);
 
 // Scaling moves rounding errors of the scaled matrix back by at most this factor.
 double amplification(const Symbolic& s) {
@@ -48,16 +51,17 @@ template <class T> double Factor<T>::norm(Trans trans) {
 
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
+  n_resorts_ = 0;
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
-  } else if (fresh) {
-    factor_column(options_.pivot_threshold);
   } else {
-    info_ = column_->refactor(values_.data(), nullptr);
-    if (info_.status != FactorInfo::ok) {
-      stats_.n_repivoted++;
-      fresh = true;
+    if (!fresh) {
+      info_ = column_->refactor(values_.data(), nullptr);
+      if (!certified()) fresh = true, stats_.n_repivoted++;
+    }
+    if (fresh) {
       factor_column(options_.pivot_threshold);
+      if (!certified()) use_partial_pivoting();
     }
   }
   decide_checks(fresh || symbolic_ != symbolic_before);
@@ -69,6 +73,14 @@ template <class T> double Factor<T>::error_bound() const {
   if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
   return eps<T> * growth * amplification(*symbolic_) / largest_;
+}
+
+// Fronts that had to perturb a pivot, and any factor with much growth, are accurate to fewer digits than the precision
+// has in the matrix as it was scaled. Of that a norm may show nothing, where rows or unknowns differ much in size.
+template <class T> bool Factor<T>::doubtful() const {
+  if (symbolic_->cholesky) return false;
+  const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * std::max(1.0, info_.max_entry);
+  return info_.n_perturbed > 0 || !(eps<T> * growth < std::sqrt(eps<T>));
 }
 
 // The bound leaves out how rounding errors add up in long sums, so a first solve in either direction is measured even
@@ -101,7 +113,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
   }
-  if (options_.pivoting == Pivoting::fixed || certified()) return;
+  if (certified()) return;
   if (fresh) return use_partial_pivoting();
   AnalyzeOptions again;  // the matching was made for older values
   again.method = MethodChoice::front;
@@ -113,27 +125,47 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   factor_front(true);
 }
 
-// Whether the fronts can be left to the checks of solve(). Perturbed pivots and large multipliers call for a solve
-// with a known answer now; a tiny pivot may mean that A is singular, which only pivoting over whole columns can tell.
+// Whether the factor can be left to the checks of solve(). Perturbed pivots and much growth call for a solve with a
+// known answer now; a tiny pivot of a front may mean that A is singular, which only pivoting over whole columns can
+// tell.
 template <class T> bool Factor<T>::certified() {
-  if (info_.status != FactorInfo::ok || info_.n_tiny > 0) return false;
-  if (info_.n_perturbed == 0 && error_bound() < std::sqrt(eps<T>)) return true;
+  if (!front_ && info_.status != FactorInfo::ok) return false;
+  if (options_.pivoting == Pivoting::fixed) return true;
+  if (info_.status != FactorInfo::ok || (front_ && info_.n_tiny > 0)) return false;
+  if (!doubtful() && (!front_ || error_bound() < std::sqrt(eps<T>))) return true;
   norms_[0] = norms_[1] = -1;
   std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
   multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
-  return checked_solve(Trans::none, 1, b.data(), x.data()) <= accept_below<T>;
+  return checked_solve(Trans::none, 1, b.data(), x.data());
 }
 
+// Column LU by partial pivoting on an analysis of the values at hand, until a solve with a known answer is accurate:
+// first of the matrix as matching scales it, then, as SuperLU does it, of the matrix as it is, where scales are so
+// large that numbers overflow. The order of columns stays where it is the caller's. What is held stays where that
+// throws.
 template <class T> void Factor<T>::use_partial_pivoting() {
-  AnalyzeOptions by_columns;
-  by_columns.method = MethodChoice::column;
-  auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), by_columns));
-  if (renewed->structural_rank < renewed->n) throw SingularError(-1);
-  stats_.n_repivoted++;
-  front_.reset();
-  column_.reset();
-  symbolic_ = std::move(renewed);
-  factor_column(std::max(options_.pivot_threshold, 0.5));
+  const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
+  for (bool done = false; !done && n_resorts_ < most_resorts;) {
+    const bool last = own_order || n_resorts_ + 1 == most_resorts;
+    n_resorts_ = last ? most_resorts : n_resorts_ + 1;
+    AnalyzeOptions by_columns;
+    by_columns.method = MethodChoice::column;
+    by_columns.matching = !last;
+    auto renewed = own_order ? symbolic_ : std::make_shared<const Symbolic>(analyze(A_, values_.data(), by_columns));
+    if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+    auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);
+    typename ColumnLU<T>::Options options;
+    options.pivot_threshold = last ? 1 : std::max(options_.pivot_threshold, 0.5);
+    const FactorInfo info = column->factor(values_.data(), options);
+    if (info.status != FactorInfo::ok && last) throw SingularError(info.column);
+    if (info.status != FactorInfo::ok) continue;
+    stats_.n_repivoted++;
+    info_ = info;
+    front_.reset();
+    column_ = std::move(column);
+    symbolic_ = std::move(renewed);
+    done = certified();
+  }
 }
 
 template <class T> std::shared_lock<std::shared_mutex> Factor<T>::together() const {
@@ -185,45 +217,62 @@ template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbo
 
 template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* b, T* x) const {
   if (front_) front_->solve(trans, nrhs, b, A_.n, x, A_.n);
+  else if (!column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
   else column_->solve(trans, nrhs, b, A_.n, x, A_.n);
 }
 
 // Solves, measures the normwise backward error ||b - op(A) x|| / (||op(A)|| ||x|| + ||b||), the largest over the
-// columns, and refines while that helps. Returns the backward error of what is left in x.
-template <class T> double Factor<T>::checked_solve(Trans trans, idx nrhs, const T* b, T* x) {
+// columns, of doubtful factors also the error of single rows, and refines while that helps. Whether what is left in x
+// is accurate.
+template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T* b, T* x) {
   const size_t size = (size_t)A_.n * nrhs;
   const double norm_of_A = norm(trans);
+  const bool by_rows = doubtful();
+  const std::vector<double>& scale = trans == Trans::none ? symbolic_->row_scale : symbolic_->col_scale;
   engine_solve(trans, nrhs, b, x);
   std::vector<T> r(size), step, better;
   std::vector<ResidualNorms> norms(nrhs);
-  auto measure = [&](const T* y) {
-    residual(A_, values_.data(), trans, y, b, r.data(), nrhs, norms.data());
-    double worst = 0;
-    for (const ResidualNorms& column : norms) {
-      const double e = backward_error(column, norm_of_A);
-      if (!(e <= worst)) worst = e;
+  struct Error {
+    double normwise = 0, rowwise = 0;
+    double excess() const {  // over what need not be refined
+      return max_or_nan(normwise / refine_above<T>, rowwise / rowwise_below<T>);
     }
-    return worst;
   };
-  double error = measure(x);
-  if (error <= refine_above<T>) verified_[trans != Trans::none] = true;
+  auto measure = [&](const T* y) {
+    Error error;
+    residual(A_, values_.data(), trans, y, b, r.data(), nrhs, norms.data());
+    for (const ResidualNorms& column : norms)
+      error.normwise = max_or_nan(error.normwise, backward_error(column, norm_of_A));
+    if (by_rows)
+      error.rowwise =
+          rowwise_error(A_, values_.data(), trans, y, b, r.data(), scale.empty() ? nullptr : scale.data(), nrhs);
+    return error;
+  };
+  Error error = measure(x);
+  if (error.excess() <= 1) verified_[trans != Trans::none] = true;
   off steps = 0;
-  for (bool helps = true; helps && !(error <= refine_above<T>)&&steps < 3;) {
+  for (bool helps = true; helps && !(error.excess() <= 1) && steps < 3;) {
     step.resize(size);
     engine_solve(trans, nrhs, r.data(), step.data());
     better.assign(x, x + size);
     for (size_t i = 0; i < size; i++) better[i] += step[i];
-    const double next = measure(better.data());
-    if (!(next < error)) break;
+    const Error next = measure(better.data());
+    if (!(next.excess() < error.excess())) break;
     std::copy(better.begin(), better.end(), x);
-    helps = next < 0.5 * error;
+    helps = next.excess() < 0.5 * error.excess();
     error = next;
     steps++;
   }
   std::lock_guard lock(stats_mutex_);
   stats_.n_refinement += steps;
-  stats_.backward_error = error;
-  return error;
+  stats_.backward_error = error.normwise;
+  return error.normwise <= accept_below<T> && error.rowwise <= rowwise_below<T>;
+}
+
+// Nothing is left to be tried after partial pivoting, and nothing helps where b is not finite.
+template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
+  return n_resorts_ < most_resorts && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed &&
+         all_finite(b, (off)A_.n * nrhs);
 }
 
 template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
@@ -231,16 +280,12 @@ template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   std::shared_lock shared = together();
   if (!must_measure(trans)) {
     engine_solve(trans, nrhs, b, x);
-  } else {
-    double error = checked_solve(trans, nrhs, b, x);
-    if (!(error <= accept_below<T>)&&front_ && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed) {
-      shared.unlock();
-      const std::unique_lock own = exclusive();
-      if (front_) {
-        use_partial_pivoting();
-        decide_checks(true);
-      }
-      error = checked_solve(trans, nrhs, b, x);
+  } else if (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
+    shared.unlock();
+    const std::unique_lock own = exclusive();
+    while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
+      use_partial_pivoting();
+      decide_checks(true);
     }
   }
   std::lock_guard lock(stats_mutex_);

@@ -1,11 +1,12 @@
 // The factor that users hold: an engine, the matrix it came from, and the ladder that keeps answers right.
 //
-// Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, and both work on a matrix
-// that the matching has scaled. So answers are certified: the backward error of a solve is measured, at most three
-// steps of iterative refinement mend it, and where that is not enough the matrix is analysed again with the values at
-// hand and, at last, factored by column LU with partial pivoting. Measuring stops where element growth and scaling
-// bound the backward error well and the first solve in its direction, with A or its transpose, was accurate before any
-// refinement; it goes on with the first factorization whose bound is worse. What happened is counted in FactorStats.
+// Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, refactorizations not at
+// all, and all work on a matrix that the matching has scaled. So answers are certified: the backward error of a solve
+// is measured, at most three steps of iterative refinement mend it, and where that is not enough pivots are chosen
+// anew, and the matrix is analysed again with the values at hand and, at last, factored by column LU with partial
+// pivoting. Measuring stops where element growth and scaling bound the backward error well and the first solve in its
+// direction, with A or its transpose, was accurate before any refinement; it goes on with the first factorization whose
+// bound is worse. What happened is counted in FactorStats.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -85,6 +86,7 @@ template <class T> class Factor {
   std::vector<T> diagonal() const;  // of U (Cholesky: of L)
 
  private:
+  static constexpr int most_resorts = 2;
   void factor(bool fresh);
   void factor_front(bool fresh);
   void factor_column(double threshold);
@@ -96,7 +98,9 @@ template <class T> class Factor {
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
-  double checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  bool doubtful() const;
+  bool checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  bool can_repivot(idx nrhs, const T* b) const;
   double norm(Trans trans);
   bool must_measure(Trans trans) const;
 
@@ -110,6 +114,7 @@ template <class T> class Factor {
   double largest_ = 0;                  // largest entry of A
   double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
   bool trusted_ = false;                // the error bound is good
+  int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
   mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it
   mutable std::mutex turn_;             // taken before mutex_, so that solves cannot starve a refactorization

@@ -276,8 +276,8 @@ template <class Real, bool Complex> class Worker {
     V largest = R::zero();
     if (!eliminate<Width>(node, largest)) return false;
 
-    V u[Width], turned[Width];  // rows of U of the diagonal block, zero up to the diagonal
-    Real inverse[Width][numbers];
+    V u[Width], turned[Width];                // rows of U of the diagonal block, zero up to the diagonal
+    Real inverse[Width][numbers], inner = 0;  // the largest multiplier of the diagonal block
     Real* x = work_ + (off)first * R::size;
     Real* lower = P.lower + node->lower_value * numbers;
     for (int i = 0; i < Width; i++) {
@@ -289,6 +289,7 @@ template <class Real, bool Complex> class Worker {
       if (Width > 1) R::store(lower + i * R::size, row);
       if (!take_pivot(first + i, kept + i * numbers, inverse[i])) return false;
       largest = R::larger(largest, row);
+      for (int c = 0; c < i * numbers; c++) inner = inner > absolute(kept[c]) ? inner : absolute(kept[c]);
       for (int c = 0; c <= i; c++) kept[c * numbers] = kept[c * numbers + numbers - 1] = 0;
       u[i] = R::load(kept);
       turned[i] = R::rotate(u[i]);
@@ -308,7 +309,8 @@ template <class Real, bool Complex> class Worker {
     }
     const Real largest_upper = R::largest(largest);
     if (largest_upper > monitor_.max_upper) monitor_.max_upper = largest_upper;
-    return multipliers_fit(R::largest(multiplier), first);
+    const Real outer = R::largest(multiplier);
+    return multipliers_fit(outer > inner ? outer : inner, first);
   }
 
   // One row of L: its number c divided by the pivot, and that multiple of U's row c subtracted from the rest.

@@ -148,7 +148,7 @@ def observe_columns(A: sp.csc_array, engine: str, budget: float, costs: Costs) -
         f"{engine}.refactor": [Observation(features, found.refactor)],
         f"{engine}.solve": [Observation(features, found.solve)],
         "columns.analyze": [Observation(features, found.analyze)],
-        **excess("columns.plan", features, found.factor, before),
+        **excess(f"{engine}.plan", features, found.factor, before),
     }
 
 

@@ -2,21 +2,19 @@
 
 A term such as ``"sflu.refactor"`` has a constant for each of its features. Features come from an analysis or a plan:
 ``call`` is 1, ``rows`` and ``entries`` are those of A, ``fill`` the entries of L, ``flops`` of a factorization,
-``levels`` those of columns; the supernodal engine's are the seconds that its plan models itself, phase by phase, so
-that its constants say how far this device is from the one the plan knows. Section 5.1, eqs. 16-19, of the crisscross
-paper models one kernel this way.
+``alone`` the same where a single thread does them, ``levels`` those of columns; the supernodal engine's are the seconds
+that its plan models itself, phase by phase, so that its constants say how far this device is from the one the plan
+knows. Section 5.1, eqs. 16-19, of the crisscross paper models one kernel this way.
 
-Constants here are those of an H200 and of the processor that the CPU engine's own model was fitted on; those of another
-machine are fitted by ``python -m gpusplu bench --calibrate`` (`calibration`).
+Constants here are those of an H200 and of its host; those of another machine are fitted by ``python -m gpusplu bench
+--calibrate`` (`calibration`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any, NamedTuple
 
-from .. import _core
 from ..plans.columns import MOST_MAPPED
 from .traits import Structure
 
@@ -30,28 +28,44 @@ REFACTORIZATIONS = 5
 COLUMN_ENGINES = ("glu", "sflu", "crisscross")
 CPU_PHASES = ("factor", "refactor", "solve")
 
-# One H200, double precision [s].
+# Column LU refactors with one thread below [flop].
+ALONE = 3e6
+
+# One H200, double precision, from Python [s].
 DEVICE: Costs = {
-    # Import of CuPy and start of a context; then, of a factor, uploads and the recording of graphs.
+    # Import of CuPy and start of a context; kernels that are not in the cache yet; then, of a factor, uploads and the
+    # recording of graphs.
     "start.load": {"call": 1.0},
-    "start.factor": {"call": 1.2e-3, "bytes": 6e-10},
-    # Values and vectors between pinned memory of the host and the device, and the waiting for it; and for the CPU
-    # engine what comes from and goes to the device.
-    "move.to_device": {"call": 15e-6, "bytes": 1e-10},
-    "move.to_host": {"call": 60e-6, "bytes": 1.5e-10},
-    "supernodal.analyze": {"call": 3e-3, "rows": 7e-7, "entries": 3e-8},
-    "supernodal.refactor": {"call": 20e-6, "warp": 1.0, "small": 1.0, "block": 1.0, "large": 1.0},
-    "supernodal.solve": {"call": 27e-6, "modelled": 0.57},
-    # All column engines: orderings; the plan, after the CPU engine's factorization.
-    "columns.analyze": {"call": 1e-3, "rows": 5e-7, "entries": 8e-8},
-    "columns.plan": {"call": 1e-3, "rows": 1e-7, "fill": 1e-7, "flops": 5e-11},
-    # A level of the whole pattern costs less than a hop between two blocks, 0.84 us, where blocks own several levels.
-    "glu.refactor": {"call": 2e-5, "levels": 1.4e-6, "fill": 1.4e-10, "flops": 7e-12},
-    "glu.solve": {"call": 5e-5, "levels": 7e-7, "fill": 5e-10},
-    "sflu.refactor": {"call": 8e-5, "levels": 1.2e-6, "fill": 2e-10, "flops": 4e-11},
-    "sflu.solve": {"call": 5e-5, "levels": 7e-7, "fill": 5e-10},
-    "crisscross.refactor": {"call": 4e-5, "levels": 5.2e-7, "fill": 2e-9, "flops": 6e-12},
-    "crisscross.solve": {"call": 4.5e-5, "levels": 5e-7, "fill": 5e-10},
+    "start.compile": {"call": 4.0},
+    "start.factor": {"call": 1.2e-3, "bytes": 8e-10},
+    # Values and vectors by way of pinned memory of the host, by copies in a graph; and for the CPU engine what comes
+    # from and goes to the device.
+    "move.to_device": {"call": 2e-6, "bytes": 8.5e-11},
+    "move.to_host": {"call": 50e-6, "bytes": 1.2e-10},
+    "supernodal.analyze": {"call": 1.7e-3, "rows": 1e-6, "entries": 1.8e-8},
+    "supernodal.refactor": {"call": 8e-6, "warp": 1.8, "small": 1.5, "block": 1.1, "large": 0.95},
+    "supernodal.solve": {"call": 17e-6, "modelled": 0.68},
+    # All column engines: orderings. Of each the plan, after the CPU engine's factorization.
+    "columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7},
+    "glu.plan": {"call": 1e-5, "rows": 5e-7, "fill": 3.5e-7, "flops": 1e-12},
+    "sflu.plan": {"call": 3e-5, "rows": 5.5e-7, "fill": 1.2e-7, "flops": 1e-12},
+    "crisscross.plan": {"call": 2.5e-3, "rows": 2e-6, "fill": 4e-7, "flops": 1e-12},
+    # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less where blocks own several.
+    "glu.refactor": {"call": 5e-6, "levels": 1.2e-6, "fill": 3.5e-10, "flops": 6.4e-12},
+    "glu.solve": {"call": 2.1e-5, "levels": 9.8e-7, "fill": 3.9e-10},
+    "sflu.refactor": {"call": 4.8e-5, "levels": 1.3e-6, "fill": 9e-11, "flops": 4.2e-12},
+    "sflu.solve": {"call": 2.3e-5, "levels": 9.6e-7, "fill": 3.9e-10},
+    "crisscross.refactor": {"call": 4.7e-5, "levels": 5.8e-7, "fill": 8.2e-10, "flops": 2.7e-12},
+    "crisscross.solve": {"call": 5.9e-5, "levels": 2.1e-7, "fill": 2.2e-10},
+}
+# The CPU engine with 16 threads of a Xeon [s]. The analysis chooses the method by constants of its own.
+PROCESSOR: Costs = {
+    "cpu.column.factor": {"call": 1.9e-5, "rows": 6.9e-8, "entries": 2.7e-8, "fill": 1.1e-8, "flops": 6.3e-10},
+    "cpu.column.refactor": {"call": 1e-6, "rows": 2.5e-8, "fill": 2.6e-9, "flops": 1.9e-12, "alone": 1.3e-10},
+    "cpu.column.solve": {"call": 4.9e-6, "rows": 4.3e-9, "fill": 6.7e-10, "flops": 1e-13},
+    "cpu.front.factor": {"call": 6.1e-5, "rows": 8.2e-8, "entries": 2.2e-8, "fill": 2.7e-9, "flops": 1.4e-11},
+    "cpu.front.refactor": {"call": 2.8e-5, "rows": 5e-9, "entries": 7.9e-9, "fill": 1e-10, "flops": 2.2e-11},
+    "cpu.front.solve": {"call": 7.7e-6, "rows": 1.5e-8, "fill": 7.4e-11, "flops": 6.4e-13},
 }
 
 
@@ -88,24 +102,9 @@ class Prediction(NamedTuple):
         return self.analyze + self.factor + refactorizations * self.step
 
 
-@cache
 def shipped() -> Costs:
     """Constants that hold until a machine is calibrated."""
-    return {**DEVICE, **processor()}
-
-
-def processor() -> dict[str, Term]:
-    """Constants of the CPU engine, by method and phase: those that its analysis chooses methods by."""
-    features = ("rows", "entries", "fill", "flops")
-    found: dict[str, Term] = {}
-    for method in ("column", "front"):
-        base = _core.predict_seconds(method, 0, 0, 0, 0.0)
-        large = 10**9  # the model is linear
-        units = [_core.predict_seconds(method, *(large if k == j else 0 for k in range(4))) for j in range(4)]
-        for p, phase in enumerate(CPU_PHASES):
-            line = {name: (unit[p] - base[p]) / large for name, unit in zip(features, units, strict=True)}
-            found[f"cpu.{method}.{phase}"] = {"call": base[p], **line}
-    return found
+    return {**DEVICE, **PROCESSOR}
 
 
 def seconds(term: Term, features: Mapping[str, float]) -> float:
@@ -115,12 +114,14 @@ def seconds(term: Term, features: Mapping[str, float]) -> float:
 
 def factor_features(structure: Structure) -> Features:
     """Features of a factorization by columns, or of the CPU engine's."""
+    flops = structure.flops * (2.0 if structure.cholesky else 1.0)
     return {
         "call": 1.0,
         "rows": float(structure.n),
         "entries": float(structure.nnz),
         "fill": float(structure.fill),
-        "flops": structure.flops * (2.0 if structure.cholesky else 1.0),
+        "flops": flops,
+        "alone": flops if flops < ALONE else 0.0,
         "levels": float(structure.column_levels),
     }
 
@@ -161,7 +162,7 @@ def predict_columns(engine: str, structure: Structure, costs: Costs, on_device: 
     refactor = seconds(costs[f"{engine}.refactor"], features)
     solve = seconds(costs[f"{engine}.solve"], features)
     moving = 0.0 if on_device else moved(costs["move.to_device"], structure)
-    plan = seconds(costs["cpu.column.factor"], features) + seconds(costs["columns.plan"], features)
+    plan = seconds(costs["cpu.column.factor"], features) + seconds(costs[f"{engine}.plan"], features)
     first = plan + refactor + seconds(costs["start.factor"], start_features(structure))
     return Prediction(engine, seconds(costs["columns.analyze"], features), first, refactor, solve, moving)
 

@@ -34,7 +34,10 @@ from ..plans.fronts import Plan
 from .buffers import usable_bytes
 from .front_memory import missing_bytes, plan_within
 
-MARGIN = 0.85  # of the CPU engine's predicted seconds that a GPU engine has to stay below
+MARGIN = 0.9  # of the CPU engine's predicted seconds that a GPU engine has to stay below
+# Compiling kernels is paid once a machine: what the first matrix is charged of it, and files that say whether it was.
+COMPILE_SHARE = 0.1
+FILES = ("block_fronts.cu", "residual.cu", "solve_fronts.cu", "values.cu", "warp_fronts.cu")
 
 
 class Planned(NamedTuple):
@@ -46,12 +49,16 @@ class Planned(NamedTuple):
 
 
 class OnDevice(NamedTuple):
-    """A device, the supernodal engine's plan for it, the structures that orderings give, and what is predicted."""
+    """A device, the supernodal engine's plan for it, the structures that orderings give, and what is predicted.
+
+    `once`: what a first use costs besides [s].
+    """
 
     device: Any
     planned: Planned
     structures: list[Structure]
     predictions: tuple[Prediction, ...]
+    once: float = 0.0
 
 
 def plan_fronts(
@@ -116,13 +123,16 @@ def choose(
     structure = structure_of(core, pattern.nnz, canonical.itemsize)
     cpu = predict_cpu(structure, costs, choice.on_device)
     on_cpu = cpu.total(choice.refactorizations)
-    load = 0.0 if "cupy" in sys.modules else seconds(costs["start.load"], {"call": 1.0})
     features = {**factor_features(structure), **start_features(structure)}
-    start = load + seconds(costs["start.factor"], features)
-    if on_cpu < start + seconds(costs["supernodal.analyze"], features):
-        reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
-        return choice.of("cpu", reason, (cpu,)), None
+    start = seconds(costs["start.factor"], features) + seconds(costs["supernodal.analyze"], features)
     try:
+        if "cupy" in sys.modules:
+            start += first_use(launch.open_device(choice.device), canonical.dtype, cholesky, costs)
+        else:
+            start += seconds(costs["start.load"], {"call": 1.0})
+        if on_cpu < start:
+            reason = f"engine='auto' and a GPU would not pay: {on_cpu:.2g} s are predicted on the CPU"
+            return choice.of("cpu", reason, (cpu,)), None
         found = predict_on_device(pattern, canonical, options, cholesky, choice, core)
     except EngineUnavailableError as error:
         return choice.of("cpu", f"engine='auto' and no GPU engine can run: {error}", (cpu,)), None
@@ -194,7 +204,15 @@ def predict_on_device(
     fronts = predict_fronts(structures[0], planned.plan, 0.0, costs, choice.on_device)
     fronts = within(free, free + missing_bytes(planned.plan, pattern, free), fronts)
     columns = predict_all_columns([] if cholesky else structures, costs, choice, free)
-    return OnDevice(device, planned, structures, (*columns, fronts))
+    once = first_use(device, canonical.dtype, cholesky, costs)
+    return OnDevice(device, planned, structures, (*columns, fronts), once)
+
+
+def first_use(device: Any, dtype: np.dtype, cholesky: bool, costs: Costs) -> float:
+    """What the first matrix on a machine is charged of compiling kernels, 0 where they are in the cache [s]."""
+    if device.compiled(FILES, dtype.char, int(cholesky)):
+        return 0.0
+    return COMPILE_SHARE * seconds(costs["start.compile"], {"call": 1.0})
 
 
 def predict_all_columns(structures: list[Structure], costs: Costs, choice: Choice, free: int) -> list[Prediction]:
@@ -219,7 +237,8 @@ def decide(choice: Choice, predictions: tuple[Prediction, ...], found: OnDevice)
     """Take the fastest, the CPU engine unless by a margin; `found` holds the plan of the supernodal engine."""
     many = choice.refactorizations
     best = fastest(predictions, many)
-    at_home = [p for p in predictions if p.engine == "cpu" and MARGIN * p.total(many) < best.total(many)]
+    there = best.total(many) + found.once
+    at_home = [p for p in predictions if p.engine == "cpu" and MARGIN * p.total(many) < there]
     best = at_home[0] if at_home else best
     second = [p for p in predictions if not p.note and p is not best]
     reason = f"predicted {best.total(many):.2g} s"
@@ -228,7 +247,8 @@ def decide(choice: Choice, predictions: tuple[Prediction, ...], found: OnDevice)
         reason += f", and {other.total(many):.2g} s with {other.engine}, the next,"
     reason += f" for a factorization and {many:g} refactorizations and solves"
     without = [f"{p.engine}: {p.note}" for p in predictions if p.note]
-    reason = "; ".join([reason, *without])
+    first = [f"{found.once:.2g} s are charged for kernels that are to be compiled"] if found.once else []
+    reason = "; ".join([reason, *without, *first])
     if best.engine == "cpu":
         return choice.of("cpu", reason, predictions), None
     planned = found.planned if best.engine == "supernodal" else None

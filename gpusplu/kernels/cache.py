@@ -25,13 +25,18 @@ def key(file: str, scalar: str, cholesky: int, arch: int) -> str:
     return digest.hexdigest()[:32]
 
 
+def place(file: str, scalar: str, cholesky: int, arch: int) -> Path:
+    """Where the machine code of `file` is, if it is in the cache."""
+    return folder() / f"{Path(file).stem}-{scalar}{cholesky}-{arch}-{key(file, scalar, cholesky, arch)}.bin"
+
+
 def kernels(file: str, scalar: str, cholesky: int, arch: int) -> bytes:
     """Machine code of `file`, compiled if it is not in the cache; see `compile_kernels`.
 
     Several processes may ask at once: a finished file appears under its name in one step. Where nothing can be
     written, nothing is kept.
     """
-    path = folder() / f"{Path(file).stem}-{scalar}{cholesky}-{arch}-{key(file, scalar, cholesky, arch)}.bin"
+    path = place(file, scalar, cholesky, arch)
     try:
         return path.read_bytes()
     except OSError:

@@ -159,12 +159,19 @@ class Device:
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
         """Compile what is neither loaded nor in the cache, several files at a time."""
-        wanted = [(file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files]
-        missing = [key for key in wanted if key not in self._modules and key not in self._prepared]
+        missing = [key for key in keys(files, scalar, cholesky) if not self._has(key)]
         if missing:
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda key: compiled.kernels(key[0], key[1], key[2], self.arch), missing))
             self._prepared.update(missing)
+
+    def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
+        """Whether `prepare` would find all of these in the cache."""
+        wanted = keys(files, scalar, cholesky)
+        return all(self._has(key) or compiled.place(*key, self.arch).exists() for key in wanted)
+
+    def _has(self, key: tuple[str, str, int]) -> bool:
+        return key in self._modules or key in self._prepared
 
     def own_queue(self) -> Queue:
         """The queue of allocations and uploads."""
@@ -206,6 +213,11 @@ def no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def keys(files: Iterable[str], scalar: str, cholesky: int) -> list[tuple[str, str, int]]:
+    """What these files are compiled as."""
+    return [(file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files]
 
 
 @cache

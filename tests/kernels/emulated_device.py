@@ -156,6 +156,7 @@ class EmulatedDevice:
         self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
         self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
         self.most_used, self.host_bytes, self.side_first = 0, 0, False
+        self.cached = True  # kernels are
         self.counts: dict[str, int] = {}
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
 
@@ -218,6 +219,9 @@ class EmulatedDevice:
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
         pass
+
+    def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
+        return self.cached
 
     def own_queue(self) -> Queue:
         return Queue(self)

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from gpusplu.kernels import cache, compile, layout
+from gpusplu.kernels import cache, compile, launch, layout
 from gpusplu.kernels.compile import ARCHITECTURES, SCALARS, CompileError
 
 if importlib.util.find_spec("nvidia") is None:
@@ -111,6 +111,19 @@ def test_cache_may_be_filled_from_many_threads(folder):
     assert len(found) == 4
     assert len(set(found)) == 1
     assert len(os.listdir(folder / "cache")) == 1
+
+
+def test_a_device_knows_what_is_in_the_cache(folder):
+    """Whoever compiled it."""
+    devices = [object.__new__(launch.Device) for _ in range(2)]
+    for device in devices:
+        device._modules, device._prepared, device.arch = {}, set(), 80
+    assert not devices[0].compiled(["file.cu"], "d", 0)
+    devices[0].prepare(["file.cu"], "d", 0)
+    assert devices[0].compiled(["file.cu"], "d", 0)
+    assert devices[1].compiled(["file.cu"], "d", 0)
+    assert not devices[1].compiled(["file.cu"], "f", 0)
+    assert not devices[1].compiled(["file.cu"], "d", 1)
 
 
 def test_cache_that_cannot_be_written_is_done_without(folder, monkeypatch):

@@ -1,6 +1,7 @@
 """Predicted seconds, the traits they are predicted from, and the constants that are fitted and kept."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from gpusplu.dispatch.calibration import Observation, fit
 from gpusplu.dispatch.costs import Prediction
 from gpusplu.dispatch.traits import Structure, matrix_traits, structure_of
 from gpusplu.engines import choose
+from gpusplu.kernels import launch
 from gpusplu.matrix import canonicalize, read_matrix
 
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
@@ -77,11 +79,18 @@ def test_structure_is_that_of_the_analysis():
     assert found.widest == np.diff(symbolic.super_ptr).max() > 1
 
 
-@pytest.mark.parametrize(("method", "cholesky"), [("column", False), ("front", False), ("front", True)])
-def test_cpu_constants_are_those_of_the_analysis(method, cholesky):
-    found = costs.predict_cpu(structure(method=method, cholesky=cholesky), costs.shipped())
-    expected = _core.predict_seconds(method, 1000, 5000, 20000, 1e6, cholesky)
-    assert (found.factor, found.refactor, found.solve) == pytest.approx(expected, rel=1e-9)
+def test_cholesky_is_half_of_everything_but_the_solve():
+    lu, cholesky = (costs.predict_cpu(structure(method="front", cholesky=c), costs.shipped()) for c in (False, True))
+    expected = costs.predict_cpu(structure(method="front", flops=2e6), costs.shipped())
+    assert (cholesky.factor, cholesky.refactor) == pytest.approx((expected.factor / 2, expected.refactor / 2))
+    assert cholesky.solve > lu.solve
+
+
+def test_flops_of_one_thread_cost_more():
+    below, above = (costs.predict_cpu(structure(flops=k * costs.ALONE), costs.shipped()) for k in (0.99, 1.01))
+    assert below.refactor > above.refactor
+    few = costs.predict_cpu(structure(flops=0.49 * costs.ALONE), costs.shipped())
+    assert below.refactor - few.refactor == pytest.approx(0.5 * costs.ALONE * 1.319e-10, rel=0.01)
 
 
 def test_values_are_moved_to_where_they_are_not():
@@ -279,6 +288,50 @@ def test_spsolve_expects_one_use(monkeypatch, b):
 
 def test_a_device_has_to_be_faster_by_a_margin():
     on_device = choose.OnDevice(SimpleNamespace(index=0), object(), [], ())
-    for step, engine in ((0.9e-3, "cpu"), (0.8e-3, "glu")):
+    for step, engine in ((0.95e-3, "cpu"), (0.85e-3, "glu")):
         predictions = (Prediction("cpu", 0.0, 1e-3, 1e-3), Prediction("glu", 0.0, step, step))
         assert choose.decide(resolve.Choice("auto", ""), predictions, on_device)[0].engine == engine
+
+
+def test_kernels_that_are_not_compiled_are_charged_for():
+    known = costs.shipped()
+    asked = []
+
+    def compiled(*what):
+        asked.append(what)
+        return len(asked) > 1
+
+    device = SimpleNamespace(compiled=compiled)
+    once, again = (choose.first_use(device, np.dtype("f"), True, known) for _ in range(2))
+    assert once == pytest.approx(choose.COMPILE_SHARE * known["start.compile"]["call"])
+    assert again == 0
+    assert asked == 2 * [(choose.FILES, "f", 1)]
+    predictions = (Prediction("cpu", 0.0, 0.1, 0.0), Prediction("supernodal", 0.0, 0.01, 0.0))
+    for charged, engine in ((once, "cpu"), (0.0, "supernodal")):
+        on_device = choose.OnDevice(SimpleNamespace(index=0), object(), [], (), charged)
+        choice = choose.decide(resolve.Choice("auto", ""), predictions, on_device)[0]
+        assert choice.engine == engine
+        assert ("to be compiled" in choice.reason) == (charged > 0)
+
+
+def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
+    """Neither is anything analysed for a device then."""
+    A = gallery.rlc_mesh(20, 20)
+    pattern, data = canonicalize(read_matrix(A))
+    options, canonical = gs.options.Options(), pattern.gather(data)
+    core = _core.analyze(pattern.ptr, pattern.ind, canonical)
+    device, analysed = SimpleNamespace(compiled=lambda *what: False), []
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    monkeypatch.setattr(launch, "open_device", lambda which=None: device)
+
+    def predict_on_device(*arguments):
+        analysed.append(arguments)
+        raise gs.EngineUnavailableError("none")
+
+    monkeypatch.setattr(choose, "predict_on_device", predict_on_device)
+    often = resolve.Choice("auto", "", refactorizations=1000)
+    assert "would not pay" in choose.choose(pattern, canonical, options, False, often, core)[0].reason
+    assert not analysed
+    device.compiled = lambda *what: True
+    assert "no GPU engine" in choose.choose(pattern, canonical, options, False, often, core)[0].reason
+    assert analysed

@@ -1,4 +1,7 @@
-"""Where the real matrices are: GPUSPLU_MATRICES, else ../shared/matrices next to the checkout."""
+"""What all tests share.
+
+Real matrices are where GPUSPLU_MATRICES says, else in ../shared/matrices next to the checkout.
+"""
 
 import os
 from pathlib import Path
@@ -41,3 +44,14 @@ def real_sequence():
             return arrays["indptr"], arrays["indices"], tuple(arrays["shape"]), arrays["data"]
 
     return load
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A folder for fitted constants of this test only."""
+    from gpusplu.dispatch import calibration
+
+    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
+    calibration.stored.cache_clear()
+    yield tmp_path / "cache"
+    calibration.stored.cache_clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,55 +21,42 @@ SMALLEST = 256  # bytes that a buffer takes at least
 MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the one before
 
 
-def factor_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
-    """What kernels of all phases read, by the names of their arguments."""
-    return {
-        "fronts": plan.front_records,
-        "start": plan.start,
-        "owner_ptr": plan.owner_ptr,
-        "items": plan.items,
-        "partial": plan.partial,
-        "entry_source": plan.entry_source,
-        "entry_place": plan.entry_place,
-        "entry_scale": plan.entry_scale,
-    }
+# What is uploaded of a plan: names of the kernels' arguments, and of the plan's attributes.
+FACTOR_ARRAYS = {
+    "fronts": "front_records",
+    "start": "start",
+    "owner_ptr": "owner_ptr",
+    "items": "items",
+    "partial": "partial",
+    "entry_source": "entry_source",
+    "entry_place": "entry_place",
+    "entry_scale": "entry_scale",
+}
+LARGE_ARRAYS = {  # of large fronts besides
+    "large": "large_front_bytes",
+    "tasks": "large_task_bytes",
+    "piece_ptr": "large_piece_ptr",
+    "pieces": "large_piece_bytes",
+    "place": "place",
+}
+SOLVE_ARRAYS = {
+    "slots": "solve_schedule.slot_bytes",
+    "below": "below",
+    "piece_ptr": "solve_schedule.piece_ptr",
+    "pieces": "solve_schedule.piece_bytes",
+}
+LARGE_SOLVE_ARRAYS = {  # of large fronts besides
+    "fronts": "solve_schedule.large_bytes",
+    "forward": "solve_schedule.large_forward_bytes",
+    "backward": "solve_schedule.large_backward_bytes",
+}
+ORDER_ARRAYS = {name: name for name in ("row_perm", "row_scale", "col_perm", "col_scale")}
+ALL_ARRAYS = (FACTOR_ARRAYS, LARGE_ARRAYS, SOLVE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS)
 
 
-def large_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
-    """What large fronts have besides."""
-    return {
-        "large": plan.large_front_bytes,
-        "tasks": plan.large_task_bytes,
-        "piece_ptr": plan.large_piece_ptr,
-        "pieces": plan.large_piece_bytes,
-        "place": plan.place,
-    }
-
-
-def solve_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
-    """What solves read."""
-    schedule = plan.solve_schedule
-    return {
-        "slots": schedule.slot_bytes,
-        "below": plan.below,
-        "piece_ptr": schedule.piece_ptr,
-        "pieces": schedule.piece_bytes,
-    }
-
-
-def large_solve_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
-    """What solves with large fronts read besides."""
-    schedule = plan.solve_schedule
-    return {
-        "fronts": schedule.large_bytes,
-        "forward": schedule.large_forward_bytes,
-        "backward": schedule.large_backward_bytes,
-    }
-
-
-def order_arrays(plan: Plan) -> dict[str, np.ndarray | None]:
-    """Permutations and scales."""
-    return {name: getattr(plan, name) for name in ("row_perm", "row_scale", "col_perm", "col_scale")}
+def arrays_of(plan: Plan, names: dict[str, str]) -> dict[str, np.ndarray | None]:
+    """Arrays of a plan, by the names of arguments."""
+    return {argument: attrgetter(name)(plan) for argument, name in names.items()}
 
 
 def factor_memory(plan: Plan) -> Memory:
@@ -114,8 +102,8 @@ def estimated_bytes(plan: Plan, pattern: Pattern) -> int:
 def needed_bytes(plan: Plan, pattern: Pattern) -> int:
     """Device memory of the arrays of a plan and of a factor with one right-hand side at a time [bytes]."""
     n, nnz, itemsize = pattern.n, pattern.nnz, np.dtype(plan.scalar).itemsize
-    groups = (factor_arrays(plan), large_arrays(plan), solve_arrays(plan), large_solve_arrays(plan), order_arrays(plan))
-    sizes = [0 if array is None else array.nbytes for group in groups for array in group.values()]
+    arrays = [array for names in ALL_ARRAYS for array in arrays_of(plan, names).values()]
+    sizes = [0 if array is None else array.nbytes for array in arrays]
     core = pattern.core
     sizes += [] if core.identity else [core.source.nbytes, core.source_ptr.nbytes]
     sizes += [8 * (n + 1), 4 * nnz]  # A by columns

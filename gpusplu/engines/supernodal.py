@@ -13,14 +13,15 @@ from ..matrix import Pattern
 from ..plans.fronts import FRONT, Plan
 from .buffers import Buffers, Memory, Vectors
 from .front_memory import (
-    factor_arrays,
+    FACTOR_ARRAYS,
+    LARGE_ARRAYS,
+    LARGE_SOLVE_ARRAYS,
+    ORDER_ARRAYS,
+    SOLVE_ARRAYS,
+    arrays_of,
     factor_memory,
-    large_arrays,
-    large_solve_arrays,
     missing_bytes,
     needed_bytes,
-    order_arrays,
-    solve_arrays,
     vector_memory,
 )
 from .front_solve import FrontSolve
@@ -81,30 +82,30 @@ class FrontProgram(Program):
     def vector_memory(self, capacity: int) -> Memory:
         return vector_memory(self.plan, capacity)
 
-    def _upload_all(self, arrays: dict[str, np.ndarray | None]) -> dict[str, Buffer | None]:
-        return {name: self.upload(array) for name, array in arrays.items()}
+    def _upload_all(self, names: dict[str, str]) -> dict[str, Buffer | None]:
+        return {name: self.upload(array) for name, array in arrays_of(self.plan, names).items()}
 
     @cached_property
     def _factor_arrays(self) -> dict[str, Buffer | None]:
-        return self._upload_all(factor_arrays(self.plan))
+        return self._upload_all(FACTOR_ARRAYS)
 
     @cached_property
     def _large_arrays(self) -> dict[str, Buffer | None]:
         shared = ("fronts", "entry_source", "entry_place", "entry_scale")
-        return {name: self._factor_arrays[name] for name in shared} | self._upload_all(large_arrays(self.plan))
+        return {name: self._factor_arrays[name] for name in shared} | self._upload_all(LARGE_ARRAYS)
 
     @cached_property
     def solve_arrays(self) -> dict[str, Buffer | None]:
-        return self._upload_all(solve_arrays(self.plan))
+        return self._upload_all(SOLVE_ARRAYS)
 
     @cached_property
     def solve_large_arrays(self) -> dict[str, Buffer | None]:
-        return self._upload_all(large_solve_arrays(self.plan))
+        return self._upload_all(LARGE_SOLVE_ARRAYS)
 
     @cached_property
     def orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
         """Permutation and scales of rows, of columns."""
-        found = self._upload_all(order_arrays(self.plan))
+        found = self._upload_all(ORDER_ARRAYS)
         return [(found["row_perm"], found["row_scale"]), (found["col_perm"], found["col_scale"])]
 
     def _windows(self, queue: Queue, buffers: Buffers) -> Windows | None:

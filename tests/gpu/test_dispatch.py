@@ -30,22 +30,17 @@ def test_a_small_matrix_stays_on_the_processor(cupy):
     assert gs.splu(A, expected_refactors=100).engine == "cpu"
 
 
-def test_device_is_calibrated(cupy, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path))
-    calibration.stored.cache_clear()
+def test_device_is_calibrated(cupy, own_cache, monkeypatch, capsys):
     cases = (("rlc:20x20", False), ("rlc:60x60", False), ("poisson:60x60", True))
     monkeypatch.setattr(observe, "DEVICE_CASES", cases)
     monkeypatch.setattr(observe, "PROCESSOR_CASES", cases)
-    try:
-        assert main(["bench", "--calibrate", "--budget", "0.04"]) == 0
-        assert "supernodal.refactor" in capsys.readouterr().out
-        name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["name"].decode()
-        fitted = calibration.stored(name)
-        assert {"supernodal.refactor", "supernodal.solve", "supernodal.analyze"} <= set(fitted)
-        assert sum(fitted["supernodal.refactor"].values()) > 0
-        assert calibration.costs_of(name)["start.load"] == costs.shipped()["start.load"]
-        capsys.readouterr()
-        assert main(["bench", "rlc:60x60", "--on-device", "--no-scipy", "--budget", "0.02"]) == 0
-        assert any(line.startswith("supernodal") for line in capsys.readouterr().out.splitlines())
-    finally:
-        calibration.stored.cache_clear()
+    assert main(["bench", "--calibrate", "--budget", "0.04"]) == 0
+    assert "supernodal.refactor" in capsys.readouterr().out
+    name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["name"].decode()
+    fitted = calibration.stored(name)
+    assert {"supernodal.refactor", "supernodal.solve", "supernodal.analyze"} <= set(fitted)
+    assert sum(fitted["supernodal.refactor"].values()) > 0
+    assert calibration.costs_of(name)["start.load"] == costs.shipped()["start.load"]
+    capsys.readouterr()
+    assert main(["bench", "rlc:60x60", "--on-device", "--no-scipy", "--budget", "0.02"]) == 0
+    assert any(line.startswith("supernodal") for line in capsys.readouterr().out.splitlines())

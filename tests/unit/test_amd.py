@@ -32,16 +32,19 @@ def adjacency(A):
     return [set(ind[ptr[i] : ptr[i + 1]].tolist()) for i in range(A.shape[0])]
 
 
+def eliminate(neighbours, i):
+    """Join the neighbours of `i` and take it out of the graph; how many there were."""
+    front = neighbours[i]
+    for j in front:
+        neighbours[j] |= front
+        neighbours[j] -= {i, j}
+    return len(front)
+
+
 def fill_of(A, perm):
     """Entries of L below the diagonal, by playing elimination on sets."""
-    neighbours, fill = adjacency(A), 0
-    for i in perm.tolist():
-        front = neighbours[i]
-        fill += len(front)
-        for j in front:
-            neighbours[j] |= front
-            neighbours[j] -= {i, j}
-    return fill
+    neighbours = adjacency(A)
+    return sum(eliminate(neighbours, i) for i in perm.tolist())
 
 
 def minimum_degree_fill(A):
@@ -51,11 +54,7 @@ def minimum_degree_fill(A):
     while left:
         i = min(left, key=lambda k: (len(neighbours[k]), k))
         left.remove(i)
-        front = neighbours[i]
-        fill += len(front)
-        for j in front:
-            neighbours[j] |= front
-            neighbours[j] -= {i, j}
+        fill += eliminate(neighbours, i)
     return fill
 
 

@@ -202,15 +202,6 @@ def test_report():
     assert backward_error(sp.csc_array((0, 0)), np.zeros(0), np.zeros(0)) == 0
 
 
-@pytest.fixture
-def own_cache(tmp_path, monkeypatch):
-    """Fitted constants of this test only."""
-    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
-    calibration.stored.cache_clear()
-    yield tmp_path / "cache"
-    calibration.stored.cache_clear()
-
-
 def test_bench(system, capsys, own_cache):
     _, path = system
     assert main(["bench", str(path), "poisson:9x8", "--budget", "0.002", "--engine", "cpu"]) == 0

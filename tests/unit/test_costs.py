@@ -145,15 +145,7 @@ def test_fit_keeps_zeros():
     assert all(value >= 0 for value in found.values())
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
-    calibration.stored.cache_clear()
-    yield tmp_path / "cache"
-    calibration.stored.cache_clear()
-
-
-def test_constants_are_kept_by_subject(folder):
+def test_constants_are_kept_by_subject(own_cache):
     term = {name: 2 * value for name, value in costs.shipped()["sflu.refactor"].items()}
     calibration.store("a device", {"sflu.refactor": term})
     assert calibration.costs_of("a device")["sflu.refactor"] == term
@@ -174,7 +166,7 @@ def test_constants_are_kept_by_subject(folder):
         json.dumps({"version": calibration.VERSION + 1, "subject": "a device", "costs": {"sflu.solve": {}}}),
     ],
 )
-def test_a_damaged_file_counts_as_none(folder, text):
+def test_a_damaged_file_counts_as_none(own_cache, text):
     path = calibration.store("a device", {"move.to_host": {"call": 1.0, "bytes": 1.0}})
     assert calibration.stored("a device")
     path.write_text(text)
@@ -183,7 +175,7 @@ def test_a_damaged_file_counts_as_none(folder, text):
 
 
 @pytest.mark.parametrize("term", [{"call": -1.0, "bytes": 1.0}, {"call": float("nan"), "bytes": 1.0}, {"call": 1.0}, 7])
-def test_terms_that_do_not_fit_are_left_out(folder, term):
+def test_terms_that_do_not_fit_are_left_out(own_cache, term):
     good = {"call": 1.0, "levels": 1.0, "fill": 1.0}
     calibration.store("a device", {"sflu.solve": good})
     path = calibration.path_of("a device")

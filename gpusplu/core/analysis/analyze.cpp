@@ -13,6 +13,7 @@
 #include "analysis/matching.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/time_model.hpp"
+#include "base/scalars.hpp"
 #include "base/threads.hpp"
 
 namespace gs {
@@ -331,9 +332,6 @@ template <class T> Symbolic analyze_columns(PatternView A, const T* values, cons
   template Symbolic analyze(PatternView, const T*, const AnalyzeOptions&);         \
   template Symbolic analyze_columns(PatternView, const T*, const AnalyzeOptions&); \
   template std::vector<Symbolic> analyze_fronts(PatternView, const T*, const AnalyzeOptions&);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/scalars.hpp"
 #include "base/slices.hpp"
 #include "matrix/modulus.hpp"
 
@@ -144,10 +145,6 @@ double backward_error(const ResidualNorms& norms, double norm_op_A) {
   template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*);             \
   template double rowwise_error(PatternView, const T*, Trans, const T*, const T*, const T*, const double*, idx); \
   template double norm_inf(PatternView, const T*, Trans);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

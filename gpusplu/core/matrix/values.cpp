@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/scalars.hpp"
 #include "base/slices.hpp"
 
 namespace gs {
@@ -99,10 +100,6 @@ template <class T> double largest_part(const T* values, off n) {
   template void gather_values(const Canonical&, const T*, T*); \
   template bool all_finite(const T*, off);                     \
   template double largest_part(const T*, off);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
 
@@ -149,10 +150,6 @@ template <class T> std::vector<T> ColumnLU<T>::upper_diagonal() const {
   template Matrix<T> ColumnLU<T>::lower() const; \
   template Matrix<T> ColumnLU<T>::upper() const; \
   template std::vector<T> ColumnLU<T>::upper_diagonal() const;
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

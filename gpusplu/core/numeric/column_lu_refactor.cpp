@@ -3,6 +3,7 @@
 #include <limits>
 #include <thread>
 
+#include "base/scalars.hpp"
 #include "base/threads.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
@@ -159,10 +160,6 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* 
 }
 
 #define GS_INSTANTIATE(T) template FactorInfo ColumnLU<T>::refactor(const T*, const off*);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,6 +1,7 @@
 // Solves in A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
 #include <cstdlib>
 
+#include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
 #include "simd/column_kernels.hpp"
@@ -63,10 +64,6 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
 }
 
 #define GS_INSTANTIATE(T) template void ColumnLU<T>::solve(Trans, idx, const T*, off, T*, off) const;
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,4 +1,5 @@
 #include "numeric/column_nodes.hpp"
+#include "base/scalars.hpp"
 
 #include <algorithm>
 
@@ -204,10 +205,6 @@ ColumnNodes<T> compile_nodes(const PermutedPattern& B, const std::vector<idx>& b
 
 #define GS_INSTANTIATE(T) \
   template ColumnNodes<T> compile_nodes<T>(const PermutedPattern&, const std::vector<idx>&, ColumnNodes<T>&&);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,4 +1,5 @@
 #include "numeric/column_pivot.hpp"
+#include "base/scalars.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -262,10 +263,6 @@ template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, con
   template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*, const off*, \
                                               const real_t<T>*, const real_t<T>*, const ColumnLU<T>::Options&,       \
                                               ColumnNodes<T>&, std::vector<idx>&);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

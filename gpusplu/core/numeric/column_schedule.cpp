@@ -1,4 +1,5 @@
 #include "numeric/column_schedule.hpp"
+#include "base/scalars.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -86,10 +87,6 @@ ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a
 
 #define GS_INSTANTIATE(T) \
   template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const std::vector<off>&, int);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
-#undef GS_INSTANTIATE
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -5,6 +5,7 @@
 // every entry by the same operations however rows and columns are split, so only the block size, which depends on W,
 // matters.
 #include "numeric/dense_front.hpp"
+#include "base/scalars.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -212,9 +213,6 @@ template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off 
 #define GS_INSTANTIATE(T)                                                                                        \
   template void lu_front(const Team&, idx, idx, T*, off, T*, off, T*, off, idx*, const PivotRule&, PivotStats&); \
   template idx cholesky_front(const Team&, idx, idx, T*, off, T*, off);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,4 +1,5 @@
 #include "numeric/front_assembly.hpp"
+#include "base/scalars.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -122,9 +123,6 @@ template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange colum
   template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);                   \
   template real_t<T> place_values(const FrontPlan&, off, off, const T*, const off*, T*); \
   template void add_child(const FrontBlocks<T>&, ColumnRange, idx, const idx*, const T*, bool);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

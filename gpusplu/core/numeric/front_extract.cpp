@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
 
 namespace gs {
@@ -150,9 +151,6 @@ template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
   template Matrix<T> FrontFactor<T>::lower() const;           \
   template Matrix<T> FrontFactor<T>::upper() const;           \
   template std::vector<T> FrontFactor<T>::diagonal() const;
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

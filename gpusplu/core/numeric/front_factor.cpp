@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/scalars.hpp"
 #include "numeric/front_assembly.hpp"
 #include "numeric/front_tree.hpp"
 
@@ -258,9 +259,6 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const off*
   template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView); \
   template off FrontFactor<T>::bytes() const;                                         \
   template FactorInfo FrontFactor<T>::factor(const T*, const off*, const PivotRule&);
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_tree.hpp"
 
@@ -221,9 +222,6 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
 }
 
 #define GS_INSTANTIATE(T) template void FrontFactor<T>::solve(Trans, idx, const T*, off, T*, off) const;
-GS_INSTANTIATE(float)
-GS_INSTANTIATE(double)
-GS_INSTANTIATE(std::complex<float>)
-GS_INSTANTIATE(std::complex<double>)
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -122,7 +122,7 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
     limits : Limits, optional
         Of the device; one H200 unless given.
     **parameters
-        `warp_rows`, `small_rows`, `block_rows` and `large_tile` of ``core/plan/fronts/plan.hpp``.
+        `warp_rows`, `small_rows`, `block_rows`, `large_cost` and `large_tile` of ``core/plan/fronts/plan.hpp``.
 
     Returns
     -------

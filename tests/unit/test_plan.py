@@ -117,6 +117,19 @@ def test_best_of_several():
         _core.make_best_plan([], pattern.ptr, pattern.ind)
 
 
+@pytest.mark.parametrize(("size", "dear"), [(90, True), (100, False)])
+def test_a_few_large_fronts_are_made_only_where_they_pay(size, dear):
+    """The plan is the one of the two costs of a large front for which clearly less is predicted."""
+    A = gallery.poisson(size, size)
+    plan, cheap_one, dear_one = (
+        plan_of(A, cholesky=True, **cost) for cost in ({}, {"large_cost": 8}, {"large_cost": 32})
+    )
+    seconds = [p.factor_seconds + p.solve_seconds for p in (plan, cheap_one, dear_one)]
+    assert (seconds[2] < 0.95 * seconds[1]) == dear
+    assert seconds[0] == seconds[2 if dear else 1]
+    assert np.array_equal(plan.width, (dear_one if dear else cheap_one).width)
+
+
 def test_rejects():
     A = random_matrix()
     pattern = Pattern(A)

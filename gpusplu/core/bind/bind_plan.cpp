@@ -39,6 +39,7 @@ PlanParameters parameters_of(const nb::kwargs& named) {
                                                   {"arch", &p.arch},
                                                   {"warp_rows", &p.warp_rows},
                                                   {"small_rows", &p.small_rows},
+                                                  {"large_cost", &p.large_cost},
                                                   {"block_rows", &p.block_rows},
                                                   {"large_tile", &p.large_tile}};
   for (const auto& [key, value] : named) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plan/fronts/plan.hpp"
+#include "plan/fronts/time_model.hpp"
 
 namespace gs::gpu {
 
@@ -30,8 +31,10 @@ inline FrontTree::Node merged(const FrontTree::Node& child, const FrontTree::Nod
 }
 
 // Merges that shorten the critical path: into, nodes and finish; merge_path.cpp.
-void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree);
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& times,
+                   FrontTree& tree);
 // Further merges that save work of a device that is full; merge_work.cpp.
-void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree);
+void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& path_times,
+                   FrontTree& tree);
 
 }  // namespace gs::gpu

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <stdexcept>
@@ -9,8 +10,8 @@ namespace gs::gpu {
 
 namespace {
 
-// The fronts and their phases.
-Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
+// The fronts and their phases, merged by these times.
+Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& times) {
   if (symbolic.method != Method::front) throw std::invalid_argument("a plan needs a symbolic of method 'front'");
   if (symbolic.structural_rank < symbolic.n) throw std::invalid_argument("a structurally singular matrix has no plan");
   Plan plan;
@@ -18,11 +19,29 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   plan.parameters = parameters;
   if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
   if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar);
-  merge_fronts(symbolic, plan);
+  merge_fronts(symbolic, times, plan);
   if (parameters.small_rows < 0) choose_small_rows(plan);
   set_phases(plan);
   plan.segment_ptr = {0, plan.nf};
   return plan;
+}
+
+double seconds(const Plan& plan) { return plan.factor_seconds + plan.solve_seconds; }
+
+// A large front costs more where there are few: they begin a phase of their own. Then the tree is made for this case
+// too, and taken if clearly less is predicted for it.
+Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
+  constexpr idx kFew = 64;
+  constexpr double kClearly = 0.95;
+  MergeTimes times;
+  if (parameters.large_cost > 0) times.fixed[3] = parameters.large_cost;
+  Plan plan = merged_fronts(symbolic, parameters, times);
+  const auto large = std::count(plan.phase.begin(), plan.phase.end(), 3);
+  if (parameters.large_cost > 0 || large == 0 || large > kFew) return plan;
+  times.fixed[3] = times.few_large;
+  Plan other = merged_fronts(symbolic, parameters, times);
+  predict_times(plan), predict_times(other);
+  return seconds(other) < kClearly * seconds(plan) ? other : plan;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -67,8 +86,7 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
   BestPlan best{0, begun(0)};
   for (std::size_t k = 1; k < symbolics.size(); k++) {
     Plan other = others[k - 1].get();
-    if (other.factor_seconds + other.solve_seconds < best.plan.factor_seconds + best.plan.solve_seconds)
-      best = {k, std::move(other)};
+    if (seconds(other) < seconds(best.plan)) best = {k, std::move(other)};
   }
   complete(*symbolics[best.which], A, begin, best.plan);
   return best;

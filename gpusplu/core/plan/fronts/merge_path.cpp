@@ -61,10 +61,10 @@ class ChildHeaps {
 
 }  // namespace
 
-void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree) {
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& times,
+                   FrontTree& tree) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
-  const MergeTimes times;
   const auto time = [&](const FrontTree::Node& v) { return times(kind((idx)v.rows), v.width, v.rows); };
   std::vector<idx> last(ns, -1);  // heap of children
   ChildHeaps heaps(ns, tree.finish);

@@ -39,10 +39,10 @@ struct Children {
 
 }  // namespace
 
-void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, FrontTree& tree) {
+void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& path_times,
+                   FrontTree& tree) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
-  const MergeTimes path_times;
   const DeviceTimes device_times(parameters, symbolic.cholesky);
   const auto time = [&](const FrontTree::Node& v) { return path_times(kind((idx)v.rows), v.width, v.rows); };
   const auto work = [&](const FrontTree::Node& v) { return device_times(v.width, v.rows); };

@@ -87,6 +87,7 @@ struct PlanParameters {
   int warp_rows = 16;
   int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
+  int large_cost = 0;   // of a large front where fronts merge [us]; 0: the model chooses
   int large_tile = 0;   // NB of phase 3; 0: that of the kernels
 
   int scalar_bytes() const { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
@@ -172,9 +173,10 @@ off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile);
 off block_entries(idx H, bool large);
 
 // The stages, in the order in which make_plan runs them. Each fills the arrays named.
-void merge_fronts(const Symbolic& symbolic, Plan& plan);  // perms, width .. parent, below, children, finish; merge.cpp
-void place_rows(Plan& plan);                              // place
-void choose_small_rows(Plan& plan);                       // parameters.small_rows, by the model
+struct MergeTimes;
+void merge_fronts(const Symbolic& symbolic, const MergeTimes& times, Plan& plan);  // perms, width .. finish; merge.cpp
+void place_rows(Plan& plan);                                                       // place
+void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
 std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
 void set_phases(Plan& plan);                                   // phase, level
 void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; windows.cpp

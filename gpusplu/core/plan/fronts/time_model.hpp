@@ -19,6 +19,7 @@ struct ClassRows {
 // the full ones adds more work than it saves.
 struct MergeTimes {
   double fixed[kPhases] = {1.2, 2.0, 2.0, 8.0};
+  double few_large = 32;  // fixed[3] where large fronts are few
   double pivot[kPhases] = {0.10, 0.11, 0.11, 0.32};
   double multiply_add[kPhases] = {5e-4, 1.25e-5, 1.25e-5, 8e-8};
   double scalar[kPhases] = {0, 8e-5, 8e-5, 5e-6};  // assembled or written back

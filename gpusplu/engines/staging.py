@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from ..kernels.layout import struct
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Staging:
     def take(self, values: np.ndarray | None = None, b: np.ndarray | None = None) -> None:
         """Put what is given into the arrays that graphs copy from."""
         if values is not None:
-            self.values[...] = values
+            _core.copy(self.values, values)
         if b is not None:
             self.b[...] = b.reshape(-1)
 

@@ -1,3 +1,6 @@
+#include <stdexcept>
+
+#include "base/copy.hpp"
 #include "base/threads.hpp"
 #include "bind/bind.hpp"
 
@@ -6,6 +9,16 @@ namespace gs {
 void bind_threads(nb::module_& m) {
   m.def("num_threads", &num_threads, "Threads that the core uses at most.");
   m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the core's threads; n < 1 restores the default.");
+  using To = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  using From = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  m.def(
+      "copy",
+      [](const To& to, const From& from) {
+        if (to.nbytes() != from.nbytes()) throw std::length_error("copy: arrays of different sizes");
+        without_gil([&] { copy_bytes(to.data(), from.data(), from.nbytes()); });
+      },
+      "to"_a.noconvert(), "source"_a.noconvert(),
+      "Copy the bytes of one array to another, by several threads where they are many.");
 }
 
 }  // namespace gs

@@ -1,0 +1,24 @@
+#include "base/copy.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/threads.hpp"
+
+namespace gs {
+
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  constexpr std::size_t piece = 1 << 15, least = 1 << 18;
+  constexpr int most = 4;
+  if (bytes < least) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  std::atomic<std::size_t> next{0};
+  run_helpers(most, [&](int) {
+    for (std::size_t at = next.fetch_add(piece); at < bytes; at = next.fetch_add(piece))
+      std::memcpy((char*)to + at, (const char*)from + at, std::min(piece, bytes - at));
+  });
+}
+
+}  // namespace gs

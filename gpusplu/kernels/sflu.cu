@@ -125,7 +125,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   // Number i of the entries of U that are applied.
   __device__ __forceinline__ Source source_of(int i) const {
     const ColumnArrays& c = args.columns;
-    Source s = {args.factor, MAPS ? (const void*)c.map16 : c.row, 0, 0, 0, 0};
+    Source s = {args.factor, c.row, 0, 0, 0, 0};
     if (i >= uppers) return s;
     const int u = LISTED ? __ldg(list + i) : i;
     s.entry = u;
@@ -134,7 +134,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     const long long lower = __ldg(c.diag + s.column) + 1;
     s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
     if (!MAPS) s.follows = u > 0 && __ldg(row - (u > 0)) == s.column - 1 && __ldg(args.follows + s.column);
-    if (s.count == 0) return s;  // addresses stay inside
+    if (s.count == 0) return s;  // addresses stay inside; the map may be empty
     s.places = c.row + lower;
     if (MAPS) s.places = c.map16 + __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
     s.values = IN_SHARED && s.column >= group.first ? work() + (int)(lower - group.base) : args.factor + lower;

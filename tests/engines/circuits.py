@@ -19,6 +19,7 @@ MATRICES = {
     "circuit": circuit,
     "one": lambda dtype: canonical(sp.csc_array([[2.0]])).astype(dtype),
     "diagonal": lambda dtype: canonical(sp.eye_array(5)).astype(dtype),
+    "triangular": lambda dtype: canonical(sp.triu(np.ones((5, 5)))).astype(dtype),  # there are no places of updates
 }
 
 

@@ -29,6 +29,7 @@ struct LargeTask {
   int entry_begin;   // entries of A in this tile, from the front's first entry
   int entry_count;
   int row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
+  int tiles;                   // 2: tile (row + 1, col) is of this task too; neither has entries then
 };
 
 struct LargeFront {

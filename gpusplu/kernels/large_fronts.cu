@@ -7,7 +7,7 @@
 //   diagonal   Cholesky: L_jj and inv(L_jj)^H; LU: D_j = inv(C_jj), pivoting inside the tile
 //   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
-//   block      the contribution block
+//   block      the contribution block; where there are tasks enough, two tiles one below the other
 // Blocks are persistent and take tasks by tickets, in a topological order made by the plan
 // (core/plan/fronts/large_tasks.cpp); whoever needs tiles of another task waits for progress counters: finished tiles
 // of a row of L, of a column of U (they finish in order), and tiles of a child's contribution block. Counters only
@@ -33,15 +33,19 @@ static_assert(sizeof(Control) <= 128);
 constexpr int CLERK = 32;  // the thread that looks for tasks, while thread 0 publishes results
 constexpr int WORK_BYTES = shape.shared_bytes - 128;
 constexpr int TILE_SCALARS = NB * STRIDE;
-constexpr int SCRATCH_BYTES = WORK_BYTES - TILE_SCALARS * (int)sizeof(Scalar);  // beside the tile
+constexpr int SCRATCH_BYTES = WORK_BYTES - shape.tall * TILE_SCALARS * (int)sizeof(Scalar);  // beside tiles
 static_assert(sizeof(AssemblyScratch) <= SCRATCH_BYTES && sizeof(CholeskyScratch) <= SCRATCH_BYTES &&
               sizeof(InverseScratch) <= SCRATCH_BYTES);
 
-// Waits until both counters are `need` beyond `base`; returns how far both are. Called by the whole block.
-__device__ __forceinline__ int wait_progress(const unsigned* a, const unsigned* b, unsigned base, int need,
-                                             Control& control) {
-  if (threadIdx.x < 32) {
-    const unsigned* p = threadIdx.x & 1 ? b : a;  // one instruction polls both
+// What an update reads: rows of A (of one tile row, or of two), rows of B, and the counters of their finished tiles.
+struct Progress {
+  const unsigned *a, *second, *b;  // second: of the lower tile row of A, if there are two
+};
+
+// Waits until all counters are `need` beyond `base`; returns how far all are. Called by the whole block.
+__device__ __forceinline__ int wait_progress(const Progress& progress, unsigned base, int need, Control& control) {
+  if (threadIdx.x < 32) {  // one instruction polls all
+    const unsigned* p = threadIdx.x & 1 ? progress.b : threadIdx.x & 2 ? progress.second : progress.a;
     unsigned behind;
     do behind = 0x7fffffffu - (load_acquire(p) - base);
     while (!__all_sync(~0u, (int)(0x7fffffffu - behind) >= need));
@@ -54,28 +58,30 @@ __device__ __forceinline__ int wait_progress(const unsigned* a, const unsigned* 
   return available;
 }
 
-// acc = A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished.
-__device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long long lda, int m, const Scalar* B,
-                                       long long ldb, int n, int depth, const unsigned* progress_a,
-                                       const unsigned* progress_b, unsigned base, Scalar* ring, Control& control,
-                                       WarpPlace at) {
-  constexpr int STAGES = shape.stages;
-  PanelStream stream_a(A, lda, m), stream_b(B, ldb, n);
-  const int count = (depth + DEPTH - 1) / DEPTH;
+// acc = A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished. A has TALL
+// tile rows.
+template <int TALL, int M> __device__ __forceinline__ void update(Sums<M>& acc, const Scalar* A, long long lda, int m,
+                                                                  const Scalar* B, long long ldb, int n, int depth,
+                                                                  const Progress& progress, unsigned base, Scalar* ring,
+                                                                  Control& control, WarpPlace at) {
+  constexpr int STAGES = TALL > 1 ? shape.tall_stages : shape.stages, SLICE = TALL > 1 ? shape.tall_depth : DEPTH,
+                SA = TALL * NB + 4, STAGE_A = SLICE * SA, STAGE_BOTH = STAGE_A + SLICE * STRIDE;
+  PanelStream<TALL * NB, SLICE> stream_a(A, lda, m);
+  PanelStream<NB, SLICE> stream_b(B, ldb, n);
+  const int count = (depth + SLICE - 1) / SLICE;
   int left = depth;  // columns that are not under way yet
   auto load = [&](int stage) {
-    Scalar* to = ring + stage * 2 * STAGE;
+    Scalar* to = ring + stage * STAGE_BOTH;
     stream_a.load(to, left, A);
-    stream_b.load(to + STAGE, left, A);
-    left -= DEPTH;
+    stream_b.load(to + STAGE_A, left, A);
+    left -= SLICE;
   };
   clear(acc);
   int available = 0;
 #pragma unroll 1
   for (int begin = 0; begin < count;) {
-    if (available <= begin * DEPTH / NB)
-      available = wait_progress(progress_a, progress_b, base, begin * DEPTH / NB + 1, control);
-    const int end = min(count, available * (NB / DEPTH));
+    if (available <= begin * SLICE / NB) available = wait_progress(progress, base, begin * SLICE / NB + 1, control);
+    const int end = min(count, available * (NB / SLICE));
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
       if (begin + s < end) load(s);
@@ -88,9 +94,9 @@ __device__ __forceinline__ void update(Accumulator& acc, const Scalar* A, long l
       __syncthreads();
       if (s + STAGES - 1 < end) load(stage == 0 ? STAGES - 1 : stage - 1);
       copy_commit();
-      const Scalar* from = ring + stage * 2 * STAGE;
+      const Scalar* from = ring + stage * STAGE_BOTH;
       if (++stage == STAGES) stage = 0;
-      multiply_slice<false, CHOLESKY && is_complex>(acc, from, from + STAGE, at);
+      multiply_slice<false, CHOLESKY && is_complex, SLICE, SA>(acc, from, from + STAGE_A, at);
     }
     copy_wait<0>();
     __syncthreads();
@@ -181,6 +187,32 @@ __device__ __forceinline__ void factor_diagonal(const LargeArgs& args, const Acc
   }
 }
 
+// Two tiles of the contribution block, one below the other and both below its diagonal: each column of B that comes
+// through the second-level cache meets twice as many rows of A, and that cache bounds the main loop
+// (docs/performance.md).
+__device__ __forceinline__ void run_tall(const LargeArgs& args, const FrontTiles& f, const Tile& tile, unsigned base,
+                                         Scalar* work, Control& control) {
+  if constexpr (shape.tall > 1) {
+    const int half = (threadIdx.x >> 5) / WARPS_IN_ROW;  // a warp has all rows of one of the tiles
+    WarpPlace at;
+    at.row = half * NB;
+    Sums<NB / 16> acc;
+    const int below = f.size(tile.tall + 1);
+    update<2>(acc, f.lower.tile(tile.tall, f.pivot_tiles), f.height_ld, NB + below,
+              f.upper.tile(tile.flat, f.pivot_tiles), f.height_ld, tile.n, f.width,
+              {tile.progress_a, tile.progress_a + 1, tile.progress_b}, base, work + 2 * TILE_SCALARS, control, at);
+    at.row = 0;
+    subtract_from(acc, work + half * TILE_SCALARS, at);
+    int ticket = 0;
+    take_ticket(args, ticket);
+    Scalar* to = f.block + (tile.flat - f.pivot_tiles) * NB * f.height_ld + (tile.tall - f.pivot_tiles + half) * NB;
+    store_tile<false>(acc, to, f.height_ld, half ? below : NB, tile.n, at);
+    __syncthreads();
+    if (threadIdx.x == 0) add_acquire_release(tile.done, 2u);
+    next_task(args, ticket, control);
+  }
+}
+
 // Does the task, and leaves the next one in `control`.
 __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work, Control& control) {
   const unsigned epoch = control.epoch, base = epoch * EPOCH_STEP;
@@ -191,14 +223,21 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
   Scalar* const beside = work + TILE_SCALARS;
   Accumulator acc;
   int ticket = 0;
-  assemble_tile(args, task, front.entry_begin, f.first_row(task.row), f.first_row(task.col), tile.right, epoch, work,
-                *(AssemblyScratch*)beside);
+  const int tiles = shape.tall > 1 ? task.tiles : 1;
+  LargeTask part = task;
+#pragma unroll 1
+  for (int k = 0; k < tiles; k++) {
+    assemble_tile(args, part, front.entry_begin, f.first_row(part.row), f.first_row(part.col), tile.right, epoch,
+                  work + k * TILE_SCALARS, *(AssemblyScratch*)(work + tiles * TILE_SCALARS));
+    part.row++, part.row_pieces++;
+  }
   __syncthreads();
+  if (tiles == 2) return run_tall(args, f, tile, base, work, control);
   Scalar* const A = tile.right ? f.upper.tile(tile.tall, f.pivot_tiles) : f.lower.tile(tile.tall, f.pivot_tiles);
   const Scalar* const B = tile.right ? f.lower.tile(tile.flat, f.pivot_tiles) : f.upper.tile(tile.flat, f.pivot_tiles);
   const long long ld = f.ld(tile.tall);
-  update(acc, A, ld, tile.m, B, f.ld(tile.flat), tile.n, tile.in_block ? f.width : tile.step * NB, tile.progress_a,
-         tile.progress_b, base, beside, control, at);
+  update<1>(acc, A, ld, tile.m, B, f.ld(tile.flat), tile.n, tile.in_block ? f.width : tile.step * NB,
+            {tile.progress_a, tile.progress_a, tile.progress_b}, base, beside, control, at);
   subtract_from(acc, work, at);
 
   Scalar* to = A + tile.step * NB * ld;
@@ -215,7 +254,8 @@ __device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask&
     store_tile<false>(acc, to, ld, tile.m, tile.n, at);
   } else {
     store(acc, work, at);
-    wait_progress(tile.lower_progress + tile.step, tile.lower_progress + tile.step, base, tile.step + 1, control);
+    const unsigned* inverted = tile.lower_progress + tile.step;
+    wait_progress({inverted, inverted, inverted}, base, tile.step + 1, control);
     take_ticket(args, ticket);
     multiply_inverse(acc, inverse, work, beside, at);
     store_tile<false>(acc, to, ld, tile.m, tile.n, at);

@@ -18,7 +18,9 @@ struct LargeShape {
   int inverse_slices;  // stages of the inverted diagonal block in a panel solve
   int stride;          // between columns of a tile in shared memory; 4 mod 16: operand reads meet no bank twice
   int inverse_stride;  // between columns of a slice of the inverted block
-  int shared_bytes;    // of a block
+  int tall;            // tiles of a contribution block, one below the other, that a task may take together
+  int tall_depth, tall_stages;  // depth and stages of its pipeline
+  int shared_bytes;             // of a block
 };
 
 // Shared memory holds the task's tile and, beside it, the pipeline or the inverted diagonal block. shared_kb: what a
@@ -38,6 +40,12 @@ GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, int share
   s.inverse_stride = s.depth + 2;
   const int pipeline = 2 * s.stages * s.depth * s.stride;
   const int inverse = s.inverse_slices * s.tile * s.inverse_stride;
-  s.shared_bytes = (s.tile * s.stride + (pipeline > inverse ? pipeline : inverse)) * scalar_bytes + 128;
+  const int single = s.tile * s.stride + (pipeline > inverse ? pipeline : inverse);
+  s.tall = scalar_bytes == 8 && roomy ? 2 : 1;
+  s.tall_depth = 8;
+  s.tall_stages = 3;
+  const int tall_pipeline = s.tall_stages * s.tall_depth * ((s.tall + 1) * s.tile + 8);
+  const int tall = s.tall > 1 ? s.tall * s.tile * s.stride + tall_pipeline : 0;
+  s.shared_bytes = (single > tall ? single : tall) * scalar_bytes + 128;
   return s;
 }

@@ -24,7 +24,8 @@ static_assert(WARPS == (NB / 32) * WARPS_IN_ROW && NI >= 1);
 __device__ __forceinline__ int tile_at(int row, int col) { return col * STRIDE + (row ^ (col & 12)); }
 
 // Row 2g + h, column 4t + q of a 16 x 16 part is [q & 1][2 h + q / 2].
-using Accumulator = Scalar[MI][NI][2][4];
+template <int M> using Sums = Scalar[M][NI][2][4];
+using Accumulator = Sums<MI>;
 
 struct WarpPlace {
   int row, col, g, t;  // first row and column of the warp; the lane's place
@@ -37,13 +38,13 @@ struct WarpPlace {
   }
 };
 
-// Streams an operand of `extent` rows, a tall panel, into shared memory: slice after slice of DEPTH columns, stored
-// [k][row] with stride STRIDE. Every thread's address moves on by itself.
-struct PanelStream {
-  static constexpr int CHUNKS = NB / 2;                   // pairs of a column
+// Streams an operand of `extent` rows (ROWS at most), a tall panel, into shared memory: slice after slice of SLICE
+// columns, stored [k][row] with stride ROWS + 4. Every thread's address moves on by itself.
+template <int ROWS, int SLICE> struct PanelStream {
+  static constexpr int CHUNKS = ROWS / 2;                 // pairs of a column
   static constexpr int STEP = THREADS / CHUNKS;           // columns from one pair of a thread to its next
-  static constexpr int COUNT = DEPTH * CHUNKS / THREADS;  // pairs of a thread and slice
-  static_assert(COUNT * STEP == DEPTH);
+  static constexpr int COUNT = SLICE * CHUNKS / THREADS;  // pairs of a thread and slice
+  static_assert(COUNT * STEP == SLICE);
   const Scalar* from;
   long long step;
   int count;  // rows of my pair that exist
@@ -56,11 +57,11 @@ struct PanelStream {
   // left: columns of the operand from this slice on. readable: an address that can be read.
   __device__ __forceinline__ void load(Scalar* stage, int left, const Scalar* readable) {
     const int col = threadIdx.x / CHUNKS;
-    Scalar* to = stage + col * STRIDE + threadIdx.x % CHUNKS * 2;
+    Scalar* to = stage + col * (ROWS + 4) + threadIdx.x % CHUNKS * 2;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
       const int here = i * STEP + col < left ? count : 0;
-      copy_pair(to + i * STEP * STRIDE, here ? from : readable, here);  // 0: nothing is read
+      copy_pair(to + i * STEP * (ROWS + 4), here ? from : readable, here);  // 0: nothing is read
       from += step;
     }
   }
@@ -79,21 +80,21 @@ __device__ __forceinline__ void load_inverse_slice(const Scalar* inverse, int sl
 
 template <bool CONJUGATE> __device__ __forceinline__ Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
 
-// acc += A B over one slice. A: [k][m]. B: [k][n] (BY_ROWS = false, stride STRIDE), or [n][k] and A is the task's tile
-// from column k0 on. B is zero in the warp's 16-column parts before `skip`.
-template <bool BY_ROWS, bool CONJUGATE>
-__device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A, const Scalar* B, WarpPlace at,
-                                               int k0 = 0, int skip = 0) {
+// acc += A B over one slice of SLICE columns. A: [k][m] with stride SA. B: [k][n] (BY_ROWS = false, stride STRIDE), or
+// [n][k] and A is the task's tile from column k0 on. B is zero in the warp's 16-column parts before `skip`.
+template <bool BY_ROWS, bool CONJUGATE, int SLICE = DEPTH, int SA = STRIDE, int M>
+__device__ __forceinline__ void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpPlace at, int k0 = 0,
+                                               int skip = 0) {
   constexpr int SB = BY_ROWS ? INVERSE_STRIDE : STRIDE;
   if constexpr (TENSOR_CORES) {
-    const Scalar* a_from = A + at.t * STRIDE + at.row;
+    const Scalar* a_from = A + at.t * SA + at.row;
     const Scalar* b_from = BY_ROWS ? B + (at.col + 2 * at.g) * SB + at.t : B + at.t * SB + at.col + 2 * at.g;
 #pragma unroll
-    for (int k = 0; k < DEPTH; k += 4) {
-      Pair a[MI], b[NI];
+    for (int k = 0; k < SLICE; k += 4) {
+      Pair a[M], b[NI];
 #pragma unroll
-      for (int i = 0; i < MI; i++)
-        a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
+      for (int i = 0; i < M; i++)
+        a[i] = *(const Pair*)(a_from + k * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
 #pragma unroll
       for (int j = 0; j < NI; j++)
         if constexpr (BY_ROWS) b[j] = {b_from[j * 16 * SB + k], b_from[(j * 16 + 1) * SB + k]};
@@ -102,7 +103,7 @@ __device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A
       for (int j = 0; j < NI; j++) {
         if (j < skip) continue;
 #pragma unroll
-        for (int i = 0; i < MI; i++) {
+        for (int i = 0; i < M; i++) {
           mma(acc[i][j][0], a[i].x, a[i].y, b[j].x);
           mma(acc[i][j][1], a[i].x, a[i].y, b[j].y);
         }
@@ -112,11 +113,11 @@ __device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A
     const Scalar* a_from = A + at.row;
     const Scalar* b_from = BY_ROWS ? B + (at.col + 4 * at.t) * SB : B + at.col + 4 * at.t;
 #pragma unroll 2
-    for (int k = 0; k < DEPTH; k++) {
-      Pair a[MI];
+    for (int k = 0; k < SLICE; k++) {
+      Pair a[M];
 #pragma unroll
-      for (int i = 0; i < MI; i++)
-        a[i] = *(const Pair*)(a_from + k * STRIDE + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
+      for (int i = 0; i < M; i++)
+        a[i] = *(const Pair*)(a_from + k * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
 #pragma unroll
       for (int j = 0; j < NI; j++) {
         Pair columns[2];
@@ -129,7 +130,7 @@ __device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A
         for (int q = 0; q < 4; q++) {
           const Scalar b = operand<CONJUGATE>(q & 1 ? columns[q / 2].y : columns[q / 2].x);
 #pragma unroll
-          for (int i = 0; i < MI; i++) {
+          for (int i = 0; i < M; i++) {
             Scalar* c = acc[i][j][q & 1] + q / 2;
             c[0] = mul_add(a[i].x, b, c[0]);
             c[2] = mul_add(a[i].y, b, c[2]);
@@ -141,39 +142,39 @@ __device__ __forceinline__ void multiply_slice(Accumulator& acc, const Scalar* A
 }
 
 // Calls visit(i, j, q, row, column) for the pairs of a lane: rows row, row + 1 of the tile.
-template <class Visit> __device__ __forceinline__ void for_pairs(WarpPlace at, Visit&& visit) {
+template <int M, class Visit> __device__ __forceinline__ void for_pairs(WarpPlace at, Visit&& visit) {
 #pragma unroll
   for (int j = 0; j < NI; j++)
 #pragma unroll
     for (int q = 0; q < 4; q++)
 #pragma unroll
-      for (int i = 0; i < MI; i++) visit(i, j, q, at.row + i * 16 + 2 * at.g, at.col + j * 16 + 4 * at.t + q);
+      for (int i = 0; i < M; i++) visit(i, j, q, at.row + i * 16 + 2 * at.g, at.col + j * 16 + 4 * at.t + q);
 }
-__device__ __forceinline__ void clear(Accumulator& acc) {
+template <int M> __device__ __forceinline__ void clear(Sums<M>& acc) {
 #pragma unroll
-  for (int i = 0; i < MI; i++)
+  for (int i = 0; i < M; i++)
 #pragma unroll
     for (int j = 0; j < NI; j++)
 #pragma unroll
       for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = Scalar(0);
 }
 // acc = tile - acc. Each lane reads what `store` gives it back.
-__device__ __forceinline__ void subtract_from(Accumulator& acc, const Scalar* tile, WarpPlace at) {
-  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+template <int M> __device__ __forceinline__ void subtract_from(Sums<M>& acc, const Scalar* tile, WarpPlace at) {
+  for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     const Pair v = *(const Pair*)(tile + tile_at(row, col));
     Scalar* c = acc[i][j][q & 1] + q / 2;
     c[0] = v.x - c[0];
     c[2] = v.y - c[2];
   });
 }
-__device__ __forceinline__ void store(const Accumulator& acc, Scalar* tile, WarpPlace at) {
-  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+template <int M> __device__ __forceinline__ void store(const Sums<M>& acc, Scalar* tile, WarpPlace at) {
+  for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     *(Pair*)(tile + tile_at(row, col)) = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
   });
 }
 // The tile as a diagonal tile of m x m: the identity beyond.
-__device__ __forceinline__ void store_diagonal(const Accumulator& acc, Scalar* tile, int m, WarpPlace at) {
-  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+template <int M> __device__ __forceinline__ void store_diagonal(const Sums<M>& acc, Scalar* tile, int m, WarpPlace at) {
+  for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     if (row >= m || col >= m) v.x = Scalar(row == col ? 1 : 0);
     if (row + 1 >= m || col >= m) v.y = Scalar(row + 1 == col ? 1 : 0);
@@ -181,9 +182,9 @@ __device__ __forceinline__ void store_diagonal(const Accumulator& acc, Scalar* t
   });
 }
 // To global memory, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
-template <bool LOWER> __device__ __forceinline__ void store_tile(const Accumulator& acc, Scalar* to, long long ld,
-                                                                 int m, int n, WarpPlace at) {
-  for_pairs(at, [&](int i, int j, int q, int row, int col) {
+template <bool LOWER, int M>
+__device__ __forceinline__ void store_tile(const Sums<M>& acc, Scalar* to, long long ld, int m, int n, WarpPlace at) {
+  for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     const Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     Scalar* p = to + col * ld + row;
     if constexpr (LOWER) {

@@ -154,6 +154,18 @@ def star(leaves, width, n, touched):
     return canonical(sp.csc_array((A + A.T) / 2))
 
 
+def with_leaves(A, leaves, width, touched):
+    """Every leaf is coupled to some columns of A that are coupled to each other."""
+    A, n = A.tocsr(), A.shape[0]
+    rng = np.random.default_rng(6)
+    B = np.zeros((leaves * width, n))
+    for k in range(leaves):
+        near = A[[rng.integers(n)]].indices
+        B[k * width : (k + 1) * width, rng.choice(near, min(touched, len(near)), replace=False)] = 0.5
+    diagonal = sp.diags_array(np.r_[np.full(leaves * width, 2 * touched), abs(B).sum(axis=0)])
+    return canonical(sp.block_array([[None, sp.csr_array(B)], [sp.csr_array(B.T), A]]) + diagonal)
+
+
 CASES = {
     "poisson": lambda: gallery.poisson(13, 11),
     "poisson3": lambda: gallery.poisson(6, 7, 5),
@@ -181,6 +193,15 @@ def test_factor(case, dtype, cholesky):
     first = device.factor.tobytes(), device.blocks.tobytes()
     device.run(seed=7)
     assert first == (device.factor.tobytes(), device.blocks.tobytes())
+
+
+@pytest.mark.parametrize("cholesky", [1, 0])
+def test_two_tiles_a_task(cholesky):
+    """Of the contribution blocks of wide fronts, on a device that has no use for more tasks."""
+    A = with_leaves(star(3, 150, 200, 140), 4, 3, 40)
+    plan = plan_of(A, bool(cholesky), Limits(multiprocessors=1))
+    assert (plan.large_task_bytes.view(struct(FILE, "LargeTask"))["tiles"] == 2).any()
+    check(plan, Emulated(plan, A.data).run(), A.data)
 
 
 @pytest.mark.parametrize("cholesky", [1, 0])

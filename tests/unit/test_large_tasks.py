@@ -17,9 +17,20 @@ CASES = {
 
 
 def plan_with_large(case, cholesky):
+    """A plan of small tiles; for "pairs" of tiles that tasks may take two of, on a small device."""
+    if case == "pairs":
+        return pairs(cholesky)
     plan = plan_of(CASES[case](), cholesky=cholesky, warp_rows=4, small_rows=0, block_rows=20, large_tile=8)
     assert (plan.phase == 3).any()
     return plan, plan.large_task_bytes.view(TASK)
+
+
+def pairs(cholesky):
+    A = gallery.elasticity(11, 10, 9)
+    plan = plan_of(A, cholesky=cholesky, multiprocessors=1, warp_rows=0, block_rows=-1)
+    tasks = plan.large_task_bytes.view(TASK)
+    assert (tasks["tiles"] == 2).sum() > 10
+    return plan, tasks
 
 
 class Tiles:
@@ -36,20 +47,29 @@ class Tiles:
 
 
 kinds = pytest.mark.parametrize(
-    ("case", "cholesky"), [("poisson", True), ("poisson3", True), ("poisson3", False), ("convdiff", False)]
+    ("case", "cholesky"),
+    [(c, True) for c in ("poisson", "poisson3", "pairs")] + [(c, False) for c in ("poisson3", "convdiff", "pairs")],
 )
 
 
 @kinds
 def test_every_tile_once_and_in_order(case, cholesky):
     plan, tasks = plan_with_large(case, cholesky)
-    place = {(int(t["front"]), int(t["row"]), int(t["col"])): k for k, t in enumerate(tasks)}
-    assert len(place) == len(tasks)
+    assert set(tasks["tiles"]) <= {1, 2}
+    place = {}
+    for k, t in enumerate(tasks):
+        f, row, col = (int(t[name]) for name in ("front", "row", "col"))
+        tiles = Tiles(plan, f)
+        if t["tiles"] == 2:  # in the contribution block and below its diagonal, the first one whole
+            assert row >= tiles.pivots <= col and (row > col or not cholesky) and row + 1 < tiles.count
+        for r in range(row, row + t["tiles"]):
+            assert (f, r, col) not in place
+            place[f, r, col] = k
     expected = 0
     for f in np.flatnonzero(plan.phase == 3):
         tiles = Tiles(plan, f)
         expected += tiles.count * (tiles.count + 1) // 2 if cholesky else tiles.count**2
-    assert expected == len(tasks)
+    assert expected == len(place)
     last = {}
     for (f, row, col), k in place.items():
         last[f] = max(last.get(f, 0), k)
@@ -74,6 +94,7 @@ def test_entries_lie_in_their_tiles(case, cholesky):
         assert (tiles.of(entries & 0xFFFF) == t["row"]).all()
         assert (tiles.of(entries >> 16) == t["col"]).all()
         covered += len(entries)
+        assert t["tiles"] == 1 or not len(entries)
     assert covered == np.diff(plan.entry_ptr)[plan.phase == 3].sum()
 
 
@@ -82,14 +103,16 @@ def test_pieces_lie_in_their_tiles(case, cholesky):
     plan, tasks = plan_with_large(case, cholesky)
     pieces, ptr = plan.large_piece_bytes.view(PIECE), plan.large_piece_ptr
     covered = 0
-    for t in tasks[tasks["row"] == tasks["col"]]:
-        mine = pieces[ptr[t["row_pieces"]] : ptr[t["row_pieces"] + 1]]
+    for t in tasks[(tasks["row"] <= tasks["col"]) & (tasks["col"] < tasks["row"] + tasks["tiles"])]:
+        own = t["row_pieces"] + t["col"] - t["row"]  # of the diagonal tile
+        mine = pieces[ptr[own] : ptr[own + 1]]
+        assert own == t["col_pieces"]
         assert (np.diff(mine["child"]) > 0).all()
         for piece in mine:
             assert plan.parent[piece["child"]] == t["front"]
             assert (piece["large"] >= 0) == (plan.phase[piece["child"]] == 3)
             below = plan.below_ptr[piece["child"]] + np.arange(piece["begin"], piece["end"])
-            assert (Tiles(plan, t["front"]).of(plan.place[below]) == t["row"]).all()
+            assert (Tiles(plan, t["front"]).of(plan.place[below]) == t["col"]).all()
             covered += len(below)
     children = [c for c in range(plan.nf) if plan.parent[c] >= 0 and plan.phase[plan.parent[c]] == 3]
     assert covered == sum(int(plan.rows[c] - plan.width[c]) for c in children)

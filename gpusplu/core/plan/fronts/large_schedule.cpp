@@ -31,6 +31,7 @@ LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large
   LargeSchedule out;
   out.start.assign(n, 0);
   out.duration.assign(n, 0);
+  out.blocks.assign(n, 0);
   const double blocks = (double)in.multiprocessors * large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
   std::vector<idx> parent(n, -1), waiting(n, 0);
   std::vector<FrontCost> cost(n);
@@ -66,6 +67,7 @@ LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large
       const double given = std::min(wanted, free);
       out.start[k] = now;
       out.duration[k] = cost[k].work / given;
+      out.blocks[k] = given;
       running.push({now + out.duration[k], k, given});
       free -= given;
     }

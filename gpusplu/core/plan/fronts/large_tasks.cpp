@@ -59,6 +59,34 @@ void place_pieces(const LargeInput& in, const std::vector<idx>& large_of, idx f,
   }
 }
 
+// Which tile (row, col) of a front is the only one, the first or the second of a task. Pairs start below the diagonal.
+enum class Role { kOnly, kFirst, kSecond };
+Role role_of(const Tiling& tiling, bool cholesky, bool pairs, idx row, idx col) {
+  const idx above = row - (cholesky ? col + 1 : tiling.pivot_tiles());
+  if (!pairs || std::min(row, col) < tiling.pivot_tiles() || above < 0) return Role::kOnly;
+  return above % 2 ? Role::kSecond : row + 1 < tiling.tiles() ? Role::kFirst : Role::kOnly;
+}
+
+constexpr idx kPairWidth = 128;  // least width of a front whose tasks may be pairs (256: 1% slower)
+// Least number of pairs in a contribution block for every block that the front gets (2: 2% slower).
+constexpr double kTasksPerBlock = 0.7;
+
+bool has_pairs(const LargeInput& in, const Tiling& tiling, double blocks) {
+  const double h = tiling.tiles() - tiling.pivot_tiles();
+  return in.scalar == 'd' && large_shape(scalar_bytes(in.scalar), in.shared_kb).tall > 1 &&
+         tiling.tile == large_tile(in.scalar) && tiling.width >= kPairWidth &&
+         h * (in.cholesky ? h + 1 : 2 * h) / 4 >= kTasksPerBlock * blocks;
+}
+
+off count_tasks(const LargeInput& in, const Tiling& tiling, bool pairs) {
+  const idx tiles = tiling.tiles(), h = tiles - tiling.pivot_tiles();
+  const off all = in.cholesky ? (off)tiles * (tiles + 1) / 2 : (off)tiles * tiles;
+  if (!pairs) return all;
+  off seconds = in.cholesky ? 0 : (off)h * (h / 2);
+  for (idx below = 0; in.cholesky && below < h; ++below) seconds += below / 2;
+  return all - seconds;
+}
+
 // Sorts the entries of front f by tile, stable, and gives every task its range: counted first, then placed.
 void place_entries(const LargeInput& in, idx f, const Tiling& tiling, LargeTask* tasks, off count) {
   const off first = in.entry_ptr[f], n = in.entry_ptr[f + 1] - first, tiles = tiling.tiles();
@@ -109,20 +137,24 @@ std::vector<idx> order_of(const std::vector<std::uint32_t>& keys) {
 }
 
 // Tasks of one front in the order of (row, col), and when they are due. A task at distance from the diagonal is due a
-// quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead).
+// quarter of a step later a tile (measured: anything from 0 to 0.75 is within 5%, and the diagonal must run ahead), a
+// pair with its second tile.
 void list_front(const LargeInput& in, idx f, idx large, idx first_tile, double start, double duration, double end,
-                LargeTask* tasks, std::uint32_t* time) {
+                bool pairs, LargeTask* tasks, std::uint32_t* time) {
   const Tiling tiling{in.width[f], in.rows[f], in.tile};
   const idx pivots = tiling.pivot_tiles(), tiles = tiling.tiles();
   const auto due = [&](idx step, idx far) { return step + 0.25 * (far - step); };
   const double last = std::max(due(std::min(pivots, tiles - 1), tiles - 1), 1.0);
   idx k = 0;
   for (idx i = 0; i < tiles; ++i)
-    for (idx j = 0; j < (in.cholesky ? i + 1 : tiles); ++j, ++k) {
-      tasks[k] = {f, large, i, j, 0, 0, first_tile + i, first_tile + j};
+    for (idx j = 0; j < (in.cholesky ? i + 1 : tiles); ++j) {
+      const Role role = role_of(tiling, in.cholesky, pairs, i, j);
+      if (role == Role::kFirst) continue;
+      const idx row = role == Role::kSecond ? i - 1 : i;
+      tasks[k] = {f, large, row, j, 0, 0, first_tile + row, first_tile + j, role == Role::kSecond ? 2 : 1};
       const idx step = std::min({i, j, pivots});
       const double at = start + duration * (due(step, std::max(i, j)) / last);
-      time[k] = (std::uint32_t)(at / end * ((1 << kTimeBits) - 1));
+      time[k++] = (std::uint32_t)(at / end * ((1 << kTimeBits) - 1));
     }
   place_entries(in, f, tiling, tasks, k);
 }
@@ -161,7 +193,10 @@ LargeTasks make_large_tasks(const LargeInput& in) {
     }
   const idx n = (idx)large.size();
   out.fronts.resize(n);
+  const LargeSchedule schedule = schedule_large(in, large);
+  out.seconds = schedule.seconds;
   std::vector<off> task_ptr(n + 1, 0);
+  std::vector<char> pairs(n);
   std::vector<idx> first_tile(n);
   idx tiles = 0;
   const idx n_segments = std::max<idx>(1, (idx)in.segment_ptr.size() - 1);
@@ -175,7 +210,8 @@ LargeTasks make_large_tasks(const LargeInput& in) {
     first_tile[k] = tiles;
     tiles += t;
     out.counters += 1 + (in.cholesky ? t : 2 * t);
-    task_ptr[k + 1] = task_ptr[k] + (in.cholesky ? (off)t * (t + 1) / 2 : (off)t * t);
+    pairs[k] = has_pairs(in, tiling, schedule.blocks[k]);
+    task_ptr[k + 1] = task_ptr[k] + count_tasks(in, tiling, pairs[k]);
   }
 
   out.piece_ptr.assign(tiles + 1, 0);
@@ -192,14 +228,12 @@ LargeTasks make_large_tasks(const LargeInput& in) {
     place_pieces(in, large_of, large[k], out.piece_ptr.data() + first_tile[k], out.pieces.data());
   });
 
-  const LargeSchedule schedule = schedule_large(in, large);
-  out.seconds = schedule.seconds;
   std::vector<LargeTask> tasks(task_ptr[n]);
   std::vector<std::uint32_t> time(tasks.size());
   off entries = 0;
   for (const idx f : large) entries += in.entry_ptr[f + 1] - in.entry_ptr[f];
   for_each(n, 8 * task_ptr[n] + 2 * entries, [&](idx k) {
-    list_front(in, large[k], k, first_tile[k], schedule.start[k], schedule.duration[k], schedule.seconds,
+    list_front(in, large[k], k, first_tile[k], schedule.start[k], schedule.duration[k], schedule.seconds, pairs[k],
                tasks.data() + task_ptr[k], time.data() + task_ptr[k]);
   });
   // Tasks of the same time stay in plan order and in the order of (row, col), which is topological.

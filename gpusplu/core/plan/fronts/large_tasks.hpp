@@ -1,9 +1,10 @@
 // What the kernel of large fronts works off: one task a tile, in an order that is topological and keeps the device
 // busy.
 //
-// A front's rows and columns are cut into tiles at 0, NB, .., W, W + NB, .., R (NB =
-// LargeInput::tile). Every tile of
-// the lower triangle (LU: of the whole front) is one task; kernels/large_fronts.cu says what a task does and waits for.
+// A front's rows and columns are cut into tiles at 0, NB, .., W, W + NB, .., R (NB = LargeInput::tile). Every tile of
+// the lower triangle (LU: of the whole front) is one task, or two tiles of the contribution block are, one below the
+// other and both below the diagonal, where the front has tasks enough for its share of the device without them.
+// kernels/large_fronts.cu says what a task does and waits for.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,7 @@ struct LargeTask {
   std::int32_t entry_begin;   // entries of A in this tile, from the front's first entry
   std::int32_t entry_count;
   std::int32_t row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
+  std::int32_t tiles;                   // 2: tile (row + 1, col) is of this task too
 };
 struct LargeFront {
   std::int32_t counter;      // of the front's progress counters
@@ -30,7 +32,7 @@ struct LargePiece {
   std::int32_t begin, end;  // rows of the child's contribution block
   std::int32_t large;       // the child among the large fronts, -1 if it is not, -2 if it is of an earlier segment
 };
-static_assert(sizeof(LargeTask) == 32 && sizeof(LargeFront) == 8 && sizeof(LargePiece) == 16);
+static_assert(sizeof(LargeTask) == 36 && sizeof(LargeFront) == 8 && sizeof(LargePiece) == 16);
 
 // What it is made from: arrays of the plan (plan.hpp). The entries of every large front are reordered by tile.
 struct LargeInput {
@@ -69,6 +71,7 @@ LargeTasks make_large_tasks(const LargeInput& input);
 // When each large front starts and how long it takes if fronts share the device [s]; large: plan numbers, ascending.
 struct LargeSchedule {
   std::vector<double> start, duration;
+  std::vector<double> blocks;  // that work on it meanwhile
   double seconds = 0;
 };
 LargeSchedule schedule_large(const LargeInput& input, const std::vector<idx>& large);

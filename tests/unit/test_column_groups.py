@@ -11,13 +11,16 @@ from gpusplu import _core
 LIMITS = [(0, 0, 1), (20, 40, 8), (60, 300, 30), (10**6, 10**6, 10**6)]
 
 
+@pytest.mark.parametrize("alone", [(), (0,), (3, 4, 17, 48, 49)])
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize(("n", "density", "symmetric"), [(1, 0, False), (50, 0.02, False), (80, 0.04, True)])
-def test_groups(n, density, symmetric, limits):
+def test_groups(n, density, symmetric, limits, alone):
     leaf, capacity, columns = limits
+    alone = np.array([k for k in alone if k < n], np.int32)
     _, plan = random_columns(n, density, seed=n, symmetric=symmetric)
-    flat, level_ptr = _core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns)
+    flat, level_ptr = _core.column_groups(plan.col_ptr, plan.row, plan.diag, leaf, capacity, columns, alone)
     ranges = flat.reshape(-1, 2)
+    assert {(k, k + 1) for k in alone} <= set(map(tuple, ranges.tolist()))
     assert sorted(k for begin, end in ranges for k in range(begin, end)) == list(range(n))
     entries = plan.col_ptr[ranges[:, 1]] - plan.col_ptr[ranges[:, 0]]
     several = np.diff(ranges, axis=1).ravel() > 1
@@ -62,6 +65,8 @@ def test_subtrees_and_chains_of_a_tree():
     assert level_ptr.tolist() == [0, 2, 3, 4]
     flat, _ = _core.column_groups(*pattern, 20, 100, 6)
     assert flat.reshape(-1, 2).tolist() == [[0, 6], [6, 10]]
+    flat, _ = _core.column_groups(*pattern, 20, 100, 6, np.array([4, 7], np.int32))
+    assert flat.reshape(-1, 2).tolist() == [[0, 4], [4, 5], [5, 7], [7, 8], [8, 10]]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -56,7 +56,7 @@ struct Cutter {
     for (idx k = 0; k < p.n; k++) {
       end[k] = std::max(end[k], k);
       if (is_leaf(k)) end[begin[k]] = k + 1;
-      else if (begin[k] < 0 && weight[k] <= limits.leaf && !is_alone(k)) end[k] = k + 1;
+      else if (begin[k] < 0 && weight[k] <= limits.leaf) end[k] = k + 1;
     }
   }
 

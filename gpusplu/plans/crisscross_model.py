@@ -43,6 +43,8 @@ class CornerCosts(NamedTuple):
     column: float = 0.48e-6
     update: float = 0.053e-6
     slice: float = 0.12e-6
+    long_column: float = 12e-6
+    long_depth: float = 1.0e-6
     warps: float = 6.1
     corner: float = 3e-6
     wave: float = 3e-6
@@ -155,6 +157,16 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: CornerCosts) -> fl
     return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
 
 
+def finishing_times(plan: Any, costs: CornerCosts = H200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``struct ColumnTimes`` of core/plan/columns/times.hpp."""
+    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns need that
+    level = plan.level if mapped else plan.level[:0]
+    found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(
+        plan.col_ptr, plan.row, plan.diag, level, *costs[costs._fields.index("column") :][:5]
+    )
+    return found
+
+
 class _Updates:
     """What updates of columns cost, and when columns are finished."""
 
@@ -165,7 +177,7 @@ class _Updates:
         above = plan.row < column
         row, column = plan.row[above], column[above]
         below = (np.diff(plan.col_ptr) - np.diff(plan.u_ptr) - 1)[row]
-        finish, last, depth = _core.column_times(*self.pattern, costs.column, costs.update, costs.slice)
+        finish, last, depth = finishing_times(plan, costs)
         self.order = np.argsort(last, kind="stable")
         self.position = np.empty(n, np.int64)
         self.position[self.order] = np.arange(n)

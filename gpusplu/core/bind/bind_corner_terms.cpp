@@ -7,13 +7,16 @@ namespace gs {
 void bind_corner_terms(nb::module_& m) {
   m.def(
       "column_times",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, double column, double update, double slice) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, double column, double update, double slice,
+         double long_column, double long_depth) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
-        gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, {column, update, slice}); });
+        const gpu::ColumnCosts costs{column, update, slice, long_column, long_depth};
+        const idx* levels = level.shape(0) ? level.data() : nullptr;
+        gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, levels, costs); });
         return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
                               to_numpy(std::move(times.depth)));
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "column"_a, "update"_a, "slice"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a, "long_depth"_a,
       "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
   m.def(
       "longest_corner_column",

@@ -2,23 +2,54 @@
 
 #include <algorithm>
 
+#include "plan/columns/long_columns.hpp"
+
 namespace gs::gpu {
 
-ColumnTimes column_times(const ColumnPattern& p, const ColumnCosts& costs) {
+namespace {
+
+struct Clock {
+  const ColumnPattern& p;
+  const ColumnCosts& costs;
+  const std::vector<double>& finish;
+
+  // When a warp that has time at `time` has taken the update by column j.
+  double update(double time, idx j) const {
+    const off below = p.col_ptr[j + 1] - p.diag[j] - 1;
+    return std::max(time, finish[j]) + costs.update + costs.slice * (double)((below + 31) / 32);
+  }
+  double column(idx k) const {
+    double time = 0;
+    for (off e = p.col_ptr[k]; e < p.diag[k]; e++) time = update(time, p.row[e]);
+    return time + costs.column;
+  }
+  double long_column(idx k, const LongColumns& longs, const LongColumn& part) const {
+    double time = 0;
+    const idx* rows = p.row + p.col_ptr[k];
+    for (idx i = 0; i < part.earlies; i++) time = std::max(time, finish[rows[longs.early[part.early + i]]]);
+    time += costs.long_column + costs.long_depth * part.depths;
+    for (idx i = 0; i < part.rests; i++) time = update(time, rows[longs.rest[part.rest + i]]);
+    return time + costs.column;
+  }
+};
+
+}  // namespace
+
+ColumnTimes column_times(const ColumnPattern& p, const idx* level, const ColumnCosts& costs) {
   ColumnTimes out{std::vector<double>(p.n), std::vector<double>(p.n, 0.0), std::vector<idx>(p.n, 1)};
+  LongColumns longs;
+  if (level) longs = make_long_columns(p, choose_long_columns(p, level));
+  const Clock clock{p, costs, out.finish};
+  size_t next = 0;  // of the long columns
   for (idx k = 0; k < p.n; k++) {
-    double time = 0, last = out.last[k];
-    for (off e = p.col_ptr[k]; e < p.diag[k]; e++) {
-      const idx j = p.row[e];
-      const off below = p.col_ptr[j + 1] - p.diag[j] - 1;
-      time = std::max(time, out.finish[j]) + costs.update + costs.slice * (double)((below + 31) / 32);
-      last = std::max(last, out.last[j]);
-    }
-    out.finish[k] = time + costs.column;
-    out.last[k] = std::max(last, out.finish[k]);
+    const bool is_long = next < longs.column.size() && longs.column[next] == k;
+    out.finish[k] = is_long ? clock.long_column(k, longs, longs.parts[next++]) : clock.column(k);
+    double& last = out.last[k];
+    last = std::max(last, out.finish[k]);
+    for (off e = p.col_ptr[k]; e < p.diag[k]; e++) last = std::max(last, out.last[p.row[e]]);
     for (off e = p.diag[k] + 1; e < p.col_ptr[k + 1]; e++) {
       const idx i = p.row[e];
-      out.last[i] = std::max(out.last[i], out.last[k]);
+      out.last[i] = std::max(out.last[i], last);
       out.depth[i] = std::max(out.depth[i], out.depth[k] + 1);
     }
   }

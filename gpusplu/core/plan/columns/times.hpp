@@ -11,7 +11,7 @@
 namespace gs::gpu {
 
 struct ColumnCosts {
-  double column = 0, update = 0, slice = 0;  // [s]
+  double column = 0, update = 0, slice = 0, long_column = 0, long_depth = 0;  // [s]
 };
 
 struct ColumnTimes {
@@ -20,7 +20,8 @@ struct ColumnTimes {
   std::vector<idx> depth;      // the most columns i < .. < j that end with it, each in the row of L of the next
 };
 
-ColumnTimes column_times(const ColumnPattern& pattern, const ColumnCosts& costs);
+// `level`: of every column, to tell which are long; null: none is.
+ColumnTimes column_times(const ColumnPattern& pattern, const idx* level, const ColumnCosts& costs);
 
 // The most that a column of a corner takes, `entry` seconds for each of its entries and `term` for each multiply-add of
 // updates by columns before the corner. The corner has the columns of positions p .. n - 1.

@@ -1,8 +1,8 @@
 """The crisscross engine: columns by busy waiting up to a division point, and a dense corner behind it.
 
 Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; plans/crisscross.py says what is done
-where, plans/crisscross_model.py how the division point is chosen. A factorization is sflu's kernel for the columns
-before it, kernels/crisscross.cu for U12 and the Schur complement, and the kernels of the supernodal engine for the
+where, plans/crisscross_model.py how the division point is chosen. A factorization is sflu's kernel, whose last tickets
+are U12 and the Schur complement, a column of the corner each, and then the kernels of the supernodal engine for the
 corner, which is one front. A solve is the sweep forward of the columns, the corner, and the sweep backward.
 """
 
@@ -17,19 +17,19 @@ import numpy as np
 
 from .. import _core
 from ..kernels.layout import record
-from ..kernels.queue import Buffer, Queue
+from ..kernels.queue import Buffer, Kernel, Queue
 from ..matrix import Pattern
 from ..plans.columns import ColumnPlan, make_column_plan
 from ..plans.crisscross import corner_last, divide
-from ..plans.crisscross_model import MOST_TERMS, Curves, predict_divisions
+from ..plans.crisscross_model import Curves, predict_divisions
 from ..plans.fronts import Limits
 from .buffers import Buffers, Memory, Vectors
-from .grouped_program import RESIDENT
-from .program import Program, address, addresses
-from .sflu import SfluProgram
+from .grouped_program import CONTROL_BYTES, RESIDENT
+from .program import Program, addresses
+from .sflu import CORNER_ARRAYS, SfluProgram
 from .supernodal import FrontProgram
 
-LEAST_BATCH = 16384  # of terms of a column that lies in shared memory [bytes]
+LEAST_BATCH, MOST_BATCH = 16384, 49152  # of terms of a column that lies in shared memory [bytes]
 CORNER = "corner."  # before the names of what the corner's front writes
 
 
@@ -44,7 +44,6 @@ class CrisscrossProgram(SfluProgram):
 
     engine = "crisscross"
     forced: int | None = None  # a division point, for measurements
-    most_terms = MOST_TERMS
 
     def __init__(
         self,
@@ -77,32 +76,25 @@ class CrisscrossProgram(SfluProgram):
         return None if same or self._remake is None else self._remake(cpu)
 
     def prepare(self) -> None:
-        super().prepare()
-        if self.corner is not None:
-            self.device.prepare(("crisscross.cu",), self.dtype.char, 0)
-            self.corner.prepare()
+        if self.corner is None:
+            super().prepare()
+            return
+        self.device.prepare(("column_solve.cu", "crisscross.cu", "residual.cu", "values.cu"), self.dtype.char, 0)
+        self.corner.prepare()
 
     @property
     def division(self) -> int:
         return self._parts.division
 
-    @property
-    def listed(self) -> bool:
-        """Columns of the corner are sums of listed terms; else the sparse kernel updates them too."""
-        return self.corner is not None and self.corner_terms <= self.most_terms
-
     @cached_property
     def _shared(self) -> tuple[int, int]:
-        """Shared memory of a block that owns a column of the corner [bytes], and how long columns may be to lie there.
-
-        Long columns are worth a multiprocessor of their own, and so is any where there are no more than those.
-        """
-        p, itemsize, col_ptr = self.division, self.dtype.itemsize, self.plan.col_ptr
-        whole = int(self.device.shared_memory_bytes)
-        half, longest = whole // RESIDENT - 1024, int(np.diff(col_ptr[p:]).max(initial=0))
-        alone = self.n - p <= int(self.device.multiprocessors) or longest * itemsize + LEAST_BATCH > half
-        capacity = whole if alone else half
-        return capacity, max(0, capacity - LEAST_BATCH) // itemsize
+        """Shared memory for a column of the corner and its terms [bytes], and for how many entries at most."""
+        itemsize = self.dtype.itemsize
+        longest = int(np.diff(self.plan.col_ptr[self.division :]).max(initial=0)) * itemsize
+        room = int(self.device.shared_memory_bytes) // RESIDENT - 1024 - CONTROL_BYTES & ~15
+        if longest + LEAST_BATCH <= room:
+            return min(room, longest + MOST_BATCH), longest // itemsize
+        return room, (room - LEAST_BATCH) // itemsize
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]
@@ -125,7 +117,7 @@ class CrisscrossProgram(SfluProgram):
         if self.corner is not None:
             needed += self.corner.needed_bytes - self.corner.factor_memory().nbytes  # that is counted already
             needed += 8 * int(self.plan.nnz - self.plan.col_ptr[self.division])
-            needed += 8 * self.corner_terms if self.listed else 0
+            needed += 8 * self.corner_terms
         return needed
 
     def factor_memory(self) -> Memory:
@@ -151,20 +143,27 @@ class CrisscrossProgram(SfluProgram):
     @cached_property
     def _terms(self) -> dict[str, Buffer | None]:
         """Of the corner's columns, by the names of the kernel's arguments."""
-        p = self.division
         plan, (capacity, kept) = self.plan, self._shared
-        terms = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, self.dtype.itemsize)
-        arrays = {"col_ptr": plan.col_ptr[p:], "diag": self._parts.diag[p:], **terms}
-        return {name: self.upload(array) for name, array in arrays.items()}
+        terms = _core.corner_terms(
+            plan.col_ptr, plan.row, plan.diag, self.division, capacity, kept, self.dtype.itemsize
+        )
+        return {name: self.upload(array) for name, array in terms.items()}
 
     # ---- commands
 
     @property
-    def _factor_begins(self) -> np.ndarray:
-        if not self.listed:
-            return super()._factor_begins
-        level_ptr = self.groups.level_ptr[:-1]  # the last level is the corner
-        return level_ptr if self.by_levels else level_ptr[[0, -1]]
+    def _factor_kernel(self) -> tuple[str, Kernel]:
+        if self.corner is None:
+            return super()._factor_kernel
+        file = "crisscross.cu"
+        return file, self.kernel(file, "factor_crisscross" if self._mapped else "factor_crisscross_search")
+
+    @property
+    def _corner_record(self) -> np.ndarray:
+        if self.corner is None:
+            return super()._corner_record
+        capacity, kept = self._shared
+        return record(CORNER_ARRAYS, **addresses(self._terms), capacity=capacity, kept=kept)
 
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         self.factor_columns(queue, buffers, values)
@@ -174,24 +173,6 @@ class CrisscrossProgram(SfluProgram):
     def factor_columns(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         """All but the corner's own factorization."""
         super().factor(queue, buffers, values)
-        if self.listed:
-            self._update_corner(queue, buffers, values)
-
-    def _update_corner(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        kernel, columns = self.kernel("crisscross.cu", "update_corner"), self.n - self.division
-        (source, scale), (capacity, kept) = self._entries, self._shared
-        args = record(
-            kernel.arguments,
-            **addresses(self._terms),
-            source=address(source),
-            scale=address(scale),
-            values=values.pointer,
-            factor=buffers.own["factor"].pointer,
-            count=columns,
-            capacity=capacity,
-            kept=kept,
-        )
-        queue.launch(kernel, columns, 512, capacity, args)
 
     def solve(
         self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer

@@ -37,7 +37,7 @@ class Groups:
     columns : int
         Most in a group.
     entries : int
-        Most in a group that has room in shared memory.
+        Most in a group before the division that has room in shared memory.
     """
 
     range: np.ndarray
@@ -73,12 +73,12 @@ def make_groups(
         columns,
         alone,
     )
+    first, end = ranges.reshape(-1, 2).T
+    entries = plan.col_ptr[end] - plan.col_ptr[first]
     if division < plan.n:
         corner = np.arange(division, plan.n, dtype=np.int32)
         ranges = np.concatenate([ranges, np.stack([corner, corner + 1], 1).ravel()])
         level_ptr = np.append(level_ptr, np.int32(len(ranges) // 2))
-    first, end = ranges.reshape(-1, 2).T
-    entries = plan.col_ptr[end] - plan.col_ptr[first]
     most = int(entries[entries <= capacity].max(initial=1))
     return Groups(ranges, level_ptr, int((end - first).max(initial=1)), most)
 
@@ -109,7 +109,7 @@ class GroupedProgram(ColumnProgram):
         blocks = RESIDENT * int(self.device.multiprocessors)
         leaf = self.leaf_entries or max(256, self.plan.nnz // (2 * blocks))
         alone = self.long_columns
-        longest = int(np.delete(np.diff(self.plan.col_ptr), alone).max(initial=0))
+        longest = int(np.delete(np.diff(self.plan.col_ptr[: self.division + 1]), alone).max(initial=0))
         chain = self.chain_entries or max(2048, 3 * longest)
         return make_groups(self.plan, self.division, leaf, self.capacity, chain=chain, alone=alone)
 

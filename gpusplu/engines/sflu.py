@@ -1,7 +1,7 @@
 """The SFLU engine: synchronization-free left-looking LU on the pattern that the CPU engine's pivots fixed.
 
 Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and groups of columns in shared memory
-(kernels/sflu.cu says what differs from the paper). A factorization is one launch, and so is a solve.
+(kernels/sflu.cuh says what differs from the paper). A factorization is one launch, and so is a solve.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import numpy as np
 
 from .. import _core
 from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer, Queue
+from ..kernels.queue import Buffer, Kernel, Queue
 from .buffers import Buffers, Memory
 from .grouped_program import CONTROL_BYTES, THREADS, GroupedProgram
 from .program import address, addresses
 
 MOST_PLACES = 1024
-LONG_ARRAYS = struct("sflu.cu", "LongArrays")
+LONG_ARRAYS = struct("sflu.cuh", "LongArrays")
+CORNER_ARRAYS = struct("sflu.cuh", "CornerArrays")
 LONG_SCALARS = THREADS // 32  # that a block keeps for long columns
 
 
@@ -98,21 +99,34 @@ class SfluProgram(GroupedProgram):
         level_ptr = self.groups.level_ptr
         return level_ptr if self.by_levels else level_ptr[[0, -1]]
 
+    @property
+    def _factor_kernel(self) -> tuple[str, Kernel]:
+        """And its file."""
+        return "sflu.cu", self.kernel("sflu.cu", "factor_sflu" if self._mapped else "factor_sflu_search")
+
+    @property
+    def _corner_record(self) -> np.ndarray:
+        """``struct CornerArrays`` of kernels/corner_columns.cuh."""
+        return np.zeros((), CORNER_ARRAYS)
+
     def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
         groups, own = self.groups, buffers.own
         source, scale = self._entries
         flags = groups.columns + 3 & ~3
-        kernel = self.kernel("sflu.cu", "factor_sflu" if self._mapped else "factor_sflu_search")
+        file, kernel = self._factor_kernel
         begins = self._factor_begins
+        shared = 4 * flags + (LONG_SCALARS + groups.entries) * self.dtype.itemsize + self._places_bytes
+        corner = self._corner_record
         self.launch(
             queue,
             kernel,
-            "sflu.cu",
+            file,
             own["control"],
             begins,
-            CONTROL_BYTES + 4 * flags + (LONG_SCALARS + groups.entries) * self.dtype.itemsize + self._places_bytes,
-            columns=self.column_record("sflu.cu"),
+            CONTROL_BYTES + max(shared, int(corner["capacity"])),
+            columns=self.column_record(file),
             longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
+            corner=corner,
             source=address(source),
             scale=address(scale),
             values=values.pointer,

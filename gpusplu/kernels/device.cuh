@@ -270,6 +270,11 @@ __device__ __forceinline__ void before_looking_again(const unsigned long long* p
   if (pause) __nanosleep(64);
 #endif
 }
+__device__ __forceinline__ void look_again_later() {
+#ifndef GPUSPLU_EMULATED
+  __nanosleep(64);
+#endif
+}
 // Two words in one access, aligned to 16 bytes; each is whole, the pair need not be of one moment.
 __device__ __forceinline__ void store_words(unsigned long long* p, unsigned long long a, unsigned long long b) {
 #ifdef GPUSPLU_EMULATED

@@ -10,9 +10,10 @@ no fill, and what is cut off is the end of every long chain, be it one of many c
 Positions below are in that order.
 
 Sparse part. Columns before p take START, the latest of their times, and what all their updates cost by the warps that
-work side by side. U12 and the Schur complement take CORNER; for each turn of columns of the corner, two a
-multiprocessor, WAVE, and DEPTH for each column of the longest chain of L before p, which U12 is no deeper than; ENTRY
-for each entry and OWN for each multiply-add of the column that takes longest so; TERM for each of all multiply-adds.
+work side by side. U12 and the Schur complement are worked on meanwhile, and take CORNER longer; for each turn of
+columns of the corner but the first, two a multiprocessor, WAVE, and DEPTH for each column of the longest chain of L
+before p, which U12 is no deeper than; ENTRY for each entry and OWN for each multiply-add of the column that takes
+longest so; TERM for each of all multiply-adds.
 
 Dense part. The plan of the corner predicts itself, as any plan of fronts does; a front alone on the device takes BLOCK
 times as long if a block has room for it, else TILES times.
@@ -46,11 +47,11 @@ class CornerCosts(NamedTuple):
     long_column: float = 12e-6
     long_depth: float = 1.0e-6
     warps: float = 6.1
-    corner: float = 3e-6
+    corner: float = 8e-6
     wave: float = 3e-6
     depth: float = 0.25e-6
     entry: float = 1.5e-9
-    own: float = 1.2e-9
+    own: float = 0.6e-9
     term: float = 1e-11
     block: float = 0.69
     tiles: float = 1.07
@@ -203,5 +204,5 @@ class _Updates:
             return 0.0
         costs, waves = self.costs, -(-(self.n - p) // (2 * multiprocessors))
         longest = _core.longest_corner_column(*self.pattern, self.position, p, costs.entry, costs.own)
-        seconds = costs.corner + waves * (costs.wave + costs.depth * self.depth[p]) + costs.term * self.terms[p]
+        seconds = costs.corner + (waves - 1) * (costs.wave + costs.depth * self.depth[p]) + costs.term * self.terms[p]
         return float(seconds + longest)

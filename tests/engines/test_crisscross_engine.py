@@ -34,7 +34,7 @@ def test_factor_solve_refactor(device, monkeypatch, dtype):
     scaled.data *= 3
     device.counts.clear()
     factor.refactor(scaled.data)
-    assert device.counts == {**device.counts, "replay": 1, "factor_sflu": 1, "update_corner": 1}
+    assert device.counts == {**device.counts, "replay": 1, "factor_crisscross": 1}
     assert sum(device.counts.get(kernel, 0) for kernel in ("factor_warps", "factor_small", "factor_blocks")) == 1
     check_solves(scaled, factor)
     assert factor.stats.n_refactor == 1
@@ -49,16 +49,6 @@ def test_corners_of_any_size(device, monkeypatch, corner):
     check_solves(A, gs.splu(A, engine="crisscross"), ((), (5,)))
 
 
-@pytest.mark.parametrize("p", [0, 40])
-def test_columns_of_the_corner_by_the_sparse_kernel(device, monkeypatch, p):
-    A = random_matrix(60, "d")
-    monkeypatch.setattr(CrisscrossProgram, "forced", p)
-    monkeypatch.setattr(CrisscrossProgram, "most_terms", -1)
-    device.counts.clear()
-    check_solves(A, gs.splu(A, engine="crisscross"), ((), (5,)))
-    assert "update_corner" not in device.counts
-
-
 def test_by_levels(device, monkeypatch):
     A, b = circuit("d"), rhs(circuit("d").shape[0])
     monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 30)
@@ -67,7 +57,7 @@ def test_by_levels(device, monkeypatch):
     monkeypatch.setattr(CrisscrossProgram, "grouped", False)
     device.counts.clear()
     assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
-    assert device.counts["factor_sflu"] > 1
+    assert device.counts["factor_crisscross"] > 1
 
 
 def test_without_a_corner_it_is_sflu(device, monkeypatch):

@@ -26,13 +26,6 @@ def test_corners(cupy, monkeypatch, corner, dtype):
     assert factor.stats.n_repivoted == 0
 
 
-def test_columns_of_the_corner_by_the_sparse_kernel(cupy, monkeypatch):
-    A = gallery.named("rlc:40x40")
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 200)
-    monkeypatch.setattr(CrisscrossProgram, "most_terms", -1)
-    check(cupy, "crisscross", A, [()])
-
-
 def test_bits_repeat(cupy, monkeypatch):
     A = gallery.named("rlc:60x60")
     monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 300)

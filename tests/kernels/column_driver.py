@@ -66,15 +66,35 @@ def long_columns(plan, groups, columns):
 
 
 class Factorization:
-    """factor_sflu again and again on one plan; what no kernel writes stays NaN."""
+    """factor_sflu again and again on one plan; what no kernel writes stays NaN.
+
+    With a division factor_crisscross: columns from there on have `corner_bytes` of shared memory, and lie there if they
+    have up to `kept` entries.
+    """
 
     def __init__(
-        self, plan, groups, dtype, maps=True, capacity=200, sanitize=False, division=None, places=60, longs=()
+        self,
+        plan,
+        groups,
+        dtype,
+        maps=True,
+        capacity=200,
+        sanitize=False,
+        division=None,
+        places=60,
+        longs=(),
+        corner_bytes=1600,
+        kept=60,
     ):
-        self.division, self.places = division, places
+        self.division, self.places = plan.n if division is None else division, places
         self.plan, self.groups, self.maps, self.capacity = plan, groups, maps, capacity
         self.dtype = np.dtype(dtype)
-        self.library = emulated.compile("sflu.cu", self.dtype.char, 0)
+        self.corner, self.corner_bytes, self.kept = {}, 0, kept
+        if self.division < plan.n:
+            sizes = corner_bytes, kept, self.dtype.itemsize
+            self.corner = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
+            self.corner_bytes = corner_bytes
+        self.library = emulated.compile("crisscross.cu" if self.corner else "sflu.cu", self.dtype.char, 0)
         self.done, self.control = np.zeros(plan.n, np.uint32), np.zeros(4, np.uint32)
         self.source = np.full(plan.nnz, -1, np.int32)
         self.source[plan.entry_place] = plan.entry_source
@@ -92,20 +112,25 @@ class Factorization:
             args[name] = getattr(self, name).ctypes.data
         for name, array in self.longs.items():
             args["longs"][name] = array.ctypes.data
+        for name, array in self.corner.items():
+            args["corner"][name] = array.ctypes.data
+        args["corner"]["capacity"], args["corner"]["kept"] = self.corner_bytes, self.kept
         args["values"], args["status"] = values.ctypes.data, status.ctypes.data
         args["capacity"], args["flags"] = self.capacity, self.groups.columns
         args["tiny"], args["singular"] = tiny, singular
-        args["division"] = self.plan.n if self.division is None else self.division
+        args["division"] = self.division
         follows = _core.columns_that_follow(self.plan.col_ptr, self.plan.row, self.plan.diag)
         args["follows"], args["places"] = follows.ctypes.data, self.places
         flags = 4 * (self.groups.columns + 3 & ~3)
-        shared = CONTROL_BYTES + flags + (16 + self.capacity) * self.dtype.itemsize + 2 * 16 * self.places
+        shared = flags + (16 + self.capacity) * self.dtype.itemsize + 2 * 16 * self.places
+        shared = CONTROL_BYTES + max(shared, self.corner_bytes)
         if level_ptr is None:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):
             last = end == level_ptr[-1]
             args["tickets"] = tickets("sflu.cu", self.groups, self.control, begin, end - begin, last)
-            name = "factor_sflu" if args["columns"]["map16"] else "factor_sflu_search"
+            name = "factor_crisscross" if self.corner else "factor_sflu"
+            name += "" if args["columns"]["map16"] else "_search"
             self.library.launch(name, grid, 512, shared, args, seed)
         return self.factor.copy(), status
 

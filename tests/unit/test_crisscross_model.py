@@ -67,7 +67,7 @@ def sparse_seconds(plan, p, costs, multiprocessors):
         for i in plan.row[plan.diag[k] + 1 : plan.col_ptr[k + 1]]:
             chain[i] = max(chain[i], chain[k] + 1)
     depth = chain[before].max(initial=0)
-    return seconds + costs.corner + waves * (costs.wave + costs.depth * depth) + longest + costs.term * terms
+    return seconds + costs.corner + (waves - 1) * (costs.wave + costs.depth * depth) + longest + costs.term * terms
 
 
 @pytest.mark.parametrize("seed", [1, 2])

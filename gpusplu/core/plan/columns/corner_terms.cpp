@@ -7,6 +7,8 @@
 namespace gs::gpu {
 namespace {
 
+constexpr off MOST_STEPS = 16;  // of a batch
+
 // Calls visit(position of U(j, k), place of L(i, j), position of (i, k)) for all terms of column k, j ascending.
 template <class Visit> void for_terms(const ColumnPattern& a, idx k, idx p, std::vector<idx>& position, Visit&& visit) {
   const off begin = a.col_ptr[k];
@@ -45,14 +47,14 @@ void cut_into_batches(const Entries& e, const std::vector<idx>& first, const Cor
   const size_t begin = out.step.size();
   idx from = first[1];  // of the step
   out.step.push_back(from);
-  off used = BYTES_BATCH;
+  off used = BYTES_BATCH, depths = 0;
   auto end_step = [&](idx r) {
     if (r > from) out.step.push_back(r);
     from = r;
   };
   auto end_batch = [&] {
     if (used > BYTES_BATCH) out.batch.push_back((std::int32_t)(out.step.size() - begin));
-    used = BYTES_BATCH;
+    used = BYTES_BATCH, depths = 0;
   };
   for (size_t l = 1; l + 1 < first.size(); l++) {
     for (idx r = first[l]; r < first[l + 1]; r++) {
@@ -61,6 +63,7 @@ void cut_into_batches(const Entries& e, const std::vector<idx>& first, const Cor
       used += needed;
     }
     end_step(first[l + 1]);
+    if (++depths == MOST_STEPS) end_batch();
   }
   end_batch();
   out.step_ptr.push_back((off)out.step.size());

@@ -1,4 +1,4 @@
-// What the columns of a dense corner take from the columns before it (kernels/crisscross.cu), as sums by target.
+// What the columns of a dense corner take from the columns before it (kernels/corner_columns.cuh), as sums by target.
 //
 // Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with the corner's rows. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of
@@ -7,7 +7,8 @@
 // U12's entries depend on each other. They come by depth, 0 for entries without terms; those of a depth with most terms
 // first, then by position. The corner's entries follow by position. That order gives an entry its rank, and the terms
 // lie by rank. Entries of a depth are one step, or several where what they need exceeds a batch: a run of steps of a
-// column whose terms have room in shared memory together. An entry that has none is a batch by itself.
+// column whose terms have room in shared memory together. An entry that has none is a batch by itself. Batches are short
+// besides, because a block waits for the columns that a batch needs.
 #pragma once
 #include <cstdint>
 #include <vector>

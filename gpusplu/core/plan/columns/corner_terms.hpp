@@ -7,8 +7,8 @@
 // U12's entries depend on each other. They come by depth, 0 for entries without terms; those of a depth with most terms
 // first, then by position. The corner's entries follow by position. That order gives an entry its rank, and the terms
 // lie by rank. Entries of a depth are one step, or several where what they need exceeds a batch: a run of steps of a
-// column whose terms have room in shared memory together. An entry that has none is a batch by itself. Batches are short
-// besides, because a block waits for the columns that a batch needs.
+// column whose terms have room in shared memory together. An entry that has none is a batch by itself. Batches are
+// short besides, because a block waits for the columns that a batch needs.
 #pragma once
 #include <cstdint>
 #include <vector>

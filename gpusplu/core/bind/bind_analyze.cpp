@@ -38,6 +38,15 @@ AnalyzeOptions options_of(bool cholesky, const std::string& ordering, const std:
   return options;
 }
 
+// What `analyze` finds, and how long it took, without the GIL.
+template <class Analyze> std::shared_ptr<Symbolic> timed(Analyze&& analyze) {
+  nb::gil_scoped_release release;
+  const Stopwatch watch;
+  auto symbolic = std::make_shared<Symbolic>(analyze());
+  symbolic->seconds = watch.seconds();
+  return symbolic;
+}
+
 template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
                                                              const std::string& ordering, std::optional<In<idx>> perm,
                                                              const std::string& method, bool matching,
@@ -45,12 +54,7 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
   options.refactorizations = refactorizations;
   options.method = method_of(method);
-  const PatternView A = pattern_view(ptr, ind);
-  nb::gil_scoped_release release;
-  const Stopwatch watch;
-  auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
-  symbolic->seconds = watch.seconds();
-  return symbolic;
+  return timed([&, A = pattern_view(ptr, ind)] { return analyze(A, values.data(), options); });
 }
 
 template <class T>
@@ -60,11 +64,11 @@ std::vector<std::shared_ptr<Symbolic>> analyze_fronts_binding(In<off> ptr, In<id
   const AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
   const PatternView A = pattern_view(ptr, ind);
   nb::gil_scoped_release release;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   std::vector<std::shared_ptr<Symbolic>> candidates;
   for (Symbolic& s : analyze_fronts(A, values.data(), options))
     candidates.push_back(std::make_shared<Symbolic>(std::move(s)));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   for (auto& candidate : candidates) candidate->seconds = seconds;
   return candidates;
 }
@@ -73,12 +77,7 @@ template <class T> std::shared_ptr<Symbolic> analyze_columns_binding(In<off> ptr
                                                                      const std::string& ordering,
                                                                      std::optional<In<idx>> perm, bool matching) {
   const AnalyzeOptions options = options_of(false, ordering, perm, matching);
-  const PatternView A = pattern_view(ptr, ind);
-  nb::gil_scoped_release release;
-  const Stopwatch watch;
-  auto symbolic = std::make_shared<Symbolic>(analyze_columns(A, values.data(), options));
-  symbolic->seconds = watch.seconds();
-  return symbolic;
+  return timed([&, A = pattern_view(ptr, ind)] { return analyze_columns(A, values.data(), options); });
 }
 
 template <class T> void bind_analyze_of(nb::module_& m) {

@@ -2,10 +2,10 @@
 #include <nanobind/stl/complex.h>
 
 #include <algorithm>
-#include <chrono>
 #include <complex>
 #include <vector>
 
+#include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "numeric/dense_front.hpp"
 
@@ -90,10 +90,10 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
       if (cholesky) cholesky_front<T>(team, W, H, l.data(), R, c.data(), H);
       else lu_front<T>(team, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, stats);
     };
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     if (team_size > 1) run_team(team_size, body);
     else body(Team{});
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    least = std::min(least, watch.seconds());
   }
   return least;
 }

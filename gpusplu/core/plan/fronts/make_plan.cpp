@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <chrono>
 #include <future>
 #include <stdexcept>
 
+#include "base/stopwatch.hpp"
 #include "plan/fronts/plan.hpp"
 #include "plan/fronts/time_model.hpp"
 
@@ -44,8 +44,6 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   return seconds(other) < kClearly * seconds(plan) ? other : plan;
 }
 
-using Clock = std::chrono::steady_clock;
-
 // Everything else.
 void complete(const Symbolic& symbolic, PatternView A, Clock::time_point begin, Plan& plan) {
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
@@ -57,14 +55,14 @@ void complete(const Symbolic& symbolic, PatternView A, Clock::time_point begin, 
   list_starts(plan);
   list_gathers(plan);
   predict_times(plan);
-  plan.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  plan.seconds = watch.seconds();
 }
 
 }  // namespace
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
   if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   Plan plan = plan_fronts(symbolic, parameters);
   complete(symbolic, A, begin, plan);
   return plan;
@@ -75,7 +73,7 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
   if (symbolics.empty()) throw std::invalid_argument("no symbolic to choose from");
   for (const Symbolic* symbolic : symbolics)
     if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   const auto begun = [&](std::size_t k) {
     Plan plan = plan_fronts(*symbolics[k], parameters);
     if (symbolics.size() > 1) predict_times(plan);

@@ -45,7 +45,7 @@ Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
 }
 
 // Everything else.
-void complete(const Symbolic& symbolic, PatternView A, Clock::time_point begin, Plan& plan) {
+void complete(const Symbolic& symbolic, PatternView A, const Stopwatch& watch, Plan& plan) {
   plan.row_scale = symbolic.row_scale, plan.col_scale = symbolic.col_scale;
   place_rows(plan);
   place_arenas(plan);
@@ -64,7 +64,7 @@ Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& pa
   if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
   const Stopwatch watch;
   Plan plan = plan_fronts(symbolic, parameters);
-  complete(symbolic, A, begin, plan);
+  complete(symbolic, A, watch, plan);
   return plan;
 }
 
@@ -86,7 +86,7 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
     Plan other = others[k - 1].get();
     if (seconds(other) < seconds(best.plan)) best = {k, std::move(other)};
   }
-  complete(*symbolics[best.which], A, begin, best.plan);
+  complete(*symbolics[best.which], A, watch, best.plan);
   return best;
 }
 

@@ -158,6 +158,27 @@ class Program(ABC):
         )
         queue.launch(kernel, self._blocks(count, 256, 8), 256, 64, args)
 
+    def move(self, queue: Queue, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
+        """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
+        kernel, count = self.kernel("values.cu", "move_arrays"), max(first[2], second[2])
+        args = record(
+            kernel.arguments,
+            to_first=first[0],
+            first=first[1],
+            first_count=first[2],
+            to_second=second[0],
+            second=second[1],
+            second_count=second[2],
+        )
+        queue.launch(kernel, self._blocks(count, 256, 8), 256, 0, args)
+
+    def report(self, queue: Queue, buffers: Buffers) -> None:
+        """The status to the host, and cleared for the next factorization."""
+        kernel = self.kernel("values.cu", "move_status")
+        report = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
+        args = record(kernel.arguments, status=buffers.device_status.pointer, report=report)
+        queue.launch(kernel, 1, 32, 0, args)
+
     def _blocks(self, work: int, threads: int, resident: int) -> int:
         """Blocks for `work` threads of work: no more than the device holds at once."""
         return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))

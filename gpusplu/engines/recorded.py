@@ -132,7 +132,7 @@ class Recorded:
         """Measure the backward error, if it is to be, while the solution is copied."""
         side = queue.fork() if measured and out else queue
         if out:
-            side.copy(out, vectors.x.pointer, self.vector_bytes(nrhs))
+            self.program.move(side, (out, vectors.x.pointer, self.n * nrhs))
         if measured:
             self.program.residual(queue, self.buffers, vectors, trans, nrhs)
         queue.join(side)
@@ -154,12 +154,12 @@ class Recorded:
 
     def _send(self, queue: Queue, values: bool, b: bool) -> None:
         """What has been put into the arrays of `host`."""
-        side = queue.fork() if values and b else queue
-        if b:
-            side.copy(self.buffers.vectors(1).b.pointer, self.host.b.ctypes.data, self.host.b.nbytes)
+        buffers, host, arrays = self.buffers, self.host, []
         if values:
-            queue.copy(self.buffers.input.pointer, self.host.values.ctypes.data, self.host.values.nbytes)
-        queue.join(side)
+            arrays.append((buffers.input.pointer, host.values.ctypes.data, host.values.size))
+        if b:
+            arrays.append((buffers.vectors(1).b.pointer, host.b.ctypes.data, host.b.size))
+        self.program.move(queue, *arrays)
 
     def refine(self, queue: Queue, trans: int, nrhs: int) -> None:
         """One step: x by what the residual says, the x before kept."""
@@ -173,9 +173,7 @@ class Recorded:
 
     def report(self, queue: Queue) -> None:
         """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
-        pointer, status = self.buffers.device_status.pointer, self.host.status
-        queue.copy(status.ctypes.data, pointer, status.nbytes)
-        queue.clear(pointer, status.nbytes)
+        self.program.report(queue, self.buffers)
 
     def status(self) -> Status:
         """Of the last factorization that was reported, or of the last measured solve; the caller has waited."""

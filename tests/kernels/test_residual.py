@@ -54,6 +54,29 @@ def test_values(dtype):
     assert np.isfinite(status["largest"])
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("counts", [(0, 5), (4000, 0), (3001, 97), (3072, 6144)])
+def test_arrays_are_moved(dtype, counts):
+    rng, library = np.random.default_rng(1), emulated.compile("values.cu", dtype)
+    first, second = (random_values(rng, count, dtype) for count in counts)
+    to_first, to_second = (np.zeros(count + 3, dtype) for count in counts)
+    fields = {"first_count": counts[0], "second_count": counts[1], "to_first": to_first, "to_second": to_second}
+    args = filled(layout.arguments("values.cu")["move_arrays"], first=first, second=second, **fields)
+    library.launch("move_arrays", 3, 256, 0, args, seed=3)
+    for given, to in ((first, to_first), (second, to_second)):
+        assert np.array_equal(to[:-3], given)
+        assert not to[-3:].any()
+
+
+def test_status_is_moved():
+    status, report = (np.zeros((), layout.struct("values.cu", "Status")) for _ in range(2))
+    status[()] = tuple(range(1, 10))
+    args = filled(layout.arguments("values.cu")["move_status"], status=status, report=report)
+    emulated.compile("values.cu", "d").launch("move_status", 1, 32, 0, args)
+    assert report.item() == tuple(range(1, 10))
+    assert not any(status.item())
+
+
 @pytest.mark.parametrize("lanes_log2", [0, 2, 5])
 @pytest.mark.parametrize("nrhs", [1, 6])
 @pytest.mark.parametrize("trans", "NTH")

@@ -78,16 +78,24 @@ class SfluProgram(GroupedProgram):
         return plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
 
     @cached_property
+    def _long_lists(self) -> dict[str, np.ndarray]:
+        """Parts and terms of long columns."""
+        lists: dict[str, np.ndarray] = _core.long_columns(*self._pattern_before_division, self.long_columns)
+        return lists
+
+    def _count_bytes(self) -> int:
+        return super()._count_bytes() + sum(array.nbytes for array in self._long_lists.values())
+
+    @cached_property
     def _long_arrays(self) -> dict[str, Buffer | None]:
-        """Parts and terms of long columns, and which of them a ticket is."""
+        """The same on the device, and which of them a ticket is."""
         if not self.long_columns.size:
             return dict.fromkeys(LONG_ARRAYS.names or ())
         first = self.groups.range[::2]
         index = np.searchsorted(self.long_columns, first)
         is_long = np.isin(first, self.long_columns)
-        arrays = _core.long_columns(*self._pattern_before_division, self.long_columns)
-        arrays["of_ticket"] = np.where(is_long, index, -1).astype(np.int32)
-        return {name: self.upload(array) for name, array in arrays.items()}
+        of_ticket = np.where(is_long, index, -1).astype(np.int32)
+        return {name: self.upload(array) for name, array in {**self._long_lists, "of_ticket": of_ticket}.items()}
 
     @cached_property
     def _follows(self) -> Buffer | None:

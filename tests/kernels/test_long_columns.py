@@ -81,9 +81,12 @@ def test_parts(make):
 
 
 def test_columns_are_chosen_by_work_and_by_what_comes_before():
-    level = np.zeros(0, np.int32)
     _, plan = branches(60, 3, 1)
     assert choose(plan) == [180]
+    arrays = plan.col_ptr, plan.row, plan.diag, plan.level
+    terms = len(_core.long_columns(*arrays[:3], np.array([180], np.int32))["term"]) // 2
+    assert _core.choose_long_columns(*arrays, most_listed=terms).tolist() == [180]
+    assert _core.choose_long_columns(*arrays, most_listed=terms - 1).tolist() == []  # they have no room
     level = plan.level + 1000  # what comes before takes longer anyway
     assert _core.choose_long_columns(plan.col_ptr, plan.row, plan.diag, level).tolist() == []
     chain = sp.diags_array([np.full(200, 4.0), np.ones(199), np.ones(199)], offsets=[0, 1, -1]).tolil()

@@ -43,11 +43,11 @@ void bind_column_groups(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "row_ptr"_a, "Where the diagonal lies in each row of L + U, by rows.");
   m.def(
       "choose_long_columns",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, off most_listed) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
-        return to_numpy(without_gil([&] { return gpu::choose_long_columns(pattern, level.data()); }));
+        return to_numpy(without_gil([&] { return gpu::choose_long_columns(pattern, level.data(), most_listed); }));
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "level"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "most_listed"_a = 20'000'000,
       "Columns that are more than a warp's work; core/plan/columns/long_columns.hpp.");
   m.def(
       "long_columns",

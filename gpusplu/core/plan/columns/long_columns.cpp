@@ -71,6 +71,17 @@ struct Analyzer {
 
   idx kind(idx t) const { return terms[t] > HUGE_TERMS ? 0 : 1; }  // of what is not early
 
+  idx earlies() const { return uppers - (idx)std::count(depth.begin(), depth.begin() + uppers, LATE); }
+  // Terms that early entries have a part in.
+  off listed() const {
+    off count = 0;
+    for (idx t = 0; t < uppers; t++) {
+      const idx j = p.row[p.col_ptr[k] + t];
+      if (depth[t] != LATE) count += p.col_ptr[j + 1] - p.diag[j] - 1;
+    }
+    return count;
+  }
+
   void append(LongColumns& out) {
     std::fill(terms.begin(), terms.end(), 0);
     for_terms([&](idx from, off, idx to) { terms[to] += depth[from] != LATE; });
@@ -114,15 +125,16 @@ struct Analyzer {
 
 }  // namespace
 
-std::vector<idx> choose_long_columns(const ColumnPattern& p, const idx* level) {
+std::vector<idx> choose_long_columns(const ColumnPattern& p, const idx* level, off most_listed) {
   std::vector<idx> out;
   Analyzer analyzer(p);
+  off listed = 0;
   for (idx k = 0; k < p.n; k++) {
     if (UPDATE * (double)(p.diag[k] - p.col_ptr[k]) < LEVEL * level[k] + BLOCK) continue;
     analyzer.begin(k);
-    const auto early =
-        analyzer.uppers - std::count(analyzer.depth.begin(), analyzer.depth.begin() + analyzer.uppers, LATE);
-    if (UPDATE * (double)early > BLOCK) out.push_back(k);
+    if (UPDATE * analyzer.earlies() <= BLOCK || listed + analyzer.listed() > most_listed) continue;
+    listed += analyzer.listed();
+    out.push_back(k);
   }
   return out;
 }

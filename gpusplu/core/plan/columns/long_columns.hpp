@@ -39,8 +39,8 @@ struct LongColumns {
 };
 
 // Columns before p.n that a warp would still work on when all that they depend on is finished. `level`: of every
-// column, of the plan.
-std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level);
+// column, of the plan. Their terms are not more than `most_listed`, which lists of 8 bytes each have room for.
+std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level, off most_listed = 20'000'000);
 
 // Parts and terms of these columns, ascending. Time: that of their multiply-adds.
 LongColumns make_long_columns(const ColumnPattern& pattern, const std::vector<idx>& columns);

@@ -35,9 +35,6 @@ class ColumnProgram(Program):
     dtype : dtype
     remake : callable, optional
         Makes another program of the pivots of a CPU factor.
-
-    Attributes
-    ----------
     pivot_threshold : float, optional
         That the CPU engine chose pivots by.
     """
@@ -52,14 +49,22 @@ class ColumnProgram(Program):
         pivot_threshold: float = 0.1,
     ):
         super().__init__(device, pattern, dtype)
-        self.plan, self._remake, self.can_follow = plan, remake, remake is not None
-        self.nnz = plan.nnz + plan.n
-        self.flops = 2.0 * plan.flops + plan.nnz
+        self._remake, self.can_follow = remake, remake is not None
         # Pivots were chosen by partial pivoting, so one may be small where its column is; growth tells the others. Of
         # the scaled matrix, whose entries are at most 1, only what may as well be zero is replaced.
         self.tiny = self.singular = float(np.finfo(self.dtype).eps) ** 2
         self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
+        self.plan = self._arranged(plan)
+        self.nnz = self.plan.nnz + self.plan.n
+        self.flops = self._count_flops()
         self.needed_bytes = self._count_bytes()
+
+    def _arranged(self, plan: ColumnPlan) -> ColumnPlan:
+        """The plan as the engine takes it."""
+        return plan
+
+    def _count_flops(self) -> float:
+        return float(2.0 * self.plan.flops + self.plan.nnz)
 
     def _count_bytes(self) -> int:
         """Of the plan, a factor, and one right-hand side at a time [bytes]."""

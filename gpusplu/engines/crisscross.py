@@ -8,7 +8,6 @@ corner, which is one front. A solve is the sweep forward of the columns, the cor
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -45,31 +44,26 @@ class CrisscrossProgram(SfluProgram):
     engine = "crisscross"
     forced: int | None = None  # a division point, for measurements
 
-    def __init__(
-        self,
-        device: Any,
-        plan: ColumnPlan,
-        pattern: Pattern,
-        dtype: np.dtype,
-        remake: Callable[[Any], Program] | None = None,
-        pivot_threshold: float = 0.1,
-    ):
-        self._limits = limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
+    def _arranged(self, plan: ColumnPlan) -> ColumnPlan:
+        """The plan with the columns of the corner at its end; the division, and the front of the corner, on the way."""
+        device, dtype = self.device, self.dtype
+        limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
         forced = None if self.forced is None else np.array([self.forced])
         self.curves: Curves = predict_divisions(plan, dtype, limits, forced)
-        division = self.curves.best
         self._given = plan.row_perm, plan.col_perm
-        plan = _in_order(plan, pattern, corner_last(self.curves.order, division))
-        self._parts = divide(plan, division, dtype, limits)
+        plan = _in_order(plan, self.pattern, corner_last(self.curves.order, self.curves.best))
+        self._parts = divide(plan, self.curves.best, dtype, limits)
         self.corner: FrontProgram | None = None
         if self._parts.corner is not None:
             nothing: Any = SimpleNamespace(n=self._parts.corner.n, nnz=0, size=0, core=SimpleNamespace(identity=True))
             self.corner = FrontProgram(device, self._parts.corner, nothing)  # its values are the columns'
-        self.corner_terms = _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, self._parts.division)
-        super().__init__(device, plan, pattern, dtype, remake, pivot_threshold)
-        if self.corner is not None:
             self.corner.tiny, self.corner.singular = self.tiny, self.singular
-        self.flops = 2.0 * self._parts.multiply_adds + plan.nnz + (self.corner.flops if self.corner else 0.0)
+        self.corner_terms = _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, self._parts.division)
+        return plan
+
+    def _count_flops(self) -> float:
+        corner = self.corner.flops if self.corner else 0.0
+        return float(2.0 * self._parts.multiply_adds + self.plan.nnz + corner)
 
     def repivoted(self, cpu: Any) -> Program | None:
         same = all(map(np.array_equal, (cpu.row_perm, cpu.col_perm), self._given))

@@ -68,19 +68,29 @@ struct CornerColumn {
     room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
   }
 
-  // Until the column of U12's entry at this position is finished.
-  __device__ __forceinline__ void wait(int position) const {
-    const unsigned* flag = in.done + __ldg(rows + position);
-    while (load_relaxed(flag) != in.epoch) look_again_later();
+  // By all lanes of a warp: until the columns of U12's entries at their positions are finished, those of `some` lanes.
+  // One lane looks again and again, so that the others leave the cache to those that work.
+  __device__ __forceinline__ void wait(int position, bool some) const {
+    const unsigned* flag = in.done + __ldg(rows + (some ? position : 0));
+    bool ready = !some || load_relaxed(flag) == in.epoch;
+    while (const unsigned missing = __ballot_sync(~0u, !ready)) {
+      if ((threadIdx.x & 31) == __ffs(missing) - 1)
+        while (load_relaxed(flag) != in.epoch) look_again_later();
+      __syncwarp();
+      if (!ready) ready = load_relaxed(flag) == in.epoch;
+    }
   }
   // Until those of terms from .. end - 1 are.
   __device__ __forceinline__ void wait_for_terms(long long from, long long end) const {
-    for (long long q = from + threadIdx.x; q < end; q += blockDim.x) wait(__ldg(in.corner.position + q));
+    const int lane = threadIdx.x & 31;
+    for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x)
+      wait(q < end ? __ldg(in.corner.position + q) : 0, q < end);
     __threadfence();
     __syncthreads();
   }
   __device__ __forceinline__ void wait_for_all() const {
-    for (int t = threadIdx.x; t < uppers; t += blockDim.x) wait(t);
+    const int lane = threadIdx.x & 31;
+    for (int t = threadIdx.x; t - lane < uppers; t += blockDim.x) wait(t, t < uppers);
     __threadfence();
     __syncthreads();
   }

@@ -91,3 +91,35 @@ def test_real(real_matrix, name):
     perm, block_ptr = block_triangular(A, row_of_col)
     again = _core.block_triangular(ptr, ind, row_of_col)
     assert np.array_equal(perm, again[0]) and np.array_equal(block_ptr, again[1])
+
+
+def analysis(A):
+    A = sp.csc_array(A)
+    A.sort_indices()
+    return _core.analyze(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
+
+
+def triangular(n, rng):
+    return sp.tril(sp.random_array((n, n), density=5 / n, rng=rng), -1) + sp.diags_array(rng.uniform(1, 2, n))
+
+
+def test_a_large_triangular_matrix_in_disguise_has_no_fill():
+    """The union with the transpose is one block with 1e10 operations."""
+    rng = np.random.default_rng(0)
+    n = 8000
+    A = sp.csc_array(triangular(n, rng))[rng.permutation(n)][:, rng.permutation(n)]
+    symbolic = analysis(A)
+    assert symbolic.method == "column"
+    assert symbolic.block_ptr.size == n + 1
+    assert symbolic.flops == 0
+
+
+def test_blocks_with_fill_are_kept_apart_where_fronts_could_not():
+    """Fronts would be faster in each block, but their coupling makes the whole much harder."""
+    rng = np.random.default_rng(1)
+    n, count = 700, 10
+    block = sp.random_array((n, n), density=3.5 / n, rng=rng) + 5 * sp.eye_array(n)
+    A = sp.block_diag([block] * count) + 0.1 * triangular(n * count, rng)
+    symbolic = analysis(A)
+    assert symbolic.method == "column"
+    assert symbolic.block_ptr.size > count

@@ -155,13 +155,14 @@ bool is_badly_scaled(const Symbolic& s) {
   return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
 }
 
-bool column_is_faster(const Symbolic& s, const OrderingCost& cost, const AnalyzeOptions& options) {
+bool column_is_faster(const Symbolic& s, const OrderingCost& by_columns, const OrderingCost& by_fronts,
+                      const AnalyzeOptions& options) {
   if (options.method != MethodChoice::automatic) return options.method == MethodChoice::column;
   const double doubt = is_badly_scaled(s) ? 4 : 1;
-  const auto total = [&](Method method) {
+  const auto total = [&](Method method, const OrderingCost& cost) {
     return predict_seconds(method, s.n, s.nnz, cost, false).total(options.refactorizations);
   };
-  return total(Method::column) <= doubt * total(Method::front);
+  return total(Method::column, by_columns) <= doubt * total(Method::front, by_fronts);
 }
 
 // The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
@@ -181,10 +182,14 @@ bool one_block_dominates(const BlockTriangular& blocks) {
   return largest >= 0.8 * (double)blocks.perm.size();
 }
 
+// A matrix whose off-diagonal entries mostly have no partner does not fall apart by accident only.
+bool is_unsymmetric(PatternView graph, PatternView A) { return (double)graph.nnz() > 1.3 * ((double)A.nnz() - A.n); }
+
 // Column LU profits from the block triangular form; fronts take the matrix as one block, because few matrices with
-// enough fill for fronts fall apart. Matrices that fall apart and are likely to be left to column LU are ordered block
-// by block, all others as a whole, and the other method takes the order over, unless the coupling of the blocks, which
-// fronts do not leave out, adds much.
+// enough fill for fronts fall apart. Matrices that fall apart, and are likely to be left to column LU or so unsymmetric
+// that the union with the transpose may be all that holds them together, are ordered block by block, all others as a
+// whole, and the other method takes the order over, unless the coupling of the blocks, which fronts do not leave out,
+// adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
   constexpr idx small = 5000;
   constexpr double acceptable_coupling = 1.2;
@@ -195,24 +200,30 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
     blocks = timed(s, "blocks", [&] { return block_triangular(A, row_of_col); });
     return blocks.block_ptr.size() > 2;
   };
+  Pattern graph;
+  const auto find_graph = [&] { graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); }); };
   const bool likely_column = s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column;
-  bool reducible = want_blocks && likely_column && find_blocks();
+  if (!likely_column) find_graph();
+  bool reducible = want_blocks && (likely_column || is_unsymmetric(graph.view(), A)) && find_blocks();
   const bool by_blocks = reducible && !one_block_dominates(blocks);
-  Ordered order;
+  Ordered order, order_by_blocks;
   if (by_blocks) {
-    order = timed(s, "order", [&] { return order_blocks(A, row_of_col, blocks); });
-    if (column_is_faster(s, order.tree.cost, options))
-      return finish_column(s, std::move(order), std::move(blocks.block_ptr), row_of_col);
+    order_by_blocks = timed(s, "order", [&] { return order_blocks(A, row_of_col, blocks); });
+    const OrderingCost& cost = order_by_blocks.tree.cost;
+    if (column_is_faster(s, cost, cost, options))
+      return finish_column(s, std::move(order_by_blocks), std::move(blocks.block_ptr), row_of_col);
   }
-  const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
-  const double flops_of_blocks = order.tree.cost.flops;
-  if (by_blocks) order.tree = ordered_tree(graph.view(), std::move(order.tree.perm));
-  if (!by_blocks || order.tree.cost.flops > acceptable_coupling * flops_of_blocks)
+  if (likely_column) find_graph();
+  const OrderingCost cost_by_blocks = order_by_blocks.tree.cost;
+  if (by_blocks) order = {ordered_tree(graph.view(), order_by_blocks.tree.perm), order_by_blocks.name};
+  if (!by_blocks || order.tree.cost.flops > acceptable_coupling * cost_by_blocks.flops)
     order = timed(s, "order", [&] { return order_graph(graph.view(), A, options); });
-  if (!column_is_faster(s, order.tree.cost, options))
+  if (by_blocks && column_is_faster(s, cost_by_blocks, order.tree.cost, options))
+    return finish_column(s, std::move(order_by_blocks), std::move(blocks.block_ptr), row_of_col);
+  if (!column_is_faster(s, order.tree.cost, order.tree.cost, options))
     return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
-  if (want_blocks && !likely_column) reducible = find_blocks();
+  if (want_blocks && blocks.block_ptr.empty()) reducible = find_blocks();
   if (reducible) order.tree.perm = sorted_by_block(order.tree.perm, blocks);
   finish_column(s, std::move(order), reducible ? std::move(blocks.block_ptr) : std::vector<idx>{0, s.n}, row_of_col);
 }

@@ -6,39 +6,37 @@ Of several records of the same case, engine, phase and peer the last counts. Wit
 ``<!-- circuits: begin -->`` and ``<!-- circuits: end -->`` is replaced; else the text is printed.
 """
 
-import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
-from report import deliver, markdown, time
+from pages import deliver, markdown, origin, records_of
+from report import time
 from targets import summary
 
 BEGIN, END = "<!-- circuits: begin -->", "<!-- circuits: end -->"
 SOLVERS = ("auto", "supernodal", "glu", "sflu", "crisscross", "cpu_device", "cpu", "auto_host", "cudss", "klu")
 
 
-def results(paths):
-    """Seconds by case, solver and phase, as circuits.py has them, and where they come from."""
-    found, origins = {}, set()
-    for path in paths:
-        for record in map(json.loads, path.read_text().splitlines()):
-            origins.add((record["commit"], record["date"]))
-            phase, case = record["phase"], found.setdefault(record["case"], {})
-            error = "sequence_error" if phase == "sequence" else "backward_error"
-            for solver, side, wrong in (
-                (record["engine"], "ours", record["backward_error"]),
-                (record["peer"], "peer", record["peer_backward_error"]),
-            ):
-                entry = case.setdefault(solver, {})
-                values = {phase: record[f"{side}_s"], f"{phase}_wall": record[f"{side}_wall_s"], error: wrong}
-                entry.update({name: value for name, value in values.items() if value is not None})
-            case[record["engine"]].update(engine=record["runs"], flops=record["flops"])
+def results(records):
+    """Seconds by case, solver and phase, as circuits.py has them."""
+    found = {}
+    for record in records:
+        phase, case = record["phase"], found.setdefault(record["case"], {})
+        error = "sequence_error" if phase == "sequence" else "backward_error"
+        for solver, side, wrong in (
+            (record["engine"], "ours", record["backward_error"]),
+            (record["peer"], "peer", record["peer_backward_error"]),
+        ):
+            entry = case.setdefault(solver, {})
+            values = {phase: record[f"{side}_s"], f"{phase}_wall": record[f"{side}_wall_s"], error: wrong}
+            entry.update({name: value for name, value in values.items() if value is not None})
+        case[record["engine"]].update(engine=record["runs"], flops=record["flops"])
     for solvers in found.values():
         solvers.pop("none", None)
-    return found, origins
+    return found
 
 
 def steps(found, phase):
@@ -65,8 +63,8 @@ def phases(found, solver):
 
 def text(paths):
     """All of it, as Markdown."""
-    found, origins = results(paths)
-    parts = ["Commit and date: " + ", ".join(f"{commit} of {date}" for commit, date in sorted(origins)) + "."]
+    records = records_of(paths)
+    found, parts = results(records), [origin(records)]
     parts += ["### Against the targets", "\n".join(f"- {line}" for line in summary(found))]
     parts += ["### Refactor and solve on the device, host for cpu, auto_host and klu", steps(found, "step")]
     parts += ["### The same from Python, waited for", steps(found, "step_wall")]

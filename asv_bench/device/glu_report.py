@@ -6,28 +6,17 @@ Of several records of the same case and variant the last counts. With --into, wh
 ``<!-- glu: begin -->`` and ``<!-- glu: end -->`` is replaced; else the text is printed.
 """
 
-import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
-from report import deliver, markdown
+from pages import by_variant, deliver, markdown, origin, records_of
 from targets import PUBLISHED
 
 BEGIN, END = "<!-- glu: begin -->", "<!-- glu: end -->"
 MODES = ("cluster", "batch", "pipeline")
-
-
-def results(paths):
-    """Record by case and variant, and where they come from."""
-    found, origins = {}, set()
-    for path in paths:
-        for record in map(json.loads, path.read_text().splitlines()):
-            found.setdefault(record["case"], {})[record["variant"]] = record
-            origins.add((record["commit"], record["date"]))
-    return found, origins
 
 
 def milliseconds(record):
@@ -36,7 +25,8 @@ def milliseconds(record):
 
 def text(paths):
     """A row a case."""
-    found, origins = results(paths)
+    records = records_of(paths)
+    found = by_variant(records)
     header = ["case", "GLU 3.0", *(f"{mode} only" for mode in MODES), "the model's choice", "ratio", "predicted"]
     rows = []
     for case, variants in found.items():
@@ -48,8 +38,7 @@ def text(paths):
         row += [f"{choice['phases']} + {choice['levels']}", f"{choice['backward_error']:.0e}"]
         rows.append(row)
     table = markdown([*header, "float32", "complex128", "phases + levels", "backward error"], rows)
-    made = ", ".join(f"{commit} of {date}" for commit, date in sorted(origins))
-    return f"Commit and date: {made}.\n\n{table}"
+    return f"{origin(records)}\n\n{table}"
 
 
 if __name__ == "__main__":

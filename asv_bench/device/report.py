@@ -7,8 +7,6 @@ the public call. With --into, what stands between the two marks of the file, ``<
 ``<!-- tables: end -->``, is replaced; else the tables are printed.
 """
 
-import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -18,6 +16,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 from cases import CASES
 from common import geomean, seconds
 from next_steps import limit
+from pages import deliver, markdown, origin, records_of
 
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 GROUPS = {case.name: case.group for case in CASES}
@@ -28,21 +27,14 @@ FLOORS = {"flop_s": "arithmetic", "copy_s": "traffic", "chain_s": "chain", "plac
 def latest(paths):
     """Records by case, peer and phase, cases in the order of `cases.CASES`."""
     found = {}
-    for path in paths:
-        for line in path.read_text().splitlines():
-            record = json.loads(line)
-            found.setdefault(record["case"], {}).setdefault(record["peer"], {})[record["phase"]] = record
+    for record in records_of(paths):
+        found.setdefault(record["case"], {}).setdefault(record["peer"], {})[record["phase"]] = record
     for case, record in with_plan(found):
         if record["stats"].get("n_refinement"):  # a replay alone is not the answer
             for phases in found[case].values():
                 for phase in ("solve", "step"):
                     phases[phase]["ours_s"] = phases[phase]["ours_call_s"]
     return dict(sorted(found.items(), key=lambda entry: ORDER.get(entry[0], len(ORDER))))
-
-
-def markdown(header, rows):
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def time(value):
@@ -153,8 +145,7 @@ def where_time_goes(found):
 def tables(paths):
     """All of them, as Markdown."""
     found = latest(paths)
-    origins = {(r["commit"], r["date"]) for p in found.values() for q in p.values() for r in q.values()}
-    parts = ["Commit and date: " + ", ".join(f"{commit} of {date}" for commit, date in sorted(origins)) + "."]
+    parts = [origin(r for p in found.values() for q in p.values() for r in q.values())]
     for peer, phases in (("cudss", ("refactor", "solve", "total")), ("klu", ("refactor", "solve"))):
         if any(peer in peers for peers in found.values()):
             parts += [f"### Beside {peer}", compared(found, peer, phases)]
@@ -164,20 +155,6 @@ def tables(paths):
     parts += ["### Regime by regime", where_time_goes(found)]
     parts += ["### The next factor of two", next_steps(found)]
     return "\n\n".join(parts)
-
-
-def deliver(made, begin, end, description):
-    """What a report's command line asks for: `made(records)` printed, or put between two marks of a file."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("records", nargs="+", type=Path)
-    parser.add_argument("--into", type=Path)
-    arguments = parser.parse_args()
-    text = made(arguments.records)
-    if arguments.into is None:
-        print(text)
-        return
-    before, rest = arguments.into.read_text().split(begin)
-    arguments.into.write_text(f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Of several records of the same case and variant the last counts. With --into, wh
 ``<!-- sflu: begin -->`` and ``<!-- sflu: end -->`` is replaced; else the text is printed.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
 from common import geomean
-from report import deliver, markdown
+from pages import by_variant, deliver, markdown, origin, records_of
 
 BEGIN, END = "<!-- sflu: begin -->", "<!-- sflu: end -->"
 HEADERS = {
@@ -24,16 +23,6 @@ HEADERS = {
     "columns_levels": "columns alone, by levels",
     "warps": "a warp a column",
 }
-
-
-def results(paths):
-    """Record by case and variant, and where they come from."""
-    found, origins = {}, set()
-    for path in paths:
-        for record in map(json.loads, path.read_text().splitlines()):
-            found.setdefault(record["case"], {})[record["variant"]] = record
-            origins.add((record["commit"], record["date"]))
-    return found, origins
 
 
 def compared(found, pairs):
@@ -60,9 +49,10 @@ def compared(found, pairs):
 
 def text(paths):
     """Both tables as Markdown."""
-    found, origins = results(paths)
+    records = records_of(paths)
+    found = by_variant(records)
     variants = {name for case in found.values() for name in case}
-    parts = [f"Commit and date: {', '.join(f'{commit} of {date}' for commit, date in sorted(origins))}."]
+    parts = [origin(records)]
     if "levels" in variants:
         parts.append(compared(found, [("groups", "levels"), ("columns", "columns_levels")]))
     if "warps" in variants:

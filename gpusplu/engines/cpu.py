@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,15 @@ from .. import _core
 from ..errors import NotPositiveDefiniteError
 from ..matrix import Pattern
 from ..options import Options
+
+
+@contextmanager
+def indefinite_by_name() -> Iterator[None]:
+    """The core's exception as the one that users catch."""
+    try:
+        yield
+    except _core.NotPositiveDefinite as error:
+        raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
 def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options) -> Any:
@@ -21,7 +32,7 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
         ``Factor is exactly singular``.
     NotPositiveDefiniteError
     """
-    try:
+    with indefinite_by_name():
         return _core.factor(
             symbolic,
             pattern.core,
@@ -30,20 +41,9 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
             pivoting=options.pivoting,
             refine=options.refine,
         )
-    except _core.NotPositiveDefinite as error:
-        raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
 def cpu_refactor(factor: Any, canonical: np.ndarray) -> None:
-    """Factor other canonical values with a factor of the core.
-
-    Raises
-    ------
-    RuntimeError
-        ``Factor is exactly singular``.
-    NotPositiveDefiniteError
-    """
-    try:
+    """Factor other canonical values with a factor of the core; raises what `cpu_factor` does."""
+    with indefinite_by_name():
         factor.refactor(canonical)
-    except _core.NotPositiveDefinite as error:
-        raise NotPositiveDefiniteError(error.column, error.pivot) from None

@@ -118,18 +118,24 @@ def assemble(plan, values):
     return lu
 
 
-def factor(plan, values):
-    """L + U in the order of the plan, column by column, updates by the maps in ascending order of the rows of U."""
-    lu = assemble(plan, values)
+def factor(plan, values, before=None):
+    """L + U in the order of the plan, column by column, updates by the maps in ascending order of the rows of U.
+
+    Only columns `before` a position are divided and update others, where one is given: what is behind is a Schur
+    complement then, below U's part.
+    """
+    lu, before = assemble(plan, values), plan.n if before is None else before
     u = 0
     for k in range(plan.n):
         begin, end = plan.col_ptr[k], plan.col_ptr[k + 1]
         for p in range(begin, plan.diag[k]):
             j = plan.row[p]
-            at = begin + plan.map[plan.map_ptr[u] : plan.map_ptr[u + 1]].astype(int)
-            lu[at] -= lu[plan.diag[j] + 1 : plan.col_ptr[j + 1]] * lu[p]
+            if j < before:
+                at = begin + plan.map[plan.map_ptr[u] : plan.map_ptr[u + 1]].astype(int)
+                lu[at] -= lu[plan.diag[j] + 1 : plan.col_ptr[j + 1]] * lu[p]
             u += 1
-        lu[plan.diag[k] + 1 : end] /= lu[plan.diag[k]]
+        if k < before:
+            lu[plan.diag[k] + 1 : end] /= lu[plan.diag[k]]
     return lu
 
 

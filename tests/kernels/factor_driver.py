@@ -29,9 +29,18 @@ class Factored:
 
 
 def factor(
-    plan: Plan, values: np.ndarray, tiny: float = 1e-10, seed: int = 0, sanitize: bool = False, first: int = 0
+    plan: Plan,
+    values: np.ndarray,
+    tiny: float = 1e-10,
+    seed: int = 0,
+    sanitize: bool = False,
+    first: int = 0,
+    arrived: np.ndarray | None = None,
 ) -> Factored:
-    """Phases `first` to 2 of a plan; what no kernel writes stays NaN."""
+    """Phases `first` to 2 of a plan; what no kernel writes stays NaN.
+
+    `arrived`: fronts whose children of earlier phases have arrived before.
+    """
     dtype = values.dtype
     result = Factored(
         np.full(int(plan.factor_size), np.nan, dtype),
@@ -39,6 +48,9 @@ def factor(
         np.zeros((), layout.struct("front.cuh", "Status")),
     )
     counters, arrivals = np.zeros((2, plan.nf), np.uint32)
+    if arrived is not None:
+        records = plan.front_records[arrived]
+        arrivals[arrived] = records["children"] - records["pending"]
     arrays = {
         "fronts": plan.front_records,
         "owner_ptr": np.asarray(plan.owner_ptr),

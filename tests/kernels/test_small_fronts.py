@@ -45,6 +45,12 @@ def test_fronts_of_blocks_wait_for_children_of_earlier_phases(small_rows):
     assert (tree.plan.phase == 0).any() and (tree.plan.phase == waiting).any()
     with pytest.raises(EmulationError, match="waited too long"):
         factor(tree.plan, np.asarray(tree.A.data), first=waiting)
+    records = tree.plan.front_records
+    earlier = records["children"] - records["pending"]
+    climbed = (np.asarray(tree.plan.phase) == waiting) & (records["pending"] > 0) & (earlier > 0)
+    assert climbed.any()
+    with pytest.raises(EmulationError, match="waited too long"):  # those that blocks climb to wait too
+        factor(tree.plan, np.asarray(tree.A.data), first=waiting, arrived=np.flatnonzero(~climbed))
 
 
 def test_rows_are_pivoted_inside_blocks():

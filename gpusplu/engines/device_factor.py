@@ -17,7 +17,7 @@ from .. import matrix
 from ..kernels.queue import Queue
 from .buffers import chunks
 from .device_factorization import DeviceFactorization
-from .refinement import refine
+from .refinement import is_doubtful, refine, settle
 
 MOST_RHS = 32  # solved at a time
 
@@ -127,18 +127,27 @@ class DeviceFactor(DeviceFactorization):
             self._settle_device()
         if not self._measures or self._on_cpu or self._recorded is not recorded:
             return 0.0
-        error = recorded.backward_error()
-        if not error <= self._refine_above:
+        error, sound = recorded.backward_error(), True
+        doubtful = not self._symbolic.cholesky and is_doubtful(self._found, self._dtype)
+        if doubtful or not error <= self._refine_above:
             vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
             if b:
                 queue.copy(vectors.b.pointer, b, nbytes)
                 queue.copy(vectors.x.pointer, target, nbytes)
-            error, steps = refine(recorded, queue, trans, nrhs, error, self._refine_above)
-            self._events["n_refinement"] += steps
+            if not error <= self._refine_above:
+                error, steps = refine(recorded, queue, trans, nrhs, error, self._refine_above)
+                self._events["n_refinement"] += steps
+            if doubtful:
+                error, steps, sound = settle(recorded, queue, trans, nrhs, error, self._symbolic)
+                self._events["n_refinement"] += steps
             queue.copy(target, vectors.x.pointer, nbytes)
             queue.synchronize()
-        if not error <= self._accept_below and self._options.pivoting != "static":
-            self._repivot()
+            if (
+                not (sound and error <= self._accept_below)
+                and self._options.pivoting != "static"
+                and np.isfinite(recorded.vector(vectors.b, nrhs)).all()  # else no pivots would help
+            ):
+                self._repivot()
         return error
 
     def _solve_on_cpu(self, b: Any, trans: int) -> Any:

@@ -199,9 +199,15 @@ class Recorded:
 
     def values(self) -> np.ndarray:
         """Canonical values on the device; the caller has waited."""
-        array = np.empty(self.program.pattern.nnz, self.program.dtype)
+        return self._fetched(self.buffers.values, np.empty(self.program.pattern.nnz, self.program.dtype))
+
+    def vector(self, buffer: Buffer, nrhs: int) -> np.ndarray:
+        """Right-hand sides or solutions in a buffer, shape (nrhs, n); the caller has waited."""
+        return self._fetched(buffer, np.empty((nrhs, self.n), self.program.dtype))
+
+    def _fetched(self, buffer: Buffer, array: np.ndarray) -> np.ndarray:
         queue = self.device.own_queue()
-        queue.copy(array.ctypes.data, self.buffers.values.pointer, array.nbytes)
+        queue.copy(array.ctypes.data, buffer.pointer, array.nbytes)
         queue.synchronize()
         return array
 

@@ -1,7 +1,12 @@
-"""Iterative refinement on a device, by a graph a step."""
+"""Iterative refinement on a device, by a graph a step, and the check of answers that pivots make doubtful."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from .. import _core
 from ..kernels.queue import Queue
 from .recorded import Recorded
 
@@ -34,3 +39,52 @@ def refine(recorded: Recorded, queue: Queue, trans: int, nrhs: int, error: float
         if not helps or error <= enough:
             return error, steps + 1
     return error, MOST_STEPS
+
+
+def is_doubtful(status: Any, dtype: np.dtype) -> bool:
+    """Whether a norm may hide what is wrong with a factor: pivots were perturbed, or multipliers are very large."""
+    return bool(status.n_perturbed > 0 or status.growth > np.finfo(dtype).eps ** -0.5)
+
+
+def settle(
+    recorded: Recorded, queue: Queue, trans: int, nrhs: int, error: float, symbolic: Any
+) -> tuple[float, int, bool]:
+    """More steps for a doubtful factor, one in any case, and what they say.
+
+    As in the CPU engine (core/numeric/factor.cpp) the last step has to leave the first digit of the solutions as it is,
+    and they have to be accurate row by row. The rows are looked at on the host.
+
+    Returns
+    -------
+    error : float
+        Of what is left in the buffers.
+    steps : int
+        That helped.
+    sound : bool
+    """
+    eps = float(np.finfo(recorded.program.dtype).eps)
+    vectors, pattern, values = recorded.buffers.vectors(nrhs), recorded.program.pattern, recorded.values()
+    scale = np.asarray(symbolic.col_scale if trans else symbolic.row_scale, dtype=float)
+    b, x = (recorded.vector(vector, nrhs) for vector in (vectors.b, vectors.x))
+
+    def rowwise(x: np.ndarray) -> float:
+        rows: float = _core.rowwise_error(
+            pattern.ptr, pattern.ind, values, "NTH"[trans], x.reshape(-1), b.reshape(-1), scale
+        )
+        return rows
+
+    rows, first_digit, steps = rowwise(x), True, 0
+    while steps < MOST_STEPS:
+        queue.replay(recorded.graph("refine", trans, nrhs))
+        queue.synchronize()
+        refined, after = recorded.vector(vectors.x, nrhs), recorded.backward_error()
+        rows_after = rowwise(refined)
+        first_digit = bool((abs(refined - x).max(axis=1) <= 0.1 * abs(refined).max(axis=1)).all())
+        if not max(after, rows_after) < max(error, rows, REFINE_ABOVE * eps):
+            queue.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
+            break
+        helps = rows_after < 0.5 * rows
+        x, error, rows, steps = refined, after, rows_after, steps + 1
+        if not helps or rows <= REFINE_ABOVE * eps:
+            break
+    return error, steps, first_digit and rows <= eps ** (2 / 3)

@@ -337,3 +337,52 @@ def test_doctor_tests_the_device(device):
     assert error <= limit
     assert len(tests) == 28
     assert {f"splu float32 {engine}" for engine in costs.COLUMN_ENGINES} <= set(tests)
+
+
+def block_beside_large(block):
+    """A grid, and a small block times 2^-46 that no norm of the whole shows."""
+    grid = gallery.named("poisson:6x6")
+    A = canonical(sp.block_diag([grid, 2.0**-46 * block]))
+    b = np.concatenate([np.ones(grid.shape[0]), 2.0**-46 * (block @ np.ones(block.shape[0]))])
+    return A, b, slice(grid.shape[0], None)
+
+
+def test_perturbed_pivots_in_a_small_block_are_refined(device):
+    rng = np.random.default_rng(0)
+    block = rng.uniform(1, 2, (40, 40)) + 40 * np.eye(40)
+    factor = splu(block_beside_large(block)[0])
+    block[:16, :16] *= 1e-10  # the pivots of the first tile
+    A, b, rows = block_beside_large(block)
+    factor.refactor(A.data)
+    x = factor.solve(b)
+    assert factor.stats.n_perturbed > 0
+    assert factor.stats.n_refinement > 0
+    assert factor.stats.n_repivoted == 0
+    assert abs(x[rows] - 1).max() < 1e-9
+    x = factor.solve(fake_cupy.asarray(np.stack((b, -b), axis=1).copy(order="F")))
+    assert abs(abs(x.get()[rows]) - 1).max() < 1e-9
+
+
+def test_perturbed_pivots_that_refinement_cannot_mend_in_a_small_block(device):
+    """A perturbation much larger than the smallest singular values: the step of refinement shows it."""
+    rng = np.random.default_rng(0)
+    block = rng.uniform(1, 2, (40, 40)) + 40 * np.eye(40)
+    factor = splu(block_beside_large(block)[0])
+    block[:16, :16] *= 1e-10
+    block[16:, :] *= 1e-10
+    A, b, rows = block_beside_large(block)
+    factor.refactor(A.data)
+    x = factor.solve(b)
+    assert factor.stats.n_repivoted == 1
+    assert abs(x[rows] - 1).max() < 1e-6
+
+
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_right_hand_sides_that_are_not_finite_keep_the_device(device, columns):
+    A = random_matrix()
+    factor = splu(A)
+    b = rhs(A.shape[0], "d", columns)
+    b[5] = np.nan
+    assert np.isnan(factor.solve(b)).any()
+    assert factor.stats.n_repivoted == 0
+    accurate(A, factor)

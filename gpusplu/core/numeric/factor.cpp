@@ -244,7 +244,7 @@ template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T*
   struct Error {
     double normwise = 0, rowwise = 0;
     double excess() const {  // over what need not be refined
-      return max_or_nan(normwise / refine_above<T>, rowwise / rowwise_below<T>);
+      return max_or_nan(normwise, rowwise) / refine_above<T>;
     }
   };
   auto measure = [&](const T* y) {

@@ -19,10 +19,12 @@ MOST, LEAST = 200, 3  # calls of what is repeated
 
 
 class Measured(NamedTuple):
-    """Seconds of a matrix with one engine; `refactor` and `solve` are medians of repeated calls.
+    """Seconds of a matrix with one engine; `refactor`, `solve` and `step` are medians of repeated calls.
 
     Attributes
     ----------
+    step : float
+        Of `refactor_solve`.
     factor_object : Factor
         Of other values than the first.
     """
@@ -31,13 +33,9 @@ class Measured(NamedTuple):
     factor: float
     refactor: float
     solve: float
+    step: float
     backward_error: float
     factor_object: Any
-
-    @property
-    def step(self) -> float:
-        """One refactorization and solve."""
-        return self.refactor + self.solve
 
 
 def measure(
@@ -59,7 +57,7 @@ def measure(
     on_device : bool, optional
         Values and right-hand sides are CuPy's.
     budget : float, optional
-        How long refactor and solve are repeated, each [s].
+        How long refactor, solve and both together are repeated, each [s].
     **options
         Of `gpusplu.analyze`.
 
@@ -80,7 +78,8 @@ def measure(
     error = backward_error(scaled, x if isinstance(x, np.ndarray) else x.get(), b)
     refactor = repeated(lambda: factor.refactor(new), budget, finish)
     solve = repeated(lambda: factor.solve(rhs), budget, finish)
-    return Measured(analysis, factorization, refactor, solve, error, factor)
+    step = repeated(lambda: factor.refactor_solve(new, rhs), budget, finish)
+    return Measured(analysis, factorization, refactor, solve, step, error, factor)
 
 
 def other_values(A: sp.csc_array, cholesky: bool) -> sp.csc_array:

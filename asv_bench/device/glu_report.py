@@ -33,7 +33,7 @@ def text(paths):
         published, choice = PUBLISHED["glu"].get(case), variants["choice"]
         row = [case, f"{published:g}" if published else "-", *(milliseconds(variants.get(mode)) for mode in MODES)]
         row += [milliseconds(choice), f"{published / choice['refactor_s'] / 1e3:.0f}" if published else "-"]
-        row += [f"{1e3 * choice['predicted_s']:.3f}"]
+        row += [f"{1e3 * choice['predicted_s']:.3f}" if choice["predicted_s"] else "-"]
         row += [milliseconds(variants.get(dtype)) for dtype in ("float32", "complex128")]
         row += [f"{choice['phases']} + {choice['levels']}", f"{choice['backward_error']:.0e}"]
         rows.append(row)

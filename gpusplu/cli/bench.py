@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(compare(A, cholesky, engines, arguments))
         print(chosen(A, cholesky) + "\n", flush=True)
     print("refactor and solve: medians of calls from Python, waited for; SciPy's refactor is another splu.")
-    print("predicted: refactor and solve together; ratio: over measured. error: backward error after refactor.")
+    print("predicted: both by refactor_solve; ratio: over measured. error: backward error after refactor.")
     return 0
 
 

@@ -23,7 +23,7 @@ from .. import _core
 from .costs import Costs, Features, Term, seconds, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
-VERSION = 2
+VERSION = 3
 #: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
 #: measurements do not tell them apart; and the share of a part that counts at least.
 DRAWN = 0.3

@@ -6,6 +6,9 @@ A term such as ``"sflu.refactor"`` has a constant for each of its features. Feat
 that its plan models itself, phase by phase, so that its constants say how far this device is from the one the plan
 knows. Section 5.1, eqs. 16-19, of the crisscross paper models one kernel this way.
 
+A step is what ``refactor_solve`` takes: solves count as called by themselves, refactorizations as what a step takes
+besides.
+
 Constants here are those of an H200 and of its host; those of another machine are fitted by ``python -m gpusplu bench
 --calibrate`` (`calibration`).
 """
@@ -38,24 +41,24 @@ DEVICE: Costs = {
     "start.load": {"call": 1.0},
     "start.compile": {"call": 4.0},
     "start.factor": {"call": 1.2e-3, "bytes": 8e-10},
-    # Values and vectors by way of pinned memory of the host, by copies in a graph; and for the CPU engine what comes
-    # from and goes to the device.
-    "move.to_device": {"call": 2e-6, "bytes": 8.5e-11},
+    # Values and vectors by way of pinned memory of the host, moved by nodes of a graph; and for the CPU engine what is
+    # brought from the device and back.
+    "move.to_device": {"call": 1e-6, "bytes": 5e-11},
     "move.to_host": {"call": 50e-6, "bytes": 1.2e-10},
     "supernodal.analyze": {"call": 1.7e-3, "rows": 1e-6, "entries": 1.8e-8},
-    "supernodal.refactor": {"call": 8e-6, "warp": 1.8, "small": 1.5, "block": 1.1, "large": 0.95},
-    "supernodal.solve": {"call": 17e-6, "modelled": 0.68},
+    "supernodal.refactor": {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
+    "supernodal.solve": {"call": 17e-6, "modelled": 0.65},
     # All column engines: orderings. Of each the plan, after the CPU engine's factorization.
     "columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7},
-    "glu.plan": {"call": 1e-5, "rows": 5e-7, "fill": 3.5e-7, "flops": 1e-12},
-    "sflu.plan": {"call": 3e-5, "rows": 5.5e-7, "fill": 1.2e-7, "flops": 1e-12},
-    "crisscross.plan": {"call": 2.5e-3, "rows": 2e-6, "fill": 4e-7, "flops": 1e-12},
+    "glu.plan": {"call": 1e-5, "rows": 2.5e-7, "fill": 2.5e-7, "flops": 1e-12},
+    "sflu.plan": {"call": 3e-5, "rows": 2.5e-7, "fill": 1e-7, "flops": 1e-12},
+    "crisscross.plan": {"call": 1e-3, "rows": 3.5e-6, "fill": 2e-7, "flops": 1e-12},
     # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less where blocks own several.
-    "glu.refactor": {"call": 5e-6, "levels": 1.2e-6, "fill": 3.5e-10, "flops": 6.4e-12},
+    "glu.refactor": {"call": 2e-6, "levels": 1e-6, "fill": 5.5e-10, "flops": 5.9e-12},
     "glu.solve": {"call": 2.1e-5, "levels": 9.8e-7, "fill": 3.9e-10},
-    "sflu.refactor": {"call": 4.8e-5, "levels": 1.3e-6, "fill": 9e-11, "flops": 4.2e-12},
+    "sflu.refactor": {"call": 1.9e-5, "levels": 1.2e-6, "fill": 1.4e-10, "flops": 4.6e-12},
     "sflu.solve": {"call": 2.3e-5, "levels": 9.6e-7, "fill": 3.9e-10},
-    "crisscross.refactor": {"call": 4.7e-5, "levels": 5.8e-7, "fill": 8.2e-10, "flops": 2.7e-12},
+    "crisscross.refactor": {"call": 3.4e-5, "levels": 5.9e-7, "fill": 7e-10, "flops": 4e-12},
     "crisscross.solve": {"call": 5.9e-5, "levels": 2.1e-7, "fill": 2.2e-10},
 }
 # The CPU engine with 16 threads of a Xeon [s]. The analysis chooses the method by constants of its own.

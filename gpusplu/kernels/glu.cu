@@ -130,25 +130,32 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
     if (step.y + thread + r * threads < step.w) ahead[r] = __ldg(updates + step.y + thread + r * threads);
   for (int k = thread; k < slots; k += threads)
     values[k] = load_shared_level(args.factor + __ldg(args.places + chain.z + k));
+  // The updates from `group` on, in exchange for those that follow: the next step's first where the step ends before.
+  const auto fetch = [&](int group, int2(&now)[AHEAD]) {
+    const bool ends = group + AHEAD * threads >= step.w;
+    const int from = (ends ? next.y : group + AHEAD * threads) + thread, end = ends ? next.w : step.w;
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++) {
+      now[r] = ahead[r];
+      if (from + r * threads < end) ahead[r] = __ldg(updates + from + r * threads);
+    }
+  };
+  const auto apply = [&](int group, const int2(&now)[AHEAD], Scalar inverse) {
+    int at = group + thread;
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++, at += threads)
+      if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
+  };
   __syncthreads();
   for (int s = chain.x; s <= last; s++) {
     const int4 after = __ldg(steps + min(s + 2, last));
+    int2 now[AHEAD];
+    fetch(step.y, now);
     const Scalar inverse = pivots.inverse(values[step.x]);
-    for (int group = step.y; group < step.w;) {
-      const int following = group + AHEAD * threads;
-      const bool more = following < step.w;  // else the next step's first ones are fetched
-      const int from = (more ? following : next.y) + thread, end = more ? step.w : next.w;
-      int2 now[AHEAD];
-#pragma unroll
-      for (int r = 0; r < AHEAD; r++) {
-        now[r] = ahead[r];
-        if (from + r * threads < end) ahead[r] = __ldg(updates + from + r * threads);
-      }
-      int at = group + thread;
-#pragma unroll
-      for (int r = 0; r < AHEAD; r++, at += threads)
-        if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
-      group = following;
+    apply(step.y, now, inverse);
+    for (int group = step.y + AHEAD * threads; group < step.w; group += AHEAD * threads) {
+      fetch(group, now);
+      apply(group, now, inverse);
     }
     __syncthreads();
     step = next, next = after;

@@ -97,7 +97,7 @@ struct GluSchedule {
 // barrier, an update its conflicts of banks.
 struct GluCosts {
   double launch = 2.0, hop = 1.5, cluster_piece = 0.0034, batch_piece = 0.0057;
-  double pipeline = 3.0, column = 0.45, update = 1 / 3000.0;
+  double pipeline = 3.0, column = 0.45, update = 1 / 4000.0;
 };
 
 struct GluParameters {

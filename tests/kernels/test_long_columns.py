@@ -6,7 +6,6 @@ import pytest
 import scipy.sparse as sp
 from column_driver import Factorization, groups
 from column_reference import factor, make_columns, random_columns
-from test_crisscross import partial
 
 from gpusplu import _core
 from gpusplu.engines.grouped_program import make_groups
@@ -132,7 +131,7 @@ def test_entries_with_most_terms_are_summed_by_all_warps():
 def test_rows_of_a_corner_come_along():
     A, plan = branches(40, 3, 6)
     p = plan.n - 3
-    expected = partial(plan, A.data, p)
+    expected = factor(plan, A.data, p)
     plan.diag = divide(plan, p, "d").diag
     longs = np.array([p - 2, p - 1], np.int32)
     here = make_groups(plan, p, 60, 200, 12, alone=longs)

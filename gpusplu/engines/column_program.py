@@ -87,7 +87,8 @@ class ColumnProgram(Program):
     def _column_arrays(self) -> dict[str, Buffer | None]:
         plan = self.plan
         names = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "u_ptr")
-        maps = {"map_ptr": plan.map_ptr, "map16": plan.map, "map32": plan.map}
+        places = plan.map if plan.map.size else np.zeros(1, plan.map.dtype)  # read from even if there are none
+        maps = {"map_ptr": plan.map_ptr, "map16": places, "map32": places}
         if not plan.has_maps:
             maps = dict.fromkeys(maps)
         else:

@@ -46,7 +46,10 @@ class SfluProgram(GroupedProgram):
 
     @property
     def _mapped(self) -> bool:
-        return bool(self.plan.has_maps and self.plan.map.dtype == np.uint16)
+        """Whether places come from the map; the kernel counts them, and entries, by 32 bits then."""
+        plan = self.plan
+        few = max(plan.nnz, plan.map.size) <= np.iinfo(np.int32).max
+        return bool(plan.has_maps and plan.map.dtype == np.uint16 and few)
 
     @cached_property
     def _places(self) -> int:
@@ -67,7 +70,7 @@ class SfluProgram(GroupedProgram):
 
     @cached_property
     def long_columns(self) -> np.ndarray:
-        if not self.splits or not self._mapped or self.plan.nnz > np.iinfo(np.int32).max:
+        if not (self.splits and self._mapped):
             return super().long_columns
         columns: np.ndarray = _core.choose_long_columns(*self._pattern_before_division, self.plan.level)
         return columns

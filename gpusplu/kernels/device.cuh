@@ -185,6 +185,18 @@ __device__ __forceinline__ Complex<double> load_constant(const Complex<double>* 
   return {v.x, v.y};
 }
 
+// A word of 16 bits as a register of 32 from the start: the compiler moves halves of registers about, and a move waits
+// for the load.
+__device__ __forceinline__ int load_short(const unsigned short* p) {
+#ifdef GPUSPLU_EMULATED
+  return *p;
+#else
+  int v;
+  asm volatile("ld.global.u16 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+#endif
+}
+
 // ---- what other blocks wait for
 __device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
 #ifdef GPUSPLU_EMULATED

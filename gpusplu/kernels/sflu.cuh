@@ -56,18 +56,20 @@ struct Group {
   unsigned epoch;
 };
 
-// L(:, j) as the update of a column needs it.
-struct Source {
-  const Scalar* values;  // in shared memory if j is of the group
-  const void* places;    // of the 16-bit map, or without one its rows
+template <bool MAPS> struct PlaceType {
+  using Type = int;  // what has maps has less than 2^31 entries and as many places in them
+};
+template <> struct PlaceType<false> { using Type = long long; };
+
+// L(:, j) as the update of a column needs it. Few registers: with more the compiler moves loads under way from one to
+// another, and waits for them.
+template <bool MAPS> struct Source {
+  typename PlaceType<MAPS>::Type lower;  // its place, from the group's first one on
+  int map;                               // where the 16-bit map has its places
   int column, count;
   int follows;  // the entry above in U is that of j - 1, and their rows are the same
   int entry;    // of U in the column, where some are left out
 };
-
-template <class T> __device__ __forceinline__ const T* shuffle_pointer(const T* p, int lane) {
-  return (const T*)__shfl_sync(~0u, (unsigned long long)p, lane);
-}
 
 // An entry of L(:, j) on its way to column k. Loads are unconditional, and nothing is computed from what they bring
 // before it is needed: a warp waits for a load where its value is first used, be it to leave it as it was. Loads
@@ -82,6 +84,7 @@ struct Piece {
 // long as the columns j of U that follow have the same rows. LISTED: only some entries of U are left to be applied,
 // with maps.
 template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
+  using Source = ::Source<MAPS>;
   const SfluArgs& args;
   const Group& group;
   int k, lane;
@@ -128,7 +131,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   // Number i of the entries of U that are applied.
   __device__ __forceinline__ Source source_of(int i) const {
     const ColumnArrays& c = args.columns;
-    Source s = {args.factor, c.row, 0, 0, 0, 0};
+    Source s = {0, 0, 0, 0, 0, 0};
     if (i >= uppers) return s;
     const int u = LISTED ? __ldg(list + i) : i;
     s.entry = u;
@@ -137,10 +140,9 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     const long long lower = __ldg(c.diag + s.column) + 1;
     s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
     if (!MAPS) s.follows = u > 0 && __ldg(row - (u > 0)) == s.column - 1 && __ldg(args.follows + s.column);
-    if (s.count == 0) return s;  // addresses stay inside; the map may be empty
-    s.places = c.row + lower;
-    if (MAPS) s.places = c.map16 + __ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
-    s.values = IN_SHARED && s.column >= group.first ? work() + (int)(lower - group.base) : args.factor + lower;
+    if (s.count == 0) return s;  // addresses stay inside
+    if (MAPS) s.map = (int)__ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
+    s.lower = lower - group.base;
     return s;
   }
 
@@ -150,8 +152,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   __device__ __forceinline__ Source source_from(const Source& s, int from) const {
-    return {
-        shuffle_pointer(s.values, from), shuffle_pointer((const char*)s.places, from), 0, shuffle(s.count, from), 0, 0};
+    return {__shfl_sync(~0u, s.lower, from), MAPS ? shuffle(s.map, from) : 0, 0, shuffle(s.count, from), 0, 0};
   }
   // Entry of U of which lane t has the source.
   __device__ __forceinline__ int entry_of(const Source& own, int u0, int t) const {
@@ -161,16 +162,20 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   // Entry e of L(:, j), if there is one.
   __device__ __forceinline__ void load_place(Piece& piece, const Source& s, int e) const {
     piece.some = e < s.count;
-    if (MAPS) piece.place = ((const unsigned short*)s.places)[max(min(e, s.count - 1), 0)];
+    if (MAPS) piece.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
   }
   // What the acquire of `finished` made visible: a load like any other.
   __device__ __forceinline__ void load_value(Piece& piece, const Source& s, int e) const {
-    piece.value = s.values[max(min(e, s.count - 1), 0)];
+    const Scalar* values = IN_SHARED && s.lower >= 0 ? work() : args.factor + group.base;
+    piece.value = values[s.lower + max(min(e, s.count - 1), 0)];
   }
 
   // Without maps: where a warp keeps places.
   __device__ __forceinline__ unsigned short* kept() const {
     return (unsigned short*)(group.flags + (args.flags + 3 & ~3)) + (threadIdx.x >> 5) * args.places;
+  }
+  __device__ __forceinline__ const int* rows_of(const Source& s) const {
+    return args.columns.row + group.base + s.lower;
   }
   // Place of entry e of L(:, j), whose rows begin at `rows`.
   __device__ __forceinline__ int search(const int* rows, int count, int e, int above) const {
@@ -185,7 +190,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     if (kept_before || s.count > args.places) return;
     unsigned short* to = kept();
     for (int e = lane; e < s.count; e += 32)
-      to[s.count - 1 - e] = (unsigned short)search((const int*)s.places, s.count, e, u0 + t);
+      to[s.count - 1 - e] = (unsigned short)search(rows_of(s), s.count, e, u0 + t);
     __syncwarp();
   }
 
@@ -194,7 +199,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
                                         Scalar x) const {
     int place = piece.place;
     if (!MAPS && count > args.places) {
-      const int* rows = (const int*)source_from(own, t).places;
+      const int* rows = rows_of(source_from(own, t));
       if (piece.some) place = search(rows, count, e, u0 + t);
     } else if (!MAPS && piece.some) {
       place = kept()[count - 1 - e];

@@ -55,8 +55,10 @@ def text(paths):
     parts = [origin(records)]
     if "levels" in variants:
         parts.append(compared(found, [("groups", "levels"), ("columns", "columns_levels")]))
-    if "warps" in variants:
-        parts.append(compared(found, [("groups", "warps")]))
+    split = {case: entries for case, entries in found.items() if not entries.get("warps", {"same": True})["same"]}
+    if split:
+        parts.append("A block for long columns against a warp; other cases have none:")
+        parts.append(compared(split, [("groups", "warps")]))
     return "\n\n".join(parts)
 
 

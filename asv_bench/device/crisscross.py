@@ -1,11 +1,11 @@
-"""Crisscross LU over division points: what is predicted, what is measured, blocked against unblocked, and the fit.
+"""Crisscross LU over division points: what is predicted and what is measured, blocked against unblocked.
 
-    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings auto,amd] [--fit] [case ...]
+    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings auto,amd] [case ...]
 
 For corners of several sizes and the one that the model picks: device seconds of the columns before the division, with
 those of the corner (`sparse_s`), of the whole factorization and of a solve, beside both curves of the model. A corner
-of 0 columns is unblocked, sflu. --fit finds the constants of the sparse curve (gpusplu/plans/crisscross_model.py) that
-these measurements ask for. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
+of 0 columns is unblocked, sflu. crisscross_fit.py finds the constants that such records ask for, crisscross_report.py
+makes a table of them. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
 """
 
 import argparse
@@ -18,30 +18,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
 import numpy as np
-import scipy.sparse as sp
 from clocks import DeviceClock
-from common import load, sequences
+from common import one_of
 from harness import append, commit_name
-from scipy.optimize import least_squares
 
 import gpusplu as gs
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.engines.recorded import Recorded
-from gpusplu.plans.crisscross_model import H200, CornerCosts, predict_divisions
 
 CASES = ["memplus", "bayer10", "ibmpg1t_mna_tran", "faer_matrix_n19168", "case_ACTIVSg10k_nrjac"]
 CASES += ["add20", "adder_dcop_05", "rajat19", "case3375wp_nrjac", "add20_seq", "mem_plus_seq", "smult20_seq"]
 CASES += ["voter_seq", "rlc:100x100", "circuit:100x100", "power:150x150", "ibmpg2t_mna_tran"]
 CORNERS = [0, 16, 48, 96, 128, 168, 256, 512, 768, 1536]
-
-
-def matrix(case):
-    """A matrix by its name, the first of a sequence by the name of its file."""
-    for name, indptr, indices, data, _ in sequences() if case.endswith("_seq") else ():
-        if case == f"{name}_seq":
-            n = len(indptr) - 1
-            return sp.csc_array((data[0], indices, indptr), shape=(n, n))
-    return load(case).tocsc()
 
 
 def unblocked(A, ordering):
@@ -98,7 +86,7 @@ def measure(first, values, corner, clock):
 
 
 def sweep(case, ordering, clock):
-    A = matrix(case)
+    A = one_of(case)
     first = unblocked(A, ordering)
     plan, values = first.program.plan, first.values()
     chosen, rows = measure(first, values, None, clock), []
@@ -122,31 +110,11 @@ def sweep(case, ordering, clock):
         f"{us(chosen['factor_s'])}, {off:.2f} times the best",
         flush=True,
     )
-    return [*rows, chosen], plan
+    return [*rows, chosen]
 
 
 def us(seconds):
     return f"{seconds * 1e6:7.1f}"
-
-
-def fit(found):
-    """Constants of the sparse curve with the least squares of logarithms of ratios."""
-
-    def ratios(logarithms):
-        costs = CornerCosts(*np.exp(logarithms))
-        predicted = [
-            predict_divisions(
-                plan, "d", division=plan.n - np.array([row["corner"] for row in rows]), costs=costs
-            ).sparse
-            for rows, plan in found
-        ]
-        measured = [row["sparse_s"] for rows, _ in found for row in rows]
-        return np.log(np.concatenate(predicted) / np.array(measured))
-
-    start = np.log(np.maximum(H200, 1e-9))  # a constant may be zero
-    best = least_squares(ratios, start, max_nfev=15)
-    before, after = (float(np.sqrt(np.mean(r**2))) for r in (ratios(start), best.fun))
-    print(f"{CornerCosts(*(float(f'{c:.2g}') for c in np.exp(best.x)))}: rms of logarithms {before:.2f} -> {after:.2f}")
 
 
 def main():
@@ -156,9 +124,8 @@ def main():
     parser.add_argument("--out", type=Path)
     parser.add_argument("--budget", type=float, default=0.03, help="seconds a measurement repeats")
     parser.add_argument("--seconds", type=float, default=85, help="no case is begun after that")
-    parser.add_argument("--fit", action="store_true")
     arguments = parser.parse_args()
-    clock, found, begin = DeviceClock(), [], time.perf_counter()
+    clock, begin = DeviceClock(), time.perf_counter()
     clock.budget = arguments.budget
     about = {"engine": "crisscross", "phase": "division", "commit": commit_name()}
     about["date"] = datetime.date.today().isoformat()
@@ -167,11 +134,8 @@ def main():
             if time.perf_counter() - begin > arguments.seconds:
                 print(f"{case} {ordering}: no time left")
                 continue
-            rows, plan = sweep(case, ordering, clock)
+            rows = sweep(case, ordering, clock)
             append(arguments.out, [{"case": case, "ordering": ordering, **about, **row} for row in rows])
-            found.append((rows, plan))
-    if arguments.fit:
-        fit(found)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from ..plans.fronts import Limits
 from .buffers import Buffers, Memory, Vectors
 from .grouped_program import CONTROL_BYTES, RESIDENT
 from .program import Program, addresses
-from .sflu import CORNER_ARRAYS, SfluProgram
+from .sflu import CORNER_ARRAYS, LONG_SCALARS, SfluProgram
 from .supernodal import FrontProgram
 
 LEAST_BATCH, MOST_BATCH = 16384, 49152  # of terms of a column that lies in shared memory [bytes]
@@ -85,7 +85,8 @@ class CrisscrossProgram(SfluProgram):
         """Shared memory for a column of the corner and its terms [bytes], and for how many entries at most."""
         itemsize = self.dtype.itemsize
         longest = int(np.diff(self.plan.col_ptr[self.division :]).max(initial=0)) * itemsize
-        room = int(self.device.shared_memory_bytes) // RESIDENT - 1024 - CONTROL_BYTES & ~15
+        taken = 1024 + CONTROL_BYTES + LONG_SCALARS * itemsize
+        room = int(self.device.shared_memory_bytes) // RESIDENT - taken & ~15
         if longest + LEAST_BATCH <= room:
             return min(room, longest + MOST_BATCH), longest // itemsize
         return room, (room - LEAST_BATCH) // itemsize

@@ -126,7 +126,7 @@ class SfluProgram(GroupedProgram):
         flags = groups.columns + 3 & ~3
         file, kernel = self._factor_kernel
         begins = self._factor_begins
-        shared = 4 * flags + (LONG_SCALARS + groups.entries) * self.dtype.itemsize + self._places_bytes
+        shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
         corner = self._corner_record
         self.launch(
             queue,
@@ -134,7 +134,7 @@ class SfluProgram(GroupedProgram):
             file,
             own["control"],
             begins,
-            CONTROL_BYTES + max(shared, int(corner["capacity"])),
+            CONTROL_BYTES + LONG_SCALARS * self.dtype.itemsize + max(shared, int(corner["capacity"])),
             columns=self.column_record(file),
             longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
             corner=corner,

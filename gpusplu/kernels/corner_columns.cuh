@@ -3,16 +3,18 @@
 // A block owns a column of the corner. Every entry is a sum of terms that the plan lists (core/plan/columns/
 // corner_terms.hpp), in a fixed order: bitwise repeatable. First come the entries of U12, step by step. What a batch of
 // steps needs is staged in shared memory together, so that a step costs no trip to memory. Then come all rows of the
-// Schur complement at once. Tickets of these blocks follow those of all other columns, so that they may wait for them,
-// batch by batch, while the last of those are on their way.
+// Schur complement at once, but for those of very many terms, which all warps sum up together. Tickets of these blocks
+// follow those of all other columns, so that they may wait for them, batch by batch, while the last of those are on
+// their way.
 #pragma once
 #include "columns.cuh"
 
 struct CornerArrays {
   const long long* term_ptr;  // by rank, from the first of the corner's columns on
   const int *place, *position;
-  const long long *order_ptr, *step_ptr, *batch_ptr;
-  const int *order, *step, *batch;
+  const int *order, *huge;
+  const long long *step_ptr, *batch_ptr, *need_ptr;
+  const int *step, *batch, *need;
   int capacity;  // of shared memory [bytes]
   int kept;      // columns of more entries stay in global memory
 };
@@ -32,20 +34,21 @@ struct CornerInput {
 
 namespace {
 
-constexpr int TOGETHER = 4;  // loads of a lane that are under way together
+constexpr int TOGETHER = 4;       // loads of a lane that are under way together
+constexpr int CORNER_WARPS = 16;  // of a block
 
 // A column, and the batch of its terms that is staged.
 struct CornerColumn {
   const CornerInput& in;
   long long begin;         // place of the column
   const long long* terms;  // of its entries, by rank
-  const int* rows;
-  int uppers, length;
+  int uppers, length, huge;
   const int *order, *step, *batch;
+  const long long* need_ptr;  // of the batches, then of the corner's entries
   int batches, room;
   bool in_shared;
-  Scalar *values, *multipliers;
-  int first;  // rank of the first entry of the batch
+  Scalar *partial, *values, *multipliers;  // partial: a scalar a warp
+  int first;                               // rank of the first entry of the batch
   int *positions, *begins, *targets;
 
   __device__ __forceinline__ CornerColumn(const CornerInput& input, int k, unsigned char* memory) : in(input) {
@@ -53,44 +56,40 @@ struct CornerColumn {
     const CornerArrays& a = in.corner;
     const int c = k - in.division;
     begin = __ldg(all.col_ptr + k);
-    terms = a.term_ptr + (begin - __ldg(all.col_ptr + in.division));
-    rows = all.row + begin;
+    const long long entry = begin - __ldg(all.col_ptr + in.division);
+    terms = a.term_ptr + entry;
+    order = a.order + entry;
     uppers = (int)(__ldg(all.diag + k) - begin);
     length = (int)(__ldg(all.col_ptr + k + 1) - begin);
-    order = a.order + __ldg(a.order_ptr + c);
+    huge = __ldg(a.huge + c);
     step = a.step + __ldg(a.step_ptr + c);
     const long long first_batch = __ldg(a.batch_ptr + c);
     batch = a.batch + first_batch;
+    need_ptr = a.need_ptr + first_batch + c;
     batches = (int)(__ldg(a.batch_ptr + c + 1) - first_batch);
     in_shared = length <= a.kept;
-    values = in_shared ? (Scalar*)memory : in.factor + begin;
-    multipliers = (Scalar*)memory + (in_shared ? length : 0);
+    partial = (Scalar*)memory;
+    Scalar* rest = partial + CORNER_WARPS;
+    values = in_shared ? rest : in.factor + begin;
+    multipliers = rest + (in_shared ? length : 0);
     room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
   }
 
-  // By all lanes of a warp: until the columns of U12's entries at their positions are finished, those of `some` lanes.
-  // One lane looks again and again, so that the others leave the cache to those that work.
-  __device__ __forceinline__ void wait(int position, bool some) const {
-    const unsigned* flag = in.done + __ldg(rows + (some ? position : 0));
-    bool ready = !some || load_relaxed(flag) == in.epoch;
-    while (const unsigned missing = __ballot_sync(~0u, !ready)) {
-      if ((threadIdx.x & 31) == __ffs(missing) - 1)
-        while (load_relaxed(flag) != in.epoch) look_again_later();
-      __syncwarp();
-      if (!ready) ready = load_relaxed(flag) == in.epoch;
+  // Until the columns that a batch needs are finished. One lane of a warp looks again and again, so that the others
+  // leave the cache to those that work.
+  __device__ __forceinline__ void wait_for(int batch_number) const {
+    const long long from = __ldg(need_ptr + batch_number), end = __ldg(need_ptr + batch_number + 1);
+    const int lane = threadIdx.x & 31;
+    for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x) {
+      const unsigned* flag = in.done + (q < end ? __ldg(in.corner.need + q) : 0);
+      bool ready = q >= end || load_relaxed(flag) == in.epoch;
+      while (const unsigned missing = __ballot_sync(~0u, !ready)) {
+        if (lane == __ffs(missing) - 1)
+          while (load_relaxed(flag) != in.epoch) look_again_later();
+        __syncwarp();
+        if (!ready) ready = load_relaxed(flag) == in.epoch;
+      }
     }
-  }
-  // Until those of terms from .. end - 1 are.
-  __device__ __forceinline__ void wait_for_terms(long long from, long long end) const {
-    const int lane = threadIdx.x & 31;
-    for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x)
-      wait(q < end ? __ldg(in.corner.position + q) : 0, q < end);
-    __threadfence();
-    __syncthreads();
-  }
-  __device__ __forceinline__ void wait_for_all() const {
-    const int lane = threadIdx.x & 31;
-    for (int t = threadIdx.x; t - lane < uppers; t += blockDim.x) wait(t, t < uppers);
     __threadfence();
     __syncthreads();
   }
@@ -117,7 +116,6 @@ struct CornerColumn {
   __device__ __forceinline__ bool stage(int first_rank, int end) {
     first = first_rank;
     const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
-    wait_for_terms(from, from + count);
     if (4 + 8LL * (end - first) + count * (long long)(sizeof(Scalar) + 4) > room) return false;
     positions = (int*)(multipliers + count);
     begins = positions + count;
@@ -151,21 +149,23 @@ struct CornerColumn {
       sum = mul_sub(multipliers[q], values[positions[q]], sum);
     return sum;
   }
-  template <int LANES> __device__ __forceinline__ Scalar listed_sum(int r, int lane) const {
+  // the same of terms in memory
+  __device__ __forceinline__ Scalar listed_sum(int r, int lane, int lanes) const {
     const long long end = __ldg(terms + r + 1);
     Scalar sum(0);
-    for (long long q = __ldg(terms + r) + lane; q < end; q += LANES * TOGETHER) {
+    for (long long q = __ldg(terms + r) + lane; q < end; q += lanes * TOGETHER) {
+      int place[TOGETHER], from[TOGETHER];
       Scalar multiplier[TOGETHER];
-      int from[TOGETHER];
+#pragma unroll
+      for (int i = 0; i < TOGETHER; i++) {
+        const long long t = min(q + lanes * i, end - 1);
+        place[i] = __ldg(in.corner.place + t), from[i] = __ldg(in.corner.position + t);
+      }
+#pragma unroll
+      for (int i = 0; i < TOGETHER; i++) multiplier[i] = in.factor[place[i]];
 #pragma unroll
       for (int i = 0; i < TOGETHER; i++)
-        if (q + LANES * i < end) {
-          multiplier[i] = in.factor[__ldg(in.corner.place + q + LANES * i)];
-          from[i] = __ldg(in.corner.position + q + LANES * i);
-        }
-#pragma unroll
-      for (int i = 0; i < TOGETHER; i++)
-        if (q + LANES * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
+        if (q + lanes * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
     }
     return sum;
   }
@@ -177,7 +177,7 @@ struct CornerColumn {
     for (int r0 = from + (threadIdx.x >> 5) * (32 / LANES); r0 < end; r0 += blockDim.x / LANES) {
       const int r = r0 + in_warp;
       Scalar sum(0);
-      if (r < end) sum = STAGED ? staged_sum<LANES>(r, lane) : listed_sum<LANES>(r, lane);
+      if (r < end) sum = STAGED ? staged_sum<LANES>(r, lane) : listed_sum(r, lane, LANES);
 #pragma unroll
       for (int step = LANES / 2; step; step /= 2) sum += shuffle_xor(sum, step);
       if (r < end && lane == 0) values[target(r)] += sum;
@@ -196,6 +196,7 @@ struct CornerColumn {
     int from = __ldg(step);  // entries of depth 0 have no terms
     for (int b = 0, s = 1; b < batches; b++) {
       const int last = __ldg(batch + b);
+      wait_for(b);
       const bool staged = stage(from, __ldg(step + last - 1));
       __syncthreads();
       for (; s < last; s++) {
@@ -208,12 +209,30 @@ struct CornerColumn {
     }
   }
 
+  __device__ __forceinline__ void take_huge() const {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    for (int r = uppers; r < uppers + huge; r++) {
+      Scalar sum = listed_sum(r, threadIdx.x, blockDim.x);
+#pragma unroll
+      for (int step = 16; step; step /= 2) sum += shuffle_xor(sum, step);
+      if (lane == 0) partial[warp] = sum;
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        Scalar total = values[__ldg(order + r)];
+        for (int w = 0; w < CORNER_WARPS; w++) total += partial[w];
+        values[__ldg(order + r)] = total;
+      }
+      __syncthreads();
+    }
+  }
+
   __device__ __forceinline__ void run() {
     assemble();
     __syncthreads();
     solve_upper();
-    wait_for_all();
-    take<8, false>(uppers, length, [](int r) { return r; });
+    wait_for(batches);
+    take_huge();
+    take<8, false>(uppers + huge, length, [&](int r) { return __ldg(order + r); });
     if (!in_shared) return;
     __syncthreads();
     for (int t = threadIdx.x; t < length; t += blockDim.x) in.factor[begin + t] = values[t];

@@ -122,8 +122,8 @@ class Factorization:
         follows = _core.columns_that_follow(self.plan.col_ptr, self.plan.row, self.plan.diag)
         args["follows"], args["places"] = follows.ctypes.data, self.places
         flags = 4 * (self.groups.columns + 3 & ~3)
-        shared = flags + (16 + self.capacity) * self.dtype.itemsize + 2 * 16 * self.places
-        shared = CONTROL_BYTES + max(shared, self.corner_bytes)
+        shared = flags + self.capacity * self.dtype.itemsize + 2 * 16 * self.places
+        shared = CONTROL_BYTES + 16 * self.dtype.itemsize + max(shared, self.corner_bytes)
         if level_ptr is None:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from column_driver import Factorization, Groups
-from column_reference import factor, random_columns
+from column_reference import factor, make_columns, random_columns
 
 from gpusplu import _core
 from gpusplu.engines.grouped_program import make_groups
@@ -90,12 +91,13 @@ def corner_terms(plan, p, capacity=1200, kept=60, scalar_bytes=8):
 
 def ranked(plan, terms, p):
     """Of every column of the corner: its entries in the order of their terms, and where those begin."""
-    for c, k in enumerate(range(p, plan.n)):
-        column = plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]]
-        order = terms.order[terms.order_ptr[c] : terms.order_ptr[c + 1]]
-        assert sorted(order) == list(range((column < p).sum()))
-        ranks = np.concatenate((order, np.arange(len(order), len(column))))
-        yield k, ranks, terms.term_ptr[plan.col_ptr[k] - plan.col_ptr[p] :][: len(column) + 1]
+    for k in range(p, plan.n):
+        first, end = plan.col_ptr[k : k + 2] - plan.col_ptr[p]
+        uppers = (plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]] < p).sum()
+        ranks, ptr = terms.order[first:end], terms.term_ptr[first : end + 1]
+        assert sorted(ranks[:uppers]) == list(range(uppers))
+        assert sorted(ranks[uppers:]) == list(range(uppers, end - first))
+        yield k, uppers, ranks, ptr
 
 
 @pytest.mark.parametrize("p", [0, 30, 59])
@@ -104,7 +106,7 @@ def test_terms_are_the_products(p):
     terms = corner_terms(plan, p)
     dense = np.full((60, 60), -1)
     dense[plan.row, plan.column] = np.arange(plan.nnz)
-    for k, ranks, ptr in ranked(plan, terms, p):
+    for k, _, ranks, ptr in ranked(plan, terms, p):
         for r, t in enumerate(ranks):
             i = plan.row[plan.col_ptr[k] + t]
             expected = [j for j in range(min(i, k, p)) if dense[i, j] >= 0 and dense[j, k] >= 0]
@@ -121,10 +123,9 @@ def test_steps_of_u12_wait_for_each_other(capacity):
     p = 90
     terms = corner_terms(plan, p, capacity, kept=0)
     batches = steps = 0
-    for c, (_, ranks, ptr) in enumerate(ranked(plan, terms, p)):
+    for c, (k, uppers, ranks, ptr) in enumerate(ranked(plan, terms, p)):
         step = terms.step[terms.step_ptr[c] : terms.step_ptr[c + 1]]
         batch = [1, *terms.batch[terms.batch_ptr[c] : terms.batch_ptr[c + 1]]]
-        uppers = terms.order_ptr[c + 1] - terms.order_ptr[c]
         assert step[-1] == uppers and batch[-1] == len(step) and (ptr[: step[0] + 1] == ptr[0]).all()
         step_of = np.empty(uppers, int)
         step_of[ranks[:uppers]] = np.searchsorted(step, np.arange(uppers), side="right")
@@ -139,5 +140,38 @@ def test_steps_of_u12_wait_for_each_other(capacity):
         full = [b - a == 16 for a, b in pairwise(batch)]
         assert all(a + b > capacity or long for (a, b), long in zip(pairwise(needed), full[:-1], strict=True))
         assert max(np.diff(batch), default=0) <= 16
+        first_need = terms.batch_ptr[c] + c
+        waited = set()
+        for b, (begin, end) in enumerate(pairwise([*batch, len(step) + 1])):
+            needs = terms.need[terms.need_ptr[first_need + b] : terms.need_ptr[first_need + b + 1]].tolist()
+            assert len(set(needs)) == len(needs) and not waited & set(needs)
+            waited |= set(needs)
+            last = step[end - 1] if end <= len(step) else uppers
+            sources = terms.position[ptr[step[begin - 1]] : ptr[last]] if begin <= len(step) else []
+            assert waited >= set(plan.row[plan.col_ptr[k] + np.asarray(sources, int)].tolist())
+        assert waited == set(plan.row[plan.col_ptr[k] :][:uppers].tolist())
         batches, steps = max(batches, len(needed)), max(steps, len(step) - 1)
     assert steps > 16 and (batches == 2 if capacity == 100000 else batches > 3)
+
+
+def bordered(n, width, seed=0):
+    """A diagonal with dense rows and columns at its end, and its plan."""
+    rng = np.random.default_rng(seed)
+    dense = np.diag(rng.uniform(3, 4, n))
+    dense[n - width :] += rng.uniform(-1, 1, (width, n)) / n
+    dense[:, n - width :] += rng.uniform(-1, 1, (n, width)) / n
+    A = sp.csc_array(dense)
+    return A, make_columns(A, np.arange(n), np.arange(n), np.ones(n), np.ones(n))
+
+
+@pytest.mark.parametrize(("corner_bytes", "kept"), [(2000, 10), (50000, 10), (50000, 600)])
+def test_entries_of_very_many_terms(corner_bytes, kept):
+    A, plan = bordered(600, 5)
+    p = 597
+    terms = corner_terms(plan, p, corner_bytes, kept)
+    assert terms.huge.tolist() == [3, 3, 3]
+    assert (np.diff(terms.term_ptr) > 64).reshape(3, -1).sum(axis=1).tolist() == [5, 5, 5]
+    expected = factor(plan, A.data, p)
+    run = Factorization(plan, divided(plan, p), "d", division=p, corner_bytes=corner_bytes, kept=kept)
+    lu, _ = run.run(A.data, seed=5)
+    assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()

@@ -42,12 +42,14 @@ void bind_corner_terms(nb::module_& m) {
         out["term_ptr"] = to_numpy(std::move(terms.term_ptr));
         out["place"] = to_numpy(std::move(terms.place));
         out["position"] = to_numpy(std::move(terms.position));
-        out["order_ptr"] = to_numpy(std::move(terms.order_ptr));
         out["order"] = to_numpy(std::move(terms.order));
+        out["huge"] = to_numpy(std::move(terms.huge));
         out["step_ptr"] = to_numpy(std::move(terms.step_ptr));
         out["step"] = to_numpy(std::move(terms.step));
         out["batch_ptr"] = to_numpy(std::move(terms.batch_ptr));
         out["batch"] = to_numpy(std::move(terms.batch));
+        out["need_ptr"] = to_numpy(std::move(terms.need_ptr));
+        out["need"] = to_numpy(std::move(terms.need));
         return out;
       },
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "scalar_bytes"_a,

@@ -7,7 +7,9 @@
 namespace gs::gpu {
 namespace {
 
-constexpr off MOST_STEPS = 16;  // of a batch
+constexpr idx MOST_STEPS = 16;   // of a batch
+constexpr off MANY = 64;         // terms of an entry of U12
+constexpr off HUGE_COUNT = 512;  // of one of the corner
 
 // Calls visit(position of U(j, k), place of L(i, j), position of (i, k)) for all terms of column k, j ascending.
 template <class Visit> void for_terms(const ColumnPattern& a, idx k, idx p, std::vector<idx>& position, Visit&& visit) {
@@ -24,50 +26,75 @@ struct Entries {
   idx uppers = 0;
 };
 
-// Ranks U12's entries in out.order; first[l] is the rank of the first of depth l.
-std::vector<idx> rank(const Entries& e, CornerTerms& out) {
+// Positions in the order of ranks go to out.order; the ends of steps to out.step.
+void rank(const Entries& e, CornerTerms& out) {
+  const idx length = (idx)e.count.size();
   const size_t begin = out.order.size();
-  out.order.resize(begin + e.uppers);
-  const auto own = out.order.begin() + begin;
+  out.order.resize(begin + length);
+  const auto own = out.order.begin() + begin, corner = own + e.uppers;
   std::iota(own, out.order.end(), 0);
-  std::sort(own, out.order.end(), [&](idx a, idx b) {
+  std::sort(own, corner, [&](idx a, idx b) {
     return std::tuple(e.depth[a], -e.count[a], a) < std::tuple(e.depth[b], -e.count[b], b);
   });
-  out.order_ptr.push_back((off)out.order.size());
-  std::vector<idx> first = {0};
-  for (idx r = 0; r < e.uppers; r++)
-    while ((idx)first.size() <= e.depth[own[r]]) first.push_back(r);
-  first.push_back(e.uppers);
-  return first;
+  const auto rest = std::stable_partition(corner, out.order.end(), [&](idx t) { return e.count[t] > HUGE_COUNT; });
+  out.huge.push_back((std::int32_t)(rest - corner));
+  idx r = 0;
+  while (r < e.uppers && e.depth[own[r]] == 0) r++;
+  out.step.push_back(r);
+  for (; r < e.uppers; r++) {
+    const bool last = r + 1 == e.uppers || e.depth[own[r + 1]] != e.depth[own[r]];
+    if (last || (e.count[own[r]] > MANY) != (e.count[own[r + 1]] > MANY)) out.step.push_back(r + 1);
+  }
 }
 
-void cut_into_batches(const Entries& e, const std::vector<idx>& first, const CornerMemory& memory, CornerTerms& out) {
-  const idx* order = out.order.data() + out.order.size() - e.uppers;
+// The column's steps, which begin at `begin`, become batches; steps that are too long are cut.
+void cut_into_batches(const Entries& e, size_t begin, const CornerMemory& memory, CornerTerms& out) {
+  const std::vector<std::int32_t> whole(out.step.begin() + begin, out.step.end());
+  const idx* order = out.order.data() + out.order.size() - e.count.size();
   const off room = memory.batch_bytes((off)e.count.size());
-  const size_t begin = out.step.size();
-  idx from = first[1];  // of the step
-  out.step.push_back(from);
-  off used = BYTES_BATCH, depths = 0;
+  out.step.resize(begin + 1);
+  off used = BYTES_BATCH;
+  idx steps = 0;
   auto end_step = [&](idx r) {
-    if (r > from) out.step.push_back(r);
-    from = r;
+    if (r > out.step.back()) out.step.push_back(r), steps++;
   };
   auto end_batch = [&] {
     if (used > BYTES_BATCH) out.batch.push_back((std::int32_t)(out.step.size() - begin));
-    used = BYTES_BATCH, depths = 0;
+    used = BYTES_BATCH, steps = 0;
   };
-  for (size_t l = 1; l + 1 < first.size(); l++) {
-    for (idx r = first[l]; r < first[l + 1]; r++) {
+  for (size_t s = 1; s < whole.size(); s++) {
+    for (idx r = whole[s - 1]; r < whole[s]; r++) {
       const off needed = BYTES_ENTRY + e.count[order[r]] * (memory.scalar_bytes + BYTES_TERM);
       if (used + needed > room) end_step(r), end_batch();
       used += needed;
     }
-    end_step(first[l + 1]);
-    if (++depths == MOST_STEPS) end_batch();
+    end_step(whole[s]);
+    if (steps >= MOST_STEPS) end_batch();
   }
   end_batch();
   out.step_ptr.push_back((off)out.step.size());
   out.batch_ptr.push_back((off)out.batch.size());
+}
+
+// Columns that each batch needs first, and those that are left. Terms are there.
+void list_needs(const ColumnPattern& a, idx k, idx uppers, off first_rank, CornerTerms& out) {
+  std::vector<char> waited(uppers, 0);
+  const idx* rows = a.row + a.col_ptr[k];
+  auto wait = [&](idx t) {
+    if (!waited[t]) out.need.push_back(rows[t]);
+    waited[t] = 1;
+  };
+  const size_t column = out.step_ptr.size() - 2;
+  const std::int32_t* step = out.step.data() + out.step_ptr[column];
+  idx from = step[0];
+  for (off b = out.batch_ptr[column]; b < out.batch_ptr[column + 1]; b++) {
+    const idx end = step[out.batch[b] - 1];
+    for (off q = out.term_ptr[first_rank + from]; q < out.term_ptr[first_rank + end]; q++) wait(out.position[q]);
+    out.need_ptr.push_back((off)out.need.size());
+    from = end;
+  }
+  for (idx t = 0; t < uppers; t++) wait(t);
+  out.need_ptr.push_back((off)out.need.size());
 }
 
 }  // namespace
@@ -85,7 +112,7 @@ CornerTerms make_corner_terms(const ColumnPattern& a, idx p, const CornerMemory&
   const off all = count_corner_terms(a, p);
   out.term_ptr.reserve(a.col_ptr[a.n] - a.col_ptr[p] + 1);
   out.term_ptr = {0};
-  out.order_ptr = out.step_ptr = out.batch_ptr = {0};
+  out.step_ptr = out.batch_ptr = out.need_ptr = {0};
   out.place.resize(all);
   out.position.resize(all);
   std::vector<idx> position(a.n);
@@ -100,11 +127,13 @@ CornerTerms make_corner_terms(const ColumnPattern& a, idx p, const CornerMemory&
       entries.count[to]++;
       entries.depth[to] = std::max(entries.depth[to], entries.depth[from] + 1);
     });
-    cut_into_batches(entries, rank(entries, out), memory, out);
+    const size_t first_step = out.step.size();
+    rank(entries, out);
+    cut_into_batches(entries, first_step, memory, out);
     next.resize(length);
-    const idx* order = out.order.data() + out.order_ptr[k - p];
+    const off first_rank = (off)out.term_ptr.size() - 1;
     for (idx r = 0; r < length; r++) {
-      const idx t = r < entries.uppers ? order[r] : r;
+      const idx t = out.order[first_rank + r];
       next[t] = out.term_ptr.back();
       out.term_ptr.push_back(next[t] + entries.count[t]);
     }
@@ -113,6 +142,7 @@ CornerTerms make_corner_terms(const ColumnPattern& a, idx p, const CornerMemory&
       out.place[term] = (std::int32_t)q;
       out.position[term] = from;
     });
+    list_needs(a, k, entries.uppers, first_rank, out);
   }
   return out;
 }

@@ -4,11 +4,11 @@
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of
 // L(i, j) U(j, k): a term is the place of L(i, j) and the position of U(j, k) in the column, j ascending.
 //
-// U12's entries depend on each other. They come by depth, 0 for entries without terms; those of a depth with most terms
-// first, then by position. The corner's entries follow by position. That order gives an entry its rank, and the terms
-// lie by rank. Entries of a depth are one step, or several where what they need exceeds a batch: a run of steps of a
-// column whose terms have room in shared memory together. An entry that has none is a batch by itself. Batches are
-// short besides, because a block waits for the columns that a batch needs.
+// U12's entries depend on each other. They come by depth, 0 for entries without terms, then by falling number of terms;
+// the corner's entries follow, those of very many terms first. That order gives an entry its rank, and the terms lie by
+// rank. A step is a run of entries of one depth, which all have many terms or few. A batch is a run of steps of a
+// column whose terms have room in shared memory together, or one entry that has none. Batches are short besides,
+// because a block waits for the columns that a batch needs and none before did.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,12 +22,14 @@ struct CornerTerms {
   std::vector<off> term_ptr;           // by rank, from the first of column p on, + 1
   std::vector<std::int32_t> place;     // of L(i, j), of all terms
   std::vector<std::int32_t> position;  // of U(j, k) in the column
-  std::vector<off> order_ptr;          // columns + 1
-  std::vector<std::int32_t> order;     // positions of U12 by rank
+  std::vector<std::int32_t> order;     // positions by rank
+  std::vector<std::int32_t> huge;      // of every column: entries of the corner of very many terms
   std::vector<off> step_ptr;           // columns + 1
   std::vector<std::int32_t> step;      // ends of a column's steps by rank; that of depth 0 is always there
   std::vector<off> batch_ptr;          // columns + 1
   std::vector<std::int32_t> batch;     // ends of a column's batches by step; the first begins with step 1
+  std::vector<off> need_ptr;           // batches + columns + 1: of each batch, and of the corner's entries of a column
+  std::vector<std::int32_t> need;      // columns j that are waited for
 };
 
 // Shared memory of a block [bytes]. Columns of up to `kept` entries are there too, whose batches have the rest of it.

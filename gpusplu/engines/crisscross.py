@@ -139,8 +139,9 @@ class CrisscrossProgram(SfluProgram):
     def _terms(self) -> dict[str, Buffer | None]:
         """Of the corner's columns, by the names of the kernel's arguments."""
         plan, (capacity, kept) = self.plan, self._shared
+        early = RESIDENT * int(self.device.multiprocessors)
         terms = _core.corner_terms(
-            plan.col_ptr, plan.row, plan.diag, self.division, capacity, kept, self.dtype.itemsize
+            plan.col_ptr, plan.row, plan.diag, self.division, capacity, kept, early, self.dtype.itemsize
         )
         return {name: self.upload(array) for name, array in terms.items()}
 

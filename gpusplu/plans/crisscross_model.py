@@ -33,6 +33,7 @@ from .crisscross import dense_seconds
 from .fronts import Limits, front_ld
 
 LARGEST_CORNER = 4096
+PANEL = 16  # of a front
 MOST_TERMS = 20_000_000  # of 8 bytes each
 MARGIN = 0.05
 
@@ -40,20 +41,20 @@ MARGIN = 0.05
 class CornerCosts(NamedTuple):
     """Constants of the curves [s]; `warps` is how many keep a multiprocessor busy, `block` and `tiles` are ratios."""
 
-    start: float = 13e-6
+    start: float = 14e-6
     column: float = 0.48e-6
-    update: float = 0.053e-6
+    update: float = 0.067e-6
     slice: float = 0.12e-6
-    long_column: float = 12e-6
-    long_depth: float = 1.0e-6
-    warps: float = 6.1
-    corner: float = 8e-6
-    wave: float = 3e-6
-    depth: float = 0.25e-6
-    entry: float = 1.5e-9
-    own: float = 0.6e-9
-    term: float = 1e-11
-    block: float = 0.69
+    long_column: float = 22e-6
+    long_depth: float = 0.0
+    warps: float = 5.6
+    corner: float = 9e-6
+    wave: float = 1.1e-6
+    depth: float = 0.3e-6
+    entry: float = 4e-9
+    own: float = 1.2e-9
+    term: float = 5e-12
+    block: float = 0.71
     tiles: float = 1.07
 
 
@@ -154,7 +155,8 @@ def predict_divisions(
 
 
 def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: CornerCosts) -> float:
-    in_block = front_ld(m) * m * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
+    rows = -(-m // PANEL) * PANEL
+    in_block = front_ld(rows) * rows * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
     return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
 
 

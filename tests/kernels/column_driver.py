@@ -91,7 +91,7 @@ class Factorization:
         self.dtype = np.dtype(dtype)
         self.corner, self.corner_bytes, self.kept = {}, 0, kept
         if self.division < plan.n:
-            sizes = corner_bytes, kept, self.dtype.itemsize
+            sizes = corner_bytes, kept, 4, self.dtype.itemsize
             self.corner = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
             self.corner_bytes = corner_bytes
         self.library = emulated.compile("crisscross.cu" if self.corner else "sflu.cu", self.dtype.char, 0)

@@ -33,10 +33,10 @@ void bind_corner_terms(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a);
   m.def(
       "corner_terms",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off scalar_bytes) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off early, off scalar_bytes) {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
         gpu::CornerTerms terms = without_gil([&] {
-          return gpu::make_corner_terms(pattern, p, {capacity, kept, scalar_bytes});
+          return gpu::make_corner_terms(pattern, p, {capacity, kept, early, scalar_bytes});
         });
         nb::dict out;
         out["term_ptr"] = to_numpy(std::move(terms.term_ptr));
@@ -52,7 +52,7 @@ void bind_corner_terms(nb::module_& m) {
         out["need"] = to_numpy(std::move(terms.need));
         return out;
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "scalar_bytes"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "early"_a, "scalar_bytes"_a,
       "What a dense corner takes from the columns; core/plan/columns/corner_terms.hpp.");
 }
 

@@ -36,7 +36,9 @@ void rank(const Entries& e, CornerTerms& out) {
   std::sort(own, corner, [&](idx a, idx b) {
     return std::tuple(e.depth[a], -e.count[a], a) < std::tuple(e.depth[b], -e.count[b], b);
   });
-  const auto rest = std::stable_partition(corner, out.order.end(), [&](idx t) { return e.count[t] > HUGE_COUNT; });
+  std::sort(corner, out.order.end(),
+            [&](idx a, idx b) { return std::pair(-e.count[a], a) < std::pair(-e.count[b], b); });
+  const auto rest = std::find_if(corner, out.order.end(), [&](idx t) { return e.count[t] <= HUGE_COUNT; });
   out.huge.push_back((std::int32_t)(rest - corner));
   idx r = 0;
   while (r < e.uppers && e.depth[own[r]] == 0) r++;
@@ -48,7 +50,7 @@ void rank(const Entries& e, CornerTerms& out) {
 }
 
 // The column's steps, which begin at `begin`, become batches; steps that are too long are cut.
-void cut_into_batches(const Entries& e, size_t begin, const CornerMemory& memory, CornerTerms& out) {
+void cut_into_batches(const Entries& e, size_t begin, const CornerMemory& memory, bool early, CornerTerms& out) {
   const std::vector<std::int32_t> whole(out.step.begin() + begin, out.step.end());
   const idx* order = out.order.data() + out.order.size() - e.count.size();
   const off room = memory.batch_bytes((off)e.count.size());
@@ -69,7 +71,7 @@ void cut_into_batches(const Entries& e, size_t begin, const CornerMemory& memory
       used += needed;
     }
     end_step(whole[s]);
-    if (steps >= MOST_STEPS) end_batch();
+    if (early && steps >= MOST_STEPS) end_batch();
   }
   end_batch();
   out.step_ptr.push_back((off)out.step.size());
@@ -129,7 +131,7 @@ CornerTerms make_corner_terms(const ColumnPattern& a, idx p, const CornerMemory&
     });
     const size_t first_step = out.step.size();
     rank(entries, out);
-    cut_into_batches(entries, first_step, memory, out);
+    cut_into_batches(entries, first_step, memory, k - p < memory.early, out);
     next.resize(length);
     const off first_rank = (off)out.term_ptr.size() - 1;
     for (idx r = 0; r < length; r++) {

@@ -5,7 +5,7 @@
 // L(i, j) U(j, k): a term is the place of L(i, j) and the position of U(j, k) in the column, j ascending.
 //
 // U12's entries depend on each other. They come by depth, 0 for entries without terms, then by falling number of terms;
-// the corner's entries follow, those of very many terms first. That order gives an entry its rank, and the terms lie by
+// the corner's entries follow, by falling number too. That order gives an entry its rank, and the terms lie by
 // rank. A step is a run of entries of one depth, which all have many terms or few. A batch is a run of steps of a
 // column whose terms have room in shared memory together, or one entry that has none. Batches are short besides,
 // because a block waits for the columns that a batch needs and none before did.
@@ -33,8 +33,9 @@ struct CornerTerms {
 };
 
 // Shared memory of a block [bytes]. Columns of up to `kept` entries are there too, whose batches have the rest of it.
+// Only the first `early` columns are begun before all others are finished.
 struct CornerMemory {
-  off capacity = 0, kept = 0, scalar_bytes = 8;
+  off capacity = 0, kept = 0, early = 0, scalar_bytes = 8;
 
   off batch_bytes(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
 };

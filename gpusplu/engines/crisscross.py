@@ -111,8 +111,8 @@ class CrisscrossProgram(SfluProgram):
         needed = super()._count_bytes()
         if self.corner is not None:
             needed += self.corner.needed_bytes - self.corner.factor_memory().nbytes  # that is counted already
-            needed += 8 * int(self.plan.nnz - self.plan.col_ptr[self.division])
-            needed += 8 * self.corner_terms
+            entries = int(self.plan.nnz - self.plan.col_ptr[self.division])
+            needed += 20 * entries + 8 * self.corner_terms  # pointer, place in the order, step and wait of each entry
         return needed
 
     def factor_memory(self) -> Memory:

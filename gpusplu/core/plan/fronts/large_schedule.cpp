@@ -8,6 +8,8 @@
 namespace gs::gpu {
 namespace {
 
+constexpr double kLeastCrowd = 0.35;  // least share that a front gets of the blocks with which its chain bounds it
+
 struct FrontCost {
   double work, chain;  // block seconds; shortest time with any number of blocks [s]
 };
@@ -46,6 +48,12 @@ LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large
     path[k] = std::max(cost[k].chain, cost[k].work / blocks) + (parent[k] >= 0 ? path[parent[k]] : 0);
   }
 
+  // Blocks of a front that waits for its chain are lost where work bounds the device: then more fronts share it.
+  double work = 0;
+  for (const FrontCost& c : cost) work += c.work;
+  const double longest = n ? *std::max_element(path.begin(), path.end()) : 0;
+  const double crowd = std::clamp(longest * blocks / std::max(work, 1e-9), kLeastCrowd, 1.0);
+
   struct Running {
     double end;
     idx front;
@@ -61,7 +69,7 @@ LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large
   while (!ready.empty() || !running.empty()) {
     while (!ready.empty()) {
       const idx k = ready.top();
-      const double wanted = std::clamp(cost[k].work / cost[k].chain, 1.0, blocks);
+      const double wanted = std::clamp(crowd * cost[k].work / cost[k].chain, 1.0, blocks);
       if (free < wanted / 2 && !running.empty()) break;
       ready.pop();
       const double given = std::min(wanted, free);

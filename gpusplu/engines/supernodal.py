@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,7 @@ from .front_solve import FrontSolve
 from .program import Program, addresses
 from .windows import Windows
 
+EARLY_TASKS = 8  # for a multiprocessor: the most of a launch of large fronts that begins early
 INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
 # File, kernel and threads of a block by phase.
 FRONT_KERNELS = (
@@ -171,13 +173,16 @@ class FrontProgram(Program):
         }
         if phase == 3:
             kernel = self.kernel("large_fronts.cu", "factor_large")
-            arrays = {**self._large_arrays, "counters": buffers.own["large_counters"]}
+            arrivals = buffers.own["arrivals"] if early else None
+            arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
             fields = {**addresses(arrays), **shared, "task_count": count}
             fields["tasks"] += struct("large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
             fields["counters"] += 4 * int(launch["scalars"])
             args = record(kernel.arguments, **fields)
-            grid = self._blocks(count, 1, self.plan.large_blocks)
-            queue.launch(kernel, grid, self.plan.large_threads, self.plan.large_shared_bytes, args)
+            resident, shared_bytes = self.plan.large_blocks, self.plan.large_shared_bytes
+            if early:
+                resident, shared_bytes = 1, max(shared_bytes, self.plan.limits.shared_memory_bytes // 2 + 1024)
+            queue.launch(kernel, self._blocks(count, 1, resident), self.plan.large_threads, shared_bytes, args, early)
             return
         file, name, threads = FRONT_KERNELS[phase]
         kernel = self.kernel(file, name)
@@ -195,11 +200,15 @@ class FrontProgram(Program):
 def early_launches(plan: Plan) -> list[bool]:
     """Which launches may begin before the one ahead of them is done.
 
-    Fronts of a block, where that one is of the same segment: they wait for their own children, and the end of the
-    kernel for all that was launched before. Segments share memory.
+    Where that one is of the same segment: fronts wait for their own children, and the end of the kernel for all that
+    was launched before. Segments share memory. Large fronts of many tasks want all of the device, whose first free
+    multiprocessors their blocks would crowd on; those of few take one block of each.
     """
-    segments = [
-        int(np.searchsorted(plan.segment_ptr, plan.start[launch["begin"]], "right")) if launch["phase"] < 3 else -1
-        for launch in plan.launches
-    ]
-    return [k > 0 and segments[k] == segments[k - 1] >= 0 for k in range(len(segments))]
+    few = EARLY_TASKS * plan.limits.multiprocessors
+    early = []
+    for first, end in itertools.pairwise(plan.launch_ptr.tolist()):
+        early += [
+            k > first and (launch["phase"] < 3 or launch["count"] <= few)
+            for k, launch in enumerate(plan.launches[first:end], first)
+        ]
+    return early

@@ -58,6 +58,7 @@ struct LargeArgs {
   const Scalar* values;
   Scalar* factor;
   Scalar* blocks;
+  const unsigned* arrivals;  // of small children, by front, in all launches; null: all are done before this launch
   unsigned* counters;  // zeroed once: ticket, blocks that are done, launches before this one, reserved; then progress
   Status* status;
   double tiny;      // pivots below are replaced [scaled A]

@@ -13,6 +13,9 @@
 // of a row of L, of a column of U (they finish in order), and tiles of a child's contribution block. Counters only
 // grow: an epoch tells launches apart, the last block out resets the tickets, so that a graph can replay the launch.
 //
+// The launch may begin early, while small fronts are factored, once all blocks of these have begun: a front then waits
+// for its own small children. It ends after them.
+//
 // Grid: at most as many blocks as are resident together. Block: shape.threads; shape.shared_bytes of shared memory.
 // Every tile is written once, by fixed sums: bitwise repeatable. Source: prototype large_fronts (its README has the
 // measurements behind the shapes).
@@ -284,6 +287,7 @@ GPUSPLU_KERNEL(factor_large, LargeArgs, shape.threads, shape.blocks) {
     const LargeTask task = control.task;
     run_task(args, task, work, control);
   }
+  wait_for_previous_kernel();  // so that whatever comes after this kernel also comes after that one
   if (threadIdx.x == 0 && add_acquire_release(args.counters + 1, 1u) == gridDim.x - 1) {
     args.counters[0] = args.counters[1] = 0;
     store_release(args.counters + 2, control.epoch + 1);

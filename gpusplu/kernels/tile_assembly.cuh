@@ -61,6 +61,13 @@ __device__ __forceinline__ void wait_for_child(const LargeArgs& args, int large,
   }
 }
 
+// Waits until the small children of a front are done, which happens beside this launch if it began early.
+__device__ __forceinline__ void wait_for_small_children(const LargeArgs& args, int front, unsigned epoch) {
+  const unsigned count = args.fronts[front].children - args.fronts[front].pending;
+  while ((int)(load_acquire(args.arrivals + front) - epoch * count) < (int)count) {
+  }
+}
+
 __device__ __forceinline__ Match match_of(const LargeArgs& args, const LargePiece& rows, const LargePiece& cols) {
   const Front& child = args.fronts[rows.child];
   const int height = child.rows - child.width;
@@ -82,8 +89,8 @@ struct PieceLists {
 
 // The children among the rows' pieces from `first` on, at most MATCHES, that are in the columns' list too, into
 // scratch.matches; returns how many. Waits for them.
-__device__ __forceinline__ int find_matches(const LargeArgs& args, const PieceLists& lists, int first, unsigned epoch,
-                                            AssemblyScratch& scratch) {
+__device__ __forceinline__ int find_matches(const LargeArgs& args, int front, const PieceLists& lists, int first,
+                                            unsigned epoch, AssemblyScratch& scratch) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = first + threadIdx.x;
   Match match{};
   bool found = false;
@@ -103,6 +110,7 @@ __device__ __forceinline__ int find_matches(const LargeArgs& args, const PieceLi
     if (found) {
       match = match_of(args, rows, cols);
       if (rows.large >= 0) wait_for_child(args, rows.large, epoch);
+      else if (rows.large == -1 && args.arrivals) wait_for_small_children(args, front, epoch);
     }
   }
   const unsigned mask = __ballot_sync(~0u, found);
@@ -213,7 +221,7 @@ __device__ __forceinline__ void assemble_tile(const LargeArgs& args, const Large
   __syncthreads();
   assemble_entries(args, task, first_entry, row0, col0, transposed, tile);
   for (int p = lists.row; p < lists.row_end && lists.col < lists.col_end; p += MATCHES) {
-    const int total = find_matches(args, lists, p, epoch, scratch);
+    const int total = find_matches(args, task.front, lists, p, epoch, scratch);
     load_places(total, row0, col0, scratch);
     __syncthreads();
 #pragma unroll 1

@@ -128,7 +128,7 @@ def test_phases_are_closed_under_descendants(plan):
     np.testing.assert_array_equal(records["pending"], pending)
     parent = plan.parent
     climbs = (parent >= 0) & (phase[parent] == phase)
-    later = (parent >= 0) & ~climbs & (phase[parent] < 3)
+    later = (parent >= 0) & ~climbs
     np.testing.assert_array_equal(records["climb"], np.where(climbs, parent, np.where(later, -2 - parent, -1)))
     segment = np.searchsorted(plan.segment_ptr, np.arange(plan.nf), side="right") - 1
     small_parent = (parent >= 0) & (phase[parent] < 3)

@@ -196,9 +196,9 @@ void list_items(Plan& plan) {
                       .rows = plan.rows[f],
                       .first = plan.first[f],
                       .parent = above,
-                      .climb = climbs                                ? above
-                               : above >= 0 && plan.phase[above] < 3 ? -2 - above
-                                                                     : -1,
+                      .climb = climbs       ? above
+                               : above >= 0 ? -2 - above
+                                            : -1,
                       .pending = pending[f],
                       .entry_count = (idx)(plan.entry_ptr[f + 1] - plan.entry_ptr[f]),
                       .children = n_children,

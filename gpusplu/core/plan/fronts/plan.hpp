@@ -11,7 +11,7 @@
 // Phases. Class of a front by R: 0 warp, 1 small, 2 block, 3 large. A front's phase is the largest class in its
 // subtree, so that phases can run one after another; level counts inside a phase, from 0. The format of a front's
 // factor follows its phase, not its class. A front climbs to its parent in the same phase; to one of a later phase
-// before phase 3 it only says that it is done (climb = -2 - parent).
+// it only says that it is done (climb = -2 - parent).
 //
 // Segments. Usually there is one. If contribution blocks would take more than block_bytes, ranges of fronts in
 // postorder are factored one after another and share memory: fronts segment_ptr[s] .. segment_ptr[s+1]-1. A front of

@@ -29,7 +29,7 @@ from .front_solve import FrontSolve
 from .program import Program, addresses
 from .windows import Windows
 
-EARLY_TASKS = 8  # for a multiprocessor: the most of a launch of large fronts that begins early
+EARLY_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
 INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
 # File, kernel and threads of a block by phase.
 FRONT_KERNELS = (

@@ -67,9 +67,9 @@ Role role_of(const Tiling& tiling, bool cholesky, bool pairs, idx row, idx col) 
   return above % 2 ? Role::kSecond : row + 1 < tiling.tiles() ? Role::kFirst : Role::kOnly;
 }
 
-constexpr idx kPairWidth = 128;  // least width of a front whose tasks may be pairs (256: 1% slower)
-// Least number of pairs in a contribution block for every block that the front gets (2: 2% slower).
-constexpr double kTasksPerBlock = 0.7;
+constexpr idx kPairWidth = 64;  // least width of a front whose tasks may be pairs (256: 2% slower)
+// Least number of pairs in a contribution block for every block that the front gets (2: 3% slower).
+constexpr double kTasksPerBlock = 0.4;
 
 bool has_pairs(const LargeInput& in, const Tiling& tiling, double blocks) {
   const double h = tiling.tiles() - tiling.pivot_tiles();

@@ -21,11 +21,12 @@ WARPS = 4
 
 @dataclass
 class Factored:
-    """Arenas after the factorization, and its status."""
+    """Arenas after the factorization, its status, and how many children of a front of a later phase are done."""
 
     factor: np.ndarray
     blocks: np.ndarray
     status: np.ndarray
+    arrivals: np.ndarray
 
 
 def factor(
@@ -46,8 +47,9 @@ def factor(
         np.full(int(plan.factor_size), np.nan, dtype),
         np.full(max(int(plan.block_size), 1), np.nan, dtype),
         np.zeros((), layout.struct("front.cuh", "Status")),
+        np.zeros(plan.nf, np.uint32),
     )
-    counters, arrivals = np.zeros((2, plan.nf), np.uint32)
+    counters, arrivals = np.zeros(plan.nf, np.uint32), result.arrivals
     if arrived is not None:
         records = plan.front_records[arrived]
         arrivals[arrived] = records["children"] - records["pending"]

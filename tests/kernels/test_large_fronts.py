@@ -10,6 +10,7 @@ import scipy.sparse as sp
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
 
 import emulated
+import factor_driver
 import plan_reference as reference
 from small_matrices import canonical
 
@@ -202,6 +203,23 @@ def test_two_tiles_a_task(cholesky):
     plan = plan_of(A, bool(cholesky), Limits(multiprocessors=1))
     assert (plan.large_task_bytes.view(struct(FILE, "LargeTask"))["tiles"] == 2).any()
     check(plan, Emulated(plan, A.data).run(), A.data)
+
+
+@pytest.mark.parametrize("cholesky", [1, 0])
+def test_begun_before_small_fronts_are_done(cholesky):
+    """Every launch waits for its own arrivals of small children."""
+    A = matrix("poisson3", "d", cholesky)
+    plan = plan_of(A, bool(cholesky), warp_rows=8, small_rows=0, block_rows=24)
+    small, device = factor_driver.factor(plan, A.data), Emulated(plan, A.data)
+    device.factor[:], device.blocks[:] = small.factor, small.blocks
+    arrivals = small.arrivals.copy()
+    device.args["arrivals"] = arrivals.ctypes.data
+    check(plan, device.run(), A.data)
+    with pytest.raises(emulated.EmulationError, match="waited too long"):
+        device.run()
+    device.counters[:4] = 0, 0, 1, 0
+    arrivals += small.arrivals
+    check(plan, device.run(), A.data)
 
 
 @pytest.mark.parametrize("cholesky", [1, 0])

@@ -112,9 +112,19 @@ void append_union(const idx* a, const idx* a_end, const idx* b, const idx* b_end
   out.insert(out.end(), b, b_end);
 }
 
+// The same for lists in any order that together are not much shorter than `marks`, which are left false.
+template <class Marks>
+void append_marked(const idx* a, const idx* a_end, const std::vector<idx>& b, Marks& marks, RawVector<idx>& out) {
+  for (; a < a_end; a++) marks[*a] = true;
+  for (const idx i : b) marks[i] = true;
+  for (idx i = 0; i < (idx)marks.size(); i++)
+    if (marks[i]) out.push_back(i), marks[i] = false;
+}
+
 // The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
 // are sorted where their rows are permuted.
 Pattern symmetrize(const Block& block) {
+  constexpr off sparse = 16;  // fewer than n / sparse neighbours are sorted, more are marked
   const idx n = block.size();
   const off nnz = block.nnz();
   const int n_parts = std::min(num_threads(), team_size_for(nnz));
@@ -136,15 +146,21 @@ Pattern symmetrize(const Block& block) {
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
     std::vector<idx> column;
+    std::vector<char> marks;
     parts[k].reserve((std::size_t)(2.2 * (double)(row_ptr[end] - row_ptr[begin])));
     for (idx j = begin; j < end; j++) {
       idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
       column.clear();
       block.for_column(j, [&](idx i) { column.push_back(i); });
-      if (n_parts > 1) std::sort(row, row_end);
-      if (block.inverse_row_perm) std::sort(column.begin(), column.end());
       const std::size_t before = parts[k].size();
-      append_union(row, row_end, column.data(), column.data() + column.size(), parts[k]);
+      if (sparse * ((off)column.size() + (row_end - row)) > n) {
+        marks.resize(n);
+        append_marked(row, row_end, column, marks, parts[k]);
+      } else {
+        if (n_parts > 1) std::sort(row, row_end);
+        if (block.inverse_row_perm) std::sort(column.begin(), column.end());
+        append_union(row, row_end, column.data(), column.data() + column.size(), parts[k]);
+      }
       out.ptr[j] = (off)(parts[k].size() - before);
     }
   });

@@ -1,11 +1,11 @@
 """Crisscross LU over division points: what is predicted and what is measured, blocked against unblocked.
 
-    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings auto,amd] [case ...]
+    python asv_bench/device/crisscross.py [--out records.jsonl] [--orderings auto,amd] [--corners 0,64,128] [case ...]
 
 For corners of several sizes and the one that the model picks: device seconds of the columns before the division, with
 those of the corner (`sparse_s`), of the whole factorization and of a solve, beside both curves of the model. A corner
-of 0 columns is unblocked, sflu. crisscross_fit.py finds the constants that such records ask for, crisscross_report.py
-makes a table of them. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
+of 0 columns, which has to be among them, is unblocked, sflu. crisscross_fit.py finds the constants that such records
+ask for, crisscross_report.py makes a table of them. Needs a device, CuPy, and for real matrices GPUSPLU_MATRICES.
 """
 
 import argparse
@@ -85,12 +85,12 @@ def measure(first, values, corner, clock):
     return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense, "error": float(error)}
 
 
-def sweep(case, ordering, clock):
+def sweep(case, ordering, corners, clock):
     A = one_of(case)
     first = unblocked(A, ordering)
     plan, values = first.program.plan, first.values()
     chosen, rows = measure(first, values, None, clock), []
-    for corner in CORNERS:
+    for corner in corners:
         if corner <= plan.n:
             rows.append(measure(first, values, corner, clock))
     best, without = min(rows, key=lambda row: row["factor_s"]), rows[0]
@@ -121,6 +121,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", default=CASES, metavar="case")
     parser.add_argument("--orderings", default="auto,amd")
+    parser.add_argument("--corners", type=lambda text: [int(size) for size in text.split(",")], default=CORNERS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--budget", type=float, default=0.03, help="seconds a measurement repeats")
     parser.add_argument("--seconds", type=float, default=85, help="no case is begun after that")
@@ -134,7 +135,7 @@ def main():
             if time.perf_counter() - begin > arguments.seconds:
                 print(f"{case} {ordering}: no time left")
                 continue
-            rows = sweep(case, ordering, clock)
+            rows = sweep(case, ordering, arguments.corners, clock)
             append(arguments.out, [{"case": case, "ordering": ordering, **about, **row} for row in rows])
 
 

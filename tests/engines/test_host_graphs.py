@@ -60,6 +60,24 @@ def test_values_in_the_order_of_the_caller(device):
         assert backward_error(scale * A, factor.refactor_solve(scale * given.data, b), b) < 10 * EPS["d"]
 
 
+def test_one_triangle_of_a_definite_matrix(device):
+    K = canonical(gallery.poisson(6, 6))
+    lower = sp.csc_array(sp.tril(K))
+    factor, b = gs.cholesky(lower, engine="supernodal"), rhs(36)
+    for scale in (2.0, 0.5):
+        assert backward_error(scale * K, factor.refactor_solve(scale * lower.data, b), b) < 10 * EPS["d"]
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_column_engines_take_them_the_same_way(device, dtype):
+    A = canonical(gallery.rlc_mesh(5, 5)).astype(dtype)
+    factor, b = gs.splu(A, engine="sflu"), rhs(A.shape[0]).astype(dtype)
+    for scale in (2.0, 0.5):
+        assert backward_error(scale * A, factor.refactor_solve(scale * A.data, b), b) < 10 * EPS["d"]
+    _, counts = cost(device, lambda: factor.refactor_solve(A.data, b))
+    assert counts == {"replay": 1, "synchronize": 1}
+
+
 def test_what_is_not_finite_leaves_the_factor_as_it_was(system):
     A, factor, b = system
     expected = factor.refactor_solve(2 * A.data, b)

@@ -34,7 +34,7 @@ KLU_FLOPS, CHOLMOD_FLOPS = 5e9, 2e11
 PLAIN = (int, float, str, bool, dict, list, type(None))  # what JSON can hold of the statistics
 # Errors are medians over so many right-hand sides, whose errors differ by factors of two to three, if A is this small.
 RIGHT_HAND_SIDES, MANY_ENTRIES = 5, 2e6
-REPEAT_UNTIL = 3.0  # analysis and first factorization are repeated for this long [s]
+REPEAT_UNTIL = 1.0  # analysis and first factorization are repeated for this long [s]
 
 
 class Problem:

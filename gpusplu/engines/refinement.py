@@ -49,7 +49,7 @@ def is_doubtful(status: Any, dtype: np.dtype) -> bool:
 def settle(
     recorded: Recorded, queue: Queue, trans: int, nrhs: int, error: float, symbolic: Any
 ) -> tuple[float, int, bool]:
-    """More steps for a doubtful factor, one in any case, and what they say.
+    """More steps for a doubtful factor until they are small, and what they say.
 
     As in the CPU engine (core/numeric/factor.cpp) the last step has to leave the first digit of the solutions as it is,
     and they have to be accurate row by row. The rows are looked at on the host.
@@ -73,18 +73,19 @@ def settle(
         )
         return rows
 
-    rows, first_digit, steps = rowwise(x), True, 0
+    rows, moved, steps = rowwise(x), 0.0, 0
     while steps < MOST_STEPS:
         queue.replay(recorded.graph("refine", trans, nrhs))
         queue.synchronize()
         refined, after = recorded.vector(vectors.x, nrhs), recorded.backward_error()
         rows_after = rowwise(refined)
-        first_digit = bool((abs(refined - x).max(axis=1) <= 0.1 * abs(refined).max(axis=1)).all())
+        largest = abs(refined).max(axis=1)
+        moved = float((abs(refined - x).max(axis=1) / np.where(largest > 0, largest, 1)).max())
         if not max(after, rows_after) < max(error, rows, REFINE_ABOVE * eps):
             queue.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
             break
         helps = rows_after < 0.5 * rows
         x, error, rows, steps = refined, after, rows_after, steps + 1
-        if not helps or rows <= REFINE_ABOVE * eps:
+        if moved <= eps**0.5 and not (helps and rows > REFINE_ABOVE * eps):
             break
-    return error, steps, first_digit and rows <= eps ** (2 / 3)
+    return error, steps, moved <= 0.1 and rows <= eps**0.5

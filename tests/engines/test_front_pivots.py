@@ -9,7 +9,7 @@ from gpusplu import _core
 
 
 def ladder(n):
-    """Pairs of columns whose second pivot cancels exactly: [[1, 1], [1, 1]] blocks, weakly coupled to the last."""
+    """Pairs of columns whose second pivot cancels exactly: [[1, 1], [1, 1]] blocks."""
     A = sp.block_diag([sp.coo_array(np.ones((2, 2)))] * n + [sp.eye_array(1)]).tolil()
     return canonical(A)
 
@@ -20,9 +20,18 @@ def test_perturbed_pivots_are_counted():
     assert info["status"] == "ok"
     assert info["n_perturbed"] == 5
     U = fronts.upper()
-    assert np.count_nonzero(U.diagonal() == 1e-8) == 5
+    assert np.count_nonzero(U.diagonal() == 1e-12) == 5  # nothing below these pivots would be better
     B = fronts.permuted()
     assert abs((fronts.lower() @ U - B).toarray()).max() <= 1.1e-8
+
+
+def test_pivots_above_better_rows_are_perturbed_more():
+    A = sp.lil_array(sp.block_diag([sp.coo_array(np.ones((2, 2)))] * 20 + [20 * sp.eye_array(20) + np.ones((20, 20))]))
+    A[range(40), 40 + np.arange(40) // 2] = A[40 + np.arange(40) // 2, range(40)] = 0.1
+    A[range(1, 40, 2), 40 + np.arange(20)[::-1]] = 0.2
+    fronts = Fronts(canonical(A), match=False)
+    assert fronts.factor(perturb_below=1e-8, tiny_below=1e-12)["n_perturbed"] == 20
+    assert np.count_nonzero(fronts.upper().diagonal() == 1e-8) == 20
 
 
 def test_zero_pivot_without_perturbation_is_reported():

@@ -374,7 +374,7 @@ def test_perturbed_pivots_that_refinement_cannot_mend_in_a_small_block(device):
     factor.refactor(A.data)
     x = factor.solve(b)
     assert factor.stats.n_repivoted == 1
-    assert abs(x[rows] - 1).max() < 1e-6
+    assert abs(x[rows] - 1).max() < 1e-2  # the condition number is 1e13
 
 
 @pytest.mark.parametrize("columns", [(), (3,)])

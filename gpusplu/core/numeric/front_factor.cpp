@@ -189,7 +189,9 @@ template <class T> struct FrontFactor<T>::Run {
         return;
       }
     } else {
-      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C, off(H), pivots, rule, member.stats);
+      // Where there are no rows but the front's own, pivoting is complete and a small pivot is what the matrix has.
+      const PivotRule own{H > 0 ? rule.perturb_below : std::min(rule.perturb_below, rule.tiny_below), rule.tiny_below};
+      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C, off(H), pivots, own, member.stats);
     }
     if (team.rank) return;
     for (idx k = 0; k < W; k++) {

@@ -119,3 +119,13 @@ def test_diag_pivot_thresh_is_superlus():
         lu = gs.splu(A, diag_pivot_thresh=0.0, **extra)
         np.testing.assert_array_equal(lu.perm_r, lu.perm_c)
         assert backward_error(A, lu.solve(rhs(50)), rhs(50)) < 50 * EPS["d"]
+
+
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("options", [{"pivoting": "partial"}, {"expected_refactors": 3}, {"ordering": "amd"}])
+def test_values_are_analysed_in_their_own_precision(options, dtype):
+    """Single precision would take these for infinity and zero."""
+    A = sp.csc_array(np.array([[3e-75, 1e42], [1e-87, -2e30]]).astype(dtype))
+    x = np.array([1e117, 1], dtype)
+    lu = gs.splu(A, engine="cpu", **options)
+    np.testing.assert_allclose(lu.solve(A @ x), x, rtol=1e-12)

@@ -81,13 +81,13 @@ template <class T> std::shared_ptr<Symbolic> analyze_columns_binding(In<off> ptr
 }
 
 template <class T> void bind_analyze_of(nb::module_& m) {
-  m.def("analyze_columns", &analyze_columns_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(),
+  m.def("analyze_columns", &analyze_columns_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), nb::kw_only(),
         "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
         "A Symbolic of method 'column' for the column engines of a GPU; see core/analysis/analyze.hpp.");
-  m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
-        "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+  m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), nb::kw_only(),
+        "cholesky"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
         "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
-  m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a, nb::kw_only(), "cholesky"_a = false,
+  m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), nb::kw_only(), "cholesky"_a = false,
         "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "matching"_a = true,
         "refactorizations"_a = AnalyzeOptions{}.refactorizations,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");

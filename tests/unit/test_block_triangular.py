@@ -93,10 +93,10 @@ def test_real(real_matrix, name):
     assert np.array_equal(perm, again[0]) and np.array_equal(block_ptr, again[1])
 
 
-def analysis(A):
+def analysis(A, **options):
     A = sp.csc_array(A)
     A.sort_indices()
-    return _core.analyze(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
+    return _core.analyze(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data, **options)
 
 
 def triangular(n, rng):
@@ -123,3 +123,15 @@ def test_blocks_with_fill_are_kept_apart_where_fronts_could_not():
     symbolic = analysis(A)
     assert symbolic.method == "column"
     assert symbolic.block_ptr.size > count
+
+
+def test_blocks_that_hardly_touch_are_ordered_as_a_whole():
+    """As for fronts alone: to order by blocks first would be work done twice."""
+    rng = np.random.default_rng(1)
+    n, count = 1000, 6
+    block = sp.random_array((n, n), density=5 / n, rng=rng) + 5 * sp.eye_array(n)
+    link = sp.coo_array(([1.0], ([0], [n * count - 1])), shape=(n * count, n * count))
+    A = sp.block_diag([block] * count) + link
+    symbolic = analysis(A)
+    assert symbolic.method == "front"
+    assert np.array_equal(symbolic.col_perm, analysis(A, method="front").col_perm)

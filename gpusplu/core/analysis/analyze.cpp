@@ -165,12 +165,17 @@ bool column_is_faster(const Symbolic& s, const OrderingCost& by_columns, const O
   return total(Method::column, by_columns) <= doubt * total(Method::front, by_fronts);
 }
 
+std::vector<idx> block_of_columns(const BlockTriangular& blocks) {
+  std::vector<idx> block_of(blocks.perm.size());
+  for (size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    for (idx i = blocks.block_ptr[k]; i < blocks.block_ptr[k + 1]; i++) block_of[blocks.perm[i]] = (idx)k;
+  return block_of;
+}
+
 // The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
 std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks) {
-  const idx n = (idx)perm.size(), nblocks = (idx)blocks.block_ptr.size() - 1;
-  std::vector<idx> block_of(n), next(blocks.block_ptr), sorted(n);
-  for (idx k = 0; k < nblocks; k++)
-    for (idx i = blocks.block_ptr[k]; i < blocks.block_ptr[k + 1]; i++) block_of[blocks.perm[i]] = k;
+  const std::vector<idx> block_of = block_of_columns(blocks);
+  std::vector<idx> next(blocks.block_ptr), sorted(perm.size());
   for (const idx j : perm) sorted[next[block_of[j]]++] = j;
   return sorted;
 }
@@ -185,11 +190,22 @@ bool one_block_dominates(const BlockTriangular& blocks) {
 // A matrix whose off-diagonal entries mostly have no partner does not fall apart by accident only.
 bool is_unsymmetric(PatternView graph, PatternView A) { return (double)graph.nnz() > 1.3 * ((double)A.nnz() - A.n); }
 
+// Whether so many of the entries lie between blocks that fronts of the whole may have much more fill than the blocks.
+bool coupling_matters(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
+  const std::vector<idx> block_of = block_of_columns(blocks);
+  std::vector<idx> block_of_row(block_of);
+  for (idx j = 0; row_of_col && j < A.n; j++) block_of_row[row_of_col[j]] = block_of[j];
+  off between = 0;
+  for (idx j = 0; j < A.n; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) between += block_of_row[A.ind[p]] != block_of[j];
+  return (double)between > 0.1 * (double)A.nnz();
+}
+
 // Column LU profits from the block triangular form; fronts take the matrix as one block, because few matrices with
 // enough fill for fronts fall apart. Matrices that fall apart, and are likely to be left to column LU or so unsymmetric
-// that the union with the transpose may be all that holds them together, are ordered block by block, all others as a
-// whole, and the other method takes the order over, unless the coupling of the blocks, which fronts do not leave out,
-// adds much.
+// that the union with the transpose may be all that holds them together, by many entries between their blocks, are
+// ordered block by block, all others as a whole, and the other method takes the order over, unless the coupling of the
+// blocks, which fronts do not leave out, adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
   constexpr idx small = 5000;
   constexpr double acceptable_coupling = 1.2;
@@ -205,7 +221,8 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   const bool likely_column = s.n < small || is_badly_scaled(s) || options.method == MethodChoice::column;
   if (!likely_column) find_graph();
   bool reducible = want_blocks && (likely_column || is_unsymmetric(graph.view(), A)) && find_blocks();
-  const bool by_blocks = reducible && !one_block_dominates(blocks);
+  const bool by_blocks =
+      reducible && !one_block_dominates(blocks) && (likely_column || coupling_matters(A, row_of_col, blocks));
   Ordered order, order_by_blocks;
   if (by_blocks) {
     order_by_blocks = timed(s, "order", [&] { return order_blocks(A, row_of_col, blocks); });

@@ -2,8 +2,8 @@
 
     python asv_bench/device/circuits_report.py [--into docs/performance.md] asv_bench/records/circuits/*.jsonl
 
-Of several records of the same case, engine, phase and peer the last counts. With --into, what stands between the marks
-``<!-- circuits: begin -->`` and ``<!-- circuits: end -->`` is replaced; else the text is printed.
+Of the commit of the last record. With --into, what stands between the marks ``<!-- circuits: begin -->`` and
+``<!-- circuits: end -->`` is replaced; else the text is printed.
 """
 
 import sys
@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
-from pages import deliver, markdown, origin, records_of
+from pages import deliver, latest, markdown, origin, records_of
 from report import time
 from targets import summary
 
@@ -63,7 +63,7 @@ def phases(found, solver):
 
 def text(paths):
     """All of it, as Markdown."""
-    records = records_of(paths)
+    records = latest(records_of(paths))
     found, parts = results(records), [origin(records)]
     parts += ["### Against the targets", "\n".join(f"- {line}" for line in summary(found))]
     parts += ["### Refactor and solve on the device, host for cpu, auto_host and klu", steps(found, "step")]

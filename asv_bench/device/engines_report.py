@@ -14,7 +14,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "peers"))
 
 from circuits_report import results
 from common import geomean
-from pages import deliver, markdown, origin, records_of
+from pages import deliver, latest, markdown, origin, records_of
 from targets import PUBLISHED
 
 BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
@@ -32,11 +32,9 @@ def published(engine, case):
 
 def text(paths):
     """The table, and the mean of its ratios."""
-    records = records_of(paths)
-    last = records[-1]["commit"], records[-1]["date"]
-    latest = [record for record in records if (record["commit"], record["date"]) == last]
+    records = latest(records_of(paths))
     rows, ratios = [], []
-    for case, found in results(latest).items():
+    for case, found in results(records).items():
         if "sflu" not in found:
             continue
         cells = {name: f"{us(of['refactor'])} + {us(of['solve'])}" for name, of in found.items() if "solve" in of}
@@ -44,7 +42,7 @@ def text(paths):
         columns = [published("glu", case), cells["glu"], published("sflu", case), cells["sflu"], cells["crisscross"]]
         rows.append([case, *columns, f"{ratios[-1]:.2f}", cells["supernodal"]])
     means = f"Blocked / unblocked: {geomean(ratios):.2f} in geometric mean of {len(ratios)} cases."
-    return "\n\n".join([origin(latest), markdown(HEADERS, rows), means])
+    return "\n\n".join([origin(records), markdown(HEADERS, rows), means])
 
 
 if __name__ == "__main__":

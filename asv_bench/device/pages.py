@@ -10,6 +10,11 @@ def records_of(paths):
     return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
+def latest(records):
+    """Those of the commit and day of the last one."""
+    return [record for record in records if all(record[key] == records[-1][key] for key in ("commit", "date"))]
+
+
 def by_variant(records):
     """The last record of each case and variant."""
     found = {}

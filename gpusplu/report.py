@@ -117,9 +117,9 @@ def predictions_of(symbolic: Any, itemsize: int) -> tuple[Prediction, ...]:
     structure = structure_of(symbolic._core, symbolic.nnz, itemsize)
     if choice.engine == "cpu":
         return (predict_cpu(structure, costs_of(), choice.on_device),)
-    from .kernels import launch
+    from .cuda import devices
 
-    costs = costs_of(launch.open_device(choice.device).name)
+    costs = costs_of(devices.open_device(choice.device).name)
     if choice.engine != "supernodal":
         return (predict_columns(choice.engine, structure, costs, choice.on_device),)
     plan = symbolic._plan

@@ -100,11 +100,11 @@ class Symbolic:
     def program(self, dtype: np.dtype) -> Any:
         """The plan for values of `dtype` on the device that was chosen; made and uploaded once."""
         if dtype not in self._programs:
+            from .cuda import devices
             from .engines.front_memory import plan_within
             from .engines.supernodal import FrontProgram
-            from .kernels import launch
 
-            device, allowed = launch.open_device(self._choice.device), self._choice.device_memory
+            device, allowed = devices.open_device(self._choice.device), self._choice.device_memory
             if self._plan is None or np.dtype(self._plan.scalar) != dtype:
                 _, self._plan = plan_within([self._core], self._pattern, dtype, device, allowed)
             self._programs[dtype] = FrontProgram(device, self._plan, self._pattern)
@@ -129,10 +129,10 @@ def analyze_pattern(
 ) -> Symbolic:
     """Analyse for the engine of `choice`; "auto" is decided here, by what is predicted for each."""
     if choice.engine == "supernodal":
+        from .cuda import devices
         from .engines import choose
-        from .kernels import launch
 
-        device = launch.open_device(choice.device)
+        device = devices.open_device(choice.device)
         planned = choose.plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory)
         return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
     if choice.engine in COLUMN_ENGINES:

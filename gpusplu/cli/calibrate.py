@@ -24,9 +24,9 @@ def run(budget: float) -> int:
     if missing:
         print(f"no device: {missing}")
     else:
-        from gpusplu.kernels import launch
+        from gpusplu.cuda import devices
 
-        device = launch.open_device().name
+        device = devices.open_device().name
         costs = costs_of()
         observe.observe_device("rlc:10x10", False, 0.01, costs)  # loads kernels
         observe.observe_device("elast:6x6x6", True, 0.01, costs)

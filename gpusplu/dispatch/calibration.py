@@ -103,7 +103,7 @@ def processor_name() -> str:
 
 def path_of(subject: str) -> Path:
     """Where the constants of a subject are kept."""
-    from ..kernels.cache import folder
+    from ..cuda.cache import folder
 
     digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
     return folder() / f"costs-{digest}.json"

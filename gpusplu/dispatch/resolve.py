@@ -90,9 +90,9 @@ def name_engine(engine: str, device: Any) -> Choice:
         return Choice("cpu", "asked for by name")
     if engine == "auto" and device is None:
         return automatic()
-    from ..kernels import launch
+    from ..cuda import devices
 
-    index = launch.open_device(device).index
+    index = devices.open_device(device).index
     return Choice(engine, "" if engine == "auto" else "asked for by name", index)
 
 

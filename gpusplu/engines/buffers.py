@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..cuda.stream import Buffer
 from ..errors import DeviceMemoryError
-from ..kernels.queue import Buffer
 from .staging import STATUS, Staging
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Buffers:
         self.host = Staging(program)
         self._vectors: dict[bool, Vectors] = {}
         self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
-        device.own_queue().synchronize()
+        device.own_stream().synchronize()
 
     def vectors(self, nrhs: int) -> Vectors:
         """Buffers for that many right-hand sides."""
@@ -105,7 +105,7 @@ class Vectors:
         self.norms = device.zeros(8 * (1 + 3 * capacity))
         self.done = device.zeros(4)
         self.nbytes = Vectors.bytes_for(program, capacity)
-        device.own_queue().synchronize()
+        device.own_stream().synchronize()
 
     @staticmethod
     def bytes_for(program: Program, capacity: int) -> int:

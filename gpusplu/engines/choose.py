@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
+from ..cuda import devices
 from ..dispatch.calibration import costs_of
 from ..dispatch.costs import (
     COLUMN_ENGINES,
@@ -27,7 +28,6 @@ from ..dispatch.costs import (
 from ..dispatch.resolve import Choice
 from ..dispatch.traits import Structure, structure_of
 from ..errors import EngineUnavailableError
-from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
 from ..plans.fronts import Plan
@@ -37,7 +37,13 @@ from .front_memory import missing_bytes, plan_within
 MARGIN = 0.9  # of the CPU engine's predicted seconds that a GPU engine has to stay below
 # Compiling kernels is paid once a machine: what the first matrix is charged of it, and files that say whether it was.
 COMPILE_SHARE = 0.1
-FILES = ("block_fronts.cu", "residual.cu", "solve_fronts.cu", "values.cu", "warp_fronts.cu")
+FILES = (
+    "fronts/block_fronts.cu",
+    "common/residual.cu",
+    "fronts/solve_fronts.cu",
+    "common/values.cu",
+    "fronts/warp_fronts.cu",
+)
 
 
 class Planned(NamedTuple):
@@ -127,7 +133,7 @@ def choose(
     start = seconds(costs["start.factor"], features) + seconds(costs["supernodal.analyze"], features)
     try:
         if "cupy" in sys.modules:
-            start += first_use(launch.open_device(choice.device), canonical.dtype, cholesky, costs)
+            start += first_use(devices.open_device(choice.device), canonical.dtype, cholesky, costs)
         else:
             start += seconds(costs["start.load"], {"call": 1.0})
         if on_cpu < start:
@@ -188,7 +194,7 @@ def predict_on_device(
     `core` is what the analysis for the CPU found. If these are fronts by another ordering than minimum degree, nothing
     better would be found for a device.
     """
-    device = launch.open_device(choice.device)
+    device = devices.open_device(choice.device)
     begin = perf_counter()
     if core is not None and core.method == "front" and core.ordering != "amd":
         candidates = [core]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer
+from ..cuda.layout import record, struct
+from ..cuda.stream import Buffer
 from ..matrix import Pattern
 from ..plans.columns import ColumnPlan
 from .buffers import Memory
@@ -29,7 +29,7 @@ class ColumnProgram(Program):
 
     Parameters
     ----------
-    device : kernels.launch.Device
+    device : cuda.devices.Device
     plan : ColumnPlan
     pattern : Pattern
     dtype : dtype

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..cuda import devices
 from ..errors import EngineUnavailableError
-from ..kernels import launch
 from ..matrix import Pattern
 from ..options import Options
 from ..plans.columns import make_column_plan
@@ -59,7 +59,7 @@ def factor_columns(symbolic: Any, canonical: np.ndarray) -> DeviceFactor:
     """
     choice, pattern, options = symbolic._choice, symbolic._pattern, symbolic._options
     start = perf_counter()
-    device = launch.open_device(choice.device)
+    device = devices.open_device(choice.device)
     cpu = cpu_factor(symbolic._core, pattern, canonical, options)
     kind = getattr(import_module(f".{symbolic.engine}", __package__), PROGRAMS[symbolic.engine])
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..kernels.layout import record
-from ..kernels.queue import Buffer, Kernel, Queue
+from ..cuda.layout import record
+from ..cuda.stream import Buffer, Kernel, Stream
 from ..matrix import Pattern
 from ..plans.columns import ColumnPlan, make_column_plan
 from ..plans.crisscross import corner_last, divide
@@ -73,7 +73,11 @@ class CrisscrossProgram(SfluProgram):
         if self.corner is None:
             super().prepare()
             return
-        self.device.prepare(("column_solve.cu", "crisscross.cu", "residual.cu", "values.cu"), self.dtype.char, 0)
+        self.device.prepare(
+            ("columns/column_solve.cu", "columns/crisscross.cu", "common/residual.cu", "common/values.cu"),
+            self.dtype.char,
+            0,
+        )
         self.corner.prepare()
 
     @property
@@ -151,7 +155,7 @@ class CrisscrossProgram(SfluProgram):
     def _factor_kernel(self) -> tuple[str, Kernel]:
         if self.corner is None:
             return super()._factor_kernel
-        file = "crisscross.cu"
+        file = "columns/crisscross.cu"
         return file, self.kernel(file, "factor_crisscross" if self._mapped else "factor_crisscross_search")
 
     @property
@@ -161,25 +165,25 @@ class CrisscrossProgram(SfluProgram):
         capacity, kept = self._shared
         return record(CORNER_ARRAYS, **addresses(self._terms), capacity=capacity, kept=kept)
 
-    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        self.factor_columns(queue, buffers, values)
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        self.factor_columns(stream, buffers, values)
         if self.corner is not None:
-            self.corner.factor(queue, _of_corner(buffers), buffers.own["factor"])
+            self.corner.factor(stream, _of_corner(buffers), buffers.own["factor"])
 
-    def factor_columns(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+    def factor_columns(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         """All but the corner's own factorization."""
-        super().factor(queue, buffers, values)
+        super().factor(stream, buffers, values)
 
     def solve(
-        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
         if self.corner is None:
-            super().solve(queue, buffers, vectors, trans, nrhs, b, x)
+            super().solve(stream, buffers, vectors, trans, nrhs, b, x)
             return
         count, inner = self.groups.count, vectors.own["corner"]
-        self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, np.array([0, count]), more=True)
-        self.corner.solve(queue, _of_corner(buffers), _of_corner(vectors), trans, nrhs, inner, inner)
-        self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, np.array([count, 2 * count]))
+        self._solve_groups(stream, buffers, vectors, trans, nrhs, b, x, np.array([0, count]), more=True)
+        self.corner.solve(stream, _of_corner(buffers), _of_corner(vectors), trans, nrhs, inner, inner)
+        self._solve_groups(stream, buffers, vectors, trans, nrhs, b, x, np.array([count, 2 * count]))
 
 
 def _in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPlan:

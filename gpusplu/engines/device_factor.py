@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import matrix
-from ..kernels.queue import Queue
+from ..cuda.stream import Stream
 from .buffers import chunks
 from .device_factorization import DeviceFactorization
 from .refinement import is_doubtful, refine, settle
@@ -73,18 +73,18 @@ class DeviceFactor(DeviceFactorization):
     def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int) -> float:
         """Solve for columns that fit the buffers; the backward error that is left."""
         recorded = self._recorded
-        vectors, queue = recorded.buffers.vectors(nrhs), recorded.begin()
+        vectors, stream = recorded.buffers.vectors(nrhs), recorded.begin()
         nbytes, to = recorded.vector_bytes(nrhs), None
         if type(b) is self.device_array:
-            queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+            stream.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
             target = self._device.pointer(x)
         else:
-            recorded.send(queue, vectors.b.pointer, b)
+            recorded.send(stream, vectors.b.pointer, b)
             to = recorded.host.some(nbytes)
             target = to.ctypes.data
-        queue.replay(recorded.graph("solve", trans, nrhs, int(self._measures)))
-        queue.copy(target, vectors.x.pointer, nbytes)
-        error = self._certified(queue, trans, nrhs, target)
+        stream.replay(recorded.graph("solve", trans, nrhs, int(self._measures)))
+        stream.copy(target, vectors.x.pointer, nbytes)
+        error = self._certified(stream, trans, nrhs, target)
         if to is not None:
             x.reshape(-1, order="F")[...] = to.view(self._dtype)
         return error
@@ -92,7 +92,7 @@ class DeviceFactor(DeviceFactorization):
     def _solve_one(self, b: Any, trans: int, values: Any) -> tuple[Any, float]:
         """One right-hand side, with `values` after a refactorization; the solution and its backward error."""
         recorded, measures = self._recorded, int(self._measures)
-        queue, vectors = recorded.begin(), recorded.buffers.vectors(1)
+        stream, vectors = recorded.begin(), recorded.buffers.vectors(1)
         what, nbytes = "solve" if values is None else "refactor_solve", recorded.vector_bytes(1)
         if type(b) is self.device_array:
             x = self._device.array(b.shape, self._dtype)
@@ -100,29 +100,29 @@ class DeviceFactor(DeviceFactorization):
             direct = recorded.direct(what, trans, 1, measures, arrays=arrays)
             if direct is None:
                 if values is not None:
-                    queue.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
-                queue.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-                queue.replay(recorded.graph(what, trans, 1, measures))
-                queue.copy(target, vectors.x.pointer, nbytes)
-                return x, self._certified(queue, trans, 1, target)
-            queue.replay(direct)
-            return x, self._certified(queue, trans, 1, target, self._device.pointer(b))
+                    stream.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+                stream.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+                stream.replay(recorded.graph(what, trans, 1, measures))
+                stream.copy(target, vectors.x.pointer, nbytes)
+                return x, self._certified(stream, trans, 1, target)
+            stream.replay(direct)
+            return x, self._certified(stream, trans, 1, target, self._device.pointer(b))
         if not recorded.host.small:
             x = np.empty(b.shape, self._dtype, order="F")
             return x, self._solve_some(b, x, trans, 1)
         recorded.host.take(values, b)
-        queue.replay(recorded.graph(f"{what}_host", trans, measures))
-        error = self._certified(queue, trans, 1, recorded.host.x.ctypes.data)
+        stream.replay(recorded.graph(f"{what}_host", trans, measures))
+        error = self._certified(stream, trans, 1, recorded.host.x.ctypes.data)
         return recorded.host.x.reshape(b.shape).copy(order="F"), error
 
-    def _certified(self, queue: Queue, trans: int, nrhs: int, target: int, b: int = 0) -> float:
+    def _certified(self, stream: Stream, trans: int, nrhs: int, target: int, b: int = 0) -> float:
         """Wait for a solve, and refine until its solution is good; the backward error that is left.
 
         `target`: where the solution has been copied to from the buffers; with `b`, that right-hand side has been read
         where it is and the solution has been written to `target`.
         """
         recorded = self._recorded
-        queue.synchronize()
+        stream.synchronize()
         if self._pending:
             self._settle_device()
         if not self._measures or self._on_cpu or self._recorded is not recorded:
@@ -132,16 +132,16 @@ class DeviceFactor(DeviceFactorization):
         if doubtful or not error <= self._refine_above:
             vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
             if b:
-                queue.copy(vectors.b.pointer, b, nbytes)
-                queue.copy(vectors.x.pointer, target, nbytes)
+                stream.copy(vectors.b.pointer, b, nbytes)
+                stream.copy(vectors.x.pointer, target, nbytes)
             if not error <= self._refine_above:
-                error, steps = refine(recorded, queue, trans, nrhs, error, self._refine_above)
+                error, steps = refine(recorded, stream, trans, nrhs, error, self._refine_above)
                 self._events["n_refinement"] += steps
             if doubtful:
-                error, steps, sound = settle(recorded, queue, trans, nrhs, error, self._symbolic)
+                error, steps, sound = settle(recorded, stream, trans, nrhs, error, self._symbolic)
                 self._events["n_refinement"] += steps
-            queue.copy(target, vectors.x.pointer, nbytes)
-            queue.synchronize()
+            stream.copy(target, vectors.x.pointer, nbytes)
+            stream.synchronize()
             if (
                 not (sound and error <= self._accept_below)
                 and self._options.pivoting != "static"

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from .. import matrix
+from ..cuda.stream import Stream
 from ..errors import DeviceMemoryError
-from ..kernels.queue import Queue
 from ..options import Options
 from .cpu import cpu_factor, cpu_refactor
 from .program import Program
@@ -78,9 +78,9 @@ class DeviceFactorization:
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
         with self._lock, self._device:
             self._recorded = Recorded(program, device_memory)
-            queue = self._recorded.begin()
-            self._recorded.send(queue, self._recorded.buffers.values.pointer, canonical)
-            self._found = self._recorded.factor_now(queue)
+            stream = self._recorded.begin()
+            self._recorded.send(stream, self._recorded.buffers.values.pointer, canonical)
+            self._found = self._recorded.factor_now(stream)
             self._accept(canonical)
         self._seconds["factor_seconds"] = perf_counter() - start
 
@@ -108,46 +108,46 @@ class DeviceFactorization:
         """
         start = perf_counter()
         with self._lock, self._device:
-            queue = self._recorded.begin()
-            self._settle(queue)
+            stream = self._recorded.begin()
+            self._settle(stream)
             if type(values) is self.device_array:
                 direct = self._recorded.direct("refactor", arrays=(values,))
                 if direct is None:
-                    queue.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
-                queue.replay(direct or self._recorded.graph("refactor"))
+                    stream.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+                stream.replay(direct or self._recorded.graph("refactor"))
                 self._pending = True
-                self._recorded.leave(queue)
+                self._recorded.leave(stream)
             else:
-                self._refactor_from_host(queue, values, source is None)
+                self._refactor_from_host(stream, values, source is None)
                 self._pending = True
-                queue.synchronize()
+                stream.synchronize()
                 bad = self._settle_host()
                 if bad >= 0:
                     return bad
             self._seconds["refactor_seconds"] = perf_counter() - start
         return -1
 
-    def _refactor_from_host(self, queue: Queue, values: np.ndarray, canonical: bool) -> None:
+    def _refactor_from_host(self, stream: Stream, values: np.ndarray, canonical: bool) -> None:
         """Have new values factored, and the status reported."""
         recorded, buffers = self._recorded, self._recorded.buffers
         if canonical and not self._pattern.core.identity:
-            queue.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
-            recorded.send(queue, buffers.values.pointer, values)
-            queue.replay(recorded.graph("factor"))
-            recorded.report(queue)
+            stream.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
+            recorded.send(stream, buffers.values.pointer, values)
+            stream.replay(recorded.graph("factor"))
+            recorded.report(stream)
         elif recorded.host.small:
             recorded.host.take(values=values)
-            queue.replay(recorded.graph("refactor_host"))
+            stream.replay(recorded.graph("refactor_host"))
         else:
-            recorded.send(queue, buffers.input.pointer, values)
-            queue.replay(recorded.graph("refactor"))
-            recorded.report(queue)
+            recorded.send(stream, buffers.input.pointer, values)
+            stream.replay(recorded.graph("refactor"))
+            recorded.report(stream)
 
-    def _settle(self, queue: Queue) -> None:
+    def _settle(self, stream: Stream) -> None:
         """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
         if self._pending:
-            self._recorded.report(queue)
-            queue.synchronize()
+            self._recorded.report(stream)
+            stream.synchronize()
             self._settle_device()
 
     def _settle_device(self) -> None:
@@ -201,9 +201,9 @@ class DeviceFactorization:
             following = Recorded(program, self._device_memory)
         except DeviceMemoryError:
             return False
-        queue = following.begin()
-        following.send(queue, following.buffers.values.pointer, self._cpu.values())
-        found = following.factor_now(queue)
+        stream = following.begin()
+        following.send(stream, following.buffers.values.pointer, self._cpu.values())
+        found = following.factor_now(stream)
         if found.not_finite or found.n_tiny or found.growth > program.growth_bound:
             return False
         self._recorded, self._found = following, found
@@ -211,9 +211,9 @@ class DeviceFactorization:
 
     def _restore(self) -> None:
         """Back to the values before."""
-        buffers, queue = self._recorded.buffers, self._recorded.begin()
-        queue.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
-        self._found = self._recorded.factor_now(queue)
+        buffers, stream = self._recorded.buffers, self._recorded.begin()
+        stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
+        self._found = self._recorded.factor_now(stream)
         self._accept()
 
     # ---- the CPU engine
@@ -238,7 +238,7 @@ class DeviceFactorization:
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""
         with self._lock, self._device:
-            queue = self._recorded.begin()
-            self._settle(queue)
-            queue.synchronize()
+            stream = self._recorded.begin()
+            self._settle(stream)
+            stream.synchronize()
             return self._recorded.values()

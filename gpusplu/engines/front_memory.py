@@ -87,7 +87,7 @@ def vector_memory(plan: Plan, capacity: int) -> Memory:
 
 
 def group_size(itemsize: int, nrhs: int) -> int:
-    """Right-hand sides that the kernels take together: SEVERAL of kernels/solve.cuh."""
+    """Right-hand sides that the kernels take together: SEVERAL of kernels/fronts/solve.cuh."""
     return 1 if nrhs == 1 else 4 if itemsize == 16 else 8
 
 

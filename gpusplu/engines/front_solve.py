@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer, Kernel, Queue
+from ..cuda.layout import record, struct
+from ..cuda.stream import Buffer, Kernel, Stream
 from .buffers import Buffers, Vectors
 from .front_memory import TICKETS, group_size
 from .program import address, addresses
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .supernodal import FrontProgram
 
 SLOTS = 8  # records of a ticket
-SLOT_BYTES = struct("solve_large.cu", "SolveFront").itemsize
-TASK_BYTES = struct("solve_large.cu", "LargeSolveTask").itemsize
+SLOT_BYTES = struct("fronts/solve_large.cu", "SolveFront").itemsize
+TASK_BYTES = struct("fronts/solve_large.cu", "LargeSolveTask").itemsize
 THREADS = 256
 LARGE_BLOCKS = {"forward": 3, "backward": 2}  # with large fronts, on a multiprocessor
 
@@ -71,13 +71,13 @@ class FrontSolve:
         }
         self._progress = vectors.own["progress"].pointer
 
-    def forward(self, queue: Queue, part: int) -> None:
-        self._small(queue, part, "forward")
-        self._large(queue, part, "forward")
+    def forward(self, stream: Stream, part: int) -> None:
+        self._small(stream, part, "forward")
+        self._large(stream, part, "forward")
 
-    def backward(self, queue: Queue, part: int) -> None:
-        self._large(queue, part, "backward")
-        self._small(queue, part, "backward")
+    def backward(self, stream: Stream, part: int) -> None:
+        self._large(stream, part, "backward")
+        self._small(stream, part, "backward")
 
     def _tickets(self, part: int) -> int:
         return int(self._schedule.ticket_ptr[part + 1] - self._schedule.ticket_ptr[part])
@@ -92,27 +92,27 @@ class FrontSolve:
         fields["slots"] += SLOTS * SLOT_BYTES * int(self._schedule.ticket_ptr[part])
         return fields
 
-    def _small(self, queue: Queue, part: int, way: str) -> None:
+    def _small(self, stream: Stream, part: int, way: str) -> None:
         """Fronts of phases 0 to 2."""
         tickets, program = self._tickets(part), self._program
         if not tickets:
             return
         middle = "_transposed" if self._transposed else ""
-        file = "solve_transposed.cu" if self._transposed else "solve_fronts.cu"
+        file = "fronts/solve_transposed.cu" if self._transposed else "fronts/solve_fronts.cu"
         kernel = program.kernel(file, f"solve_{way}{middle}_{self._suffix}")
         scalars = (THREADS + 2 * (THREADS + 16)) * self._columns
         grid = program._blocks(tickets * self._groups, 1, 1 if program.dtype.char == "D" else 2)
         args = record(kernel.arguments, **self._fields(part, part == 0))
-        early = way == "backward"  # after a factorization, blocks that wait would crowd on a few multiprocessors
-        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args, early)
+        dependent = way == "backward"  # after a factorization, blocks that wait would crowd on a few multiprocessors
+        stream.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args, dependent)
 
-    def _large(self, queue: Queue, part: int, way: str) -> None:
+    def _large(self, stream: Stream, part: int, way: str) -> None:
         """Fronts of phase 3."""
         program, schedule, tile = self._program, self._schedule, self._program.plan.large_tile
         first, end = (getattr(schedule, f"{way}_ptr")[part : part + 2]).tolist()
         if first == end:
             return
-        kernel: Kernel = program.kernel("solve_large.cu", f"solve_large_{way}_{self._suffix}")
+        kernel: Kernel = program.kernel("fronts/solve_large.cu", f"solve_large_{way}_{self._suffix}")
         ends = part == 0 and not self._tickets(part)
         arrays = addresses(program.solve_large_arrays)
         arrays[way] += TASK_BYTES * first
@@ -128,4 +128,4 @@ class FrontSolve:
         one = self._columns == 1
         scalars = 17 * tile + tile * tile if one else 9 * tile * self._columns
         grid = program._blocks((end - first) * self._groups, 1, LARGE_BLOCKS[way] if one else 2)
-        queue.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args, early=True)
+        stream.launch(kernel, grid, THREADS, 16 + scalars * program.dtype.itemsize, args, dependent=True)

@@ -1,7 +1,7 @@
 """The glu engine's program: column-based right-looking LU, level by level.
 
 He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), with the dependency rule and the modes of Lee, Achar and Nakhla, IEEE TVLSI
-26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how: kernels/glu.cu.
+26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how: kernels/columns/glu.cu.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import _core
-from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer, Queue
+from ..cuda.layout import record, struct
+from ..cuda.stream import Buffer, Stream
 from .buffers import Buffers, Memory
 from .grouped_program import GroupedProgram
 from .program import address
 
-FILE = "glu.cu"
+FILE = "columns/glu.cu"
 MODES = ("cluster", "batch", "pipeline")
 KERNELS = ("update_levels", "update_batch", "update_pipeline")
 THREADS = 256  # of a block, but of pipelines
@@ -45,7 +45,9 @@ class GluProgram(GroupedProgram):
     costs: ClassVar[dict[str, float]] = {}
 
     def prepare(self) -> None:
-        self.device.prepare(["column_solve.cu", FILE, "residual.cu", "values.cu"], self.dtype.char, 0)
+        self.device.prepare(
+            ["columns/column_solve.cu", FILE, "common/residual.cu", "common/values.cu"], self.dtype.char, 0
+        )
 
     @property
     def factor_seconds(self) -> float:  # type: ignore[override]
@@ -93,13 +95,13 @@ class GluProgram(GroupedProgram):
         arrays["places"] = schedule.place_bytes
         return {name: self.upload(array) for name, array in arrays.items()}
 
-    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        self._assemble(queue, buffers, values)
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        self._assemble(stream, buffers, values)
         for number, run in enumerate(self.runs):
-            self._update(queue, buffers, number, run)
-        self._finish(queue, buffers)
+            self._update(stream, buffers, number, run)
+        self._finish(stream, buffers)
 
-    def _assemble(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+    def _assemble(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         kernel = self.kernel(FILE, "assemble_glu")
         source, scale = self._entries
         args = record(
@@ -112,16 +114,16 @@ class GluProgram(GroupedProgram):
             counters=buffers.own["counters"].pointer,
             counter_count=sum(self._counter_words),
         )
-        queue.launch(kernel, self._blocks(max(self.plan.nnz, sum(self._counter_words)), 256, 8), 256, 0, args)
+        stream.launch(kernel, self._blocks(max(self.plan.nnz, sum(self._counter_words)), 256, 8), 256, 0, args)
 
-    def _update(self, queue: Queue, buffers: Buffers, number: int, run: np.ndarray) -> None:
+    def _update(self, stream: Stream, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
         kernel = self.kernel(FILE, KERNELS[mode])
         shared: dict[str, Any] = {"factor": buffers.own["factor"].pointer, "tiny": self.tiny}
         if MODES[mode] == "pipeline":
             arrays = {name: address(buffer) for name, buffer in self._pipeline_arrays.items()}
             slots = max(1, int(run["slots"])) * self.dtype.itemsize
-            queue.launch(kernel, end - begin, widest, slots, record(kernel.arguments, **arrays, **shared, begin=begin))
+            stream.launch(kernel, end - begin, widest, slots, record(kernel.arguments, **arrays, **shared, begin=begin))
             return
         counters = buffers.own["counters"].pointer
         fields = shared | {
@@ -133,15 +135,15 @@ class GluProgram(GroupedProgram):
         if MODES[mode] == "batch":
             # Twice what a level has, so that the next level's blocks are there when it ends.
             grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
-            queue.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields, begin=begin))
+            stream.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields, begin=begin))
             return
         first_piece = self._schedule.level_piece
         for level in range(int(run["level_begin"]), int(run["level_end"])):
             first, pieces = int(first_piece[level]), int(first_piece[level + 1] - first_piece[level])
             if pieces:
-                queue.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields, begin=first))
+                stream.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields, begin=first))
 
-    def _finish(self, queue: Queue, buffers: Buffers) -> None:
+    def _finish(self, stream: Stream, buffers: Buffers) -> None:
         kernel = self.kernel(FILE, "finish_glu")
         args = record(
             kernel.arguments,
@@ -153,4 +155,4 @@ class GluProgram(GroupedProgram):
             singular=self.singular,
             n=self.plan.n,
         )
-        queue.launch(kernel, self._blocks(8 * self.plan.n, 256, 8), 256, 0, args)
+        stream.launch(kernel, self._blocks(8 * self.plan.n, 256, 8), 256, 0, args)

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ..cuda.layout import record, struct
+from ..cuda.stream import Buffer, Kernel, Stream
 from ..dispatch import costs
-from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer, Kernel, Queue
 from .buffers import GROUP, Buffers, Memory, Vectors
 from .column_program import ColumnProgram
 from .program import address
 
-CONTROL_BYTES = struct("column_groups.cuh", "ColumnControl").itemsize
+CONTROL_BYTES = struct("columns/column_groups.cuh", "ColumnControl").itemsize
 THREADS, RESIDENT = 512, 2  # of a block; blocks a multiprocessor
 MOST_COLUMNS = 448  # of a group
 
@@ -164,7 +164,7 @@ class GroupedProgram(ColumnProgram):
 
     def launch(
         self,
-        queue: Queue,
+        stream: Stream,
         kernel: Kernel,
         file: str,
         control: Buffer,
@@ -177,18 +177,18 @@ class GroupedProgram(ColumnProgram):
         for begin, end in pairwise(map(int, begins)):
             tickets = self.tickets(file, control, begin, end - begin, end == begins[-1] and not more)
             grid = self._blocks(end - begin, 1, RESIDENT)
-            queue.launch(kernel, grid, THREADS, shared, record(kernel.arguments, tickets=tickets, **fields))
+            stream.launch(kernel, grid, THREADS, shared, record(kernel.arguments, tickets=tickets, **fields))
 
     def solve(
-        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
         count, levels = self.groups.count, self.groups.level_ptr.astype(np.int64)
         begins = np.concatenate([levels, 2 * count - levels[-2::-1]]) if self.by_levels else np.array([0, 2 * count])
-        self._solve_groups(queue, buffers, vectors, trans, nrhs, b, x, begins)
+        self._solve_groups(stream, buffers, vectors, trans, nrhs, b, x, begins)
 
     def _solve_groups(
         self,
-        queue: Queue,
+        stream: Stream,
         buffers: Buffers,
         vectors: Vectors,
         trans: int,
@@ -203,14 +203,14 @@ class GroupedProgram(ColumnProgram):
         groups, rhs_groups = self.groups, -(-nrhs // columns)
         into, out = self._orders[1 if trans else 0], self._orders[0 if trans else 1]
         self.launch(
-            queue,
-            self.kernel("column_solve.cu", f"solve_columns_{'transposed_' if trans else ''}{columns}"),
-            "column_solve.cu",
+            stream,
+            self.kernel("columns/column_solve.cu", f"solve_columns_{'transposed_' if trans else ''}{columns}"),
+            "columns/column_solve.cu",
             vectors.own["solve_control"],
             begins * rhs_groups,
             CONTROL_BYTES + groups.columns * columns * 2 * self.dtype.itemsize,
             more,
-            columns=self.column_record("column_solve.cu"),
+            columns=self.column_record("columns/column_solve.cu"),
             row_diag=address(self._row_diag),
             group_count=groups.count,
             most_columns=groups.columns,

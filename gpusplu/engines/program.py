@@ -3,7 +3,7 @@
 `Program` is what the programs of all engines share: the plan's memory, the way of values into a factor, the residual of
 a solve. Subclasses say how to factor and to solve (supernodal.py, column_program.py). A program holds what all factors
 on one pattern and of one dtype have in common and never changes; what one factor writes is in buffers.py. Every method
-with a queue only adds commands to it, so that graphs can be recorded of them.
+with a stream only adds commands to it, so that graphs can be recorded of them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..kernels.layout import record
-from ..kernels.queue import Buffer, Kernel, Queue
+from ..cuda.layout import record
+from ..cuda.stream import Buffer, Kernel, Stream
 from ..matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
 
@@ -26,7 +26,7 @@ class Program(ABC):
 
     Parameters
     ----------
-    device : kernels.launch.Device
+    device : cuda.devices.Device
     pattern : Pattern
     dtype : dtype
     cholesky : bool, optional
@@ -92,21 +92,21 @@ class Program(ABC):
         """Work memory of solves with up to `capacity` right-hand sides."""
 
     @abstractmethod
-    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         """Factor canonical values."""
 
     @abstractmethod
     def solve(
-        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
         """op(A) X = B for columns that are n apart."""
 
     def factor_solve(
-        self, queue: Queue, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
     ) -> None:
         """Factor canonical values, and solve for the right-hand sides in the vectors."""
-        self.factor(queue, buffers, values)
-        self.solve(queue, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        self.factor(stream, buffers, values)
+        self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
 
     def upload(self, array: np.ndarray | None) -> Buffer | None:
         """A copy on the device; None for an empty array."""
@@ -142,9 +142,9 @@ class Program(ABC):
 
     # ---- commands
 
-    def take_values(self, queue: Queue, buffers: Buffers, new: bool) -> None:
+    def take_values(self, stream: Stream, buffers: Buffers, new: bool) -> None:
         """Check the canonical values; `new`: those that the input buffer stands for, the ones before being kept."""
-        kernel, count = self.kernel("values.cu", "gather_values" if new else "check_values"), self.pattern.nnz
+        kernel, count = self.kernel("common/values.cu", "gather_values" if new else "check_values"), self.pattern.nnz
         source, source_ptr = self._map
         args = record(
             kernel.arguments,
@@ -156,11 +156,11 @@ class Program(ABC):
             count=count,
             status=buffers.device_status.pointer,
         )
-        queue.launch(kernel, self._blocks(count, 256, 8), 256, 64, args)
+        stream.launch(kernel, self._blocks(count, 256, 8), 256, 64, args)
 
-    def move(self, queue: Queue, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
+    def move(self, stream: Stream, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
-        kernel, count = self.kernel("values.cu", "move_arrays"), max(first[2], second[2])
+        kernel, count = self.kernel("common/values.cu", "move_arrays"), max(first[2], second[2])
         args = record(
             kernel.arguments,
             to_first=first[0],
@@ -170,27 +170,27 @@ class Program(ABC):
             second=second[1],
             second_count=second[2],
         )
-        queue.launch(kernel, self._blocks(count, 256, 8), 256, 0, args)
+        stream.launch(kernel, self._blocks(count, 256, 8), 256, 0, args)
 
-    def report(self, queue: Queue, buffers: Buffers) -> None:
+    def report(self, stream: Stream, buffers: Buffers) -> None:
         """The status to the host, and cleared for the next factorization."""
-        kernel = self.kernel("values.cu", "move_status")
+        kernel = self.kernel("common/values.cu", "move_status")
         report = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
         args = record(kernel.arguments, status=buffers.device_status.pointer, report=report)
-        queue.launch(kernel, 1, 32, 0, args)
+        stream.launch(kernel, 1, 32, 0, args)
 
     def _blocks(self, work: int, threads: int, resident: int) -> int:
         """Blocks for `work` threads of work: no more than the device holds at once."""
         return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
 
-    def residual(self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:
+    def residual(self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:
         """r = b - op(A) x and the norms of its backward error."""
         columns = 1 if nrhs == 1 else GROUP
         if self.cholesky:  # rows of A are the conjugates of its columns
             arrays, conjugate = self._columns, trans != 1
         else:
             arrays, conjugate = (self._columns if trans else self._rows), trans == 2
-        kernel = self.kernel("residual.cu", f"measure_residual_{columns}")
+        kernel = self.kernel("common/residual.cu", f"measure_residual_{columns}")
         n, nnz = self.n, self.pattern.nnz
         lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
         args = record(
@@ -212,13 +212,13 @@ class Program(ABC):
             status=buffers.device_status.pointer,
             report=buffers.host.status.ctypes.data,  # page-locked, so it has the same address there
         )
-        queue.launch(kernel, self._blocks(n << lanes_log2, 256, 8), 256, 128, args)
+        stream.launch(kernel, self._blocks(n << lanes_log2, 256, 8), 256, 128, args)
 
-    def add_step(self, queue: Queue, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
+    def add_step(self, stream: Stream, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
         """x += step"""
-        kernel, n = self.kernel("residual.cu", "add_step"), self.n
+        kernel, n = self.kernel("common/residual.cu", "add_step"), self.n
         args = record(kernel.arguments, x=vectors.x.pointer, step=vectors.step.pointer, ld=n, n=n, nrhs=nrhs)
-        queue.launch(kernel, self._blocks(n * nrhs, 256, 8), 256, 0, args)
+        stream.launch(kernel, self._blocks(n * nrhs, 256, 8), 256, 0, args)
 
 
 def address(buffer: Buffer | None) -> int:

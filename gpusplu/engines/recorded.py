@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.queue import Buffer, Graph, Queue
+from ..cuda.stream import Buffer, Graph, Stream
 from .buffers import Buffers
 from .program import Program
 from .staging import Status
@@ -44,26 +44,26 @@ class Recorded:
         self._graphs: dict[tuple[Any, ...], Graph] = {}
         self._seen: dict[tuple[Any, ...], int] = {}  # how often, and not recorded yet
         self._direct_left = DIRECT_GRAPHS
-        self._queue: Queue | None = None  # where the last commands went
-        self._mark: Any = None
+        self._stream: Stream | None = None  # where the last commands went
+        self._event: Any = None
 
-    def begin(self) -> Queue:
-        """The caller's queue, behind everything that was asked of this factor before."""
-        queue: Queue = self.device.caller_queue()
-        if self._mark is not None and queue != self._queue:
-            queue.wait(self._mark)
-        self._queue, self._mark = queue, None
-        return queue
+    def begin(self) -> Stream:
+        """The caller's stream, behind everything that was asked of this factor before."""
+        stream: Stream = self.device.caller_stream()
+        if self._event is not None and stream != self._stream:
+            stream.wait(self._event)
+        self._stream, self._event = stream, None
+        return stream
 
-    def leave(self, queue: Queue) -> None:
-        """The host goes on without waiting; `begin` on another queue will."""
-        self._mark = queue.record()
+    def leave(self, stream: Stream) -> None:
+        """The host goes on without waiting; `begin` on another stream will."""
+        self._event = stream.record()
 
     def graph(self, what: str, *key: int) -> Graph:
         """One of the methods below that commands are recorded of, with the arguments of that method."""
         if (what, *key) not in self._graphs:
             commands: Callable[..., None] = getattr(self, what)
-            self._graphs[what, *key] = self.device.record(lambda queue: commands(queue, *key))
+            self._graphs[what, *key] = self.device.record(lambda stream: commands(stream, *key))
         return self._graphs[what, *key]
 
     def direct(self, what: str, *key: int, arrays: tuple[Any, ...]) -> Graph | None:
@@ -86,116 +86,116 @@ class Recorded:
 
     # ---- what graphs are recorded of; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
 
-    def factor(self, queue: Queue) -> None:
+    def factor(self, stream: Stream) -> None:
         """Of the values as they lie there."""
-        self._with_values(queue, False, 0, lambda values: self.program.factor(queue, self.buffers, values))
+        self._with_values(stream, False, 0, lambda values: self.program.factor(stream, self.buffers, values))
 
-    def refactor(self, queue: Queue, given: int = 0) -> None:
+    def refactor(self, stream: Stream, given: int = 0) -> None:
         """Of those in the input buffer."""
-        self._with_values(queue, True, given, lambda values: self.program.factor(queue, self.buffers, values))
+        self._with_values(stream, True, given, lambda values: self.program.factor(stream, self.buffers, values))
 
-    def _with_values(self, queue: Queue, new: bool, given: int, commands: Callable[[Buffer], None]) -> None:
+    def _with_values(self, stream: Stream, new: bool, given: int, commands: Callable[[Buffer], None]) -> None:
         """Take values over, and add commands that need them."""
         program, buffers = self.program, with_addresses(self.buffers, input=given)
         if new and not program.pattern.core.identity:
-            program.take_values(queue, buffers, new)
+            program.take_values(stream, buffers, new)
             commands(buffers.values)
         else:  # values are kept and checked beside the factorization
-            side = queue.fork()
+            side = stream.fork()
             program.take_values(side, buffers, new)
             commands(buffers.input if new else buffers.values)
-            queue.join(side)
+            stream.join(side)
 
-    def solve(self, queue: Queue, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0, out: int = 0) -> None:
+    def solve(self, stream: Stream, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0, out: int = 0) -> None:
         """Of the right-hand sides in b, to x, and from there to `out` on the host."""
         vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
-        side = queue if measured else queue.fork()
+        side = stream if measured else stream.fork()
         if not measured:  # a solve neither reads nor writes the status
             self.report(side)
-        self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
-        queue.join(side)
-        self._give(queue, vectors, trans, nrhs, measured, out)
+        self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        stream.join(side)
+        self._give(stream, vectors, trans, nrhs, measured, out)
 
     def refactor_solve(
-        self, queue: Queue, trans: int, nrhs: int, measured: int, given: int = 0, b: int = 0, x: int = 0, out: int = 0
+        self, stream: Stream, trans: int, nrhs: int, measured: int, given: int = 0, b: int = 0, x: int = 0, out: int = 0
     ) -> None:
         program, buffers = self.program, self.buffers
         vectors = with_addresses(buffers.vectors(nrhs), b=b, x=x)
         self._with_values(
-            queue, True, given, lambda values: program.factor_solve(queue, buffers, values, vectors, trans, nrhs)
+            stream, True, given, lambda values: program.factor_solve(stream, buffers, values, vectors, trans, nrhs)
         )
         if not measured:
-            self.report(queue)
-        self._give(queue, vectors, trans, nrhs, measured, out)
+            self.report(stream)
+        self._give(stream, vectors, trans, nrhs, measured, out)
 
-    def _give(self, queue: Queue, vectors: Any, trans: int, nrhs: int, measured: int, out: int) -> None:
+    def _give(self, stream: Stream, vectors: Any, trans: int, nrhs: int, measured: int, out: int) -> None:
         """Measure the backward error, if it is to be, while the solution is copied."""
-        side = queue.fork() if measured and out else queue
+        side = stream.fork() if measured and out else stream
         if out:
             self.program.move(side, (out, vectors.x.pointer, self.n * nrhs))
         if measured:
-            self.program.residual(queue, self.buffers, vectors, trans, nrhs)
-        queue.join(side)
+            self.program.residual(stream, self.buffers, vectors, trans, nrhs)
+        stream.join(side)
 
     # ---- the same between arrays of `host`, with one right-hand side
 
-    def refactor_host(self, queue: Queue) -> None:
-        self._send(queue, True, False)
-        self.refactor(queue)
-        self.report(queue)
+    def refactor_host(self, stream: Stream) -> None:
+        self._send(stream, True, False)
+        self.refactor(stream)
+        self.report(stream)
 
-    def solve_host(self, queue: Queue, trans: int, measured: int) -> None:
-        self._send(queue, False, True)
-        self.solve(queue, trans, 1, measured, out=self.host.x.ctypes.data)
+    def solve_host(self, stream: Stream, trans: int, measured: int) -> None:
+        self._send(stream, False, True)
+        self.solve(stream, trans, 1, measured, out=self.host.x.ctypes.data)
 
-    def refactor_solve_host(self, queue: Queue, trans: int, measured: int) -> None:
-        self._send(queue, True, True)
-        self.refactor_solve(queue, trans, 1, measured, out=self.host.x.ctypes.data)
+    def refactor_solve_host(self, stream: Stream, trans: int, measured: int) -> None:
+        self._send(stream, True, True)
+        self.refactor_solve(stream, trans, 1, measured, out=self.host.x.ctypes.data)
 
-    def _send(self, queue: Queue, values: bool, b: bool) -> None:
+    def _send(self, stream: Stream, values: bool, b: bool) -> None:
         """What has been put into the arrays of `host`."""
         buffers, host, arrays = self.buffers, self.host, []
         if values:
             arrays.append((buffers.input.pointer, host.values.ctypes.data, host.values.size))
         if b:
             arrays.append((buffers.vectors(1).b.pointer, host.b.ctypes.data, host.b.size))
-        self.program.move(queue, *arrays)
+        self.program.move(stream, *arrays)
 
-    def refine(self, queue: Queue, trans: int, nrhs: int) -> None:
+    def refine(self, stream: Stream, trans: int, nrhs: int) -> None:
         """One step: x by what the residual says, the x before kept."""
         vectors = self.buffers.vectors(nrhs)
-        queue.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(nrhs))
-        self.program.solve(queue, self.buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
-        self.program.add_step(queue, self.buffers, vectors, nrhs)
-        self.program.residual(queue, self.buffers, vectors, trans, nrhs)
+        stream.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(nrhs))
+        self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
+        self.program.add_step(stream, self.buffers, vectors, nrhs)
+        self.program.residual(stream, self.buffers, vectors, trans, nrhs)
 
     # ---- what is done at once
 
-    def report(self, queue: Queue) -> None:
+    def report(self, stream: Stream) -> None:
         """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
-        self.program.report(queue, self.buffers)
+        self.program.report(stream, self.buffers)
 
     def status(self) -> Status:
         """Of the last factorization that was reported, or of the last measured solve; the caller has waited."""
         return Status._make(self.host.status.item())
 
-    def factor_now(self, queue: Queue) -> Status:
+    def factor_now(self, stream: Stream) -> Status:
         """Factor the values as they lie there and wait; what the status says.
 
         Most factors do that once, which is faster than recording a graph for it.
         """
         if ("factor",) in self._graphs:
-            queue.replay(self.graph("factor"))
+            stream.replay(self.graph("factor"))
         else:
-            self.factor(queue)
-        self.report(queue)
-        queue.synchronize()
+            self.factor(stream)
+        self.report(stream)
+        stream.synchronize()
         return self.status()
 
-    def send(self, queue: Queue, to: int, array: np.ndarray) -> None:
+    def send(self, stream: Stream, to: int, array: np.ndarray) -> None:
         """Copy from the host by way of pinned memory."""
         staged = self.host.stage(array)
-        queue.copy(to, staged.ctypes.data, array.nbytes)
+        stream.copy(to, staged.ctypes.data, array.nbytes)
 
     def values(self) -> np.ndarray:
         """Canonical values on the device; the caller has waited."""
@@ -206,9 +206,9 @@ class Recorded:
         return self._fetched(buffer, np.empty((nrhs, self.n), self.program.dtype))
 
     def _fetched(self, buffer: Buffer, array: np.ndarray) -> np.ndarray:
-        queue = self.device.own_queue()
-        queue.copy(array.ctypes.data, buffer.pointer, array.nbytes)
-        queue.synchronize()
+        stream = self.device.own_stream()
+        stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
+        stream.synchronize()
         return array
 
     def backward_error(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..kernels.queue import Queue
+from ..cuda.stream import Stream
 from .recorded import Recorded
 
 # In units of the precision, as the CPU engine has them: solves above the first are refined, one that stays above the
@@ -16,7 +16,7 @@ REFINE_ABOVE, ACCEPT_BELOW = 8, 100
 MOST_STEPS = 3
 
 
-def refine(recorded: Recorded, queue: Queue, trans: int, nrhs: int, error: float, enough: float) -> tuple[float, int]:
+def refine(recorded: Recorded, stream: Stream, trans: int, nrhs: int, error: float, enough: float) -> tuple[float, int]:
     """Refine the solutions in the buffers while that helps and their backward error is above `enough`.
 
     Returns
@@ -28,11 +28,11 @@ def refine(recorded: Recorded, queue: Queue, trans: int, nrhs: int, error: float
     """
     vectors = recorded.buffers.vectors(nrhs)
     for steps in range(MOST_STEPS):
-        queue.replay(recorded.graph("refine", trans, nrhs))
-        queue.synchronize()
+        stream.replay(recorded.graph("refine", trans, nrhs))
+        stream.synchronize()
         after = recorded.backward_error()
         if not after < error:
-            queue.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
+            stream.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
             return error, steps
         helps = after < 0.5 * error
         error = after
@@ -47,7 +47,7 @@ def is_doubtful(status: Any, dtype: np.dtype) -> bool:
 
 
 def settle(
-    recorded: Recorded, queue: Queue, trans: int, nrhs: int, error: float, symbolic: Any
+    recorded: Recorded, stream: Stream, trans: int, nrhs: int, error: float, symbolic: Any
 ) -> tuple[float, int, bool]:
     """More steps for a doubtful factor until they are small, and what they say.
 
@@ -75,14 +75,14 @@ def settle(
 
     rows, moved, steps = rowwise(x), 0.0, 0
     while steps < MOST_STEPS:
-        queue.replay(recorded.graph("refine", trans, nrhs))
-        queue.synchronize()
+        stream.replay(recorded.graph("refine", trans, nrhs))
+        stream.synchronize()
         refined, after = recorded.vector(vectors.x, nrhs), recorded.backward_error()
         rows_after = rowwise(refined)
         largest = abs(refined).max(axis=1)
         moved = float((abs(refined - x).max(axis=1) / np.where(largest > 0, largest, 1)).max())
         if not max(after, rows_after) < max(error, rows, REFINE_ABOVE * eps):
-            queue.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
+            stream.copy(vectors.x.pointer, vectors.kept.pointer, recorded.vector_bytes(nrhs))
             break
         helps = rows_after < 0.5 * rows
         x, error, rows, steps = refined, after, rows_after, steps + 1

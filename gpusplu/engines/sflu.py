@@ -1,7 +1,7 @@
 """The SFLU engine: synchronization-free left-looking LU on the pattern that the CPU engine's pivots fixed.
 
 Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and groups of columns in shared memory
-(kernels/sflu.cuh says what differs from the paper). A factorization is one launch, and so is a solve.
+(kernels/columns/sflu.cuh says what differs from the paper). A factorization is one launch, and so is a solve.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from functools import cached_property
 import numpy as np
 
 from .. import _core
-from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer, Kernel, Queue
+from ..cuda.layout import record, struct
+from ..cuda.stream import Buffer, Kernel, Stream
 from .buffers import Buffers, Memory
 from .grouped_program import CONTROL_BYTES, THREADS, GroupedProgram
 from .program import address, addresses
 
 MOST_PLACES = 1024
-LONG_ARRAYS = struct("sflu.cuh", "LongArrays")
-CORNER_ARRAYS = struct("sflu.cuh", "CornerArrays")
+LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
+CORNER_ARRAYS = struct("columns/sflu.cuh", "CornerArrays")
 LONG_SCALARS = THREADS // 32  # that a block keeps for long columns
 
 
@@ -37,7 +37,7 @@ class SfluProgram(GroupedProgram):
     splits = True
 
     def prepare(self) -> None:
-        files = ("column_solve.cu", "residual.cu", "sflu.cu", "values.cu")
+        files = ("columns/column_solve.cu", "common/residual.cu", "columns/sflu.cu", "common/values.cu")
         self.device.prepare(files, self.dtype.char, 0)
 
     def factor_memory(self) -> Memory:
@@ -113,14 +113,16 @@ class SfluProgram(GroupedProgram):
     @property
     def _factor_kernel(self) -> tuple[str, Kernel]:
         """And its file."""
-        return "sflu.cu", self.kernel("sflu.cu", "factor_sflu" if self._mapped else "factor_sflu_search")
+        return "columns/sflu.cu", self.kernel(
+            "columns/sflu.cu", "factor_sflu" if self._mapped else "factor_sflu_search"
+        )
 
     @property
     def _corner_record(self) -> np.ndarray:
-        """``struct CornerArrays`` of kernels/corner_columns.cuh."""
+        """``struct CornerArrays`` of kernels/columns/trailing_columns.cuh."""
         return np.zeros((), CORNER_ARRAYS)
 
-    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         groups, own = self.groups, buffers.own
         source, scale = self._entries
         flags = groups.columns + 3 & ~3
@@ -129,7 +131,7 @@ class SfluProgram(GroupedProgram):
         shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
         corner = self._corner_record
         self.launch(
-            queue,
+            stream,
             kernel,
             file,
             own["control"],

@@ -1,4 +1,4 @@
-"""The pattern of L + U found on the device, by the symbolic phase of SFLU (kernels/sflu_symbolic.cu)."""
+"""The pattern of L + U found on the device, by the symbolic phase of SFLU (kernels/columns/sflu_symbolic.cu)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..cuda.layout import record
+from ..cuda.stream import Buffer
 from ..errors import DeviceMemoryError
-from ..kernels.layout import record
-from ..kernels.queue import Buffer
 
 GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
 
@@ -40,7 +40,7 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
 
     Parameters
     ----------
-    device : kernels.launch.Device
+    device : cuda.devices.Device
     ptr, ind : ndarray of int64, shape (n + 1,), and int32, shape (nnz,)
         Canonical A in compressed columns.
     row_perm, col_perm : ndarray of int32, shape (n,)
@@ -76,7 +76,7 @@ class Search:
         self.buffers: dict[str, Buffer] = {name: device.upload(array) for name, array in arrays.items()}
         self.buffers |= {name: device.empty(4 * self.n) for name in ("upper", "lower", "suffice")}
         self.buffers["begin"] = device.empty(8 * self.n)
-        self.kernel = device.kernel("sflu_symbolic.cu", "sflu_symbolic", "d", 0)
+        self.kernel = device.kernel("columns/sflu_symbolic.cu", "sflu_symbolic", "d", 0)
 
     def run(self, capacity: int) -> int:
         """Rows found; with more than `capacity` they are not complete."""
@@ -88,19 +88,19 @@ class Search:
 
     def launch(self, capacity: int) -> None:
         """The kernel alone; `used`, `done` and `tickets` are zero."""
-        queue, shared = self.device.own_queue(), 4 * bitmap_words(self.n)
+        stream, shared = self.device.own_stream(), 4 * bitmap_words(self.n)
         pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
         resident = max(1, min(32, self.device.shared_memory_bytes // (shared + 1024)))
         grid = min(self.n, resident * int(self.device.multiprocessors))
         args = record(self.kernel.arguments, **pointers, n=self.n, capacity=capacity)
-        queue.launch(self.kernel, grid, 32, shared, args)
+        stream.launch(self.kernel, grid, 32, shared, args)
 
     def download(self, name: str, dtype: np.dtype, count: int | None = None) -> np.ndarray:
         buffer = self.buffers[name]
         array = np.empty(buffer.nbytes // dtype.itemsize if count is None else count, dtype)
-        queue = self.device.own_queue()
-        queue.copy(array.ctypes.data, buffer.pointer, array.nbytes)
-        queue.synchronize()
+        stream = self.device.own_stream()
+        stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
+        stream.synchronize()
         return array
 
     def result(self, used: int) -> LuPattern:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .. import _core
-from ..kernels.layout import struct
+from ..cuda.layout import struct
 
 if TYPE_CHECKING:
     from .program import Program
 
-STATUS = struct("status.cuh", "Status")
+STATUS = struct("common/status.cuh", "Status")
 STAGED = 1 << 26  # bytes of an array at most; larger ones are copied from and to pageable memory
 
 
 class Status(NamedTuple):
-    """What a factorization and a measured solve say about themselves, as ``struct Status`` of kernels/status.cuh."""
+    """What a factorization and a measured solve say about themselves: ``struct Status`` of kernels/common/status.cuh."""
 
     n_perturbed: int
     n_tiny: int

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.layout import record, struct
-from ..kernels.queue import Buffer, Queue
+from ..cuda.layout import record, struct
+from ..cuda.stream import Buffer, Stream
 from ..matrix import Pattern
 from ..plans.fronts import FRONT, Plan
 from .buffers import Buffers, Memory, Vectors
@@ -29,13 +29,13 @@ from .front_solve import FrontSolve
 from .program import Program, addresses
 from .windows import Windows
 
-EARLY_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
+DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
 INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
 # File, kernel and threads of a block by phase.
 FRONT_KERNELS = (
-    ("warp_fronts.cu", "factor_warps", 128),
-    ("block_fronts.cu", "factor_small", 128),
-    ("block_fronts.cu", "factor_blocks", 512),
+    ("fronts/warp_fronts.cu", "factor_warps", 128),
+    ("fronts/block_fronts.cu", "factor_small", 128),
+    ("fronts/block_fronts.cu", "factor_blocks", 512),
 )
 
 
@@ -44,7 +44,7 @@ class FrontProgram(Program):
 
     Parameters
     ----------
-    device : kernels.launch.Device
+    device : cuda.devices.Device
     plan : Plan
         For the limits of `device`.
     pattern : Pattern
@@ -74,8 +74,8 @@ class FrontProgram(Program):
 
     def prepare(self) -> None:
         files = {FRONT_KERNELS[phase][0] for phase in range(3) if (self.plan.phase == phase).any()}
-        files |= {"solve_fronts.cu", "values.cu", "residual.cu"}
-        files |= {"large_fronts.cu", "solve_large.cu"} if (self.plan.phase == 3).any() else set()
+        files |= {"fronts/solve_fronts.cu", "common/values.cu", "common/residual.cu"}
+        files |= {"fronts/large_fronts.cu", "fronts/solve_large.cu"} if (self.plan.phase == 3).any() else set()
         self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
 
     def factor_memory(self) -> Memory:
@@ -110,42 +110,42 @@ class FrontProgram(Program):
         found = self._upload_all(ORDER_ARRAYS)
         return [(found["row_perm"], found["row_scale"]), (found["col_perm"], found["col_scale"])]
 
-    def _windows(self, queue: Queue, buffers: Buffers) -> Windows | None:
+    def _windows(self, stream: Stream, buffers: Buffers) -> Windows | None:
         """If the factor streams."""
         if not self.plan.streamed:
             return None
-        return Windows(self.plan, queue, buffers.own["factor"], buffers.own["host_factor"])
+        return Windows(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
 
     # ---- commands
 
-    def factor(self, queue: Queue, buffers: Buffers, values: Buffer) -> None:
-        self._run(queue, buffers, values, None)
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        self._run(stream, buffers, values, None)
 
     def solve(
-        self, queue: Queue, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
-        self._run(queue, buffers, None, FrontSolve(self, buffers, vectors, trans, nrhs, b, x))
+        self._run(stream, buffers, None, FrontSolve(self, buffers, vectors, trans, nrhs, b, x))
 
     def factor_solve(
-        self, queue: Queue, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
     ) -> None:
-        self._run(queue, buffers, values, FrontSolve(self, buffers, vectors, trans, nrhs, vectors.b, vectors.x))
+        self._run(stream, buffers, values, FrontSolve(self, buffers, vectors, trans, nrhs, vectors.b, vectors.x))
 
-    def _run(self, queue: Queue, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
+    def _run(self, stream: Stream, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
         """Factor, solve, or both: what streams is then solved with forward before it leaves the device."""
-        plan, windows, passed = self.plan, self._windows(queue, buffers), 0
+        plan, windows, passed = self.plan, self._windows(stream, buffers), 0
         if values is not None:
-            early = early_launches(plan)
+            dependent = dependent_launches(plan)
             for segment in range(len(plan.segment_ptr) - 1):
                 streams = windows if segment < plan.streamed else None
                 if streams:
                     streams.open(segment)
                 for k in range(plan.launch_ptr[segment], plan.launch_ptr[segment + 1]):
-                    self._factor_phase(queue, buffers, values, plan.launches[k], early[k])
+                    self._factor_phase(stream, buffers, values, plan.launches[k], dependent[k])
                 if streams:
                     streams.save(segment)
                     if solve:
-                        solve.forward(queue, segment)
+                        solve.forward(stream, segment)
                         streams.leave(segment)
             passed = plan.streamed
         if solve:
@@ -155,13 +155,15 @@ class FrontProgram(Program):
                 streams = windows if part < plan.streamed else None
                 if streams:
                     streams.load(part)
-                way(queue, part)
+                way(stream, part)
                 if streams:
                     streams.leave(part)
         if windows:
             windows.close()
 
-    def _factor_phase(self, queue: Queue, buffers: Buffers, values: Buffer, launch: np.ndarray, early: bool) -> None:
+    def _factor_phase(
+        self, stream: Stream, buffers: Buffers, values: Buffer, launch: np.ndarray, dependent: bool
+    ) -> None:
         phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
         shared = {
             "values": values.pointer,
@@ -172,17 +174,19 @@ class FrontProgram(Program):
             "singular": self.singular,
         }
         if phase == 3:
-            kernel = self.kernel("large_fronts.cu", "factor_large")
-            arrivals = buffers.own["arrivals"] if early else None
+            kernel = self.kernel("fronts/large_fronts.cu", "factor_large")
+            arrivals = buffers.own["arrivals"] if dependent else None
             arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
             fields = {**addresses(arrays), **shared, "task_count": count}
-            fields["tasks"] += struct("large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
+            fields["tasks"] += struct("fronts/large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
             fields["counters"] += 4 * int(launch["scalars"])
             args = record(kernel.arguments, **fields)
             resident, shared_bytes = self.plan.large_blocks, self.plan.large_shared_bytes
-            if early:
+            if dependent:
                 resident, shared_bytes = 1, max(shared_bytes, self.plan.limits.shared_memory_bytes // 2 + 1024)
-            queue.launch(kernel, self._blocks(count, 1, resident), self.plan.large_threads, shared_bytes, args, early)
+            stream.launch(
+                kernel, self._blocks(count, 1, resident), self.plan.large_threads, shared_bytes, args, dependent
+            )
             return
         file, name, threads = FRONT_KERNELS[phase]
         kernel = self.kernel(file, name)
@@ -194,21 +198,21 @@ class FrontProgram(Program):
             grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
         else:
             grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
-        queue.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), early)
+        stream.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), dependent)
 
 
-def early_launches(plan: Plan) -> list[bool]:
+def dependent_launches(plan: Plan) -> list[bool]:
     """Which launches may begin before the one ahead of them is done.
 
     Where that one is of the same segment: fronts wait for their own children, and the end of the kernel for all that
     was launched before. Segments share memory. Large fronts of many tasks want all of the device, whose first free
     multiprocessors their blocks would crowd on; those of few take one block of each.
     """
-    few = EARLY_TASKS * plan.limits.multiprocessors
-    early = []
+    few = DEPENDENT_TASKS * plan.limits.multiprocessors
+    dependent = []
     for first, end in itertools.pairwise(plan.launch_ptr.tolist()):
-        early += [
+        dependent += [
             k > first and (launch["phase"] < 3 or launch["count"] <= few)
             for k, launch in enumerate(plan.launches[first:end], first)
         ]
-    return early
+    return dependent

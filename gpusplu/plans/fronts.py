@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 
-#: ``struct Front`` of ``kernels/front.cuh``.
+#: ``struct Front`` of ``kernels/fronts/front.cuh``.
 FRONT = np.dtype(
     [
         *((name, np.int32) for name in ("width", "rows", "first", "parent", "climb", "pending")),

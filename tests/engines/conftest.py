@@ -6,14 +6,14 @@ import fake_cupy
 import pytest
 from emulated_device import EmulatedDevice
 
-from gpusplu.kernels import launch
+from gpusplu.cuda import devices
 
 
 @pytest.fixture
 def device(monkeypatch):
     """The device that CuPy would find, emulated."""
     emulated_device = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+    monkeypatch.setattr(devices, "open_device", lambda which=None: emulated_device)
     return emulated_device
 
 

@@ -8,15 +8,15 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.cuda import devices
 from gpusplu.engines import front_memory
-from gpusplu.engines.supernodal import early_launches
-from gpusplu.kernels import launch
+from gpusplu.engines.supernodal import dependent_launches
 from gpusplu.plans.fronts import Limits, make_plan
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_segments(monkeypatch, make):
-    monkeypatch.setattr(launch, "open_device", lambda which=None: EmulatedDevice())
+    monkeypatch.setattr(devices, "open_device", lambda which=None: EmulatedDevice())
     plans = []
 
     def small_blocks(cores, pattern, dtype, limits, **parameters):
@@ -32,7 +32,7 @@ def test_segments(monkeypatch, make):
     assert sum(plan.launches["phase"] == 3) > 1
     b = rhs(A.shape[0])
     first = np.isin(np.arange(len(plan.launches)), plan.launch_ptr)  # of a segment: it waits for all before
-    np.testing.assert_array_equal(early_launches(plan), ~first)
+    np.testing.assert_array_equal(dependent_launches(plan), ~first)
     for scale in (1, 3):  # the counters of the large fronts live on from one to the next
         A.data *= scale
         factor.refactor(A.data)
@@ -41,7 +41,7 @@ def test_segments(monkeypatch, make):
 
 def test_large_fronts_only(monkeypatch):
     """Then it is they who count the solves, which mail is told apart by."""
-    monkeypatch.setattr(launch, "open_device", lambda which=None: EmulatedDevice(seed=1))
+    monkeypatch.setattr(devices, "open_device", lambda which=None: EmulatedDevice(seed=1))
     plans = []
 
     def all_large(cores, pattern, dtype, limits):

@@ -14,10 +14,10 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.cuda import devices
 from gpusplu.dispatch.costs import DEVICE, predict_fronts
 from gpusplu.dispatch.traits import structure_of
 from gpusplu.engines import front_memory
-from gpusplu.kernels import launch
 from gpusplu.plans.fronts import make_plan
 
 
@@ -85,7 +85,7 @@ def test_memory_stays_within_the_limit(monkeypatch, device, plans, make, share):
     A = matrix()
     limit = limit_of(make(A, engine="supernodal", ordering="nd"), plans[-1], share)
     limited = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: limited)
+    monkeypatch.setattr(devices, "open_device", lambda which=None: limited)
     factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
     assert plans[-1].streamed > 0
     for columns in ((), (2,), (40,)):
@@ -166,7 +166,7 @@ def test_pageable_memory_where_none_can_be_locked():
     def locked(nbytes):
         raise OutOfMemory
 
-    device = object.__new__(launch.Device)
+    device = object.__new__(devices.Device)
     device._device = nullcontext()
     device._cuda = SimpleNamespace(PinnedMemory=locked, runtime=SimpleNamespace(CUDARuntimeError=OutOfMemory))
     buffer = device.host(1000)

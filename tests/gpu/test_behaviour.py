@@ -10,7 +10,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cli.report import backward_error
-from gpusplu.kernels import launch
+from gpusplu.cuda import devices
 
 pytestmark = pytest.mark.gpu
 
@@ -109,6 +109,6 @@ def test_pickle(cupy, problem):
 def test_nothing_is_collected_while_a_graph_is_recorded(cupy):
     """The driver refuses to destroy another graph meanwhile."""
     enabled = []
-    launch.open_device().record(lambda queue: enabled.append(gc.isenabled()))
+    devices.open_device().record(lambda stream: enabled.append(gc.isenabled()))
     assert enabled == [True, False]  # the rehearsal, the recording
     assert gc.isenabled()

@@ -17,9 +17,9 @@ def lu_error(factor, A):
     core = factor._core
     program, buffers = core._recorded.program, core._recorded.buffers
     plan, found = program.plan, np.empty(program.plan.nnz, A.dtype)
-    queue = program.device.own_queue()
-    queue.copy(found.ctypes.data, buffers.own["factor"].pointer, found.nbytes)
-    queue.synchronize()
+    stream = program.device.own_stream()
+    stream.copy(found.ctypes.data, buffers.own["factor"].pointer, found.nbytes)
+    stream.synchronize()
     lu = np.zeros(A.shape, A.dtype)
     lu[plan.row, np.repeat(np.arange(plan.n), np.diff(plan.col_ptr))] = found
     L, U = np.tril(lu, -1) + np.eye(plan.n), np.triu(lu)

@@ -7,9 +7,9 @@ from test_answers import rhs, turned
 
 import gpusplu as gs
 from gpusplu import _core, gallery
+from gpusplu.cuda import devices
 from gpusplu.engines import sflu_symbolic
 from gpusplu.engines.sflu import SfluProgram
-from gpusplu.kernels import launch
 
 pytestmark = pytest.mark.gpu
 
@@ -44,7 +44,7 @@ def test_symbolic_phase(cupy, real_matrix, name):
     arrays = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     core = _core.analyze_columns(*arrays, A.data, ordering="auto", perm=None, matching=True)
     perms = np.asarray(core.row_perm), np.asarray(core.col_perm)
-    device = launch.open_device(None)
+    device = devices.open_device(None)
     with device:
         found = sflu_symbolic.lu_pattern(device, *arrays, *perms)
     (l_ptr, l_ind), (u_ptr, u_ind), _ = _core.lu_pattern(*arrays, *perms)

@@ -7,8 +7,8 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.cuda import devices
 from gpusplu.engines import front_memory
-from gpusplu.kernels import launch
 from gpusplu.plans.fronts import make_plan
 
 pytestmark = pytest.mark.gpu
@@ -27,7 +27,7 @@ def limit_for(A, cholesky, share):
 
 def pageable(self, nbytes):
     memory = np.empty(nbytes, np.uint8)
-    return launch.Buffer(memory, memory.ctypes.data, nbytes)
+    return devices.Buffer(memory, memory.ctypes.data, nbytes)
 
 
 @pytest.mark.parametrize("locked", [True, False], ids=["locked", "pageable"])
@@ -35,7 +35,7 @@ def pageable(self, nbytes):
 @pytest.mark.parametrize(("name", "factorize"), CASES, ids=[case[0] for case in CASES])
 def test_streaming(cupy, monkeypatch, name, factorize, share, locked):
     if not locked:
-        monkeypatch.setattr(launch.Device, "host", pageable)
+        monkeypatch.setattr(devices.Device, "host", pageable)
     A = gallery.named(name)
     limit = limit_for(A, factorize is gs.cholesky, share)
     whole = factorize(A, engine="supernodal")

@@ -9,7 +9,7 @@ import emulated
 import numpy as np
 
 from gpusplu import _core
-from gpusplu.kernels import layout
+from gpusplu.cuda import layout
 
 CONTROL_BYTES = 16
 
@@ -94,7 +94,9 @@ class Factorization:
             sizes = corner_bytes, kept, 4, self.dtype.itemsize
             self.corner = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
             self.corner_bytes = corner_bytes
-        self.library = emulated.compile("crisscross.cu" if self.corner else "sflu.cu", self.dtype.char, 0)
+        self.library = emulated.compile(
+            "columns/crisscross.cu" if self.corner else "columns/sflu.cu", self.dtype.char, 0
+        )
         self.done, self.control = np.zeros(plan.n, np.uint32), np.zeros(4, np.uint32)
         self.source = np.full(plan.nnz, -1, np.int32)
         self.source[plan.entry_place] = plan.entry_source
@@ -105,9 +107,9 @@ class Factorization:
 
     def run(self, values, tiny=1e-10, singular=0.0, seed=0, grid=3, by_levels=False, level_ptr=None):
         """(factor, status); `level_ptr`: tickets where launches begin and end."""
-        status = np.zeros((), layout.struct("sflu.cu", "Status"))
-        args = np.zeros((), layout.struct("sflu.cu", "SfluArgs"))
-        args["columns"] = column_arrays("sflu.cu", self.plan, self.maps)
+        status = np.zeros((), layout.struct("columns/sflu.cu", "Status"))
+        args = np.zeros((), layout.struct("columns/sflu.cu", "SfluArgs"))
+        args["columns"] = column_arrays("columns/sflu.cu", self.plan, self.maps)
         for name in ("source", "scale", "factor", "done"):
             args[name] = getattr(self, name).ctypes.data
         for name, array in self.longs.items():
@@ -128,7 +130,7 @@ class Factorization:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):
             last = end == level_ptr[-1]
-            args["tickets"] = tickets("sflu.cu", self.groups, self.control, begin, end - begin, last)
+            args["tickets"] = tickets("columns/sflu.cu", self.groups, self.control, begin, end - begin, last)
             name = "factor_crisscross" if self.corner else "factor_sflu"
             name += "" if args["columns"]["map16"] else "_search"
             self.library.launch(name, grid, 512, shared, args, seed)
@@ -161,21 +163,21 @@ def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_leve
         "perm_out": out[0],
         "scale_out": out[1],
     }
-    args = np.zeros((), layout.struct("column_solve.cu", "ColumnSolveArgs"))
+    args = np.zeros((), layout.struct("columns/column_solve.cu", "ColumnSolveArgs"))
     for name, array in pointers.items():
         args[name] = array.ctypes.data
-    args["columns"] = column_arrays("column_solve.cu", plan)
+    args["columns"] = column_arrays("columns/column_solve.cu", plan)
     args["group_count"], args["most_columns"] = len(groups.range) // 2, groups.columns
     args["ld"], args["nrhs"], args["conjugate"] = n, nrhs, trans == "H"
     args["division"] = n
     shared = CONTROL_BYTES + groups.columns * columns * 2 * b.itemsize
     name = f"solve_columns_{'' if trans == 'N' else 'transposed_'}{columns}"
-    library = emulated.compile("column_solve.cu", b.dtype.char, 0)
+    library = emulated.compile("columns/column_solve.cu", b.dtype.char, 0)
     tickets_end = 2 * int(args["group_count"])
     launches = list(pairwise(both_ways(groups.level_ptr) if by_levels else [0, tickets_end]))
     for begin, end in [*launches, (skipped, tickets_end)] if skipped else launches:
         first, count = begin * rhs_groups, (end - begin) * rhs_groups
-        args["tickets"] = tickets("column_solve.cu", groups, control, first, count, end == tickets_end)
+        args["tickets"] = tickets("columns/column_solve.cu", groups, control, first, count, end == tickets_end)
         library.launch(name, grid, 512, shared, args, seed)
     return x
 

@@ -1,6 +1,6 @@
-"""A device of `gpusplu.kernels.launch` whose memory is NumPy's and whose kernels run in the emulator.
+"""A device of `gpusplu.cuda.devices` whose memory is NumPy's and whose kernels run in the emulator.
 
-Memory starts as NaN and is checked for writes past its end when a queue is synchronized. What runs is counted, so that
+Memory starts as NaN and is checked for writes past its end when a stream is synchronized. What runs is counted, so that
 tests can say what a step may cost.
 """
 
@@ -16,10 +16,10 @@ import emulated
 import fake_cupy
 import numpy as np
 
+from gpusplu.cuda.layout import arguments
+from gpusplu.cuda.nvrtc import kinds
+from gpusplu.cuda.stream import Buffer, Graph, Rehearsal
 from gpusplu.errors import DeviceMemoryError
-from gpusplu.kernels.compile import kinds
-from gpusplu.kernels.layout import arguments
-from gpusplu.kernels.queue import Buffer, Graph, Rehearsal
 
 GUARD = 64  # bytes behind every buffer
 
@@ -49,7 +49,7 @@ class Memory:
 
 @dataclass
 class Command:
-    """A node of a graph: what it does, on which of the two queues, and what has to be done before."""
+    """A node of a graph: what it does, on which of the two streams, and what has to be done before."""
 
     run: Callable[[], None]
     side: bool
@@ -57,11 +57,11 @@ class Command:
     done: bool = False
 
 
-class Queue:
+class Stream:
     def __init__(self, device: EmulatedDevice, recorded: list[Command] | None = None, side: bool = False):
         self.device, self.recorded, self.is_side = device, recorded, side
         self.last: list[Command] = []  # what the next command has to wait for
-        self.side = Queue(device, recorded, True) if recorded is not None and not side else None
+        self.side = Stream(device, recorded, True) if recorded is not None and not side else None
 
     def _do(self, command: Callable[[], None]) -> None:
         if self.recorded is None:
@@ -79,13 +79,13 @@ class Queue:
         self._do(lambda: memory_at(to, nbytes).fill(0))
 
     def launch(
-        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, early: bool = False
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
     ) -> None:
         assert shared_bytes <= self.device.shared_memory_bytes, (kernel.name, shared_bytes)
         assert grid > 0
         self.device.count(kernel.name)
-        if early:
-            self.device.count("early")
+        if dependent:
+            self.device.count("dependent")
         record = np.array(args, dtype=kernel.arguments)
         seed = self.device.seed
         self._do(lambda: kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed))
@@ -95,20 +95,20 @@ class Queue:
         self.device.count("replay")
         run_in_any_order(graph._graph, self.device.side_first)
 
-    def fork(self) -> Queue:
+    def fork(self) -> Stream:
         if self.side is None:
             return self
         self.side.wait(self.record())
         return self.side
 
-    def join(self, side: Queue) -> None:
+    def join(self, side: Stream) -> None:
         self.wait(side.record())
 
     def record(self) -> list[Command]:
         return self.last
 
-    def wait(self, mark: list[Command]) -> None:
-        self.last = self.last + mark
+    def wait(self, event: list[Command]) -> None:
+        self.last = self.last + event
 
     def synchronize(self) -> None:
         assert self.recorded is None, "the host cannot wait for what is only recorded"
@@ -116,13 +116,13 @@ class Queue:
         self.device.check()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Queue)
+        return isinstance(other, Stream)
 
     __hash__ = None
 
 
 def run_in_any_order(commands: list[Command], side_first: bool) -> None:
-    """The order of each queue, and otherwise one of the two runs ahead as far as what it waits for allows."""
+    """The order of each stream, and otherwise one of the two runs ahead as far as what it waits for allows."""
     waiting = [deque(c for c in commands if c.side == side) for side in (side_first, not side_first)]
     for command in commands:
         command.done = False
@@ -147,7 +147,7 @@ def joined(commands: list[Command], end: list[Command]) -> bool:
 class EmulatedDevice:
     """Looks like an H200 with `memory_bytes` of memory.
 
-    A graph's second queue runs ahead of the first one with `side_first`, else behind it.
+    A graph's second stream runs ahead of the first one with `side_first`, else behind it.
     """
 
     def __init__(self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4):
@@ -223,18 +223,18 @@ class EmulatedDevice:
     def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
         return self.cached
 
-    def own_queue(self) -> Queue:
-        return Queue(self)
+    def own_stream(self) -> Stream:
+        return Stream(self)
 
-    def caller_queue(self) -> Queue:
-        return Queue(self)
+    def caller_stream(self) -> Stream:
+        return Stream(self)
 
-    def record(self, commands: Callable[[Queue], None]) -> Graph:
+    def record(self, commands: Callable[[Stream], None]) -> Graph:
         recorded: list[Command] = []
         commands(Rehearsal())
-        allocated, queue = self.counts.get("allocate"), Queue(self, recorded)
-        commands(queue)
-        assert joined(recorded, queue.last), "the second queue was not joined"
+        allocated, stream = self.counts.get("allocate"), Stream(self, recorded)
+        commands(stream)
+        assert joined(recorded, stream.last), "the second stream was not joined"
         assert self.counts.get("allocate") == allocated, "nothing may be allocated while a stream is recorded"
         return Graph(recorded)
 

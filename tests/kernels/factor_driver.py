@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import emulated
 import numpy as np
 
-from gpusplu.kernels import layout
+from gpusplu.cuda import layout
 from gpusplu.plans.fronts import Plan
 
 # Kernel, threads, and scalars of shared memory besides the front, by phase
 SMALL = (
-    ("warp_fronts.cu", "factor_warps", 128),
-    ("block_fronts.cu", "factor_small", 128),
-    ("block_fronts.cu", "factor_blocks", 512),
+    ("fronts/warp_fronts.cu", "factor_warps", 128),
+    ("fronts/block_fronts.cu", "factor_small", 128),
+    ("fronts/block_fronts.cu", "factor_blocks", 512),
 )
 WARPS = 4
 
@@ -46,7 +46,7 @@ def factor(
     result = Factored(
         np.full(int(plan.factor_size), np.nan, dtype),
         np.full(max(int(plan.block_size), 1), np.nan, dtype),
-        np.zeros((), layout.struct("front.cuh", "Status")),
+        np.zeros((), layout.struct("fronts/front.cuh", "Status")),
         np.zeros(plan.nf, np.uint32),
     )
     counters, arrivals = np.zeros(plan.nf, np.uint32), result.arrivals

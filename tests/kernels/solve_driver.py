@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from reference_factor import reference_factor
 
 from gpusplu import _core, gallery
-from gpusplu.kernels import layout
+from gpusplu.cuda import layout
 from gpusplu.plans.fronts import Limits, Plan, make_plan
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
@@ -101,12 +101,12 @@ class Solver:
         transposed = trans != "N" and not cholesky
         perms, scales = [plan.row_perm, plan.col_perm], [plan.row_scale, plan.col_scale]
         into, out = (1, 0) if transposed else (0, 1)
-        self.kernels = "solve_transposed.cu" if transposed else "solve_fronts.cu"
+        self.kernels = "fronts/solve_transposed.cu" if transposed else "fronts/solve_fronts.cu"
         self.middle = "_transposed" if transposed else ""
         self.bytes = case.A.dtype.itemsize
         self.compile = lambda file: emulated.compile(file, case.scalar, cholesky)
         self.keep: list[np.ndarray] = []
-        self.args = np.zeros((), layout.struct("solve_large.cu", "LargeSolveArgs"))
+        self.args = np.zeros((), layout.struct("fronts/solve_large.cu", "LargeSolveArgs"))
         self.fill(
             self.args["solve"],
             slots=schedule.slot_bytes,
@@ -167,7 +167,7 @@ class Solver:
         small.launch(f"solve_forward{self.middle}_{suffix}", grid, 256, fronts, args["solve"], seed)
         args["solve"]["ends_solve"] = args["solve"]["tickets"] == 0
         if is_large:
-            library = self.compile("solve_large.cu")
+            library = self.compile("fronts/solve_large.cu")
             library.launch(f"solve_large_forward_{suffix}", grid, 256, large, args, seed)
             library.launch(f"solve_large_backward_{suffix}", grid, 256, large, args, seed)
         args["solve"]["ends_solve"] = 1

@@ -10,8 +10,8 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
-from gpusplu.kernels import cache, compile, launch, layout
-from gpusplu.kernels.compile import ARCHITECTURES, SCALARS, CompileError
+from gpusplu.cuda import cache, devices, layout, nvrtc
+from gpusplu.cuda.nvrtc import ARCHITECTURES, SCALARS, CompileError
 
 if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
@@ -21,8 +21,8 @@ if importlib.util.find_spec("nvidia") is None:
 ARCHITECTURES_OF = {"f": (80,), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
 CASES = [
     (file, scalar, cholesky, arch)
-    for file in compile.files()
-    for cholesky in compile.kinds(file)
+    for file in nvrtc.files()
+    for cholesky in nvrtc.kinds(file)
     for scalar in SCALARS
     for arch in ARCHITECTURES_OF[scalar]
 ]
@@ -34,7 +34,7 @@ def compiled(request):
     wanted = [item.callspec.params for item in request.session.items if "compiled" in getattr(item, "fixturenames", ())]
     cases = [tuple(params[name] for name in ("file", "scalar", "cholesky", "arch")) for params in wanted]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
-        started = {case: pool.submit(compile.compile_kernels, *case) for case in cases}
+        started = {case: pool.submit(nvrtc.compile_kernels, *case) for case in cases}
         yield lambda case: started[case].result()
 
 
@@ -47,16 +47,16 @@ def test_every_kernel_compiles(compiled, file, scalar, cholesky, arch):
     assert all(name.encode() in code for name in names)
 
 
-@pytest.mark.parametrize("file", compile.files())
+@pytest.mark.parametrize("file", nvrtc.files())
 def test_host_reads_the_arguments_of_every_kernel(file):
     dtypes = layout.arguments(file)
     assert dtypes
-    assert len(re.findall(r"^GPUSPLU_KERNEL\(", compile.sources(file)[file], re.MULTILINE)) == len(dtypes)
+    assert len(re.findall(r"^GPUSPLU_KERNEL\(", nvrtc.sources(file)[file], re.MULTILINE)) == len(dtypes)
     assert all(dtype.itemsize for dtype in dtypes.values())
 
 
 def test_kernel_names_are_unique():
-    names = [name for file in compile.files() for name in layout.arguments(file)]
+    names = [name for file in nvrtc.files() for name in layout.arguments(file)]
     assert len(names) == len(set(names))
 
 
@@ -69,22 +69,22 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "file.cu").write_text(
         '#include "header.cuh"\nextern "C" __global__ void kernel(Args a) { *(double*)a.first = a.x; }\n'
     )
-    monkeypatch.setattr(compile, "FOLDER", tmp_path)
+    monkeypatch.setattr(nvrtc, "FOLDER", tmp_path)
     monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path
 
 
 def test_an_architecture_this_nvrtc_does_not_know_gets_ptx(folder):
-    assert b".target sm_" in compile.compile_kernels("file.cu", "d", 0, 999)
+    assert b".target sm_" in nvrtc.compile_kernels("file.cu", "d", 0, 999)
 
 
 def test_errors_and_warnings_are_reported(folder):
     (folder / "file.cu").write_text('extern "C" __global__ void kernel() { int unused; }\n')
     with pytest.raises(CompileError, match="unused"):
-        compile.compile_kernels("file.cu", "d", 0, 80)
+        nvrtc.compile_kernels("file.cu", "d", 0, 80)
     (folder / "file.cu").write_text("this is no kernel\n")
     with pytest.raises(CompileError, match=r"file\.cu --gpu-architecture=sm_80"):
-        compile.compile_kernels("file.cu", "d", 0, 80)
+        nvrtc.compile_kernels("file.cu", "d", 0, 80)
 
 
 def test_key_covers_headers_flags_and_architecture(folder):
@@ -115,7 +115,7 @@ def test_cache_may_be_filled_from_many_threads(folder):
 
 def test_a_device_knows_what_is_in_the_cache(folder):
     """Whoever compiled it."""
-    devices = [object.__new__(launch.Device) for _ in range(2)]
+    devices = [object.__new__(devices.Device) for _ in range(2)]
     for device in devices:
         device._modules, device._prepared, device.arch = {}, set(), 80
     assert not devices[0].compiled(["file.cu"], "d", 0)

@@ -5,9 +5,9 @@ import pytest
 from column_reference import factor, make_columns, random_columns
 from emulated_device import EmulatedDevice, memory_at
 
+from gpusplu.cuda.layout import record
 from gpusplu.engines.buffers import STATUS, Buffers
 from gpusplu.engines.glu import MODES, PIECE, TASK, GluProgram
-from gpusplu.kernels.layout import record
 from gpusplu.matrix import canonicalize, read_matrix
 from gpusplu.plans.columns import make_column_plan
 
@@ -38,7 +38,7 @@ class Factorization(GluProgram):
         return memory_at(self.buffers.device_status.pointer, STATUS.itemsize).view(STATUS)[0]
 
     def run(self):
-        self.factor(self.device.own_queue(), self.buffers, self.buffers.values)
+        self.factor(self.device.own_stream(), self.buffers, self.buffers.values)
         return self.result.copy()
 
     def error(self):
@@ -96,8 +96,8 @@ def test_model_may_leave_columns_to_levels():
 def run_by_levels(made, level):
     """Cluster mode with levels of the test's own, a task a block."""
     device, buffers = made.device, made.buffers
-    queue = device.own_queue()
-    made._assemble(queue, buffers, buffers.values)
+    stream = device.own_stream()
+    made._assemble(stream, buffers, buffers.values)
     tasks = made._schedule.task_bytes.view(TASK)
     source = made.plan.row[tasks["upper"]]
     for number in range(level.max() + 1):
@@ -106,12 +106,12 @@ def run_by_levels(made, level):
             continue
         pieces = np.zeros(len(chosen), PIECE)
         pieces["begin"], pieces["end"], pieces["wait_level"] = chosen, chosen + 1, -1
-        kernel = device.kernel("glu.cu", "update_levels", made.dtype.char, 0)
+        kernel = device.kernel("columns/glu.cu", "update_levels", made.dtype.char, 0)
         fields = {name: buffer.pointer if buffer else 0 for name, buffer in made._glu_arrays.items()}
         fields |= {"pieces": pieces.ctypes.data, "begin": 0, "end": len(pieces), "tiny": made.tiny}
         fields |= {"factor": buffers.own["factor"].pointer, "ticket": 0, "done": 0}
-        queue.launch(kernel, len(pieces), 256, 8, record(kernel.arguments, **fields))
-    made._finish(queue, buffers)
+        stream.launch(kernel, len(pieces), 256, 8, record(kernel.arguments, **fields))
+    made._finish(stream, buffers)
     return made.error()
 
 

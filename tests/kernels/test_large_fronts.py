@@ -15,10 +15,10 @@ import plan_reference as reference
 from small_matrices import canonical
 
 from gpusplu import _core, gallery
-from gpusplu.kernels.layout import arguments, struct
+from gpusplu.cuda.layout import arguments, struct
 from gpusplu.plans.fronts import Limits, make_plan
 
-FILE = "large_fronts.cu"
+FILE = "fronts/large_fronts.cu"
 TOLERANCE = {"f": 2e-4, "F": 2e-4, "d": 1e-12, "D": 1e-12}
 
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from gpusplu.kernels.launch import no_collection
+from gpusplu.cuda.devices import no_collection
 
 
 def test_nothing_is_collected_and_afterwards_all_is_as_before():

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from solve_driver import canonical, pointer
 
-from gpusplu.kernels import layout
+from gpusplu.cuda import layout
 
 
 def filled(dtype, **fields):
@@ -29,9 +29,9 @@ def test_values(dtype):
     source_ptr = np.unique(np.concatenate([[0, 700], rng.integers(0, 700, 300)])).astype(np.int64)
     given = random_values(rng, 400, dtype)
     terms = np.where(source < 0, given[~source].conj(), given[source])
-    status = np.zeros((), layout.struct("values.cu", "Status"))
-    library = emulated.compile("values.cu", dtype)
-    dtype_args = layout.arguments("values.cu")["gather_values"]
+    status = np.zeros((), layout.struct("common/values.cu", "Status"))
+    library = emulated.compile("common/values.cu", dtype)
+    dtype_args = layout.arguments("common/values.cu")["gather_values"]
 
     def run(kernel, **fields):
         status[()] = 0
@@ -57,11 +57,11 @@ def test_values(dtype):
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("counts", [(0, 5), (4000, 0), (3001, 97), (3072, 6144)])
 def test_arrays_are_moved(dtype, counts):
-    rng, library = np.random.default_rng(1), emulated.compile("values.cu", dtype)
+    rng, library = np.random.default_rng(1), emulated.compile("common/values.cu", dtype)
     first, second = (random_values(rng, count, dtype) for count in counts)
     to_first, to_second = (np.zeros(count + 3, dtype) for count in counts)
     fields = {"first_count": counts[0], "second_count": counts[1], "to_first": to_first, "to_second": to_second}
-    args = filled(layout.arguments("values.cu")["move_arrays"], first=first, second=second, **fields)
+    args = filled(layout.arguments("common/values.cu")["move_arrays"], first=first, second=second, **fields)
     library.launch("move_arrays", 3, 256, 0, args, seed=3)
     for given, to in ((first, to_first), (second, to_second)):
         assert np.array_equal(to[:-3], given)
@@ -69,10 +69,10 @@ def test_arrays_are_moved(dtype, counts):
 
 
 def test_status_is_moved():
-    status, report = (np.zeros((), layout.struct("values.cu", "Status")) for _ in range(2))
+    status, report = (np.zeros((), layout.struct("common/values.cu", "Status")) for _ in range(2))
     status[()] = tuple(range(1, 10))
-    args = filled(layout.arguments("values.cu")["move_status"], status=status, report=report)
-    emulated.compile("values.cu", "d").launch("move_status", 1, 32, 0, args)
+    args = filled(layout.arguments("common/values.cu")["move_status"], status=status, report=report)
+    emulated.compile("common/values.cu", "d").launch("move_status", 1, 32, 0, args)
     assert report.item() == tuple(range(1, 10))
     assert not any(status.item())
 
@@ -102,10 +102,10 @@ def test_residual(dtype, trans, nrhs, lanes_log2):
             by_rows.indices.astype(np.int32),
             by_rows.data.astype(np.int32),
         )
-    status = np.zeros((), layout.struct("residual.cu", "Status"))
+    status = np.zeros((), layout.struct("common/residual.cu", "Status"))
     report = np.zeros((), status.dtype)
     done, norms = np.zeros(1, np.uint32), np.zeros(1 + 3 * nrhs)
-    library = emulated.compile("residual.cu", dtype)
+    library = emulated.compile("common/residual.cu", dtype)
     kernel = f"measure_residual_{1 if nrhs == 1 else 4}"
     results = []
     for seed in (1, 2):
@@ -119,7 +119,7 @@ def test_residual(dtype, trans, nrhs, lanes_log2):
             "norms": norms,
             "report": report,
         }
-        args = filled(layout.arguments("residual.cu")[kernel], done=done, status=status, **fields)
+        args = filled(layout.arguments("common/residual.cu")[kernel], done=done, status=status, **fields)
         library.launch(kernel, 5, 256, 128, args, seed)
         results.append((r[:n].tobytes(), report.tobytes()))
         assert done[0] == 0
@@ -146,7 +146,7 @@ def test_residual(dtype, trans, nrhs, lanes_log2):
 
 def test_add_step():
     x, step = np.arange(14.0), np.full(14, 0.5)
-    args = filled(layout.arguments("residual.cu")["add_step"], x=x, step=step, ld=7, n=5, nrhs=2)
-    emulated.compile("residual.cu").launch("add_step", 2, 32, 0, args)
+    args = filled(layout.arguments("common/residual.cu")["add_step"], x=x, step=step, ld=7, n=5, nrhs=2)
+    emulated.compile("common/residual.cu").launch("add_step", 2, 32, 0, args)
     moved = np.arange(14) % 7 < 5
     assert np.array_equal(x, np.arange(14) + 0.5 * moved)

@@ -11,12 +11,12 @@ from small_matrices import random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 from gpusplu import _core, factorize, gallery, symbolic
+from gpusplu.cuda import devices
 from gpusplu.dispatch import calibration, costs, resolve
 from gpusplu.dispatch.calibration import Observation, fit
 from gpusplu.dispatch.costs import Prediction
 from gpusplu.dispatch.traits import Structure, matrix_traits, structure_of
 from gpusplu.engines import choose
-from gpusplu.kernels import launch
 from gpusplu.matrix import canonicalize, read_matrix
 
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
@@ -315,7 +315,7 @@ def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
     core = _core.analyze(pattern.ptr, pattern.ind, canonical)
     device, analysed = SimpleNamespace(compiled=lambda *what: False), []
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
-    monkeypatch.setattr(launch, "open_device", lambda which=None: device)
+    monkeypatch.setattr(devices, "open_device", lambda which=None: device)
 
     def predict_on_device(*arguments):
         analysed.append(arguments)

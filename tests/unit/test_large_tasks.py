@@ -5,9 +5,9 @@ import pytest
 from test_plan import plan_of
 
 from gpusplu import _core, gallery
-from gpusplu.kernels.layout import struct
+from gpusplu.cuda.layout import struct
 
-FILE = "large_fronts.cu"
+FILE = "fronts/large_fronts.cu"
 TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargePiece")
 CASES = {
     "poisson": lambda: gallery.poisson(90, 80),

@@ -7,7 +7,7 @@ from small_matrices import canonical
 from test_plan import plan_of
 
 from gpusplu import _core, gallery
-from gpusplu.kernels.layout import struct
+from gpusplu.cuda.layout import struct
 
 PARAMETERS = {"ordering": "nd", "warp_rows": 8, "block_rows": 16, "large_tile": 16}
 
@@ -116,7 +116,10 @@ def test_blocks_live_until_their_parent_has_them(plan):
 
 
 def test_launches_of_a_segment(plan):
-    segment, tasks = segment_of(plan), plan.large_task_bytes.view(struct("large_fronts.cu", "LargeTask"))["front"]
+    segment, tasks = (
+        segment_of(plan),
+        plan.large_task_bytes.view(struct("fronts/large_fronts.cu", "LargeTask"))["front"],
+    )
     assert plan.launch_ptr[-1] == len(plan.launches)
     for s, (begin, end) in enumerate(zip(plan.launch_ptr[:-1], plan.launch_ptr[1:], strict=True)):
         for launch in plan.launches[begin:end]:

@@ -31,7 +31,7 @@ namespace gs::gpu {
 constexpr int kGluThreads = 256;
 enum class GluMode { cluster, batch, pipeline };
 
-// struct GluTask of kernels/glu.cuh
+// struct GluTask of kernels/columns/glu.cuh
 struct GluTask {
   std::int64_t upper;   // place of U(j, k)
   std::int64_t pivot;   // place of (j, j); L(:, j) follows
@@ -41,7 +41,7 @@ struct GluTask {
 };
 static_assert(sizeof(GluTask) == 32);
 
-// struct GluPiece of kernels/glu.cuh
+// struct GluPiece of kernels/columns/glu.cuh
 struct GluPiece {
   std::int32_t begin, end;  // tasks
   std::int32_t lanes_log2;
@@ -51,20 +51,20 @@ struct GluPiece {
 };
 static_assert(sizeof(GluPiece) == 32);
 
-// struct GluUpdate of kernels/glu.cuh: one multiply-add of a pipeline
+// struct GluUpdate of kernels/columns/glu.cuh: one multiply-add of a pipeline
 struct GluUpdate {
   std::uint16_t lower, upper;  // slots of L(i, j) and U(j, k)
   std::int32_t target;         // slot of (i, k), or its place where it belongs to a later launch
 };
 static_assert(sizeof(GluUpdate) == 8);
 
-// struct GluStep of kernels/glu.cuh: a column of a pipeline
+// struct GluStep of kernels/columns/glu.cuh: a column of a pipeline
 struct GluStep {
   std::int32_t pivot;               // its slot
   std::int32_t begin, middle, end;  // updates, those from `middle` on of what belongs to later launches
 };
 
-// struct GluChain of kernels/glu.cuh: what a block of a pipeline does
+// struct GluChain of kernels/columns/glu.cuh: what a block of a pipeline does
 struct GluChain {
   std::int32_t begin, end;                // steps
   std::int32_t places_begin, places_end;  // of the entries in its slots

@@ -1,5 +1,5 @@
 // Columns with so many entries of U that one warp, which applies one update after the other, would be what everybody
-// waits for (kernels/long_columns.cuh). A block works on such a column instead.
+// waits for (kernels/columns/long_columns.cuh). A block works on such a column instead.
 //
 // Most of its updates come from the ends of branches and hardly depend on each other. Depth within the column: 0 for an
 // entry that no update of the column reaches, else one more than the deepest of the entries of U whose updates reach

@@ -1,4 +1,4 @@
-// When the columns of a plan are finished by warps that wait for each other (kernels/sflu.cuh), predicted.
+// When the columns of a plan are finished by warps that wait for each other (kernels/columns/sflu.cuh), predicted.
 //
 // A warp takes the updates of its column k by ascending j with U(j, k), each when column j is finished; that by column
 // j takes update + slice ceil(|L(:, j)| / 32) seconds, and the pivot with the division and all else `column`.

@@ -4,17 +4,17 @@
 // A front's rows and columns are cut into tiles at 0, NB, .., W, W + NB, .., R (NB = LargeInput::tile). Every tile of
 // the lower triangle (LU: of the whole front) is one task, or two tiles of the contribution block are, one below the
 // other and both below the diagonal, where the front has tasks enough for its share of the device without them.
-// kernels/large_fronts.cu says what a task does and waits for.
+// kernels/fronts/large_fronts.cu says what a task does and waits for.
 #pragma once
 #include <cstdint>
 #include <vector>
 
-#include "../../../kernels/large_shape.cuh"
+#include "../../../kernels/fronts/large_shape.cuh"
 #include "base/types.hpp"
 
 namespace gs::gpu {
 
-// The structs of kernels/large.cuh.
+// The structs of kernels/fronts/large.cuh.
 struct LargeTask {
   std::int32_t front, large;  // of the plan, and among the large ones
   std::int32_t row, col;      // tile
@@ -62,7 +62,7 @@ struct LargeTasks {
   double seconds = 0;              // modelled
 };
 
-constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/large.cuh)
+constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/fronts/large.cuh)
 constexpr int scalar_bytes(char scalar) { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
 constexpr int large_tile(char scalar) { return large_shape(scalar_bytes(scalar), 227).tile; }
 

@@ -97,7 +97,7 @@ struct PlanParameters {
 // memory; a multiple of 16.
 idx block_rows_for(const PlanParameters& parameters);
 
-// struct Front of kernels/front.cuh
+// struct Front of kernels/fronts/front.cuh
 struct FrontRecord {
   std::int32_t width, rows, first, parent, climb, pending, entry_count, children, owner_begin, partial_begin,
       partial_count, level;

@@ -6,7 +6,7 @@
 // way to the root of their phases come first, so that forward meets long chains early and backward meets all fronts of
 // one depth together.
 //
-// Phase 3. A task is a tile of rows forward and a tile of columns backward (kernels/solve_large.cu). A task waits for
+// Phase 3. A task is a tile of rows forward and a tile of columns backward (kernels/fronts/solve_large.cu). A task waits for
 // earlier ones only; tasks are sorted by the modelled time that is left when they start (forward) or that has gone by
 // when they can start (backward), so that the chains of fronts that are independent advance side by side.
 //
@@ -29,7 +29,7 @@ constexpr int kSolveSlots = 8;  // warps of a block of the solve kernels
 constexpr int kWarpRows = 80;   // of a front that a warp can solve
 enum SolveKind : std::int32_t { kSolveEmpty = -1, kSolveTiny = 0, kSolveWarp = 1, kSolveBlock = 2 };
 
-// struct SolveFront of kernels/solve.cuh
+// struct SolveFront of kernels/fronts/solve.cuh
 struct SolveFront {
   std::int32_t width = 0, rows = 0, kind = kSolveEmpty, first = 0, front = 0, parent = -1, children = 0, below = 0,
                gather_begin = 0, gather_count = 0;
@@ -37,7 +37,7 @@ struct SolveFront {
 };
 static_assert(sizeof(SolveFront) == 48);
 
-// struct LargeSolveFront and LargeSolveTask of kernels/solve_large.cu
+// struct LargeSolveFront and LargeSolveTask of kernels/fronts/solve_large.cu
 struct LargeSolveFront {
   std::int32_t width, rows, first, below;
   std::int32_t parent, parent_tiles;  // among the large fronts, -1; its tiles of pivots

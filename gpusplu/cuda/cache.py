@@ -1,0 +1,51 @@
+"""Compiled kernels on disk, under a key that covers everything that went into them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from .nvrtc import compile_kernels, flags, nvrtc, sources
+
+
+def folder() -> Path:
+    """Where compiled kernels are kept: $GPUSPLU_CACHE_DIR, else gpusplu in $XDG_CACHE_HOME or ~/.cache."""
+    if "GPUSPLU_CACHE_DIR" in os.environ:
+        return Path(os.environ["GPUSPLU_CACHE_DIR"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpusplu"
+
+
+def key(file: str, scalar: str, cholesky: int, arch: int) -> str:
+    """Hash of the text of `file` and of every header it includes, of the flags and of NVRTC's version."""
+    digest = hashlib.sha256(repr((nvrtc().version, flags(scalar, cholesky, arch))).encode())
+    for name, text in sorted(sources(file).items()):
+        digest.update(repr((name, text)).encode())
+    return digest.hexdigest()[:32]
+
+
+def place(file: str, scalar: str, cholesky: int, arch: int) -> Path:
+    """Where the machine code of `file` is, if it is in the cache."""
+    return folder() / f"{Path(file).stem}-{scalar}{cholesky}-{arch}-{key(file, scalar, cholesky, arch)}.bin"
+
+
+def kernels(file: str, scalar: str, cholesky: int, arch: int) -> bytes:
+    """Machine code of `file`, compiled if it is not in the cache; see `compile_kernels`.
+
+    Several processes may ask at once: a finished file appears under its name in one step. Where nothing can be
+    written, nothing is kept.
+    """
+    path = place(file, scalar, cholesky, arch)
+    try:
+        return path.read_bytes()
+    except OSError:
+        code = compile_kernels(file, scalar, cholesky, arch)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=path.parent, delete=False) as partial:
+            partial.write(code)
+        os.replace(partial.name, path)
+    except OSError:
+        pass
+    return code

@@ -1,0 +1,262 @@
+"""Devices: memory, kernels, streams and graphs, the little of CUDA that engines need, through CuPy.
+
+`Device` and what it hands out (stream.py) are all that an engine sees of CuPy's runtime, so the tests put an emulated
+device in their place.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..errors import DeviceMemoryError, EngineUnavailableError
+from . import cache as compiled
+from .dependent_launch import dependent_launch
+from .layout import arguments
+from .nvrtc import kinds
+from .stream import Buffer, Graph, Kernel, Rehearsal, Stream
+
+OLDEST = 75  # compute capability
+SMALLEST = 256  # bytes of a buffer, so that a clamped load from an empty array stays inside
+
+
+class Device:
+    """One CUDA device.
+
+    Attributes
+    ----------
+    index : int
+    name : str
+    arch : int
+        Compute capability, 90 for 9.0.
+    multiprocessors : int
+    shared_memory_bytes : int
+        That one block may use.
+    array_class : type
+        Of the arrays on it.
+    """
+
+    def __init__(self, index: int):
+        self._cupy = import_module("cupy")
+        self._cuda = cuda = self._cupy.cuda
+        self.index = index
+        self._device = cuda.Device(index)
+        self.arch = int(self._device.compute_capability)
+        if self.arch < OLDEST:
+            raise EngineUnavailableError(
+                f"device {index} has compute capability {self.arch / 10:.1f} and GPU engines need {OLDEST / 10:.1f}; "
+                "pass engine='cpu'"
+            )
+        self.name = cuda.runtime.getDeviceProperties(index)["name"].decode()
+        self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
+        self.shared_memory_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
+        with self._device:
+            self._stream = cuda.Stream(non_blocking=True)
+        self.array_class = self._cupy.ndarray
+        self._modules: dict[tuple[str, str, int], tuple[Any, dict[str, Kernel]]] = {}
+        self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
+        self._lock = Lock()
+        self._dependent = dependent_launch(self.arch)
+
+    def __enter__(self) -> Device:
+        self._device.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._device.__exit__(*error)
+
+    def free_bytes(self) -> int:
+        """Memory that an allocation could get, what CuPy's pool holds unused included [bytes]."""
+        with self._device:
+            free, _ = self._cuda.runtime.memGetInfo()
+            pool = self._cupy.get_default_memory_pool()
+            unused = free + pool.free_bytes()
+            limit = pool.get_limit()
+        return int(min(unused, limit - pool.used_bytes()) if limit else unused)
+
+    def empty(self, nbytes: int) -> Buffer:
+        """Memory with arbitrary contents, from CuPy's allocator, in the order of the device's own stream.
+
+        Raises
+        ------
+        DeviceMemoryError
+        """
+        size = max(int(nbytes), SMALLEST)
+        try:
+            with self._device, self._stream:
+                memory = self._cuda.alloc(size)
+        except self._cuda.memory.OutOfMemoryError:
+            raise DeviceMemoryError(size, self.free_bytes()) from None
+        return Buffer(memory, memory.ptr, int(nbytes))
+
+    def zeros(self, nbytes: int) -> Buffer:
+        """Memory set to zero on the own stream."""
+        buffer = self.empty(nbytes)
+        self.own_stream().clear(buffer.pointer, max(int(nbytes), SMALLEST))
+        return buffer
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        """A copy of `array`; done when this returns."""
+        array = np.ascontiguousarray(array)
+        buffer = self.empty(array.nbytes) if array.nbytes else self.zeros(0)
+        stream = self.own_stream()
+        stream.copy(buffer.pointer, array.ctypes.data, array.nbytes)
+        stream.synchronize()
+        return buffer
+
+    def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
+        """Host memory that copies run to and from without a detour."""
+        dtype = np.dtype(dtype)
+        with self._device:
+            memory = self._cuda.alloc_pinned_memory(max(dtype.itemsize * count, 1))
+        return np.frombuffer(memory, dtype, count)
+
+    def host(self, nbytes: int) -> Buffer:
+        """Host memory of that size to the byte, pageable where as much page-locked memory cannot be had."""
+        try:
+            with self._device:
+                memory = self._cuda.PinnedMemory(nbytes)
+            return Buffer(memory, memory.ptr, nbytes)
+        except self._cuda.runtime.CUDARuntimeError:
+            pageable = np.empty(nbytes, np.uint8)
+            return Buffer(pageable, pageable.ctypes.data, nbytes)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        """An uninitialized CuPy array for the caller, Fortran-contiguous, where this device is the current one."""
+        return self._cupy.empty(shape, dtype, order="F")
+
+    def pointer(self, array: Any) -> int:
+        """Address of a CuPy array's first element."""
+        return int(array.data.ptr)
+
+    def can_read(self, array: Any) -> bool:
+        """Whether kernels may take a CuPy array as it is: on this device, aligned for loads of any scalar."""
+        return array.device.id == self.index and self.pointer(array) % 16 == 0
+
+    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
+        """One kernel of a file; compiled and loaded once per process and device."""
+        cholesky *= len(kinds(file)) - 1
+        with self._lock:
+            module, found = self._modules.get((file, scalar, cholesky), (None, {}))
+            if module is None:
+                code = compiled.kernels(file, scalar, cholesky, self.arch)
+                with self._device:
+                    module = self._cuda.function.Module()
+                    module.load(code)
+                self._modules[file, scalar, cholesky] = module, found
+            if name not in found:
+                with self._device:
+                    found[name] = Kernel(module.get_function(name), name, arguments(file)[name])
+        return found[name]
+
+    def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
+        """Compile what is neither loaded nor in the cache, several files at a time."""
+        missing = [key for key in keys(files, scalar, cholesky) if not self._has(key)]
+        if missing:
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(lambda key: compiled.kernels(key[0], key[1], key[2], self.arch), missing))
+            self._prepared.update(missing)
+
+    def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
+        """Whether `prepare` would find all of these in the cache."""
+        wanted = keys(files, scalar, cholesky)
+        return all(self._has(key) or compiled.place(*key, self.arch).exists() for key in wanted)
+
+    def _has(self, key: tuple[str, str, int]) -> bool:
+        return key in self._modules or key in self._prepared
+
+    def own_stream(self) -> Stream:
+        """The stream of allocations and uploads."""
+        return Stream(self._stream, self._cuda)
+
+    def caller_stream(self) -> Stream:
+        """The stream of CuPy's current stream; where this device is the current one."""
+        return Stream(self._cuda.get_current_stream(), self._cuda)
+
+    def record(self, commands: Callable[[Stream | Rehearsal], None]) -> Graph:
+        """Record what `commands` asks of its stream, without running it.
+
+        It is called twice: nothing may be allocated, loaded or uploaded while a stream is recorded, so all that is done
+        on first use has to be done before.
+        """
+        cuda = self._cuda
+        commands(Rehearsal())
+        with self._device:
+            captured = cuda.Stream(non_blocking=True)
+            stream = Stream(captured, cuda, Stream(cuda.Stream(non_blocking=True), cuda), self._dependent)
+            with no_collection():
+                captured.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
+                try:
+                    commands(stream)
+                finally:
+                    graph = captured.end_capture()
+            graph.upload(captured)
+            captured.synchronize()
+        return Graph(graph)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Garbage is left alone: graphs in it would be destroyed, which the driver forbids while a stream is recorded."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def keys(files: Iterable[str], scalar: str, cholesky: int) -> list[tuple[str, str, int]]:
+    """What these files are compiled as."""
+    return [(file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files]
+
+
+@cache
+def device(index: int) -> Device:
+    """The device `index`, one object a process.
+
+    Raises
+    ------
+    EngineUnavailableError
+        It is too old.
+    """
+    return Device(index)
+
+
+def open_device(which: Any = None) -> Device:
+    """The device that ``device=`` names: a number, a cupy.cuda.Device, or None for CuPy's current one.
+
+    Raises
+    ------
+    EngineUnavailableError
+        No CuPy, no driver, no such device, or one that is too old.
+    TypeError
+        `which` is none of these.
+    """
+    try:
+        cupy = import_module("cupy")
+        count = cupy.cuda.runtime.getDeviceCount()
+    except ImportError as error:
+        raise EngineUnavailableError(
+            f"GPU engines need CuPy ({error}); pip install 'gpusplu[cuda13]' or 'gpusplu[cuda12]', or pass engine='cpu'"
+        ) from None
+    except Exception as error:  # CUDA's own exceptions exist only where CuPy does
+        raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass engine='cpu'") from None
+    if which is None:
+        which = cupy.cuda.runtime.getDevice() if count else 0
+    elif isinstance(which, cupy.cuda.Device):
+        which = which.id
+    elif isinstance(which, bool) or not isinstance(which, (int, np.integer)):
+        raise TypeError(f"device must be a number, a cupy.cuda.Device or None, not {which!r}")
+    if not 0 <= which < count:
+        raise EngineUnavailableError(f"device={which} does not exist: {count} CUDA devices are visible")
+    return device(int(which))

@@ -1,0 +1,114 @@
+"""The structs that kernels share with the host, read from the headers that define them.
+
+One definition serves both sides: `struct` turns a C++ struct of numbers, pointers and other such structs into the NumPy
+dtype of the same bytes. Pointers are uint64, which holds an address of either side.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+
+from .nvrtc import sources
+
+NUMBERS = {
+    "*": "u8",  # a pointer
+    "int": "i4",
+    "unsigned": "u4",
+    "long long": "i8",
+    "unsigned long long": "u8",
+    "unsigned short": "u2",
+    "float": "f4",
+    "double": "f8",
+}
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}]*)\}\s*;")
+KERNEL = re.compile(r"\bGPUSPLU_KERNEL\s*\(\s*(\w+)\s*,\s*(\w+)\s*,")
+MEMBERS = re.compile(r"^(?:const )?((?:unsigned )?(?:long long|short)|\w+)(?=[ *])(.+)$")
+DECLARATOR = re.compile(r"^(\**)\s*(\w+)\s*(?:\[(\w+)\])?$")
+CONSTANT = r"\bconstexpr\s+int\s[^;]*\b{name}\s*=\s*(\d+)\b"
+
+
+@cache
+def struct(file: str, name: str) -> np.dtype:
+    """Dtype of struct `name` as `file` sees it.
+
+    Raises
+    ------
+    KeyError
+        No such struct.
+    ValueError
+        It has a member that is neither a number, a pointer nor such a struct.
+    """
+    return np.dtype(
+        [(member, member_dtype(file, kind, count)) for member, kind, count in members(file, name)], align=True
+    )
+
+
+@cache
+def arguments(file: str) -> dict[str, np.dtype]:
+    """Dtype of the argument of every kernel in `file`, by the kernel's name."""
+    text = "".join(map(without_comments, sources(file).values()))
+    return {kernel: struct(file, name) for kernel, name in KERNEL.findall(text) if kernel != "name"}
+
+
+def record(dtype: np.dtype, **fields: object) -> np.ndarray:
+    """A record of `dtype`; every field has to be given.
+
+    Raises
+    ------
+    TypeError
+        One is missing, or there is no such field.
+    """
+    if set(fields) != set(dtype.names or ()):
+        different = sorted(set(fields) ^ set(dtype.names or ()))
+        raise TypeError(f"the kernel's struct and the host disagree about {', '.join(different)}")
+    filled = np.zeros((), dtype)
+    for name, value in fields.items():
+        filled[name] = value
+    return filled
+
+
+def constant(file: str, name: str) -> int:
+    """Value of a ``constexpr int`` that is a plain number.
+
+    Raises
+    ------
+    KeyError
+        No such constant.
+    """
+    for text in sources(file).values():
+        match = re.search(CONSTANT.format(name=name), without_comments(text))
+        if match:
+            return int(match[1])
+    raise KeyError(f"{file} includes no constant {name}")
+
+
+def members(file: str, name: str) -> list[tuple[str, str, str]]:
+    """(member, type, length) of the struct, in order; the type of a pointer is "*", the length of a scalar ""."""
+    for text in sources(file).values():
+        for found, body in STRUCT.findall(without_comments(text)):
+            if found == name:
+                return [member for line in body.split(";") if line.strip() for member in declared(name, line)]
+    raise KeyError(f"{file} includes no struct {name}")
+
+
+def declared(name: str, line: str) -> list[tuple[str, str, str]]:
+    match = MEMBERS.match(" ".join(line.split()))
+    found = [DECLARATOR.match(declarator.strip()) for declarator in match[2].split(",")] if match else [None]
+    if match is None or None in found:
+        raise ValueError(f"struct {name}: the host cannot read {line.strip()!r}")
+    return [(d[2], "*" if d[1] else match[1], d[3] or "") for d in found if d]
+
+
+def member_dtype(file: str, kind: str, count: str) -> np.dtype:
+    dtype = np.dtype(NUMBERS[kind]) if kind in NUMBERS else struct(file, kind)
+    if not count:
+        return dtype
+    return np.dtype((dtype, int(count) if count.isdigit() else constant(file, count)))
+
+
+def without_comments(text: str) -> str:
+    return COMMENT.sub("", text)

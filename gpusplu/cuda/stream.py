@@ -1,0 +1,164 @@
+"""What a device hands out: memory, kernels, and streams of commands, which run or are recorded as a graph."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from .dependent_launch import Launch
+
+MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+class Buffer:
+    """Device memory; freed with the object.
+
+    Attributes
+    ----------
+    pointer : int
+    nbytes : int
+    """
+
+    __slots__ = ("_memory", "nbytes", "pointer")
+
+    def __init__(self, memory: Any, pointer: int, nbytes: int):
+        self._memory = memory
+        self.pointer = pointer
+        self.nbytes = nbytes
+
+
+class Kernel:
+    """One kernel of a loaded file.
+
+    Attributes
+    ----------
+    name : str
+    arguments : dtype
+        Of the struct it takes.
+    """
+
+    __slots__ = ("_function", "_limit", "arguments", "name")
+
+    def __init__(self, function: Any, name: str, dtype: np.dtype):
+        self._function, self._limit = function, 48 * 1024
+        self.name = name
+        self.arguments = dtype
+
+
+class Graph:
+    """Commands that were recorded once and are replayed by one launch."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Any):
+        self._graph = graph
+
+
+class Rehearsal:
+    """A stream that does nothing."""
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        pass
+
+    def clear(self, to: int, nbytes: int) -> None:
+        pass
+
+    def launch(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
+    ) -> None:
+        pass
+
+    def fork(self) -> Rehearsal:
+        return self
+
+    def join(self, side: Rehearsal) -> None:
+        pass
+
+    def record(self) -> None:
+        pass
+
+    def wait(self, event: Any) -> None:
+        pass
+
+
+class Stream:
+    """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
+
+    __slots__ = ("_after_kernel", "_dependent", "_driver", "_events", "_runtime", "_side", "_stream")
+
+    def __init__(self, stream: Any, cuda: Any, side: Stream | None = None, dependent: Launch | None = None):
+        self._stream, self._side, self._dependent = stream, side, dependent
+        self._after_kernel = False  # what comes next has to wait for a kernel and nothing else
+        self._events: list[Any] = []  # kept while the stream is recorded
+        self._runtime, self._driver = cuda.runtime, cuda.driver
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        """Copy `nbytes` bytes."""
+        if nbytes:
+            self._after_kernel = False
+            self._runtime.memcpyAsync(to, source, nbytes, self._runtime.memcpyDefault, self._stream.ptr)
+
+    def clear(self, to: int, nbytes: int) -> None:
+        """Set `nbytes` bytes of device memory to zero."""
+        if nbytes:
+            self._after_kernel = False
+            self._runtime.memsetAsync(to, 0, nbytes, self._stream.ptr)
+
+    def launch(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
+    ) -> None:
+        """Run a kernel; `args` is a record of `kernel.arguments`, taken by value.
+
+        `dependent`: a programmatic dependent launch. It may begin when all blocks of the kernel before have begun and
+        allow it, where there is one and the device can do that; the kernel itself waits for what it needs.
+        """
+        if shared_bytes > kernel._limit:
+            self._driver.funcSetAttribute(kernel._function.ptr, MAX_DYNAMIC_SHARED_BYTES, shared_bytes)
+            kernel._limit = shared_bytes
+        record = np.ascontiguousarray(args, dtype=kernel.arguments)
+        parameters = (ctypes.c_void_p * 1)(record.ctypes.data)
+        pointer = ctypes.addressof(parameters)
+        dependent, self._after_kernel = dependent and self._after_kernel, True
+        if dependent and self._dependent:
+            self._dependent(kernel._function.ptr, (grid, block, shared_bytes), self._stream.ptr, pointer)
+            return
+        self._driver.launchKernel(
+            kernel._function.ptr, grid, 1, 1, block, 1, 1, shared_bytes, self._stream.ptr, pointer, 0
+        )
+
+    def replay(self, graph: Graph) -> None:
+        """Launch a recorded graph."""
+        graph._graph.launch(self._stream)
+
+    def fork(self) -> Stream:
+        """Where a stream is recorded another one, whose commands run beside this one's until `join`; else itself."""
+        if self._side is None:
+            return self
+        self._side.wait(self.record())
+        return self._side
+
+    def join(self, side: Stream) -> None:
+        """What comes after waits for both."""
+        if side is not self:
+            self.wait(side.record())
+
+    def record(self) -> Any:
+        """A event that other streams can wait for."""
+        self._events.append(self._stream.record())
+        return self._events[-1]
+
+    def wait(self, event: Any) -> None:
+        """What comes after waits for `event`, on the device."""
+        self._after_kernel = False
+        self._stream.wait_event(event)
+
+    def synchronize(self) -> None:
+        """Wait, on the host, for everything before."""
+        self._stream.synchronize()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and bool(self._stream.ptr == other._stream.ptr)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,222 @@
+// Forward and backward solve with L + U of a column engine, without synchronization between blocks: one launch.
+//
+//   N: L y = Dr b by rows of L, U z = y by rows of U, x = Dc z      T, H: U^T y = Dc b by columns of U, L^T z = y, ..
+// (right-hand side and solution permuted to and from the order of the pivots). A warp owns an unknown and gathers what
+// it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns (columns/column_groups.cuh) by
+// tickets, first those of the forward sweep, then the same groups the other way round. Unknowns are mail
+// (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in global memory between groups.
+//
+// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, and the mail of
+// the largest group. The tag of mail in global memory is the epoch, in shared memory the ticket.
+#pragma once
+#include "columns/column_groups.cuh"
+#include "common/exchange.cuh"
+
+struct ColumnSolveArgs {
+  ColumnArrays columns;
+  const long long* row_diag;  // where the diagonal lies in a row
+  ColumnTickets tickets;      // two for every group and NV right-hand sides
+  int group_count;
+  int most_columns;  // of a group
+  const Scalar* factor;
+  const int *perm_in, *perm_out;
+  const double *scale_in, *scale_out;  // by A's rows and columns; null: ones
+  const Scalar* b;
+  Scalar* x;
+  long long ld;
+  int nrhs, conjugate;
+  unsigned long long* mail;  // of both sweeps: n NV values each, for every NV right-hand sides
+  // Unknowns from here on are solved for between the sweeps, by others, in `corner`: n - division rows, nrhs columns.
+  // `row_diag` and `diag` of theirs are where the corner begins. n: there are none.
+  int division;
+  Scalar* corner;
+};
+
+namespace {
+
+template <int NV, bool TRANSPOSED> struct Sweep {
+  static constexpr int TOGETHER = NV == 1 ? 4 : 1;  // entries of a row that a lane loads at a time
+  const ColumnSolveArgs& args;
+  bool backward;
+  int rhs;         // first right-hand side
+  int first, end;  // unknowns of the group
+  unsigned tag, group_tag;
+  Word* mail;  // of the sweep
+
+  // Entries of a row that a lane has.
+  struct Entries {
+    int unknown[TOGETHER];
+    Scalar value[TOGETHER];
+  };
+
+  __device__ __forceinline__ Word* group_mail(int unknown) const {
+    return (Word*)(shared_memory + sizeof(ColumnControl)) + (unknown - first) * (NV * WORDS);
+  }
+  __device__ __forceinline__ Word* mail_of(int unknown) const { return mail + (long long)unknown * (NV * WORDS); }
+  __device__ __forceinline__ bool take_mail(const Word* from, Scalar (&v)[NV]) const {
+    bool all = true;
+#pragma unroll
+    for (int c = 0; c < NV; c++) {
+      Mail letter;
+      letter.load(from + c * WORDS);
+      all = all && letter.has(tag);
+      v[c] = letter.value();
+    }
+    return all;
+  }
+  __device__ __forceinline__ bool take(int unknown, Scalar (&v)[NV]) const {
+    if (unknown < first || unknown >= end) return take_mail(mail_of(unknown), v);
+    const Word* from = group_mail(unknown);
+    bool all = true;
+#pragma unroll
+    for (int c = 0; c < NV; c++) {
+      Mail letter;
+#pragma unroll
+      for (int w = 0; w < WORDS; w++) letter.word[w] = load_word(from + c * WORDS + w);
+      all = all && letter.has(group_tag);
+      v[c] = letter.value();
+    }
+    return all;
+  }
+
+  // From place p of the row or column on, which is before `last`; values after places, so that others load in between.
+  __device__ __forceinline__ void load_places(Entries& entries, long long (&place)[TOGETHER], long long p,
+                                              long long last) const {
+    const ColumnArrays& m = args.columns;
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) {
+      const long long at = min(p + (threadIdx.x & 31) + 32 * r, last - 1);
+      entries.unknown[r] = __ldg((TRANSPOSED ? m.row : m.col) + at);
+      place[r] = TRANSPOSED ? at : __ldg(m.place + at);
+    }
+  }
+  __device__ __forceinline__ void load_values(Entries& entries, const long long (&place)[TOGETHER]) const {
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) entries.value[r] = load_constant(args.factor + place[r]);
+  }
+
+  // sum -= entries times unknowns, of which a lane has those of its entries before `last`.
+  __device__ __forceinline__ void subtract(const Entries& entries, long long p, long long last,
+                                           Scalar (&sum)[NV]) const {
+    Scalar v[TOGETHER][NV];
+    unsigned some = 0;
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) some |= p + (threadIdx.x & 31) + 32 * r < last ? 1u << r : 0u;
+    for (unsigned missing = some; __any_sync(~0u, missing);) {
+      before_looking_again(mail, false);  // no pause; the emulator lets other warps run
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        if (missing >> r & 1 && take(entries.unknown[r], v[r])) missing &= ~(1u << r);
+    }
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++)
+      if (some >> r & 1) {
+        const Scalar a = args.conjugate ? conj(entries.value[r]) : entries.value[r];
+#pragma unroll
+        for (int c = 0; c < NV; c++) sum[c] = mul_sub(a, v[r][c], sum[c]);
+      }
+  }
+
+  __device__ __forceinline__ Scalar* corner_entry(int k, int column) const {
+    return args.corner + (k - args.division) + (long long)column * (args.columns.n - args.division);
+  }
+
+  // What the forward sweep, or whoever solved for the corner, left of unknown k.
+  __device__ __forceinline__ void start_backward(int k, Scalar (&v)[NV]) const {
+    if (k >= args.division) {
+#pragma unroll
+      for (int c = 0; c < NV; c++) v[c] = *corner_entry(k, min(rhs + c, args.nrhs - 1));
+      return;
+    }
+    const Word* from = mail_of(k) - (long long)args.columns.n * (NV * WORDS);
+    while (!take_mail(from, v)) before_looking_again(from, false);
+  }
+
+  __device__ __forceinline__ void give(int k, int at, Real scale, const Scalar (&v)[NV]) const {
+    if (!backward && k >= args.division) {
+#pragma unroll
+      for (int c = 0; c < NV; c++)
+        if (rhs + c < args.nrhs) *corner_entry(k, rhs + c) = v[c];
+      return;
+    }
+#pragma unroll
+    for (int c = 0; c < NV; c++) {
+      unsigned parts[WORDS];
+      split(v[c], parts);
+#pragma unroll
+      for (int w = 0; w < WORDS; w++) store_word(group_mail(k) + c * WORDS + w, (Word)group_tag << 32 | parts[w]);
+    }
+#pragma unroll
+    for (int c = 0; c < NV; c++) mail_value(mail_of(k) + c * WORDS, v[c], tag);
+    if (!backward) return;
+#pragma unroll
+    for (int c = 0; c < NV; c++)
+      if (rhs + c < args.nrhs) args.x[at + (rhs + c) * args.ld] = scale * v[c];
+  }
+
+  __device__ __forceinline__ void run(int k) const {
+    const ColumnArrays& m = args.columns;
+    const int lane = threadIdx.x & 31;
+    const long long* ptr = TRANSPOSED ? m.col_ptr : m.row_ptr;
+    const long long diagonal = __ldg((TRANSPOSED ? m.diag : args.row_diag) + k);
+    const bool in_corner = k >= args.division, divides = TRANSPOSED != backward && !in_corner;
+    const long long from = backward ? diagonal + 1 : __ldg(ptr + k);
+    const long long last = !backward ? diagonal : in_corner ? from : __ldg(ptr + k + 1);
+    const long long pivot_place = TRANSPOSED || !divides ? diagonal : __ldg(m.diag + k);
+    const int at = __ldg((backward ? args.perm_out : args.perm_in) + k);
+    const double* scales = backward ? args.scale_out : args.scale_in;
+    Entries entries, more;
+    long long place[TOGETHER];
+    if (from < last) load_places(entries, place, from, last);
+    const Real scale = scales ? (Real)__ldg(scales + at) : Real(1);
+    Scalar sum[NV], pivot(1);
+#pragma unroll
+    for (int c = 0; c < NV; c++) sum[c] = backward ? Scalar(0) : args.b[at + min(rhs + c, args.nrhs - 1) * args.ld];
+    if (divides) pivot = load_constant(args.factor + pivot_place);
+    if (from < last) load_values(entries, place);
+    if (backward && lane == 0) start_backward(k, sum);
+#pragma unroll
+    for (int c = 0; c < NV; c++) sum[c] = lane == 0 ? backward ? sum[c] : scale * sum[c] : Scalar(0);
+    const Scalar inverse = divides ? reciprocal(args.conjugate ? conj(pivot) : pivot) : pivot;
+    for (long long p = from; p < last; p += 32 * TOGETHER) {
+      if (p > from) load_values(entries, place);
+      if (p + 32 * TOGETHER < last) load_places(more, place, p + 32 * TOGETHER, last);
+      subtract(entries, p, last, sum);
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) entries.unknown[r] = more.unknown[r];
+    }
+#pragma unroll
+    for (int c = 0; c < NV; c++)
+#pragma unroll
+      for (int step = 16; step; step /= 2) sum[c] += shuffle_xor(sum[c], step);
+    if (lane == 0) {
+#pragma unroll
+      for (int c = 0; c < NV; c++) sum[c] = sum[c] * inverse;
+      give(k, at, scale, sum);
+    }
+    __syncwarp();
+  }
+};
+
+template <int NV, bool TRANSPOSED> __device__ __forceinline__ void solve_columns(const ColumnSolveArgs& args) {
+  ColumnControl& control = *(ColumnControl*)shared_memory;
+  Word* group_mail = (Word*)(shared_memory + sizeof(ColumnControl));
+  const int rhs_groups = (args.nrhs + NV - 1) / NV, n = args.columns.n;
+  for (int w = threadIdx.x; w < args.most_columns * (NV * WORDS); w += blockDim.x) group_mail[w] = 0;
+  for (begin_tickets(args.tickets, control); next_ticket(args.tickets, control);) {
+    const int step = control.ticket / rhs_groups, rhs_group = control.ticket % rhs_groups;
+    const bool backward = step >= args.group_count;
+    const int2 range = args.tickets.groups[backward ? 2 * args.group_count - 1 - step : step];
+    const Sweep<NV, TRANSPOSED> sweep = {
+        args,    backward,      rhs_group * NV,      range.x,
+        range.y, control.epoch, control.ticket + 1u, args.mail + (2ll * rhs_group + backward) * n * (NV * WORDS)};
+    for (;;) {
+      const int c = next_column(control);
+      if (c >= range.y - range.x) break;
+      sweep.run(backward ? range.y - 1 - c : range.x + c);
+    }
+  }
+  end_tickets(args.tickets, control);
+}
+
+}  // namespace

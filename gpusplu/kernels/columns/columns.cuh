@@ -1,0 +1,31 @@
+// The static pattern of L + U as a column plan has it (gpusplu/plans/columns.py): B = (Dr A Dc)[row_perm][:, col_perm]
+// = L U in compressed columns, rows ascending, the unit diagonal of L not stored.
+#pragma once
+#include "common/elimination.cuh"
+
+struct ColumnArrays {
+  const long long* col_ptr;
+  const int* row;
+  const long long* diag;  // where a column's diagonal lies: U above it, L below it
+  const long long* row_ptr;
+  const int* col;          // the same by rows
+  const long long* place;  // where those entries lie in the columns
+  const long long* u_ptr;  // entries of U above the diagonal before a column
+  // Upper entry u = U(j, k) updates column k: entry t of L(:, j) lands map[map_ptr[u] + t] places from its begin.
+  const long long* map_ptr;  // null: positions have to be searched
+  const unsigned short* map16;
+  const int* map32;  // null: map16 has the map
+  int n;
+};
+
+// Where row `row` of column k lies, from place `from` on but not behind `last`, relative to the column's begin. The row
+// is there; `last` is where it would be if both columns ended alike, which is looked at first.
+__device__ __forceinline__ int find_row(const int* rows, int row, int from, int last) {
+  if (__ldg(rows + last) == row) return last;
+  while (from < last) {
+    const int middle = (from + last) >> 1;
+    if (__ldg(rows + middle) < row) from = middle + 1;
+    else last = middle;
+  }
+  return from;
+}

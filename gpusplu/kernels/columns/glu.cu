@@ -1,0 +1,196 @@
+// Column-based right-looking sparse LU on a static pattern, level by level (He, Tan, Wang and Shi, GPU-accelerated
+// parallel sparse LU factorization method for fast circuit analysis, IEEE TVLSI 24 (2016); Lee, Achar and Nakhla,
+// Dynamic GPU parallel sparse LU factorization for fast circuit simulation, IEEE TVLSI 26 (2018)).
+//
+// assemble_glu: every place of L + U: the scaled entry of A, or zero. Clears the counters. A thread a place.
+// update_levels: cluster mode. One level; block b does piece begin + b. Adds atomically.
+// update_batch: batch mode. A run of levels; blocks take pieces by tickets in the order of the levels and wait until
+// the
+//   level before is done. Adds atomically.
+// update_pipeline: pipeline mode. Block b works chain begin + b off, column by column, in shared memory; no block waits
+//   for another. What belongs to later launches is added atomically. 64 to 1024 threads; shared memory: the slots of
+//   the largest chain.
+// finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
+//
+// Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
+// launch can hang however blocks are scheduled. Block: 256 threads; grid: any. Shared memory: 8 bytes.
+// Not deterministic: with atomic additions sums depend on the order in which they arrive, up to rounding.
+#include "columns/glu.cuh"
+
+struct GluAssembly {
+  const int* source;    // canonical value of a place, or -1
+  const double* scale;  // of canonical values; null: ones
+  const Scalar* values;
+  Scalar* factor;
+  long long count;
+  unsigned* counters;
+  int counter_count;
+};
+
+struct GluFinish {
+  const long long *col_ptr, *diag;
+  Scalar* factor;
+  Status* status;
+  double tiny, singular;
+  int n;
+};
+
+namespace {
+
+__device__ __forceinline__ void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots,
+                                                  int lane, int lanes, long long first_place) {
+  const Scalar pivot = load_shared_level(args.factor + task.pivot), upper = load_shared_level(args.factor + task.upper);
+  const Scalar* lower = args.factor + task.pivot + 1;
+  Scalar value(0);
+  if (lane < task.count) value = load_shared_level(lower + lane);
+  const Scalar x = -(upper * pivots.inverse(pivot));
+  if (lane < task.count) add_atomically(args.factor + first_place, value * x);
+  for (int e = lane + lanes; e < task.count; e += lanes)
+    add_atomically(args.factor + place_of(args, task, e), load_shared_level(lower + e) * x);
+}
+
+// The threads' tasks of a piece; `wait` returns when what they read is final.
+template <class Wait>
+__device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece& piece, Wait&& wait) {
+  const GluPivots pivots(args.tiny);
+  const int lanes = 1 << piece.lanes_log2, lane = threadIdx.x & (lanes - 1);
+  const int at = piece.begin + (threadIdx.x >> piece.lanes_log2);
+  const bool works = at < piece.end;
+  const GluTask task = load_task(args.tasks + (works ? at : piece.begin));
+  const long long first_place = lane < task.count ? place_of(args, task, lane) : 0;
+  wait();
+  if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
+}
+
+// `update`: slots of L(i, j) (low half) and U(j, k), and where (i, k) is, in its slot or in `factor`.
+__device__ __forceinline__ void update_one(Scalar* values, Scalar* factor, int2 update, Scalar inverse, bool later) {
+  const Scalar x = -(values[(unsigned)update.x >> 16] * inverse), lower = values[update.x & 0xffff];
+  if (later) add_atomically(factor + update.y, lower * x);
+  else values[update.y] = mul_add(lower, x, values[update.y]);
+}
+
+}  // namespace
+
+GPUSPLU_KERNEL(assemble_glu, GluAssembly, 256, 4) {
+  const long long step = (long long)gridDim.x * blockDim.x, first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  for (long long p = first; p < args.count; p += step) {
+    const int source = __ldg(args.source + p);
+    Scalar value(0);
+    if (source >= 0) {
+      value = args.values[source];
+      if (args.scale) value = (Real)__ldg(args.scale + source) * value;
+    }
+    args.factor[p] = value;
+  }
+  for (long long c = first; c < args.counter_count; c += step) args.counters[c] = 0;
+}
+
+GPUSPLU_KERNEL(update_levels, GluArgs, 256, 4) {
+  const GluPiece piece = load_piece(args.pieces + args.begin + blockIdx.x);
+  update_piece(args, piece, [] {});
+}
+
+GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
+  int* ticket = (int*)shared_memory;
+  if (threadIdx.x == 0) *ticket = args.begin + (int)atomicAdd(args.ticket, 1u);
+  __syncthreads();
+  for (int now = *ticket; now < args.end;) {
+    int next = 0;
+    if (threadIdx.x == 0) next = args.begin + (int)atomicAdd(args.ticket, 1u);
+    const GluPiece piece = load_piece(args.pieces + now);
+    update_piece(args, piece, [&] {
+      if (threadIdx.x == 0 && piece.wait_level >= 0)
+        while (load_acquire(args.done + piece.wait_level) != (unsigned)piece.wait_pieces) {
+        }
+      __syncthreads();
+    });
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      add_acquire_release(args.done + piece.level, 1u);
+      *ticket = next;
+    }
+    __syncthreads();
+    now = *ticket;
+  }
+}
+
+GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
+  constexpr int AHEAD = 4;  // updates of a thread that are done together, and known when the ones before are done
+  const GluPivots pivots(args.tiny);
+  Scalar* values = (Scalar*)shared_memory;
+  const int2* updates = (const int2*)args.updates;
+  const int4* steps = (const int4*)args.steps;                                   // pivot, begin, middle, end
+  const int4 chain = __ldg((const int4*)args.chains + args.begin + blockIdx.x);  // steps, places
+  const int last = chain.y - 1, slots = chain.w - chain.z, thread = threadIdx.x, threads = blockDim.x;
+  if (last < chain.x) return;
+  int4 step = __ldg(steps + chain.x), next = __ldg(steps + min(chain.x + 1, last));
+  int2 ahead[AHEAD];
+#pragma unroll
+  for (int r = 0; r < AHEAD; r++)
+    if (step.y + thread + r * threads < step.w) ahead[r] = __ldg(updates + step.y + thread + r * threads);
+  for (int k = thread; k < slots; k += threads)
+    values[k] = load_shared_level(args.factor + __ldg(args.places + chain.z + k));
+  // The updates from `group` on, in exchange for those that follow: the next step's first where the step ends before.
+  const auto fetch = [&](int group, int2(&now)[AHEAD]) {
+    const bool ends = group + AHEAD * threads >= step.w;
+    const int from = (ends ? next.y : group + AHEAD * threads) + thread, end = ends ? next.w : step.w;
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++) {
+      now[r] = ahead[r];
+      if (from + r * threads < end) ahead[r] = __ldg(updates + from + r * threads);
+    }
+  };
+  const auto apply = [&](int group, const int2(&now)[AHEAD], Scalar inverse) {
+    int at = group + thread;
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++, at += threads)
+      if (at < step.w) update_one(values, args.factor, now[r], inverse, at >= step.z);
+  };
+  __syncthreads();
+  for (int s = chain.x; s <= last; s++) {
+    const int4 after = __ldg(steps + min(s + 2, last));
+    int2 now[AHEAD];
+    fetch(step.y, now);
+    const Scalar inverse = pivots.inverse(values[step.x]);
+    apply(step.y, now, inverse);
+    for (int group = step.y + AHEAD * threads; group < step.w; group += AHEAD * threads) {
+      fetch(group, now);
+      apply(group, now, inverse);
+    }
+    __syncthreads();
+    step = next, next = after;
+  }
+  for (int k = thread; k < slots; k += threads) args.factor[__ldg(args.places + chain.z + k)] = values[k];
+}
+
+GPUSPLU_KERNEL(finish_glu, GluFinish, 256, 4) {
+  constexpr int LANES = 8;
+  const GluPivots pivots(args.tiny);
+  const unsigned singular_bits = magnitude_bits((Real)args.singular);
+  const int lane = threadIdx.x % LANES, together = blockDim.x / LANES;
+  unsigned multiplier_bits = 0;
+  int perturbed = 0, tiny = 0, not_finite = 0;
+  for (int first = blockIdx.x * together; first < args.n; first += gridDim.x * together) {
+    const int k = first + threadIdx.x / LANES;
+    const bool is_column = k < args.n;
+    const long long diagonal = is_column ? __ldg(args.diag + k) : 0, end = is_column ? __ldg(args.col_ptr + k + 1) : 0;
+    const Scalar pivot = args.factor[diagonal];
+    const Scalar inverse = pivots.inverse(pivot);
+    for (long long p = diagonal + 1 + lane; p < end; p += LANES) {
+      const Scalar x = args.factor[p] * inverse;
+      args.factor[p] = x;
+      multiplier_bits = max(multiplier_bits, magnitude_bits(x));
+    }
+    __syncwarp();  // all have read the pivot
+    if (lane || !is_column) continue;
+    const unsigned bits = magnitude_bits(pivot);
+    not_finite += bits >= NAN_BITS;
+    if (!pivots.small(pivot)) continue;
+    perturbed++, tiny += bits < singular_bits;
+    args.factor[diagonal] = pivots.replaced(pivot);
+  }
+  if (perturbed) atomicAdd(&args.status->n_perturbed, perturbed);
+  if (tiny) atomicAdd(&args.status->n_tiny, tiny);
+  if (not_finite) atomicAdd(&args.status->not_finite, not_finite);
+  report_growth(multiplier_bits, args.status);
+}

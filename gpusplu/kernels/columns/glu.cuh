@@ -1,0 +1,116 @@
+// Tasks of the glu engine (core/plan/columns/glu_schedule.hpp) and what all its kernels do with them.
+//
+// While levels are worked off L is not divided by its pivots: column j updates column k by L(i, j) (U(j, k) / U(j, j)),
+// so that a level needs one step instead of two, and `finish_glu` divides in the end. Pivots that are too small are
+// replaced by whoever reads them, and in the end.
+#pragma once
+#include "common/elimination.cuh"
+
+// The update of column k by column j.
+struct GluTask {
+  long long upper;  // place of U(j, k)
+  long long pivot;  // place of (j, j); L(:, j) follows
+  long long map;    // with maps: where those of this update begin; else where column k ends
+  int count;        // entries of L(:, j)
+  int offset;       // of U(j, k) from the begin of column k
+};
+
+// Tasks of one level that a block does together.
+struct GluPiece {
+  int begin, end;  // tasks
+  int lanes_log2;  // threads of a task
+  int level;
+  int wait_level, wait_pieces;  // batch: begins when so many pieces of that level are done; -1: at once
+  int padding[2];
+};
+
+struct GluArgs {
+  const GluTask* tasks;
+  const GluPiece* pieces;
+  int begin, end;  // pieces of this launch
+  const int* row;
+  const unsigned short* map16;  // both maps null: positions have to be searched
+  const int* map32;
+  Scalar* factor;
+  unsigned* ticket;  // batch: zero
+  unsigned* done;    // batch: pieces of a level that are done; zero before its run
+  double tiny;       // pivots below are replaced [scaled A]
+};
+
+// One multiply-add of a pipeline.
+struct GluUpdate {
+  unsigned short lower, upper;  // slots of L(i, j) and U(j, k)
+  int target;                   // slot of (i, k), or its place where it belongs to a later launch
+};
+
+// A column of a pipeline.
+struct GluStep {
+  int pivot;               // its slot
+  int begin, middle, end;  // updates, those from `middle` on of what belongs to later launches
+};
+
+// What a block of a pipeline does.
+struct GluChain {
+  int begin, end;                // steps
+  int places_begin, places_end;  // of the entries in its slots
+};
+
+struct GluPipeline {
+  const GluChain* chains;
+  const GluStep* steps;
+  const GluUpdate* updates;
+  const int* places;
+  int begin;  // chain of the first block
+  Scalar* factor;
+  double tiny;  // pivots below are replaced [scaled A]
+};
+
+struct GluPivots {
+  Real tiny, largest_reciprocal;
+  unsigned tiny_bits;
+  __device__ __forceinline__ explicit GluPivots(double tiny_) {
+    tiny = (Real)fmax(tiny_, LEAST_NORMAL);
+    largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
+  }
+  __device__ __forceinline__ bool small(Scalar pivot) const { return magnitude_bits(pivot) < tiny_bits; }
+  __device__ __forceinline__ Scalar replaced(Scalar pivot) const { return replaced_reciprocal(pivot, tiny); }
+  __device__ __forceinline__ Scalar inverse(Scalar pivot) const {
+    return small(pivot) ? Scalar(replaced_reciprocal(pivot, largest_reciprocal)) : reciprocal(pivot);
+  }
+};
+
+__device__ __forceinline__ GluTask load_task(const GluTask* from) {
+  GluTask task;
+  const int4* words = (const int4*)from;
+  ((int4*)&task)[0] = __ldg(words), ((int4*)&task)[1] = __ldg(words + 1);
+  return task;
+}
+
+__device__ __forceinline__ GluPiece load_piece(const GluPiece* from) {
+  GluPiece piece;
+  ((int4*)&piece)[0] = __ldg((const int4*)from), ((int4*)&piece)[1] = __ldg((const int4*)from + 1);
+  return piece;
+}
+
+// Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so
+// entry e is no earlier than e places behind U(j, k), and as many places before the end as entries follow it.
+__device__ __forceinline__ long long place_of(const GluArgs& args, const GluTask& task, int e) {
+  const long long begin = task.upper - task.offset;
+  if (args.map16) return begin + __ldg(args.map16 + task.map + e);
+  if (args.map32) return begin + __ldg(args.map32 + task.map + e);
+  const int row = __ldg(args.row + task.pivot + 1 + e);
+  long long from = task.upper + 1 + e, last = task.map - (task.count - e);
+  if (__ldg(args.row + last) == row) return last;
+  while (from < last) {
+    const long long middle = (from + last) >> 1;
+    if (__ldg(args.row + middle) < row) from = middle + 1;
+    else last = middle;
+  }
+  return from;
+}
+
+__device__ __forceinline__ void add_atomically(float* to, float v) { atomicAdd(to, v); }
+__device__ __forceinline__ void add_atomically(double* to, double v) { atomicAdd(to, v); }
+template <class R> __device__ __forceinline__ void add_atomically(Complex<R>* to, Complex<R> v) {
+  atomicAdd(&to->re, v.re), atomicAdd(&to->im, v.im);
+}

@@ -1,0 +1,151 @@
+// Columns with many entries of U, which a whole block works on (core/plan/columns/long_columns.hpp): what their early
+// entries are, and what those mean to the others. A thread sums up an early entry, as many at a time as a depth has;
+// nothing but a barrier and shared memory lies between two depths, because what else they need is loaded rounds before.
+// All columns of early entries have been waited for. A sum has its terms in the order of the plan: bitwise repeatable.
+#pragma once
+#include "columns/columns.cuh"
+
+struct LongColumn {
+  int target;
+  int level, depths;
+  int huge_end, late_end;
+  int rest, rests;
+  int early, earlies;
+};
+
+struct LongArrays {
+  const int* of_ticket;  // which long column a ticket is, or -1; null: there is none
+  const LongColumn* parts;
+  const int *target, *term_ptr;
+  const int2* term;  // place of L(i, j), position of U(j, k)
+  const int *level, *rest, *early;
+};
+
+namespace {
+
+constexpr int LONG_WARPS = 16;  // of a block; as many scalars of shared memory
+
+struct LongSums {
+  static constexpr int TOGETHER = 4;  // terms that a thread loads at a time
+  const LongArrays& arrays;
+  const LongColumn& part;
+  const Scalar* factor;
+  Scalar *work, *partial;  // the column; a scalar a warp
+
+  // Targets of a depth, from `first` on one a thread.
+  struct Round {
+    int depth, first, end;
+  };
+  // What a thread needs of a round.
+  struct Sum {
+    int target, begin, count;
+    int2 term[TOGETHER];
+    Scalar value[TOGETHER];
+  };
+
+  __device__ __forceinline__ int depth_end(int depth) const {
+    return depth < part.depths ? __ldg(arrays.level + part.level + depth) : 0;
+  }
+  __device__ __forceinline__ Round after(const Round& r) const {
+    if (r.first + (int)blockDim.x < r.end) return {r.depth, r.first + (int)blockDim.x, r.end};
+    return {r.depth + 1, r.end, depth_end(r.depth + 1)};
+  }
+
+  __device__ __forceinline__ void load_target(Sum& s, const Round& r) const {
+    const int i = r.first + (int)threadIdx.x, safe = max(min(i, r.end - 1), part.target);
+    s.target = __ldg(arrays.target + safe);
+    s.begin = __ldg(arrays.term_ptr + safe);
+    s.count = i < r.end ? __ldg(arrays.term_ptr + safe + 1) - s.begin : 0;
+  }
+  __device__ __forceinline__ void load_terms(Sum& s) const {
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) s.term[r] = __ldg(arrays.term + s.begin + max(min(r, s.count - 1), 0));
+  }
+  __device__ __forceinline__ void load_values(Sum& s) const {
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) s.value[r] = factor[s.term[r].x];
+  }
+  __device__ __forceinline__ void add(Sum& s) const {
+    if (!s.count) return;
+    Scalar sum = work[s.target];
+    for (int q = 0;;) {
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        if (q + r < s.count) sum = mul_sub(s.value[r], work[s.term[r].y], sum);
+      q += TOGETHER;
+      if (q >= s.count) break;
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) s.term[r] = __ldg(arrays.term + s.begin + min(q + r, s.count - 1));
+      load_values(s);
+    }
+    work[s.target] = sum;
+  }
+
+  // Early entries, depth by depth.
+  __device__ __forceinline__ void solve_early() const {
+    if (!part.depths) return;
+    Round round = {0, part.target, depth_end(0)}, next = after(round);
+    Sum sum, ahead;
+    load_target(sum, round);
+    load_terms(sum);
+    load_values(sum);
+    load_target(ahead, next);
+    for (;;) {
+      load_terms(ahead);
+      const Round later = after(next);
+      Sum behind;
+      load_target(behind, later);
+      add(sum);
+      if (next.depth != round.depth) __syncthreads();
+      if (next.depth >= part.depths) break;
+      load_values(ahead);
+      sum = ahead;
+      ahead.target = behind.target, ahead.begin = behind.begin, ahead.count = behind.count;
+      round = next, next = later;
+    }
+  }
+
+  // minus the sum of every `stride`-th term of a target from the `from`-th on
+  __device__ __forceinline__ Scalar sum_terms(int i, int from, int stride) const {
+    const int begin = __ldg(arrays.term_ptr + i), end = __ldg(arrays.term_ptr + i + 1);
+    Scalar sum(0);
+    for (int q = begin + from; q < end; q += stride * TOGETHER) {
+      Scalar value[TOGETHER];
+      int2 term[TOGETHER];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) term[r] = __ldg(arrays.term + min(q + stride * r, end - 1));
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) value[r] = factor[term[r].x];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        if (q + stride * r < end) sum = mul_sub(value[r], work[term[r].y], sum);
+    }
+#pragma unroll
+    for (int step = 16; step; step /= 2) sum += shuffle_xor(sum, step);
+    return sum;
+  }
+
+  // All other entries: those with most terms by the block, others by a warp each.
+  __device__ __forceinline__ void sum_late() const {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int i = part.depths ? depth_end(part.depths - 1) : part.target;
+    for (; i < part.huge_end; i++) {
+      const Scalar sum = sum_terms(i, threadIdx.x, blockDim.x);
+      if (lane == 0) partial[warp] = sum;
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        Scalar total = work[__ldg(arrays.target + i)];
+        for (int w = 0; w < LONG_WARPS; w++) total += partial[w];
+        work[__ldg(arrays.target + i)] = total;
+      }
+      __syncthreads();
+    }
+    for (i += warp; i < part.late_end; i += LONG_WARPS) {
+      const Scalar sum = sum_terms(i, lane, 32);
+      if (lane == 0) work[__ldg(arrays.target + i)] += sum;
+    }
+    __syncthreads();
+  }
+};
+
+}  // namespace

@@ -1,0 +1,425 @@
+// Synchronization-free left-looking LU refactorization on a static pattern, owner computes (Zhao, Wen, Luo, Jin, Liu
+// and Zhou, SFLU: busy waiting on what a column depends on instead of level barriers).
+//
+// What differs from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
+// (core/plan/columns/groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand
+// finished columns to each other; only between groups does a hop go through the second-level cache. Groups are taken by
+// tickets in an order in which nobody waits for a higher ticket, so the kernel cannot hang however blocks are
+// scheduled; columns are published by release and acquire, and marked by the number of the launch instead of being
+// cleared. Places of updates come from the plan's maps, or are searched once for neighbouring columns with the same
+// rows.
+//
+// A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
+// column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
+// A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as above.
+// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, 16 scalars, those
+// of the largest group that has any room, a word a column, and without maps 16 bits for every place that a warp keeps.
+// Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
+#pragma once
+#include "columns/column_groups.cuh"
+#include "columns/trailing_columns.cuh"
+#include "columns/long_columns.cuh"
+
+struct SfluArgs {
+  ColumnArrays columns;
+  ColumnTickets tickets;
+  LongArrays longs;
+  CornerArrays corner;
+  const int* source;    // canonical value of a place of L + U, or -1: fill
+  const double* scale;  // of canonical values; null: ones
+  const Scalar* values;
+  Scalar* factor;
+  unsigned* done;  // of a column: the launch that finished it
+  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the dense corner
+  // of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
+  int division;
+  int capacity;        // scalars of shared memory; larger groups stay in global memory
+  int flags;           // most columns of a group
+  const int* follows;  // without maps: L(:, j) is L(:, j - 1) but for its first row
+  int places;          // without maps: that a warp has room for
+  Status* status;
+  double tiny, singular;  // see FactorArgs
+};
+
+namespace {
+
+constexpr int IN_FLIGHT = 4, HALF = IN_FLIGHT / 2;  // loads of a lane that are under way together
+
+// Of shared memory: a scalar a warp, values of the group.
+__device__ __forceinline__ Scalar* warp_scalars() { return (Scalar*)(shared_memory + sizeof(ColumnControl)); }
+__device__ __forceinline__ Scalar* group_values() { return warp_scalars() + LONG_WARPS; }
+
+struct Group {
+  int first, end;   // columns
+  long long base;   // place of the first one
+  unsigned* flags;  // finished columns of the group
+  unsigned epoch;
+};
+
+template <bool MAPS> struct PlaceType {
+  using Type = int;  // what has maps has less than 2^31 entries and as many places in them
+};
+template <> struct PlaceType<false> { using Type = long long; };
+
+// L(:, j) as the update of a column needs it. Few registers: with more the compiler moves loads under way from one to
+// another, and waits for them.
+template <bool MAPS> struct Source {
+  typename PlaceType<MAPS>::Type lower;  // its place, from the group's first one on
+  int map;                               // where the 16-bit map has its places
+  int column, count;
+  int follows;  // the entry above in U is that of j - 1, and their rows are the same
+  int entry;    // of U in the column, where some are left out
+};
+
+// An entry of L(:, j) on its way to column k. Loads are unconditional, and nothing is computed from what they bring
+// before it is needed: a warp waits for a load where its value is first used, be it to leave it as it was. Loads
+// through the read-only cache are avoided here: the compiler moves those down to where they are used.
+struct Piece {
+  Scalar value;
+  int place;  // in column k, from the map
+  bool some;
+};
+
+// MAPS: places come from the 16-bit map. Else they are searched and kept, by their distance from the end of L(:, j), as
+// long as the columns j of U that follow have the same rows. LISTED: only some entries of U are left to be applied,
+// with maps.
+template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
+  using Source = ::Source<MAPS>;
+  const SfluArgs& args;
+  const Group& group;
+  int k, lane;
+  int begin, diagonal, end;  // places relative to the group's
+  const int* list;           // of entries of U
+  int uppers;                // that are applied
+
+  __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, int k_)
+      : args(args_), group(group_), k(k_), lane(threadIdx.x & 31) {
+    const ColumnArrays& c = args.columns;
+    begin = (int)(__ldg(c.col_ptr + k) - group.base);
+    diagonal = (int)(__ldg(c.diag + k) - group.base);
+    end = (int)(__ldg(c.col_ptr + k + 1) - group.base);
+    uppers = diagonal - begin;
+  }
+  __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, const LongColumn& part)
+      : Column(args_, group_, group_.first) {
+    list = args.longs.rest + part.rest;
+    uppers = part.rests;
+  }
+
+  // Values of the group.
+  __device__ __forceinline__ Scalar* work() const { return IN_SHARED ? group_values() : args.factor + group.base; }
+
+  // By `threads` threads.
+  __device__ __forceinline__ void assemble(int thread, int threads) const {
+    for (int p0 = begin + thread; p0 < end; p0 += threads * IN_FLIGHT) {
+      int source[IN_FLIGHT];
+      Scalar value[IN_FLIGHT];
+      Real scale[IN_FLIGHT];
+#pragma unroll
+      for (int r = 0; r < IN_FLIGHT; r++) source[r] = __ldg(args.source + group.base + min(p0 + threads * r, end - 1));
+#pragma unroll
+      for (int r = 0; r < IN_FLIGHT; r++) {
+        value[r] = load_constant(args.values + max(source[r], 0));
+        scale[r] = args.scale ? (Real)__ldg(args.scale + max(source[r], 0)) : Real(1);
+      }
+#pragma unroll
+      for (int r = 0; r < IN_FLIGHT; r++)
+        if (p0 + threads * r < end) work()[p0 + threads * r] = source[r] < 0 ? Scalar(0) : scale[r] * value[r];
+    }
+  }
+
+  // Number i of the entries of U that are applied.
+  __device__ __forceinline__ Source source_of(int i) const {
+    const ColumnArrays& c = args.columns;
+    Source s = {0, 0, 0, 0, 0, 0};
+    if (i >= uppers) return s;
+    const int u = LISTED ? __ldg(list + i) : i;
+    s.entry = u;
+    const int* row = c.row + group.base + begin + u;
+    s.column = __ldg(row);
+    const long long lower = __ldg(c.diag + s.column) + 1;
+    s.count = (int)(__ldg(c.col_ptr + s.column + 1) - lower);
+    if (!MAPS) s.follows = u > 0 && __ldg(row - (u > 0)) == s.column - 1 && __ldg(args.follows + s.column);
+    if (s.count == 0) return s;  // addresses stay inside
+    if (MAPS) s.map = (int)__ldg(c.map_ptr + __ldg(c.u_ptr + k) + u);
+    s.lower = lower - group.base;
+    return s;
+  }
+
+  __device__ __forceinline__ bool finished(int j) const {
+    if (j >= group.first) return load_acquire_block(group.flags + (j - group.first)) != 0;
+    return load_relaxed(args.done + j) == group.epoch && load_acquire(args.done + j) == group.epoch;
+  }
+
+  __device__ __forceinline__ Source source_from(const Source& s, int from) const {
+    return {__shfl_sync(~0u, s.lower, from), MAPS ? shuffle(s.map, from) : 0, 0, shuffle(s.count, from), 0, 0};
+  }
+  // Entry of U of which lane t has the source.
+  __device__ __forceinline__ int entry_of(const Source& own, int u0, int t) const {
+    return LISTED ? shuffle(own.entry, t) : u0 + t;
+  }
+
+  // Entry e of L(:, j), if there is one.
+  __device__ __forceinline__ void load_place(Piece& piece, const Source& s, int e) const {
+    piece.some = e < s.count;
+    if (MAPS) piece.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
+  }
+  // What the acquire of `finished` made visible: a load like any other.
+  __device__ __forceinline__ void load_value(Piece& piece, const Source& s, int e) const {
+    const Scalar* values = IN_SHARED && s.lower >= 0 ? work() : args.factor + group.base;
+    piece.value = values[s.lower + max(min(e, s.count - 1), 0)];
+  }
+
+  // Without maps: where a warp keeps places.
+  __device__ __forceinline__ unsigned short* kept() const {
+    return (unsigned short*)(group.flags + (args.flags + 3 & ~3)) + (threadIdx.x >> 5) * args.places;
+  }
+  __device__ __forceinline__ const int* rows_of(const Source& s) const {
+    return args.columns.row + group.base + s.lower;
+  }
+  // Place of entry e of L(:, j), whose rows begin at `rows`.
+  __device__ __forceinline__ int search(const int* rows, int count, int e, int above) const {
+    const int last = end - begin - (count - e);
+    return find_row(args.columns.row + group.base + begin, __ldg(rows + e), above + 1, last);
+  }
+  // Before the update by the column that lane t has; the places of the one before are not needed any more.
+  __device__ __forceinline__ void find_places(const Source& own, int u0, int t) const {
+    if (MAPS) return;
+    const Source s = source_from(own, t);
+    const bool kept_before = __shfl_sync(~0u, own.follows, t) && s.count < args.places;
+    if (kept_before || s.count > args.places) return;
+    unsigned short* to = kept();
+    for (int e = lane; e < s.count; e += 32)
+      to[s.count - 1 - e] = (unsigned short)search(rows_of(s), s.count, e, u0 + t);
+    __syncwarp();
+  }
+
+  // Entry e of L(:, j), of which lane t has the source.
+  __device__ __forceinline__ void apply(const Piece& piece, const Source& own, int count, int e, int u0, int t,
+                                        Scalar x) const {
+    int place = piece.place;
+    if (!MAPS && count > args.places) {
+      const int* rows = rows_of(source_from(own, t));
+      if (piece.some) place = search(rows, count, e, u0 + t);
+    } else if (!MAPS && piece.some) {
+      place = kept()[count - 1 - e];
+    }
+    if (!piece.some) return;
+    Scalar* to = work() + begin + place;
+    *to = mul_sub(piece.value, x, *to);
+  }
+
+  __device__ __forceinline__ void update() const {
+    for (int u0 = 0; u0 < uppers; u0 += 32) {
+      const Source own = source_of(u0 + lane);
+      const int here = min(32, uppers - u0);
+      const bool all_short = __all_sync(~0u, own.count <= 32);
+      bool mine = lane >= here || finished(own.column);
+      unsigned ready = __ballot_sync(~0u, mine);
+      __syncwarp();
+      for (int t = 0; t < here;) {
+        const int run = min((__ffs(~(ready >> t)) - 1) & 63, here - t);
+        if (!run) apply_late(own, u0, t, mine, ready);
+        else if (MAPS && all_short) apply_short(own, u0, t, t + run);
+        else apply_long(own, u0, t, t + run);
+        t += max(run, 1);
+      }
+    }
+  }
+
+  // Columns that lanes t .. last - 1 have, of at most 32 entries each.
+  __device__ __forceinline__ void apply_short(const Source& own, int u0, int t, int last) const {
+    Piece piece[IN_FLIGHT];
+    auto load = [&](Piece& to, int from) {
+      const Source s = source_from(own, min(from, last - 1));
+      load_place(to, s, lane);
+      load_value(to, s, lane);
+    };
+#pragma unroll
+    for (int r = 0; r < IN_FLIGHT; r++) load(piece[r], t + r);
+    for (;; t += IN_FLIGHT) {
+#pragma unroll
+      for (int r = 0; r < IN_FLIGHT; r++) {
+        __syncwarp();
+        if (t + r >= last) return;
+        apply(piece[r], own, 0, lane, u0, t + r, work()[begin + entry_of(own, u0, t + r)]);
+        load(piece[r], t + r + IN_FLIGHT);
+      }
+    }
+  }
+
+  // The same for any: a lane has some entries and loads the next.
+  __device__ __forceinline__ void apply_long(const Source& own, int u0, int t, int last) const {
+    Piece piece[2][HALF];
+    int next = t, e = lane;  // what is loaded next
+    Source s = source_from(own, t);
+    Scalar x(0);
+    auto load = [&](Piece(&to)[HALF]) {
+#pragma unroll
+      for (int r = 0; r < HALF; r++) load_place(to[r], s, e + 32 * r), load_value(to[r], s, e + 32 * r);
+      e += 32 * HALF;
+      if (e - lane < s.count) return;
+      e = lane;
+      s = source_from(own, min(++next, last - 1));
+    };
+    load(piece[0]);
+    int count = 0, at = lane;
+    for (bool begins = true;;) {
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        if (begins) {
+          __syncwarp();
+          if (t == last) return;
+          x = work()[begin + entry_of(own, u0, t)];
+          at = lane;
+          if (!MAPS) count = shuffle(own.count, t);
+          find_places(own, u0, t);
+        }
+        const int of = t;
+        begins = next != t;
+        t = next;
+        load(piece[1 - half]);
+#pragma unroll
+        for (int r = 0; r < HALF; r++) apply(piece[half][r], own, count, at + 32 * r, u0, of, x);
+        at += 32 * HALF;
+      }
+    }
+  }
+
+  // The column that lane t has, which has to be waited for: what does not depend on it is loaded before.
+  __device__ __forceinline__ void apply_late(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
+    const Source s = source_from(own, t);
+    const Scalar x = work()[begin + entry_of(own, u0, t)];
+    Piece piece[IN_FLIGHT];
+#pragma unroll
+    for (int r = 0; r < IN_FLIGHT; r++) load_place(piece[r], s, lane + 32 * r);
+    find_places(own, u0, t);
+    do {
+      if (!mine) mine = finished(own.column);
+      ready = __ballot_sync(~0u, mine);
+    } while (!(ready >> t & 1));
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < IN_FLIGHT; r++) load_value(piece[r], s, lane + 32 * r);
+    for (int e = lane;; e += 32 * IN_FLIGHT) {
+      const bool more = e - lane + 32 * IN_FLIGHT < s.count;  // loads for nothing would be waited for
+#pragma unroll
+      for (int r = 0; r < IN_FLIGHT; r++) {
+        apply(piece[r], own, s.count, e + 32 * r, u0, t, x);
+        if (!more) continue;
+        load_place(piece[r], s, e + 32 * (IN_FLIGHT + r));
+        load_value(piece[r], s, e + 32 * (IN_FLIGHT + r));
+      }
+      if (!more) break;
+    }
+    __syncwarp();
+  }
+
+  // The reciprocal of the pivot, which is replaced where it is too small.
+  __device__ __forceinline__ Scalar pivot_reciprocal() const {
+    const Scalar pivot = work()[diagonal];
+    const Real tiny = (Real)fmax(args.tiny, LEAST_NORMAL);
+    const unsigned bits = magnitude_bits(pivot);
+    if (bits >= NAN_BITS && lane == 0) atomicAdd(&args.status->not_finite, 1);
+    if (bits >= magnitude_bits(tiny)) return reciprocal(pivot);
+    __syncwarp();
+    if (lane == 0) {
+      atomicAdd(&args.status->n_perturbed, 1);
+      if (bits < magnitude_bits((Real)args.singular)) atomicAdd(&args.status->n_tiny, 1);
+      work()[diagonal] = replaced_reciprocal(pivot, tiny);
+    }
+    return replaced_reciprocal(pivot, reciprocal(tiny));
+  }
+
+  // Entries from .. last - 1 for all, by `threads` threads.
+  __device__ __forceinline__ void store(int from, int last, int thread, int threads) const {
+    if (!IN_SHARED) return;
+    Scalar* to = args.factor + group.base;
+    for (int p = from + thread; p < last; p += threads) store_shared_level(to + p, work()[p]);
+  }
+
+  // The pivot and the column of L; first for the group, then for all. Nobody waits for the column of U.
+  __device__ __forceinline__ void finish() const {
+    const Scalar inverse = pivot_reciprocal();
+    unsigned multiplier_bits = 0;
+#pragma unroll 4
+    for (int p = diagonal + 1 + lane; p < end; p += 32) {
+      const Scalar x = work()[p] * inverse;
+      work()[p] = x;
+      multiplier_bits = max(multiplier_bits, magnitude_bits(x));
+    }
+    __syncwarp();
+    if (lane == 0) store_release_block(group.flags + (k - group.first), 1);
+    store(diagonal, end, lane, 32);
+    __syncwarp();
+    if (lane == 0) store_release(args.done + k, group.epoch);
+    report_growth(multiplier_bits, args.status);
+  }
+
+  __device__ __forceinline__ void run() const {
+    assemble(lane, 32);
+    __syncwarp();
+    update();
+    finish();
+    store(begin, diagonal, lane, 32);
+  }
+
+  // A long column, by all warps.
+  __device__ __forceinline__ void run_long(const LongColumn& part) const {
+    const int thread = threadIdx.x;
+    assemble(thread, blockDim.x);
+    const int* rows = args.columns.row + group.base;
+    for (int i = thread; i < part.earlies; i += blockDim.x) {
+      const int j = __ldg(rows + __ldg(args.longs.early + part.early + i));
+      while (!finished(j)) continue;
+    }
+    __syncthreads();
+    const LongSums sums = {args.longs, part, args.factor, work(), warp_scalars()};
+    sums.solve_early();
+    sums.sum_late();
+    if (thread < 32) update();
+    __syncthreads();
+    if (thread < 32) finish();
+    else store(begin, diagonal, thread - 32, blockDim.x - 32);
+  }
+};
+
+// CORNER: the last tickets are columns of a corner.
+template <bool MAPS, bool CORNER> __device__ __forceinline__ void factor_groups(const SfluArgs& args) {
+  ColumnControl& control = *(ColumnControl*)shared_memory;
+  unsigned* flags = (unsigned*)(group_values() + args.capacity);
+  begin_tickets(args.tickets, control);
+  bool more = next_ticket(args.tickets, control);
+  for (; more; more = next_ticket(args.tickets, control)) {
+    const int2 range = args.tickets.groups[control.ticket];
+    if (CORNER && range.x >= args.division) break;
+    const Group group = {range.x, range.y, __ldg(args.columns.col_ptr + range.x), flags, control.epoch};
+    for (int c = threadIdx.x; c < group.end - group.first; c += blockDim.x) flags[c] = 0;
+    __syncthreads();
+    const bool in_shared = __ldg(args.columns.col_ptr + group.end) - group.base <= args.capacity;
+    if (MAPS && args.longs.of_ticket) {
+      const int index = __ldg(args.longs.of_ticket + control.ticket);
+      if (index >= 0) {
+        const LongColumn& part = args.longs.parts[index];
+        if (in_shared) Column<true, true, true>(args, group, part).run_long(part);
+        else Column<false, true, true>(args, group, part).run_long(part);
+        continue;
+      }
+    }
+    for (;;) {
+      const int k = group.first + next_column(control);
+      if (k >= group.end) break;
+      if (in_shared) Column<true, MAPS>(args, group, k).run();
+      else Column<false, MAPS>(args, group, k).run();
+    }
+  }
+  for (; CORNER && more; more = next_ticket(args.tickets, control)) {
+    const CornerInput input = {args.columns, args.corner, args.division, args.source,  args.scale,
+                               args.values,  args.factor, args.done,     control.epoch};
+    const int k = args.tickets.groups[control.ticket].x;
+    CornerColumn(input, k, shared_memory + sizeof(ColumnControl)).run();
+  }
+  end_tickets(args.tickets, control);
+}
+
+}  // namespace

@@ -1,0 +1,242 @@
+// U12 and the Schur complement of crisscross LU: what the columns of the dense corner take from those before.
+//
+// A block owns a column of the corner. Every entry is a sum of terms that the plan lists (core/plan/columns/
+// corner_terms.hpp), in a fixed order: bitwise repeatable. First come the entries of U12, step by step. What a batch of
+// steps needs is staged in shared memory together, so that a step costs no trip to memory. Then come all rows of the
+// Schur complement at once, but for those of very many terms, which all warps sum up together. Tickets of these blocks
+// follow those of all other columns, so that they may wait for them, batch by batch, while the last of those are on
+// their way.
+#pragma once
+#include "columns/columns.cuh"
+
+struct CornerArrays {
+  const long long* term_ptr;  // by rank, from the first of the corner's columns on
+  const int *place, *position;
+  const int *order, *huge;
+  const long long *step_ptr, *batch_ptr, *need_ptr;
+  const int *step, *batch, *need;
+  int capacity;  // of shared memory [bytes]
+  int kept;      // columns of more entries stay in global memory
+};
+
+// What is known to all blocks of the launch.
+struct CornerInput {
+  const ColumnArrays& columns;  // `diag` of the corner's columns: where their rows of the corner begin
+  const CornerArrays& corner;
+  int division;
+  const int* source;  // as in SfluArgs
+  const double* scale;
+  const Scalar* values;
+  Scalar* factor;
+  const unsigned* done;
+  unsigned epoch;
+};
+
+namespace {
+
+constexpr int TOGETHER = 4;       // loads of a lane that are under way together
+constexpr int CORNER_WARPS = 16;  // of a block
+
+// A column, and the batch of its terms that is staged.
+struct CornerColumn {
+  const CornerInput& in;
+  long long begin;         // place of the column
+  const long long* terms;  // of its entries, by rank
+  int uppers, length, huge;
+  const int *order, *step, *batch;
+  const long long* need_ptr;  // of the batches, then of the corner's entries
+  int batches, room;
+  bool in_shared;
+  Scalar *partial, *values, *multipliers;  // partial: a scalar a warp
+  int first;                               // rank of the first entry of the batch
+  int *positions, *begins, *targets;
+
+  __device__ __forceinline__ CornerColumn(const CornerInput& input, int k, unsigned char* memory) : in(input) {
+    const ColumnArrays& all = in.columns;
+    const CornerArrays& a = in.corner;
+    const int c = k - in.division;
+    begin = __ldg(all.col_ptr + k);
+    const long long entry = begin - __ldg(all.col_ptr + in.division);
+    terms = a.term_ptr + entry;
+    order = a.order + entry;
+    uppers = (int)(__ldg(all.diag + k) - begin);
+    length = (int)(__ldg(all.col_ptr + k + 1) - begin);
+    huge = __ldg(a.huge + c);
+    step = a.step + __ldg(a.step_ptr + c);
+    const long long first_batch = __ldg(a.batch_ptr + c);
+    batch = a.batch + first_batch;
+    need_ptr = a.need_ptr + first_batch + c;
+    batches = (int)(__ldg(a.batch_ptr + c + 1) - first_batch);
+    in_shared = length <= a.kept;
+    partial = (Scalar*)memory;
+    Scalar* rest = partial + CORNER_WARPS;
+    values = in_shared ? rest : in.factor + begin;
+    multipliers = rest + (in_shared ? length : 0);
+    room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
+  }
+
+  // Until the columns that a batch needs are finished. One lane of a warp looks again and again, so that the others
+  // leave the cache to those that work.
+  __device__ __forceinline__ void wait_for(int batch_number) const {
+    const long long from = __ldg(need_ptr + batch_number), end = __ldg(need_ptr + batch_number + 1);
+    const int lane = threadIdx.x & 31;
+    for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x) {
+      const unsigned* flag = in.done + (q < end ? __ldg(in.corner.need + q) : 0);
+      bool ready = q >= end || load_relaxed(flag) == in.epoch;
+      while (const unsigned missing = __ballot_sync(~0u, !ready)) {
+        if (lane == __ffs(missing) - 1)
+          while (load_relaxed(flag) != in.epoch) look_again_later();
+        __syncwarp();
+        if (!ready) ready = load_relaxed(flag) == in.epoch;
+      }
+    }
+    __threadfence();
+    __syncthreads();
+  }
+
+  __device__ __forceinline__ void assemble() const {
+    for (int t0 = threadIdx.x; t0 < length; t0 += blockDim.x * TOGETHER) {
+      int source[TOGETHER];
+      Scalar value[TOGETHER];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        source[r] = __ldg(in.source + begin + min(t0 + r * (int)blockDim.x, length - 1));
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) {
+        value[r] = load_constant(in.values + max(source[r], 0));
+        if (in.scale) value[r] = (Real)__ldg(in.scale + max(source[r], 0)) * value[r];
+      }
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++)
+        if (t0 + r * (int)blockDim.x < length) values[t0 + r * blockDim.x] = source[r] < 0 ? Scalar(0) : value[r];
+    }
+  }
+
+  // Entries of ranks `first_rank` .. end - 1, if they have room.
+  __device__ __forceinline__ bool stage(int first_rank, int end) {
+    first = first_rank;
+    const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
+    if (4 + 8LL * (end - first) + count * (long long)(sizeof(Scalar) + 4) > room) return false;
+    positions = (int*)(multipliers + count);
+    begins = positions + count;
+    targets = begins + (end - first) + 1;
+    for (int q0 = threadIdx.x; q0 < (int)count; q0 += blockDim.x * TOGETHER) {
+      int place[TOGETHER], position[TOGETHER];
+      Scalar multiplier[TOGETHER];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) {
+        const long long q = from + min(q0 + r * (int)blockDim.x, (int)count - 1);
+        place[r] = __ldg(in.corner.place + q), position[r] = __ldg(in.corner.position + q);
+      }
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) multiplier[r] = in.factor[place[r]];
+#pragma unroll
+      for (int r = 0; r < TOGETHER; r++) {
+        const int q = q0 + r * (int)blockDim.x;
+        if (q < (int)count) multipliers[q] = multiplier[r], positions[q] = position[r];
+      }
+    }
+    for (int r = threadIdx.x; r <= end - first; r += blockDim.x) begins[r] = (int)(__ldg(terms + first + r) - from);
+    for (int r = threadIdx.x; r < end - first; r += blockDim.x) targets[r] = __ldg(order + first + r);
+    return true;
+  }
+
+  // minus the sum of a lane's terms among those of the entry of rank r, `LANES` lanes to an entry
+  template <int LANES> __device__ __forceinline__ Scalar staged_sum(int r, int lane) const {
+    const int end = begins[r - first + 1];
+    Scalar sum(0);
+    for (int q = begins[r - first] + lane; q < end; q += LANES)
+      sum = mul_sub(multipliers[q], values[positions[q]], sum);
+    return sum;
+  }
+  // the same of terms in memory
+  __device__ __forceinline__ Scalar listed_sum(int r, int lane, int lanes) const {
+    const long long end = __ldg(terms + r + 1);
+    Scalar sum(0);
+    for (long long q = __ldg(terms + r) + lane; q < end; q += lanes * TOGETHER) {
+      int place[TOGETHER], from[TOGETHER];
+      Scalar multiplier[TOGETHER];
+#pragma unroll
+      for (int i = 0; i < TOGETHER; i++) {
+        const long long t = min(q + lanes * i, end - 1);
+        place[i] = __ldg(in.corner.place + t), from[i] = __ldg(in.corner.position + t);
+      }
+#pragma unroll
+      for (int i = 0; i < TOGETHER; i++) multiplier[i] = in.factor[place[i]];
+#pragma unroll
+      for (int i = 0; i < TOGETHER; i++)
+        if (q + lanes * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
+    }
+    return sum;
+  }
+
+  // Entries of ranks from .. end - 1, none of which is a term of another; target(r) is where the one of rank r is.
+  template <int LANES, bool STAGED, class Target>
+  __device__ __forceinline__ void take(int from, int end, Target&& target) const {
+    const int lane = threadIdx.x & (LANES - 1), in_warp = (threadIdx.x & 31) / LANES;
+    for (int r0 = from + (threadIdx.x >> 5) * (32 / LANES); r0 < end; r0 += blockDim.x / LANES) {
+      const int r = r0 + in_warp;
+      Scalar sum(0);
+      if (r < end) sum = STAGED ? staged_sum<LANES>(r, lane) : listed_sum(r, lane, LANES);
+#pragma unroll
+      for (int step = LANES / 2; step; step /= 2) sum += shuffle_xor(sum, step);
+      if (r < end && lane == 0) values[target(r)] += sum;
+    }
+  }
+
+  // Many short sums at a time, or few long ones.
+  __device__ __forceinline__ void take_staged(int from, int end) const {
+    const auto target = [&](int r) { return targets[r - first]; };
+    const int entries = end - from, count = begins[end - first] - begins[from - first];
+    if (entries * 32 <= (int)blockDim.x || count >= 32 * entries) take<32, true>(from, end, target);
+    else take<4, true>(from, end, target);
+  }
+
+  __device__ __forceinline__ void solve_upper() {
+    int from = __ldg(step);  // entries of depth 0 have no terms
+    for (int b = 0, s = 1; b < batches; b++) {
+      const int last = __ldg(batch + b);
+      wait_for(b);
+      const bool staged = stage(from, __ldg(step + last - 1));
+      __syncthreads();
+      for (; s < last; s++) {
+        const int end = __ldg(step + s);
+        if (staged) take_staged(from, end);
+        else take<32, false>(from, end, [&](int r) { return __ldg(order + r); });
+        from = end;
+        __syncthreads();
+      }
+    }
+  }
+
+  __device__ __forceinline__ void take_huge() const {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    for (int r = uppers; r < uppers + huge; r++) {
+      Scalar sum = listed_sum(r, threadIdx.x, blockDim.x);
+#pragma unroll
+      for (int step = 16; step; step /= 2) sum += shuffle_xor(sum, step);
+      if (lane == 0) partial[warp] = sum;
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        Scalar total = values[__ldg(order + r)];
+        for (int w = 0; w < CORNER_WARPS; w++) total += partial[w];
+        values[__ldg(order + r)] = total;
+      }
+      __syncthreads();
+    }
+  }
+
+  __device__ __forceinline__ void run() {
+    assemble();
+    __syncthreads();
+    solve_upper();
+    wait_for(batches);
+    take_huge();
+    take<8, false>(uppers + huge, length, [&](int r) { return __ldg(order + r); });
+    if (!in_shared) return;
+    __syncthreads();
+    for (int t = threadIdx.x; t < length; t += blockDim.x) in.factor[begin + t] = values[t];
+  }
+};
+
+}  // namespace

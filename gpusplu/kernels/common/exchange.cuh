@@ -1,0 +1,92 @@
+// Values that blocks of one launch hand to each other without a flag: every word is 32 bits of a value and a tag, so
+// that who sees the tag has the value (the LL protocol of NVIDIA's NCCL). One trip through the second-level cache where
+// a flag with release and acquire takes two and a fence. Tags differ from solve to solve; memory is zero at first.
+#pragma once
+#include "fronts/front.cuh"
+
+using Word = unsigned long long;
+constexpr int WORDS = sizeof(Scalar) / 4;  // of a value
+
+__device__ __forceinline__ void split(float v, unsigned* w) { w[0] = __float_as_uint(v); }
+__device__ __forceinline__ void split(double v, unsigned* w) {
+  const Word bits = (Word)__double_as_longlong(v);
+  w[0] = (unsigned)bits, w[1] = (unsigned)(bits >> 32);
+}
+template <class R> __device__ __forceinline__ void split(Complex<R> v, unsigned* w) {
+  split(v.re, w), split(v.im, w + sizeof(R) / 4);
+}
+__device__ __forceinline__ void join(const unsigned* w, float& v) { v = __uint_as_float(w[0]); }
+__device__ __forceinline__ void join(const unsigned* w, double& v) {
+  v = __longlong_as_double((long long)((Word)w[1] << 32 | w[0]));
+}
+template <class R> __device__ __forceinline__ void join(const unsigned* w, Complex<R>& v) {
+  join(w, v.re), join(w + sizeof(R) / 4, v.im);
+}
+
+__device__ __forceinline__ void mail_value(Word* to, Scalar v, unsigned tag) {
+  unsigned parts[WORDS];
+  split(v, parts);
+  const Word high = (Word)tag << 32;
+  if constexpr (WORDS == 1) store_word(to, high | parts[0]);
+  else
+#pragma unroll
+    for (int k = 0; k < WORDS; k += 2) store_words(to + k, high | parts[k], high | parts[k + 1]);
+}
+
+struct Mail {
+  Word word[WORDS];
+  __device__ __forceinline__ void load(const Word* from) {
+    if constexpr (WORDS == 1) word[0] = load_word(from);
+    else
+#pragma unroll
+      for (int k = 0; k < WORDS; k += 2) load_words(from + k, word[k], word[k + 1]);
+  }
+  __device__ __forceinline__ bool has(unsigned tag) const {
+    bool all = true;
+#pragma unroll
+    for (int k = 0; k < WORDS; k++) all = all && (unsigned)(word[k] >> 32) == tag;
+    return all;
+  }
+  __device__ __forceinline__ Scalar value() const {
+    unsigned parts[WORDS];
+    Scalar v;
+#pragma unroll
+    for (int k = 0; k < WORDS; k++) parts[k] = (unsigned)word[k];
+    join(parts, v);
+    return v;
+  }
+};
+// This thread's values at from[0], from[1], ..: waits until all are there, looking again only for those that are not. A
+// pause in between leaves the cache to those that work (10 to 25% of a solve); who is next does without.
+template <int COUNT> __device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag,
+                                                                 Scalar (&v)[COUNT], bool pause = true) {
+  Mail mail[COUNT];
+  unsigned missing = (1u << COUNT) - 1;
+  for (;;) {
+#pragma unroll
+    for (int r = 0; r < COUNT; r++)
+      if (missing >> r & 1) mail[r].load(from[r]);
+#pragma unroll
+    for (int r = 0; r < COUNT; r++)
+      if (mail[r].has(tag)) missing &= ~(1u << r);
+    if (!missing) break;
+    before_looking_again(from[0], pause);
+  }
+#pragma unroll
+  for (int r = 0; r < COUNT; r++) v[r] = mail[r].value();
+}
+__device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag, bool pause = true) {
+  const Word* const all[1] = {from};
+  Scalar v[1];
+  wait_values<1>(all, tag, v, pause);
+  return v[0];
+}
+// The COUNT values from `from` on for all lanes of a warp; those from `some` on are replaced by the last of them.
+template <int COUNT> __device__ __forceinline__ void wait_shared_values(const Word* from, int some, unsigned tag,
+                                                                        Scalar (&v)[COUNT], bool pause) {
+  static_assert(COUNT <= 32);
+  const Scalar own = wait_value(from + min((int)(threadIdx.x & 31), some - 1) * WORDS, tag, pause);
+  __syncwarp();
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) v[k] = shuffle(own, k);
+}

@@ -1,0 +1,173 @@
+// r = b - op(A) x and what its backward error is made of, in one pass; and x += step.
+//
+// measure_residual_NV, NV = 1 or 4 columns at a time: rows of op(A) in compressed rows: for the transposes that is
+// canonical A itself, for A its transpose, with `source` saying which canonical value an entry is. A group of
+// 2^lanes_log2 lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double
+// precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
+// largest, and is then moved to `report`, which may be the host's memory. Blocks join their norms in `norms`, in any
+// order, which does not matter to the largest; the last one publishes them.
+// Grid: any; block: 256 threads. Shared memory: 128 bytes. Precondition: *done and norms are zero, and are again
+// afterwards. Deterministic.
+#include "common/reduce.cuh"
+
+struct ResidualArgs {
+  const long long* ptr;
+  const int* ind;
+  const int* source;  // null: entry p is value p
+  const Scalar* values;
+  const Scalar *x, *b;
+  Scalar* r;
+  long long ld;   // of x, b and r
+  int n, nrhs;    // at most 32 columns
+  int conjugate;  // the values
+  int lanes_log2;
+  double* norms;  // of A; then of every column's residual, x and b
+  unsigned* done;
+  Status* status;
+  Status* report;  // null: none
+};
+
+struct StepArgs {
+  Scalar* x;
+  const Scalar* step;
+  long long ld;
+  int n, nrhs;
+};
+
+constexpr int LONG_ROW = 16;  // times the lanes of a group
+
+// op(A)(row, :) x for NV columns and the sum of moduli, of the entries first, first + step, .. below last.
+template <int NV> __device__ __forceinline__ void add_row(const ResidualArgs& args, long long first, long long last,
+                                                          int step, const Scalar* const (&x)[NV], Wide (&sum)[NV],
+                                                          double& row_sum) {
+#pragma unroll(NV == 1 ? 4 : 2)
+  for (long long p = first; p < last; p += step) {
+    const int column = args.ind[p];
+    const Wide value = widen(args.values[args.source ? args.source[p] : p]), a = args.conjugate ? conj(value) : value;
+    row_sum += modulus(a);
+#pragma unroll
+    for (int j = 0; j < NV; j++) sum[j] = mul_add(a, widen(x[j][column]), sum[j]);
+  }
+}
+template <int NV> __device__ __forceinline__ void combine(Wide (&sum)[NV], double& row_sum, int lanes) {
+  for (int mask = lanes >> 1; mask; mask >>= 1) {
+    row_sum += shuffle_xor(row_sum, mask);
+#pragma unroll
+    for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
+  }
+}
+
+// Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
+__device__ __forceinline__ void join(double* norm, double v) {
+  if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
+}
+
+// Columns column0 .. column0 + NV - 1; the norms of this block's rows.
+template <int NV>
+__device__ __forceinline__ void measure_columns(const ResidualArgs& args, int column0, double* scratch) {
+  const int lane = threadIdx.x & 31, lanes = 1 << args.lanes_log2, in_group = lane & (lanes - 1),
+            group = lane >> args.lanes_log2, rows = 32 >> args.lanes_log2;
+  const Scalar* x[NV];
+#pragma unroll
+  for (int j = 0; j < NV; j++) x[j] = args.x + min(column0 + j, args.nrhs - 1) * args.ld;
+  double a_norm = 0, r_norm[NV], x_norm[NV], b_norm[NV];
+#pragma unroll
+  for (int j = 0; j < NV; j++) r_norm[j] = x_norm[j] = b_norm[j] = 0;
+  const long long warp = ((long long)blockIdx.x * blockDim.x + threadIdx.x) >> 5,
+                  warps = (long long)gridDim.x * blockDim.x >> 5;
+  for (long long row0 = warp * rows; row0 < args.n; row0 += warps * rows) {
+    const long long row = row0 + group;
+    const bool some = row < args.n;
+    const long long begin = some ? args.ptr[row] : 0, end = some ? args.ptr[row + 1] : 0;
+    const bool is_long = end - begin > LONG_ROW * lanes;
+    Wide sum[NV];
+    double row_sum = 0;
+#pragma unroll
+    for (int j = 0; j < NV; j++) sum[j] = Wide(0);
+    if (!is_long) add_row<NV>(args, begin + in_group, end, lanes, x, sum, row_sum);
+    combine<NV>(sum, row_sum, lanes);
+    for (unsigned left = __ballot_sync(~0u, is_long && in_group == 0); left; left &= left - 1) {
+      const int owner = __ffs(left) - 1;
+      const long long long_row = row0 + (owner >> args.lanes_log2);
+      Wide whole[NV];
+      double whole_sum = 0;
+#pragma unroll
+      for (int j = 0; j < NV; j++) whole[j] = Wide(0);
+      add_row<NV>(args, args.ptr[long_row] + lane, args.ptr[long_row + 1], 32, x, whole, whole_sum);
+      combine<NV>(whole, whole_sum, 32);
+      if (lane == owner) {
+        row_sum = whole_sum;
+#pragma unroll
+        for (int j = 0; j < NV; j++) sum[j] = whole[j];
+      }
+    }
+    if (some && in_group == 0) {
+      a_norm = fmax(a_norm, row_sum);
+#pragma unroll
+      for (int j = 0; j < NV; j++)
+        if (column0 + j < args.nrhs) {
+          const long long at = (column0 + j) * args.ld + row;
+          const Wide b = widen(args.b[at]), residual = b - sum[j];
+          narrow(residual, args.r[at]);
+          const double size = modulus(residual);  // fmax drops NaN
+          r_norm[j] = fmax(r_norm[j], size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
+          x_norm[j] = fmax(x_norm[j], modulus(widen(args.x[at])));
+          b_norm[j] = fmax(b_norm[j], modulus(b));
+        }
+    }
+  }
+  join(args.norms, block_max(a_norm, scratch));
+#pragma unroll
+  for (int j = 0; j < NV; j++) {
+    const double r = block_max(r_norm[j], scratch), xs = block_max(x_norm[j], scratch),
+                 bs = block_max(b_norm[j], scratch);
+    if (column0 + j < args.nrhs) {
+      double* norms = args.norms + 1 + 3 * (column0 + j);
+      join(norms, r);
+      join(norms + 1, xs);
+      join(norms + 2, bs);
+    }
+  }
+}
+
+// By the first warp of the last block: the column with the largest backward error, and what the host reads.
+__device__ __forceinline__ void publish(const ResidualArgs& args) {
+  const int lane = threadIdx.x & 31;
+  const double* norms = args.norms + 1 + 3 * min(lane, args.nrhs - 1);
+  const double a = __ldcg(args.norms), r = __ldcg(norms), x = __ldcg(norms + 1), b = __ldcg(norms + 2);
+  const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0, worst = warp_max(error);
+  const unsigned columns = __ballot_sync(~0u, error == worst);
+  for (int k = lane; k < 1 + 3 * args.nrhs; k += 32) args.norms[k] = 0;
+  if (lane != __ffs(columns) - 1) return;
+  Status* status = args.status;
+  status->residual = r;
+  status->x_norm = x;
+  status->b_norm = b;
+  status->a_norm = a;
+  if (!args.report) return;
+  *args.report = *status;
+  *status = Status{};
+}
+
+template <int NV> __device__ __forceinline__ void measure(const ResidualArgs& args) {
+  double* scratch = (double*)(shared_memory + 16);
+  unsigned* last = (unsigned*)shared_memory;
+  for (int column0 = 0; column0 < args.nrhs; column0 += NV) measure_columns<NV>(args, column0, scratch);
+  if (threadIdx.x == 0) *last = add_acquire_release(args.done, 1u) + 1 == gridDim.x;
+  __syncthreads();
+  if (!*last) return;
+  if (threadIdx.x < 32) publish(args);
+  if (threadIdx.x == 0) *args.done = 0;
+}
+
+GPUSPLU_KERNEL(measure_residual_1, ResidualArgs, 256, 2) { measure<1>(args); }
+GPUSPLU_KERNEL(measure_residual_4, ResidualArgs, 256, 2) { measure<4>(args); }
+
+// x += step. Grid: any; block: any. Deterministic.
+GPUSPLU_KERNEL(add_step, StepArgs, 256, 1) {
+  const long long count = (long long)args.n * args.nrhs, step = (long long)gridDim.x * blockDim.x;
+  for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += step) {
+    const long long column = k / args.n, at = column * args.ld + (k - column * args.n);
+    args.x[at] += args.step[at];
+  }
+}

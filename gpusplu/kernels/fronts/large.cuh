@@ -1,0 +1,140 @@
+// Large fronts: what the tasks of fronts/large_fronts.cu know about a front, and where its tiles lie.
+//
+// A front's rows (and columns) are cut into tiles at 0, NB, .., W, W + NB, .., R: `pivot_tiles` of pivots, then those
+// of the contribution block. Storage: fronts/front.cuh and core/plan/fronts/plan.hpp.
+#pragma once
+#include "fronts/front.cuh"
+#include "fronts/large_shape.cuh"
+
+#ifndef LARGE_SHARED_KB
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 100 == 9 || __CUDA_ARCH__ / 100 == 10
+#define LARGE_SHARED_KB 227
+#elif __CUDA_ARCH__ >= 800
+#define LARGE_SHARED_KB 99
+#else
+#define LARGE_SHARED_KB 64
+#endif
+#endif
+
+constexpr LargeShape shape = large_shape((int)sizeof(Scalar), LARGE_SHARED_KB);
+constexpr int NB = shape.tile, THREADS = shape.threads, WARPS = THREADS / 32, DEPTH = shape.depth,
+              STRIDE = shape.stride;
+
+using LocalRow = unsigned short;
+
+// One tile (row, col) of a front. Tasks are in topological order: a task waits only for earlier ones.
+struct LargeTask {
+  int front, large;  // of the plan, and among the large ones
+  int row, col;      // tile
+  int entry_begin;   // entries of A in this tile, from the front's first entry
+  int entry_count;
+  int row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
+  int tiles;                   // 2: tile (row + 1, col) is of this task too; neither has entries then
+};
+
+struct LargeFront {
+  int counter;      // of the front's progress counters
+  int block_tiles;  // tiles of the contribution block
+};
+
+// The rows below the pivots of a child that fall into one tile of its parent, as a range of the child's rows.
+struct LargePiece {
+  int child;       // of the plan
+  int begin, end;  // rows of the child's contribution block
+  int large;       // the child among the large fronts; -1: it is none; -2: an earlier launch has finished it
+};
+
+struct LargeArgs {
+  const Front* fronts;
+  const LargeFront* large;
+  const LargeTask* tasks;
+  int task_count;
+  const int* piece_ptr;  // of every tile of every large front; pieces in order of children
+  const LargePiece* pieces;
+  const LocalRow* place;  // as Front::below: local row in the parent's front
+  const int* entry_source;
+  const unsigned* entry_place;
+  const double* entry_scale;  // null: ones
+  const Scalar* values;
+  Scalar* factor;
+  Scalar* blocks;
+  const unsigned* arrivals;  // of small children, by front, in all launches; null: all are done before this launch
+  unsigned* counters;  // zeroed once: ticket, blocks that are done, launches before this one, reserved; then progress
+  Status* status;
+  double tiny;      // pivots below are replaced [scaled A]
+  double singular;  // pivots below are counted in n_tiny too [scaled A]
+};
+
+constexpr unsigned EPOCH_STEP = 4096;  // more than the tile columns of any front
+constexpr int CONTROL = 4;             // counters ahead of the progress counters
+
+// Two neighbours in a column.
+struct __align__(sizeof(Scalar) < 8 ? 8 : 16) Pair {
+  Scalar x, y;
+};
+__device__ __forceinline__ void store_pair(Scalar* to, Pair v) {
+#if defined(SCALAR_f)
+  __stcg((float2*)to, make_float2(v.x, v.y));
+#elif defined(SCALAR_F)
+  __stcg((float4*)to, make_float4(v.x.re, v.x.im, v.y.re, v.y.im));
+#elif defined(SCALAR_D)
+  store_shared_level(to, v.x);
+  store_shared_level(to + 1, v.y);
+#else
+  __stcg((double2*)to, make_double2(v.x, v.y));
+#endif
+}
+// Copies a pair of which the first `count` entries exist; the others become zero.
+__device__ __forceinline__ void copy_pair(Scalar* to, const Scalar* from, int count) {
+  constexpr int bytes = (int)sizeof(Scalar);
+  if constexpr (bytes == 4) {
+    copy_async8(to, from, count * bytes);
+  } else if constexpr (bytes == 8) {
+    copy_async16(to, from, count * bytes);
+  } else {
+    copy_async16(to, from, count > 0 ? bytes : 0);
+    copy_async16(to + 1, count > 1 ? from + 1 : from, count > 1 ? bytes : 0);
+  }
+}
+
+// A tall panel of `width` columns in two parts: rows of the pivots, and rows below.
+struct TallPanel {
+  Scalar *pivots, *below;
+  __device__ __forceinline__ Scalar* tile(int t, int pivot_tiles) const {
+    return t < pivot_tiles ? pivots + t * NB : below + (t - pivot_tiles) * NB;
+  }
+};
+
+struct FrontTiles {
+  int width, height;  // pivots, rows below
+  long long width_ld, height_ld;
+  int pivot_tiles, tiles;
+  TallPanel lower, upper;
+  Scalar* inverse;
+  Scalar* block;
+
+  __device__ __forceinline__ FrontTiles(const Front& f, Scalar* factor, Scalar* blocks)
+      : width(f.width), height(f.rows - f.width) {
+    width_ld = (width + 1) & ~1;
+    height_ld = (height + 1) & ~1;
+    pivot_tiles = (width + NB - 1) / NB;
+    tiles = pivot_tiles + (height + NB - 1) / NB;
+    lower.pivots = factor + f.factor;
+    lower.below = lower.pivots + width_ld * width;
+    upper = lower;
+    inverse = lower.below + height_ld * width;
+    if constexpr (!CHOLESKY) {
+      upper.pivots = inverse;
+      upper.below = upper.pivots + width_ld * width;
+      inverse = upper.below + height_ld * width;
+    }
+    block = blocks + f.block;
+  }
+  __device__ __forceinline__ int first_row(int t) const {
+    return t < pivot_tiles ? t * NB : width + (t - pivot_tiles) * NB;
+  }
+  __device__ __forceinline__ int size(int t) const {
+    return min(NB, t < pivot_tiles ? width - t * NB : height - (t - pivot_tiles) * NB);
+  }
+  __device__ __forceinline__ long long ld(int t) const { return t < pivot_tiles ? width_ld : height_ld; }
+};

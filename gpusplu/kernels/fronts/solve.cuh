@@ -1,0 +1,340 @@
+// What the solve kernels of phases 0 to 2 share: tickets, waiting, and the sums of the children's contributions.
+//
+// A ticket is SLOTS consecutive records: one front that the whole block solves (then all of them are the same record),
+// or up to SLOTS fronts of a warp each. Forward, tickets count up, children come before their parent, and a front waits
+// until its children have arrived; backward they count down and a front waits for its parent. Whoever waits, waits for
+// a lower ticket (or another warp of its own), so one resident block is enough to get through.
+//
+// Right-hand sides are solved in groups of NV (1 or SEVERAL), a ticket being worth one group. Work vector (plan order)
+// and vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not
+// depend on other fronts, so it is under way before the front waits.
+//
+// One right-hand side: values go from front to front by mail (common/exchange.cuh), each waited for by whoever needs it. The
+// tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front how many
+// children have arrived, then per group and front whether it is solved; forward clears what backward uses and the other
+// way round. Counters, control and mail are zero at the start of the first solve.
+//
+// A solve can come in parts (core/plan/fronts/solve_schedule.hpp), each with its own launches, slots and `control`.
+#pragma once
+#include "common/exchange.cuh"
+
+constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
+constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
+constexpr int SOLVES = 0;
+constexpr int SEVERAL = sizeof(Scalar) == 16 ? 4 : 8;  // right-hand sides of a group where there are several
+enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
+
+// A front as the solve sees it; what core/plan/fronts/solve_schedule.hpp writes. 48 bytes, aligned to 16.
+struct SolveFront {
+  int width, rows;
+  int kind;   // SolveKind; -1: empty slot
+  int first;  // plan position of the first pivot
+  int front;
+  int parent;                      // -1: none in this launch
+  int children;                    // in this launch
+  int below;                       // into below and the vector arena
+  int gather_begin, gather_count;  // pieces
+  long long factor;
+};
+
+struct SolveArgs {
+  const SolveFront* slots;
+  int tickets;
+  int groups;          // of NV right-hand sides
+  int group_capacity;  // of `counters`
+  int front_count;
+  const int* below;
+  const int* piece_ptr;  // of every local row of every front; a front's rows begin at first + below
+  const int4* pieces;    // places of the vector arena to be added, -1: none
+  const int *perm_in, *perm_out;
+  const double *scale_in, *scale_out;  // null: ones
+  const Scalar* factor;
+  const Scalar* b;
+  Scalar* x;
+  long long ld;  // of b and x
+  int n, nrhs;
+  int conjugate;    // b as it is read and x as it is written
+  int places;       // of the vector arena
+  Scalar* work;     // groups x n x NV
+  Scalar* vectors;  // groups x places x NV
+  unsigned* counters;
+  unsigned* control;  // tickets of this part
+  int ends_solve;     // backward: no launch of this solve comes after this one
+  unsigned long long*
+      mail;  // n values by plan position, then `places`; several right-hand sides: groups x n x NV; WORDS words each
+};
+
+// A front and the tag of its mail.
+struct SolveTask : SolveFront {
+  unsigned tag;
+};
+
+__device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) {
+  return args.counters + CONTROL + (long long)group * args.front_count;
+}
+__device__ __forceinline__ unsigned* solved(const SolveArgs& args, int group) {
+  return args.counters + CONTROL + (long long)(args.group_capacity + group) * args.front_count;
+}
+__device__ __forceinline__ SolveTask load_front(const SolveFront* from, unsigned tag) {
+  const int4* p = (const int4*)from;
+  const int4 a = __ldg(p), b = __ldg(p + 1), c = __ldg(p + 2);
+  SolveTask f;
+  f.tag = tag;
+  f.width = a.x, f.rows = a.y, f.kind = a.z, f.first = a.w;
+  f.front = b.x, f.parent = b.y, f.children = b.z, f.below = b.w;
+  f.gather_begin = c.x, f.gather_count = c.y, f.factor = (long long)c.w << 32 | (unsigned)c.z;
+  return f;
+}
+__device__ __forceinline__ long long first_row(const SolveFront& f) { return (long long)f.first + f.below; }
+template <int NV> __device__ __forceinline__ Scalar* work_of(const SolveArgs& args, int group) {
+  return args.work + (long long)group * args.n * NV;
+}
+template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs& args, int group) {
+  return args.vectors + (long long)group * args.places * NV;
+}
+
+__device__ __forceinline__ Word* position_mail(const SolveArgs& args, long long at) { return args.mail + at * WORDS; }
+__device__ __forceinline__ Word* place_mail(const SolveArgs& args, int place) {
+  return args.mail + ((long long)args.n + place) * WORDS;
+}
+// Of forward or backward, before the first ticket is taken.
+__device__ __forceinline__ unsigned tag_of(const SolveArgs& args, bool forward) {
+  return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
+}
+
+// Of the backward launch that ends a solve, by who takes the first ticket too many: blocks that still work have read
+// the number, later ones do nothing.
+__device__ __forceinline__ void count_solve(const SolveArgs& args, unsigned tag) {
+  if (args.ends_solve && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
+}
+
+// The next ticket, one for the block.
+__device__ __forceinline__ int take_ticket(unsigned* next) {
+  int* slot = (int*)shared_memory;
+  __syncthreads();
+  if (threadIdx.x == 0) *slot = (int)atomicAdd(next, 1u);
+  __syncthreads();
+  return *slot;
+}
+
+template <int TEAM> __device__ __forceinline__ void team_barrier() {
+  if (TEAM == 32) __syncwarp();
+  else __syncthreads();
+}
+template <int TEAM> __device__ __forceinline__ int team_rank() { return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x; }
+
+// Until `*flag` is `value`; the team sees what was written before it was set.
+template <int TEAM> __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value) {
+  if (team_rank<TEAM>() == 0)
+    while (load_acquire(flag) != value) {
+    }
+  team_barrier<TEAM>();
+}
+
+// Several right-hand sides, forward: until all children of the front have arrived. Also makes it unsolved for the
+// backward solve.
+template <int TEAM, int NV>
+__device__ __forceinline__ void wait_for_children(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1) {
+    unsigned* count = arrivals(args, group) + f.front;
+    if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
+    if (team_rank<TEAM>() == 0) {
+      *count = 0;
+      solved(args, group)[f.front] = 0;
+    }
+  }
+}
+// What the front wrote is complete: the parent may come.
+template <int TEAM, int NV>
+__device__ __forceinline__ void arrive(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1) {
+    team_barrier<TEAM>();
+    if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
+  }
+}
+// The same backward.
+template <int TEAM, int NV>
+__device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1)
+    if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
+}
+template <int TEAM, int NV>
+__device__ __forceinline__ void release(const SolveArgs& args, const SolveTask& f, int group) {
+  if constexpr (NV > 1) {
+    team_barrier<TEAM>();
+    if (team_rank<TEAM>() == 0) store_release(solved(args, group) + f.front, 1u);
+  }
+}
+
+// b and x of the pivot at plan position `at`, in the caller's numbering.
+template <int NV> __device__ __forceinline__ void load_b(const SolveArgs& args, int group, int at, Scalar (&y)[NV]) {
+  const int row = __ldg(args.perm_in + at);
+  const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + row) : (Real)1;
+#pragma unroll
+  for (int j = 0; j < NV; j++) {
+    const Scalar b = args.b[min(group * NV + j, args.nrhs - 1) * args.ld + row];
+    y[j] = scale * (args.conjugate ? conj(b) : b);
+  }
+}
+__device__ __forceinline__ void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
+  const int row = __ldg(args.perm_out + at);
+  const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
+  if (column < args.nrhs) args.x[column * args.ld + row] = scale * (args.conjugate ? conj(x) : x);
+}
+template <int NV>
+__device__ __forceinline__ void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
+  const int row = __ldg(args.perm_out + at);
+  const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (group * NV + j < args.nrhs)
+      args.x[(group * NV + j) * args.ld + row] = scale * (args.conjugate ? conj(x[j]) : x[j]);
+}
+template <int NV> __device__ __forceinline__ void load_values(const Scalar* from, Scalar (&v)[NV]) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) v[j] = load_shared_level(from + j);
+}
+template <int NV> __device__ __forceinline__ void store_values(Scalar* to, const Scalar (&v)[NV]) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) store_shared_level(to + j, v[j]);
+}
+
+// x at plan position `at`, given to the fronts below and taken by them.
+template <int NV>
+__device__ __forceinline__ void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
+  if constexpr (NV == 1) mail_value(position_mail(args, at), x[0], tag);
+  else store_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
+}
+template <int NV>
+__device__ __forceinline__ void take_x(const SolveArgs& args, unsigned tag, int group, int at, Scalar (&x)[NV]) {
+  if constexpr (NV == 1) x[0] = wait_value(position_mail(args, at), tag);
+  else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
+}
+// Forward: what a front adds to a row of its parent.
+template <int NV> __device__ __forceinline__ void give_place(const SolveArgs& args, unsigned tag, int group, int place,
+                                                             const Scalar (&y)[NV]) {
+  if constexpr (NV == 1) mail_value(place_mail(args, place), y[0], tag);
+  else store_values<NV>(vectors_of<NV>(args, group) + (long long)place * NV, y);
+}
+// Local row `row` after forward: a pivot, to the work vector, or below.
+template <int NV> __device__ __forceinline__ void give_row(const SolveArgs& args, const SolveTask& f, int group,
+                                                           int row, const Scalar (&y)[NV]) {
+  if (row < f.width) store_values<NV>(work_of<NV>(args, group) + (long long)(f.first + row) * NV, y);
+  else if (row < f.rows) give_place<NV>(args, f.tag, group, f.below + row - f.width, y);
+}
+
+// Sums every v[k] over the warp; lane l ends with that of k = l / (32 / COUNT) in v[0].
+template <int COUNT, int NV, int HALF = COUNT / 2>
+__device__ __forceinline__ void fold_columns(Scalar (&v)[COUNT][NV]) {
+  constexpr int mask = HALF * (32 / COUNT);
+  const bool upper = threadIdx.x & mask;
+#pragma unroll
+  for (int k = 0; k < HALF; k++)
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      const Scalar give = upper ? v[k][j] : v[k + HALF][j], keep = upper ? v[k + HALF][j] : v[k][j];
+      v[k][j] = keep + shuffle_xor(give, mask);
+    }
+  if constexpr (HALF > 1) fold_columns<COUNT, NV, HALF / 2>(v);
+  else
+#pragma unroll
+    for (int m = 32 / COUNT / 2; m; m >>= 1)
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[0][j] += shuffle_xor(v[0][j], m);
+}
+
+// Sums of the children's contributions. Every row has a run of pieces, each of up to 4 places; piece by piece is summed
+// by one thread, then the pieces of a row by its thread, or by its warp where they are many. What is added to what is
+// fixed by the plan. A thread has ROWS rows, TEAM apart.
+template <int TEAM, int NV, int ROWS = 1> struct Gather {
+  static constexpr int WINDOW = TEAM, SCALARS = WINDOW * NV, MANY = 8;
+  int begin[ROWS], end[ROWS];  // pieces of this thread's rows
+  int4 ahead;                  // this thread's piece of the next window
+
+  __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
+    ahead = __ldg(args.pieces + gather_begin + min(window + team_rank<TEAM>(), count - 1));
+  }
+  // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
+  // row + rows - 1
+  __device__ __forceinline__ void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
+#pragma unroll
+    for (int q = 0; q < ROWS; q++) begin[q] = end[q] = 0;
+    if (count == 0) return;
+    load_window(args, gather_begin, count, 0);
+#pragma unroll
+    for (int q = 0; q < ROWS; q++)
+      if (q * TEAM < rows) {
+        begin[q] = __ldg(args.piece_ptr + row + q * TEAM) - gather_begin;
+        end[q] = __ldg(args.piece_ptr + row + q * TEAM + 1) - gather_begin;
+      }
+  }
+  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
+                                      Scalar* partial, Scalar (&y)[NV]) {
+    Scalar row[1][NV];
+#pragma unroll
+    for (int j = 0; j < NV; j++) row[0][j] = y[j];
+    add(args, gather_begin, count, tag, group, partial, row);
+#pragma unroll
+    for (int j = 0; j < NV; j++) y[j] = row[0][j];
+  }
+  // What lies at the places of `ahead`, zero for those that are none.
+  __device__ __forceinline__ void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
+    const int places[4] = {ahead.x, ahead.y, ahead.z, ahead.w};  // the first always is one
+    if constexpr (NV == 1) {
+      const Word* from[4];
+      Scalar one[4];
+#pragma unroll
+      for (int k = 0; k < 4; k++) from[k] = place_mail(args, places[k] < 0 ? places[0] : places[k]);
+      wait_values<4>(from, tag, one);
+#pragma unroll
+      for (int k = 0; k < 4; k++) v[k][0] = one[k];
+    } else {
+      const Scalar* vectors = vectors_of<NV>(args, group);
+#pragma unroll
+      for (int k = 0; k < 4; k++) load_values<NV>(vectors + (long long)max(places[k], 0) * NV, v[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      if (places[k] < 0)
+#pragma unroll
+        for (int j = 0; j < NV; j++) v[k][j] = Scalar(0);
+  }
+  // y += the sums of this thread's rows; `partial`: SCALARS
+  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
+                                      Scalar* partial, Scalar (&y)[ROWS][NV]) {
+    const int rank = team_rank<TEAM>(), lane = rank & 31;
+    for (int window = 0; window < count; window += WINDOW) {
+      Scalar v[4][NV];
+      load_places(args, tag, group, v);
+      if (window + WINDOW < count) load_window(args, gather_begin, count, window + WINDOW);
+#pragma unroll
+      for (int j = 0; j < NV; j++) partial[rank * NV + j] = (v[0][j] + v[1][j]) + (v[2][j] + v[3][j]);
+      team_barrier<TEAM>();
+#pragma unroll
+      for (int i = 0; i < ROWS; i++) {
+        const int from = min(max(begin[i] - window, 0), WINDOW), to = min(max(end[i] - window, 0), WINDOW);
+        const bool many = to - from > MANY;
+        if (!many)
+          for (int c = from; c < to; c++)
+#pragma unroll
+            for (int j = 0; j < NV; j++) y[i][j] += partial[c * NV + j];
+        for (unsigned rows = __ballot_sync(~0u, many); rows; rows &= rows - 1) {
+          const int owner = __ffs(rows) - 1, last = shuffle(to, owner);
+          Scalar s[NV];
+#pragma unroll
+          for (int j = 0; j < NV; j++) s[j] = Scalar(0);
+          for (int c = shuffle(from, owner) + lane; c < last; c += 32)
+#pragma unroll
+            for (int j = 0; j < NV; j++) s[j] += partial[c * NV + j];
+#pragma unroll
+          for (int j = 0; j < NV; j++) {
+#pragma unroll
+            for (int mask = 16; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
+            if (lane == owner) y[i][j] += s[j];
+          }
+        }
+      }
+      team_barrier<TEAM>();
+    }
+  }
+};

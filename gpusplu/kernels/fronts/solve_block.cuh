@@ -1,0 +1,312 @@
+// Fronts of phases 1 and 2 (at most 240 rows) by a block of 256 threads, panel by panel. The W x W part of `lower`
+// holds D in the diagonal blocks, X = A21 D below them, for LU raw A12 above them; `upper` the rest of A12.
+//
+// Two shapes of work. By rows: thread r keeps y_r in registers and subtracts panel after panel (N, and forward for
+// Cholesky): one barrier a panel, 16 multiply-adds. By columns: warp w sums columns 2w and 2w + 1 of a panel, lanes
+// along the rows (T, and backward for Cholesky). The next panel's entries are loaded while the present one is worked
+// on.
+#pragma once
+#include "fronts/solve.cuh"
+
+// One right-hand side: the next panel is under way early; several: registers go to them.
+template <int NV> constexpr bool AHEAD = NV == 1;
+constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns: 8 x 32 >= 240
+
+template <int NV> struct BlockScratch {
+  static constexpr int SCALARS = Gather<SOLVE_THREADS, NV>::SCALARS + 2 * (SOLVE_THREADS + PANEL) * NV;
+  Scalar *partial, *v, *w;  // w, v: one entry a local row, and a panel behind
+  __device__ explicit BlockScratch(Scalar* memory)
+      : partial(memory),
+        v(memory + Gather<SOLVE_THREADS, NV>::SCALARS),
+        w(memory + Gather<SOLVE_THREADS, NV>::SCALARS + (SOLVE_THREADS + PANEL) * NV) {}
+};
+
+// Row `row` (pointer) of columns k0 .. k0 + 15, those behind W - 1 replaced by it.
+__device__ __forceinline__ void load_row(Scalar (&m)[PANEL], const Scalar* row, int ld, int k0, int W) {
+#pragma unroll
+  for (int k = 0; k < PANEL; k++) m[k] = load_constant(row + min(k0 + k, W - 1) * ld);
+}
+// y -= m v, or y = m v
+template <int NV, bool SUBTRACT>
+__device__ __forceinline__ void multiply_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
+  constexpr int CHAINS = NV == 1 ? 2 : 1;  // the latency of one would show
+#pragma unroll
+  for (int j = 0; j < NV; j++) {
+    Scalar sum[CHAINS];
+#pragma unroll
+    for (int c = 0; c < CHAINS; c++) sum[c] = Scalar(0);
+#pragma unroll
+    for (int k = 0; k < PANEL; k++) sum[k % CHAINS] = mul_add(m[k], v[k * NV + j], sum[k % CHAINS]);
+    const Scalar all = CHAINS == 2 ? sum[0] + sum[CHAINS - 1] : sum[0];
+    y[j] = SUBTRACT ? y[j] - all : all;
+  }
+}
+
+// Two columns of this warp, rows `first` .. `last` - 1; behind them the last one again.
+struct ColumnPair {
+  Scalar m[2][DEEP_ROWS];
+  __device__ __forceinline__ void load(const Scalar* a, int ld, int column, int columns, int first, int last) {
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int q = 0; q < DEEP_ROWS; q++)
+      if (first + 32 * q < last) {
+        const int row = min(first + 32 * q + lane, last - 1);
+        m[0][q] = load_constant(a + row + min(column, columns - 1) * ld);
+        m[1][q] = load_constant(a + row + min(column + 1, columns - 1) * ld);
+      }
+  }
+  // Sums over the rows of m^H v (LU: m^T v): lanes below 16 get the first column's, the others the second's.
+  template <int NV> __device__ __forceinline__ void sums(Scalar (&s)[NV], const Scalar* v, int first, int last) const {
+    const int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      Scalar a(0), b(0);
+#pragma unroll
+      for (int q = 0; q < DEEP_ROWS; q++)
+        if (first + 32 * q < last) {
+          const int row = first + 32 * q + lane;
+          const Scalar x = row < last ? v[row * NV + j] : Scalar(0);
+          a = mul_add(CHOLESKY ? conj(m[0][q]) : m[0][q], x, a);
+          b = mul_add(CHOLESKY ? conj(m[1][q]) : m[1][q], x, b);
+        }
+      const Scalar other = shuffle_xor(lane < 16 ? b : a, 16);
+      s[j] = (lane < 16 ? a : b) + other;
+#pragma unroll
+      for (int mask = 8; mask; mask >>= 1) s[j] += shuffle_xor(s[j], mask);
+    }
+  }
+};
+
+template <int NV>
+__device__ __forceinline__ void take_x_to(const SolveArgs& args, const SolveTask& f, int group, int at, Scalar* to) {
+  Scalar x[NV];
+  take_x<NV>(args, f.tag, group, at, x);
+#pragma unroll
+  for (int j = 0; j < NV; j++) to[j] = x[j];
+}
+
+// y_below -= X y, panel by panel
+template <int NV>
+__device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+  const BlockScratch<NV> scratch(memory);
+  const int row = threadIdx.x, W = f.width, R = f.rows;
+  const Scalar* lower = args.factor + f.factor + min(row, R - 1);
+  Scalar y[NV], now[PANEL], next[PANEL];
+  Gather<SOLVE_THREADS, NV> gather;
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
+  load_b<NV>(args, group, f.first + min(row, W - 1), y);
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (row >= W) y[j] = Scalar(0);
+  load_row(now, lower, R, 0, W);
+  wait_for_children<SOLVE_THREADS, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
+  const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
+    if (!AHEAD<NV> && k0) load_row(m, lower, R, k0, W);
+    if (AHEAD<NV> && k0 + PANEL < W) load_row(m_next, lower, R, k0 + PANEL, W);
+    if (row >= k0 && row < k0 + PANEL)
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
+    __syncthreads();
+    Scalar rest[NV];
+#pragma unroll
+    for (int j = 0; j < NV; j++) rest[j] = y[j];
+    multiply_row<NV, true>(rest, m, scratch.v + k0 * NV);
+    if (row >= min(k0 + PANEL, W))
+#pragma unroll
+      for (int j = 0; j < NV; j++) y[j] = rest[j];
+  };
+  for (int k0 = 0; k0 < W; k0 += 2 * PANEL) {
+    panel(k0, now, next);
+    if (k0 + PANEL < W) panel(k0 + PANEL, AHEAD<NV> ? next : now, now);
+  }
+  give_row<NV>(args, f, group, row, y);
+  arrive<SOLVE_THREADS, NV>(args, f, group);
+}
+
+// x = D (y - A12 x_rest), panel by panel from the last
+template <int NV>
+__device__ __forceinline__ void backward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+  const BlockScratch<NV> scratch(memory);
+  const int row = threadIdx.x, W = f.width, R = f.rows, H = R - W;
+  const Scalar* lower = args.factor + f.factor + min(row, W - 1);
+  const int parts = min(16, SOLVE_THREADS / W), part = row / W;  // of the rows below: columns of `upper`
+  const Scalar* upper = args.factor + f.factor + R * W + (row - part * W);
+  Scalar* work = work_of<NV>(args, group);
+  Scalar y[NV], now[PANEL], next[PANEL];
+  const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
+  load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
+  const int last = (W - 1) / PANEL * PANEL;
+  if (AHEAD<NV>) load_row(now, lower, R, last, W);
+  if (H) load_row(next, upper + min(part, H - 1) * W, parts * W, 0, max((H - 1 - part) / parts, 0) + 1);
+  wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
+  if (H) {
+    if (row < H) take_x_to<NV>(args, f, group, below, scratch.w + row * NV);
+    __syncthreads();
+    if (part < parts) {
+      Scalar sum[NV];
+#pragma unroll
+      for (int j = 0; j < NV; j++) sum[j] = Scalar(0);
+      for (int c0 = part; c0 < H; c0 += PANEL * parts) {
+#pragma unroll
+        for (int k = 0; k < PANEL; k++) {
+          const int c = c0 + k * parts;
+          if (c < H)
+#pragma unroll
+            for (int j = 0; j < NV; j++) sum[j] = mul_add(next[k], scratch.w[c * NV + j], sum[j]);
+        }
+        if (c0 + PANEL * parts < H) load_row(next, upper + c0 * W, parts * W, PANEL, (H - 1 - c0) / parts + 1);
+      }
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.partial[row * NV + j] = sum[j];
+    }
+    __syncthreads();
+    if (row < W)
+      for (int p = 0; p < parts; p++)
+#pragma unroll
+        for (int j = 0; j < NV; j++) y[j] -= scratch.partial[(p * W + row) * NV + j];
+  }
+  const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
+    if (!AHEAD<NV>) load_row(m, lower, R, k0, W);
+    if (AHEAD<NV> && k0) load_row(m_next, lower, R, k0 - PANEL, W);
+    const bool inside = row >= k0 && row < k0 + PANEL;
+    if (inside)
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
+    __syncwarp();
+    if (inside) {
+      multiply_row<NV, false>(y, m, scratch.v + k0 * NV);
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.w[row * NV + j] = row < W ? y[j] : Scalar(0);
+    }
+    __syncthreads();
+    if (row < k0) multiply_row<NV, true>(y, m, scratch.w + k0 * NV);
+  };
+  for (int k0 = last; k0 >= 0; k0 -= 2 * PANEL) {
+    panel(k0, now, next);
+    if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
+  }
+  if (row < W) give_x<NV>(args, f.tag, group, f.first + row, y);
+  release<SOLVE_THREADS, NV>(args, f, group);
+  if (row < W) store_x<NV>(args, group, f.first + row, y);
+}
+
+// z = D^T (y - A12^T z_before), panel by panel; y_below -= A12^T z
+template <int NV>
+__device__ __forceinline__ void forward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+  const BlockScratch<NV> scratch(memory);
+  const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
+            H = R - W;
+  const Scalar* lower = args.factor + f.factor;
+  const Scalar* upper = lower + R * W;
+  Scalar y[NV];
+  Gather<SOLVE_THREADS, NV> gather;
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
+  load_b<NV>(args, group, f.first + min(row, W - 1), y);
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (row >= W) y[j] = Scalar(0);
+  // entry of D that this lane multiplies in the panel at k0: row lane & 15, column pair + side
+  const auto load_inverse = [&](int k0) {
+    return load_constant(lower + min(k0 + (lane & 15), W - 1) + min(k0 + pair + side, W - 1) * R);
+  };
+  ColumnPair m;
+  Scalar inverse = load_inverse(0);
+  wait_for_children<SOLVE_THREADS, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
+#pragma unroll
+  for (int j = 0; j < NV; j++) {
+    scratch.v[row * NV + j] = row < R ? y[j] : Scalar(0);
+    if (row < PANEL) scratch.v[(SOLVE_THREADS + row) * NV + j] = Scalar(0);
+  }
+  __syncthreads();
+  for (int k0 = 0; k0 < W; k0 += PANEL) {
+    const int column = k0 + pair + side;
+    if (k0) {
+      m.load(lower, R, k0 + pair, W, 0, k0);
+      inverse = load_inverse(k0);
+      Scalar s[NV];
+      m.template sums<NV>(s, scratch.w, 0, k0);
+      if ((lane & 15) == 0 && column < W)
+#pragma unroll
+        for (int j = 0; j < NV; j++) scratch.v[column * NV + j] -= s[j];
+      __syncthreads();
+    }
+    const int k = k0 + (lane & 15);
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      Scalar z = inverse * (k < W ? scratch.v[k * NV + j] : Scalar(0));
+#pragma unroll
+      for (int mask = 8; mask; mask >>= 1) z += shuffle_xor(z, mask);
+      if ((lane & 15) == 0) scratch.w[column * NV + j] = column < W ? z : Scalar(0);
+    }
+    __syncthreads();
+  }
+  for (int c0 = 0; c0 < H; c0 += PANEL) {
+    Scalar s[NV];
+    m.load(upper, W, c0 + pair, H, 0, W);
+    m.template sums<NV>(s, scratch.w, 0, W);
+    if ((lane & 15) == 0 && c0 + pair + side < H)
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.v[(W + c0 + pair + side) * NV + j] -= s[j];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < NV; j++) y[j] = row < W ? scratch.w[row * NV + j] : scratch.v[row * NV + j];
+  give_row<NV>(args, f, group, row, y);
+  arrive<SOLVE_THREADS, NV>(args, f, group);
+}
+
+// x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky: z = D y first
+template <int NV>
+__device__ __forceinline__ void backward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+  const BlockScratch<NV> scratch(memory);
+  const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
+            H = R - W;
+  const Scalar* lower = args.factor + f.factor;
+  Scalar* work = work_of<NV>(args, group);
+  Scalar y[NV];
+  const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
+  load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
+  const int last = (W - 1) / PANEL * PANEL;
+  if (CHOLESKY) {
+    Scalar d[PANEL];
+    const int k0 = row / PANEL * PANEL;
+    load_row(d, lower + min(row, W - 1), R, min(k0, last), W);
+#pragma unroll
+    for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
+    __syncwarp();
+    multiply_row<NV, false>(y, d, scratch.v + k0 * NV);
+    __syncwarp();
+  }
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (row < W) scratch.v[row * NV + j] = y[j];
+  ColumnPair now, next;
+  if (AHEAD<NV>) now.load(lower, R, last + pair, W, W, R);
+  wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
+  if (row < H) take_x_to<NV>(args, f, group, below, scratch.w + (W + row) * NV);
+  __syncthreads();
+  const auto panel = [&](int k0, ColumnPair& m, ColumnPair& m_next) {
+    const int column = k0 + pair + side;
+    if (!AHEAD<NV>) m.load(lower, R, k0 + pair, W, min(k0 + PANEL, W), R);
+    if (AHEAD<NV> && k0) m_next.load(lower, R, k0 - PANEL + pair, W, k0, R);
+    Scalar s[NV];
+    m.template sums<NV>(s, scratch.w, min(k0 + PANEL, W), R);
+    if ((lane & 15) == 0 && column < W)
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.w[column * NV + j] = scratch.v[column * NV + j] - s[j];
+    __syncthreads();
+  };
+  for (int k0 = last; k0 >= 0; k0 -= 2 * PANEL) {
+    panel(k0, now, next);
+    if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
+  }
+  if (row < W) {
+#pragma unroll
+    for (int j = 0; j < NV; j++) y[j] = scratch.w[row * NV + j];
+    give_x<NV>(args, f.tag, group, f.first + row, y);
+  }
+  release<SOLVE_THREADS, NV>(args, f, group);
+  if (row < W) store_x<NV>(args, group, f.first + row, y);
+}

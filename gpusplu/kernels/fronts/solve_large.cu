@@ -1,0 +1,368 @@
+// Forward and backward solves with the fronts of phase 3, one launch each: tasks of TILE rows or columns over the whole
+// device.
+//
+// Forward, a task is one tile of rows: it gathers them, subtracts the panel's columns times the pivots' values as those
+// become known (`progress` counts the front's tiles of pivots that are), and for a tile of pivots applies the inverse
+// of the diagonal tile. Backward, a task is one tile of columns: it sums them over the tiles of rows from the last one
+// up, which is the order in which x becomes known, so that fronts are well under way before their parents are done. LU
+// stores U transposed, so L and U are tall panels both:
+//   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
+//   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
+// Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come by mail (common/exchange.cuh), so that
+// there is no barrier between the tiles of a task; only the last tile of a task is waited for without a pause.
+//
+// Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV, LOADS>::SCALARS scalars.
+// Tasks are tickets in topological order (core/plan/fronts/solve_schedule.hpp). Preconditions: forward runs after the
+// forward solve of phases 0 to 2 and backward before their backward solve; progress is zero at first (each direction
+// clears what the other uses). Deterministic.
+#include "fronts/solve_tile.cuh"
+
+struct LargeSolveFront {
+  int width, rows, first, below;
+  int parent;        // among the large fronts; -1: root
+  int parent_tiles;  // of pivots
+  int arrivals;      // tiles of rows below the pivots of its large children
+  int reserved;
+  long long factor;
+};
+struct LargeSolveTask {
+  int front;  // among the large ones
+  int tile;   // forward: of rows, those below the pivots counted on; backward: of columns
+};
+struct LargeSolveArgs {
+  SolveArgs solve;
+  const LargeSolveFront* fronts;
+  const LargeSolveTask *forward, *backward;
+  int forward_count, backward_count;
+  int front_count;
+  int transposed;      // LU
+  unsigned* progress;  // several right-hand sides, per group and front: tiles that its large children have given
+};
+
+// How a task loads its tiles and, after the last one, the inverse of the diagonal tile.
+enum Loads {
+  AHEAD,   // a tile during the step before
+  BESIDE,  // a tile when it is its turn, the inverse from the start on to shared memory
+  IN_TURN  // both when it is their turn
+};
+
+template <int NV, Loads LOADS> struct LargeScratch {
+  static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == BESIDE ? TILE * TILE : 0);
+  static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV>);
+  Scalar *partial, *y;  // sums over warps; what they are subtracted from
+  Rows* inverse;
+  Scalar* second;  // sums over warps of the product with the inverse
+  __device__ explicit LargeScratch(Scalar* memory)
+      : partial(memory),
+        y(memory + PARTIAL<NV>),
+        inverse((Rows*)(memory + PARTIAL<NV> + TILE * NV) + threadIdx.x),
+        second(NV == 1 ? memory + SCALARS - PARTIAL<NV> : memory) {}
+
+  // BESIDE: every thread copies what it takes itself.
+  template <Layout LAYOUT> __device__ void copy_inverse(const Scalar* from) const {
+    for_rows<NV, LAYOUT>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
+      if constexpr (sizeof(Rows) == 8) copy_async8(inverse + k * SOLVE_THREADS, rows, 8);
+      else copy_async16(inverse + k * SOLVE_THREADS, rows, 16);
+    });
+    copy_commit();
+  }
+  __device__ void take_inverse(Rows (&tile)[COLUMNS]) const {
+    copy_wait<0>();
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++) tile[k] = inverse[k * SOLVE_THREADS];
+  }
+};
+
+// What a task knows about its front.
+template <int NV> struct LargeTask {
+  const LargeSolveArgs& args;
+  const SolveArgs& solve;
+  LargeSolveFront f;
+  int large, tile, group, tiles, tall, below_ld;
+  unsigned tag;        // of this direction of this solve
+  unsigned* progress;  // arrivals of this front
+  Scalar* work;
+
+  __device__ LargeTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_, unsigned tag_)
+      : args(args_),
+        solve(args_.solve),
+        f(args_.fronts[task.front]),
+        large(task.front),
+        tile(task.tile),
+        group(group_),
+        tag(tag_) {
+    tiles = (f.width + TILE - 1) / TILE;
+    tall = f.width + (f.width & 1);
+    below_ld = f.rows - f.width + ((f.rows - f.width) & 1);
+    progress = args.progress + (long long)group * args.front_count + large;
+    work = work_of<NV>(solve, group);
+  }
+  __device__ unsigned* of_parent() const { return progress + f.parent - large; }
+  // Of plan position `at`.
+  __device__ Word* mail(int at, int side) const {
+    return position_mail(solve, ((long long)group * solve.n + at) * NV + side);
+  }
+  // Panels of pivot rows; the rows below follow.
+  __device__ const Scalar* panel(bool upper) const {
+    return solve.factor + f.factor + (upper ? (long long)(tall + below_ld) * f.width : 0);
+  }
+  __device__ const Scalar* inverse() const {
+    const long long panels = (long long)(tall + below_ld) * f.width * (CHOLESKY ? 1 : 2);
+    return solve.factor + f.factor + panels + (long long)tile * TILE * TILE;
+  }
+};
+
+// The warp waits until *count is at least `least`.
+__device__ __forceinline__ void warp_wait(const unsigned* count, int least) {
+  if ((threadIdx.x & 31) == 0)
+    while ((int)load_acquire(count) < least) {
+    }
+  __syncwarp();
+}
+
+// Tiles 0 .. count of a task one after another: load(k, tile) for all but the first, which the caller has loaded, and
+// step(k, tile) for k < count. Leaves tile `count`, the inverse, unless that is BESIDE.
+template <Loads LOADS, class Load, class Step>
+__device__ __forceinline__ void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
+#pragma unroll 1
+  for (int k = 0; k < count; k++) {
+    if constexpr (LOADS == AHEAD) {
+      Rows ahead[COLUMNS];
+      load(k + 1, ahead);
+      step(k, tile);
+#pragma unroll
+      for (int c = 0; c < COLUMNS; c++) tile[c] = ahead[c];
+    } else {
+      step(k, tile);
+      if (LOADS == IN_TURN || k + 1 < count) load(k + 1, tile);
+    }
+  }
+}
+
+// The lane's values for a product with the inverse: what the places had less the sums that are subtracted from it.
+template <int NV, Layout LAYOUT, Loads LOADS>
+__device__ __forceinline__ void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, LOADS>& scratch,
+                                            int places) {
+  const auto value = [&](int place) {
+    const Scalar sum = sum_of_warps<NV>(scratch.partial, place, side_of<NV>());
+    return place < places ? scratch.y[place * NV + side_of<NV>()] - sum : Scalar(0);
+  };
+  if constexpr (NV == 1 && LAYOUT == BY_COLUMNS) {
+    const Scalar own = value(first_of_warp() + (int)(threadIdx.x & 31) % COLUMNS);
+#pragma unroll
+    for (int i = 0; i < COLUMNS; i++) v[i] = shuffle(own, i);
+  } else {
+#pragma unroll
+    for (int i = 0; i < VALUES<NV, LAYOUT>; i++) v[i] = value(place_of<NV, LAYOUT>(i));
+  }
+  if (NV > 1) __syncthreads();  // `second` is `partial`
+}
+// scratch.second: the product of these values with the inverse, summed by warps.
+template <int NV, Layout LAYOUT, Loads LOADS>
+__device__ __forceinline__ void multiply_inverse(const LargeScratch<NV, LOADS>& scratch, const Rows (&inverse)[COLUMNS],
+                                                 int places) {
+  Scalar v[VALUES<NV, LAYOUT>];
+  take_values<NV, LAYOUT>(v, scratch, places);
+  Sums<NV, LAYOUT> product;
+  product.add(inverse, v);
+  product.give(scratch.second);
+  __syncthreads();
+}
+
+// Forward: what this thread's row of the tile has before the panel, b and what children add to it.
+template <int NV> __device__ __forceinline__ void gather_row(const LargeTask<NV>& task, bool pivots, int row0, int rows,
+                                                             Scalar* partial, Scalar (&y)[NV]) {
+  const LargeSolveFront& f = task.f;
+  const int thread = threadIdx.x;
+  const long long first_row = (long long)f.first + f.below + (pivots ? 0 : f.width) + row0;
+  const int begin = __ldg(task.solve.piece_ptr + first_row);
+  const int count = __ldg(task.solve.piece_ptr + first_row + rows) - begin;
+  Gather<SOLVE_THREADS, NV> gather;
+  gather.start(task.solve, begin, count, first_row + thread, rows - thread);
+#pragma unroll
+  for (int j = 0; j < NV; j++) y[j] = Scalar(0);
+  if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
+  if (NV > 1 && f.arrivals) {
+    if (thread < 32) warp_wait(task.progress, f.arrivals);
+    __syncthreads();
+  }
+  gather.add(task.solve, begin, count, task.tag, task.group, partial, y);
+}
+
+// Forward: the lane's values of the pivots in the tile of columns from `column` on, of which `left` are still to come.
+template <int NV> __device__ __forceinline__ void wait_pivots(const LargeTask<NV>& task, int column, int left,
+                                                              Scalar (&v)[VALUES<NV, BY_COLUMNS>]) {
+  constexpr int N = VALUES<NV, BY_COLUMNS>;
+  const bool pause = left > TILE;
+  if constexpr (NV == 1) {
+    const Word* from = task.mail(task.f.first + column + first_of_warp(), 0);
+    wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, pause);
+  } else {
+    const Word* from[N];
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      from[i] = task.mail(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
+    wait_values<N>(from, task.tag, v, pause);
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    if (place_of<NV, BY_COLUMNS>(i) >= left) v[i] = Scalar(0);
+}
+
+// Forward: row `row` of the front, a pivot or below.
+template <int NV>
+__device__ __forceinline__ void give_one(const LargeTask<NV>& task, bool pivot, int row, int side, Scalar y) {
+  const int at = task.f.first + row, place = task.f.below + row - task.f.width;
+  if (pivot) {
+    mail_value(task.mail(at, side), y, task.tag);
+    store_shared_level(task.work + (long long)at * NV + side, y);
+  } else if constexpr (NV == 1) {
+    mail_value(place_mail(task.solve, place), y, task.tag);
+  } else {
+    store_shared_level(vectors_of<NV>(task.solve, task.group) + (long long)place * NV + side, y);
+  }
+}
+
+template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
+  const LargeScratch<NV, LOADS> scratch(memory);
+  const LargeSolveFront& f = task.f;
+  const bool transposed = task.args.transposed, pivots = task.tile < task.tiles;
+  const int thread = threadIdx.x, W = f.width;
+  const int row0 = pivots ? task.tile * TILE : (task.tile - task.tiles) * TILE;  // in its part of the panel
+  const int rows = min(TILE, (pivots ? W : f.rows - W) - row0), columns = pivots ? row0 : W;
+  const int count = (columns + TILE - 1) / TILE, ld = pivots ? task.tall : task.below_ld;
+  const Scalar* panel = task.panel(transposed) + (pivots ? 0 : (long long)task.tall * W);
+  const bool invert = pivots && (CHOLESKY || transposed);
+  const auto load = [&](int k, Rows(&to)[COLUMNS]) {
+    if (k < count) load_tile<NV, BY_COLUMNS>(to, panel, ld, row0, k * TILE, W - 1);
+    else if (LOADS != BESIDE && invert) load_tile<NV, BY_ROWS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+  };
+  Rows tile[COLUMNS];
+  load(0, tile);
+  if (LOADS == BESIDE && invert) scratch.template copy_inverse<BY_ROWS>(task.inverse());
+  Scalar y[NV];
+  gather_row<NV>(task, pivots, row0, rows, scratch.partial, y);
+  const auto share_y = [&] {
+    if (thread < TILE)
+#pragma unroll
+      for (int j = 0; j < NV; j++) scratch.y[thread * NV + j] = y[j];
+  };
+  if (NV > 1) share_y();  // registers; one waits for b no earlier than it is needed
+  Sums<NV, BY_COLUMNS> sums;
+  for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
+    const int left = columns - k * TILE;
+    if (left <= first_of_warp()) return;
+    Scalar v[VALUES<NV, BY_COLUMNS>];
+    wait_pivots<NV>(task, k * TILE, left, v);
+    sums.add(m, v);
+  });
+  if (LOADS == BESIDE && invert) scratch.take_inverse(tile);
+  if (NV == 1) share_y();
+  sums.give(scratch.partial);
+  __syncthreads();
+  if (invert) multiply_inverse<NV, BY_ROWS>(scratch, tile, rows);  // y := inverse^H y (LU: ^T)
+  for (int e = thread; e < rows * NV; e += SOLVE_THREADS) {
+    const int place = e / NV, side = e % NV;
+    give_one<NV>(task, pivots, row0 + place + (pivots ? 0 : W), side,
+                 invert ? sum_of_warps<NV>(scratch.second, place, side)
+                        : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side));
+  }
+  if constexpr (NV > 1) {
+    __syncthreads();
+    if (thread == 0 && !pivots && f.parent >= 0) add_acquire_release(task.of_parent(), 1u);
+  }
+}
+
+template <int NV, Loads LOADS>
+__device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar* memory) {
+  const LargeScratch<NV, LOADS> scratch(memory);
+  const LargeSolveFront& f = task.f;
+  const int thread = threadIdx.x, W = f.width, H = f.rows - W;
+  const int column0 = task.tile * TILE, columns = min(TILE, W - column0), below_tiles = (H + TILE - 1) / TILE;
+  const bool transposed = task.args.transposed, multiply = CHOLESKY || !transposed;
+  const Scalar* panel = task.panel(!CHOLESKY && !transposed);
+  // Tiles of rows: those below the pivots, then those of the pivots, both from the last on.
+  const int count = below_tiles + task.tiles - 1 - task.tile;
+  const auto first_row = [&](int k) {  // in its part of the panel
+    return (k < below_tiles ? below_tiles - 1 - k : task.tiles - 1 - (k - below_tiles)) * TILE;
+  };
+  const auto load = [&](int k, Rows(&to)[COLUMNS]) {
+    if (k < below_tiles)
+      load_tile<NV, BY_ROWS>(to, panel + (long long)task.tall * W, task.below_ld, first_row(k), column0, W - 1);
+    else if (k < count) load_tile<NV, BY_ROWS>(to, panel, task.tall, first_row(k), column0, W - 1);
+    else if (LOADS != BESIDE && multiply) load_tile<NV, BY_COLUMNS>(to, task.inverse(), TILE, 0, 0, TILE - 1);
+  };
+  int ahead[ROWS];  // plan positions of the lane's rows of the next tile
+  const auto look_ahead = [&](int k) {
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      const int row = first_row(k) + place_of<NV, BY_ROWS>(r);
+      ahead[r] = k < below_tiles ? __ldg(task.solve.below + f.below + min(row, H - 1)) : f.first + min(row, W - 1);
+    }
+  };
+  Rows tile[COLUMNS];
+  load(0, tile);
+  if (LOADS == BESIDE && multiply) scratch.template copy_inverse<BY_COLUMNS>(task.inverse());
+  if (count) look_ahead(0);
+  constexpr int OWN = (TILE * NV + SOLVE_THREADS - 1) / SOLVE_THREADS;  // what is subtracted from, of this thread
+  Scalar y[OWN];
+#pragma unroll
+  for (int q = 0; q < OWN; q++)
+    y[q] = load_shared_level(task.work + (long long)(f.first + column0) * NV +
+                             min(thread + q * SOLVE_THREADS, columns * NV - 1));
+  if (thread == 0 && task.tile == task.tiles - 1) *task.progress = 0;
+  Sums<NV, BY_ROWS> sums;
+  for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
+    const Word* from[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) from[r] = task.mail(ahead[r], side_of<NV>());
+    if (k + 1 < count) look_ahead(k + 1);
+    Scalar x[ROWS];
+    wait_values<ROWS>(from, task.tag, x, k + 1 < count);
+    const int rows = (k < below_tiles ? H : W) - first_row(k);
+    if (rows < TILE) clear_rows(m, rows);
+    sums.add(m, x);
+  });
+  if (LOADS == BESIDE && multiply) scratch.take_inverse(tile);
+#pragma unroll
+  for (int q = 0; q < OWN; q++)
+    if (thread + q * SOLVE_THREADS < TILE * NV) scratch.y[thread + q * SOLVE_THREADS] = y[q];
+  sums.give(scratch.partial);
+  __syncthreads();
+  if (multiply) multiply_inverse<NV, BY_COLUMNS>(scratch, tile, columns);  // y := inverse y
+  for (int e = thread; e < columns * NV; e += SOLVE_THREADS) {
+    const int place = e / NV, side = e % NV, at = f.first + column0 + place;
+    const Scalar x = multiply ? sum_of_warps<NV>(scratch.second, place, side)
+                              : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side);
+    mail_value(task.mail(at, side), x, task.tag);
+    if constexpr (NV > 1) store_shared_level(task.work + (long long)at * NV + side, x);
+    store_one_x(task.solve, task.group * NV + side, at, x);
+  }
+}
+
+template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
+  allow_next_kernel(), wait_for_previous_kernel();
+  Scalar* memory = (Scalar*)(shared_memory + 16);
+  unsigned* control = args.solve.control;
+  const int count = FORWARD ? args.forward_count : args.backward_count;
+  const unsigned tag = tag_of(args.solve, FORWARD);
+  for (;;) {
+    const int ticket = take_ticket(control + (FORWARD ? LARGE_FORWARD_TICKET : LARGE_BACKWARD_TICKET));
+    if (!FORWARD && ticket == count * args.solve.groups) count_solve(args.solve, tag);
+    if (ticket >= count * args.solve.groups) return;
+    if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
+    const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;
+    const LargeTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
+    if (FORWARD) forward_tile<NV, LOADS>(task, memory);
+    else backward_tile<NV, LOADS>(task, memory);
+  }
+}
+
+GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 3) { large_walk<1, true, BESIDE>(args); }
+GPUSPLU_KERNEL(solve_large_forward_several, LargeSolveArgs, SOLVE_THREADS, 2) {
+  large_walk<SEVERAL, true, IN_TURN>(args);
+}
+GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, false, AHEAD>(args); }
+GPUSPLU_KERNEL(solve_large_backward_several, LargeSolveArgs, SOLVE_THREADS, 2) {
+  large_walk<SEVERAL, false, IN_TURN>(args);
+}

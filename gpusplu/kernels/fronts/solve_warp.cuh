@@ -1,0 +1,270 @@
+// Fronts of phases 1 and 2 with at most 80 rows by one warp, where there are many of them: a block each would leave
+// most of its threads idle. Same format and same sums as fronts/solve_block.cuh. Lane l has the rows l, l + 32 and l + 64;
+// vectors that all lanes read are in shared memory, with zeros behind the last one up to a whole panel.
+#pragma once
+#include "fronts/solve_block.cuh"
+
+constexpr int WARP_ROWS = 3;  // of a lane
+// Shared memory of a warp: one entry a local row and, from SHARED_PANEL on, those of a panel; first for the gather.
+template <int NV> constexpr int WARP_SCALARS = 32 * WARP_ROWS* NV;
+constexpr int SHARED_PANEL = 32 * WARP_ROWS - PANEL;
+
+// y -= a(row, column .. column + 15) v, for the rows of this lane in [first, last); columns end at `columns`.
+template <int NV> __device__ __forceinline__ void subtract_panel(Scalar (&y)[WARP_ROWS][NV], const Scalar* a, int ld,
+                                                                 int column, int columns, const Scalar* v, int first,
+                                                                 int last) {
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)
+    if (32 * q < last && 32 * q + 31 >= first) {
+      const int row = 32 * q + (threadIdx.x & 31);
+      Scalar m[PANEL], rest[NV];
+      load_row(m, a + min(row, last - 1), ld, column, columns);
+#pragma unroll
+      for (int j = 0; j < NV; j++) rest[j] = y[q][j];
+      multiply_row<NV, true>(rest, m, v);
+      if (row >= first && row < last)
+#pragma unroll
+        for (int j = 0; j < NV; j++) y[q][j] = rest[j];
+      __syncwarp();  // keeps the loads of the next rows behind: there are no registers for them
+    }
+}
+// Rows first .. last - 1, a panel, to v[0 ..]; zeros behind them.
+template <int NV>
+__device__ __forceinline__ void share_panel(Scalar* v, const Scalar (&y)[WARP_ROWS][NV], int first, int last) {
+  __syncwarp();
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++) {
+    const int row = 32 * q + (threadIdx.x & 31);
+    if (row >= first && row < first + PANEL)
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[(row - first) * NV + j] = row < last ? y[q][j] : Scalar(0);
+  }
+  __syncwarp();
+}
+// x of the pivots: to the work vector, and after the release to the caller.
+template <int NV> __device__ __forceinline__ void finish_backward(const SolveArgs& args, const SolveTask& f, int group,
+                                                                  const Scalar (&x)[WARP_ROWS][NV]) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)
+    if (32 * q + lane < f.width) give_x<NV>(args, f.tag, group, f.first + 32 * q + lane, x[q]);
+  release<32, NV>(args, f, group);
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)
+    if (32 * q + lane < f.width) store_x<NV>(args, group, f.first + 32 * q + lane, x[q]);
+}
+
+// y_below -= X y, panel by panel
+template <int NV>
+__device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+  static_assert(Gather<32, NV, WARP_ROWS>::SCALARS <= WARP_SCALARS<NV>);
+  const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
+  const Scalar* lower = args.factor + f.factor;
+  Scalar y[WARP_ROWS][NV];
+  Gather<32, NV, WARP_ROWS> gather;
+  gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, R - lane);
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++) {
+    const int row = 32 * q + lane;
+#pragma unroll
+    for (int j = 0; j < NV; j++) y[q][j] = Scalar(0);
+    if (row < W) load_b<NV>(args, group, f.first + row, y[q]);
+  }
+  wait_for_children<32, NV>(args, f, group);
+  gather.add(args, f.gather_begin, f.gather_count, f.tag, group, v, y);
+#pragma unroll 1
+  for (int k0 = 0; k0 < W; k0 += PANEL) {
+    const int end = min(k0 + PANEL, W);
+    share_panel<NV>(v, y, k0, end);
+    subtract_panel<NV>(y, lower, R, k0, end, v, end, R);
+  }
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++) give_row<NV>(args, f, group, 32 * q + lane, y[q]);
+  arrive<32, NV>(args, f, group);
+}
+
+// x of the rows below to v[0 ..], once the parent is solved; zeros behind them up to a panel.
+template <int NV>
+__device__ __forceinline__ void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+  const int lane = threadIdx.x & 31, H = f.rows - f.width;
+  int at[WARP_ROWS];
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++) at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0;
+  wait_for_parent<32, NV>(args, f, group);
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++) {
+    const int row = 32 * q + lane;
+    if (row < (H + PANEL - 1) / PANEL * PANEL) {
+      Scalar x[NV];
+      take_x<NV>(args, f.tag, group, at[q], x);
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[row * NV + j] = row < H ? x[j] : Scalar(0);
+    }
+  }
+  __syncwarp();
+}
+template <int NV> __device__ __forceinline__ void load_pivots(const SolveArgs& args, const SolveTask& f, int group,
+                                                              Scalar (&y)[WARP_ROWS][NV]) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)
+    load_values<NV>(work_of<NV>(args, group) + (long long)(f.first + min(32 * q + lane, f.width - 1)) * NV, y[q]);
+}
+
+// y := D y for the rows k0 .. end - 1 of a panel; v: the panel
+template <int NV> __device__ __forceinline__ void multiply_inverse(Scalar (&y)[WARP_ROWS][NV], const Scalar* lower,
+                                                                   int ld, int k0, int end, Scalar* v) {
+  share_panel<NV>(v, y, k0, end);
+  const int slot = k0 / 32, row = 32 * slot + (threadIdx.x & 31);
+  const bool inside = row >= k0 && row < end;
+  Scalar d[PANEL], x[NV];
+  load_row(d, lower + min(row, end - 1), ld, k0, end);
+  multiply_row<NV, false>(x, d, v);
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)
+#pragma unroll
+    for (int j = 0; j < NV; j++) y[q][j] = q == slot && inside ? x[j] : y[q][j];
+  __syncwarp();
+}
+
+// y -= upper x_below where few rows leave lanes idle: groups of 4, 8 or 16 lanes take columns in turn
+template <int NV>
+__device__ __forceinline__ void subtract_narrow(Scalar (&y)[NV], const Scalar* upper, int W, int H, const Scalar* v) {
+  const int lane = threadIdx.x & 31, lanes = W > 8 ? 16 : W > 4 ? 8 : 4, groups = 32 / lanes;
+  const Scalar* from = upper + min(lane & (lanes - 1), W - 1);
+  Scalar sum[NV];
+#pragma unroll
+  for (int j = 0; j < NV; j++) sum[j] = Scalar(0);
+#pragma unroll 1
+  for (int column = lane / lanes; column < H; column += 8 * groups) {
+    Scalar m[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++) m[k] = load_constant(from + min(column + k * groups, H - 1) * W);
+#pragma unroll
+    for (int k = 0; k < 8; k++)
+      if (column + k * groups < H)
+#pragma unroll
+        for (int j = 0; j < NV; j++) sum[j] = mul_add(m[k], v[(column + k * groups) * NV + j], sum[j]);
+  }
+  __syncwarp();
+  for (int mask = lanes; mask < 32; mask <<= 1)
+#pragma unroll
+    for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
+#pragma unroll
+  for (int j = 0; j < NV; j++) y[j] -= sum[j];
+}
+
+// x = D (y - A12 x_rest), panel by panel from the last
+template <int NV>
+__device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+  const int W = f.width, R = f.rows, H = R - W;
+  const Scalar* lower = args.factor + f.factor;
+  const Scalar* upper = lower + R * W;
+  Scalar y[WARP_ROWS][NV], *panel = v + SHARED_PANEL * NV;
+  load_pivots<NV>(args, f, group, y);
+  load_below<NV>(args, f, group, v);
+  if (W <= 16) {
+    if (H) subtract_narrow<NV>(y[0], upper, W, H, v);
+  } else
+#pragma unroll 1
+    for (int column = 0; column < H; column += PANEL) subtract_panel<NV>(y, upper, W, column, H, v + column * NV, 0, W);
+#pragma unroll 1
+  for (int k0 = (W - 1) / PANEL * PANEL; k0 >= 0; k0 -= PANEL) {
+    const int end = min(k0 + PANEL, W);
+    multiply_inverse<NV>(y, lower, R, k0, end, panel);
+    if (k0) {
+      share_panel<NV>(panel, y, k0, end);
+      subtract_panel<NV>(y, lower, R, k0, end, panel, 0, k0);
+    }
+  }
+  finish_backward<NV>(args, f, group, y);
+}
+
+// The next columns and rows of a walk over X, from the last columns on: BATCH columns from k0 and 32 rows from `first`.
+template <int BATCH> struct ColumnWalk {
+  int k0, first;
+  __device__ __forceinline__ ColumnWalk(int W, int R) : k0((W - 1) / BATCH * BATCH) {
+    if (W == R) k0 = (W - 1) / PANEL * PANEL - BATCH;  // nothing is below the last panel
+    first = below(W);
+  }
+  __device__ __forceinline__ int below(int W) const { return min(k0 / PANEL * PANEL + PANEL, W); }
+  // Whether these are other columns.
+  __device__ __forceinline__ bool advance(int W, int R) {
+    first += 32;
+    if (first < R) return false;
+    k0 -= BATCH;
+    first = below(W);
+    return true;
+  }
+  __device__ __forceinline__ void load(Scalar (&m)[BATCH], const Scalar* lower, int W, int R) const {
+    const Scalar* from = lower + min(first + (int)(threadIdx.x & 31), R - 1);
+    const int last = min(k0 + BATCH, W) - 1;
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) m[k] = load_constant(from + min(k0 + k, last) * R);
+  }
+};
+
+// Cholesky: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked on, the
+// first before x_rest is there
+template <int NV>
+__device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+  constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
+  const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
+  const Scalar* lower = args.factor + f.factor;
+  Scalar y[WARP_ROWS][NV], m[BATCH], sum[BATCH][NV];
+  load_pivots<NV>(args, f, group, y);
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)  // y := D y, two panels at a time
+    if (32 * q < W) {
+      const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
+      Scalar d[PANEL];
+      load_row(d, lower + min(row, W - 1), R, k0, W);
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[row * NV + j] = row < W ? y[q][j] : Scalar(0);
+      __syncwarp();
+      multiply_row<NV, false>(y[q], d, v + k0 * NV);
+      __syncwarp();
+#pragma unroll
+      for (int j = 0; j < NV; j++)
+        if (row < W) v[row * NV + j] = y[q][j];
+    }
+  ColumnWalk<BATCH> walk(W, R);
+  if (walk.k0 >= 0) walk.load(m, lower, W, R);
+  load_below<NV>(args, f, group, v + W * NV);
+#pragma unroll
+  for (int k = 0; k < BATCH; k++)
+#pragma unroll
+    for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
+#pragma unroll 1
+  while (walk.k0 >= 0) {
+    const int k0 = walk.k0, row = walk.first + lane;
+    const bool done = walk.advance(W, R);
+    Scalar ahead[BATCH];
+    if (walk.k0 >= 0) walk.load(ahead, lower, W, R);
+#pragma unroll
+    for (int j = 0; j < NV; j++) {
+      const Scalar x = row < R ? v[row * NV + j] : Scalar(0);
+#pragma unroll
+      for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(conj(m[k]), x, sum[k][j]);
+    }
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) m[k] = ahead[k];
+    if (!done) continue;
+    fold_columns<BATCH, NV>(sum);
+    const int own = k0 + lane / (32 / BATCH);
+    if (lane % (32 / BATCH) == 0 && own < W)
+#pragma unroll
+      for (int j = 0; j < NV; j++) v[own * NV + j] -= sum[0][j];
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < BATCH; k++)
+#pragma unroll
+      for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
+  }
+#pragma unroll
+  for (int q = 0; q < WARP_ROWS; q++)
+    if (32 * q + lane < W)
+#pragma unroll
+      for (int j = 0; j < NV; j++) y[q][j] = v[(32 * q + lane) * NV + j];
+  finish_backward<NV>(args, f, group, y);
+}

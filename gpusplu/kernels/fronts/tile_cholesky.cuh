@@ -1,0 +1,96 @@
+// Cholesky factor of a diagonal tile, with the inverse of the triangle as a by-product.
+//
+// The tile lives in registers: a warp owns the columns congruent to its number, a lane the rows lane and lane + 32. The
+// columns move down by one register when all warps have finished one, so that the current column has a fixed place. Per
+// pivot one column passes through shared memory, one barrier. The inverse comes Gauss-Jordan style: once row k is
+// eliminated its registers carry row k of the identity, which ends as row k of inv(L)^H.
+#pragma once
+#include "fronts/tile_update.cuh"
+
+constexpr int TILE_ROWS = NB / 32, TILE_COLUMNS = NB / WARPS;  // of a lane, of a warp
+
+struct CholeskyScratch {
+  Scalar column[2][NB];
+};
+
+struct CholeskyTile {
+  Scalar a[TILE_ROWS][TILE_COLUMNS];
+
+  // Column k, which is complete, scaled by its pivot: to global memory and to `column`, by the warp that owns it.
+  // Called by all warps. L and the inverse are stored from row (up to row) k.
+  __device__ __forceinline__ bool finish(const Scalar (&v)[TILE_ROWS], int k, int m, Scalar* column, Scalar* L,
+                                         long long ld, Scalar* inverse) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    Scalar chosen = v[0];
+#pragma unroll
+    for (int h = 1; h < TILE_ROWS; h++)
+      if (k >= 32 * h) chosen = v[h];
+    Real pivot = real(shuffle(chosen, k & 31));
+    const bool positive = pivot > Real(0);
+    if (!positive) pivot = Real(1);
+    const Real root = reciprocal_root(pivot);
+    if (warp != k % WARPS) return true;
+#pragma unroll
+    for (int h = 0; h < TILE_ROWS; h++) {
+      const int row = lane + 32 * h;
+      const Scalar scaled = root * v[h];
+      column[row] = row == k ? Scalar(root) : scaled;
+      if (row >= k && row < m) store_shared_level(L + k * ld + row, row == k ? Scalar(pivot * root) : scaled);
+      store_shared_level(inverse + k * NB + row, row < k ? scaled : Scalar(row == k ? root : Real(0)));
+    }
+    return positive;
+  }
+};
+
+// The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
+// pivots were not positive (thread 0 of the warp that met them). L: m x m, lower triangle; inverse: NB x NB, inv(L)^H.
+__device__ __forceinline__ int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
+                                             CholeskyScratch& scratch) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  CholeskyTile t;
+#pragma unroll
+  for (int s = 0; s < TILE_COLUMNS; s++)
+#pragma unroll
+    for (int h = 0; h < TILE_ROWS; h++) t.a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)];
+  int failed = 0;
+  {
+    Scalar v[TILE_ROWS];
+#pragma unroll
+    for (int h = 0; h < TILE_ROWS; h++) v[h] = t.a[h][0];
+    failed += !t.finish(v, 0, m, scratch.column[0], L, ld, inverse);
+  }
+#pragma unroll 1
+  for (int k0 = 0; k0 < m; k0 += WARPS) {
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+      constexpr int last = WARPS - 1;
+      const int k = k0 + w;
+      __syncthreads();
+      const Scalar* column = scratch.column[w & 1];
+      Scalar multiplier[TILE_ROWS];
+      bool pivot_row[TILE_ROWS];
+#pragma unroll
+      for (int h = 0; h < TILE_ROWS; h++) {
+        multiplier[h] = column[lane + 32 * h];
+        pivot_row[h] = lane + 32 * h == k;
+      }
+      // The next column first: the chain of pivots goes through it.
+#pragma unroll
+      for (int s = 0; s < TILE_COLUMNS; s++) {
+        const Scalar factor = conj(column[min(k0 + s * WARPS + warp, NB - 1)]);
+        Scalar v[TILE_ROWS];
+#pragma unroll
+        for (int h = 0; h < TILE_ROWS; h++) {
+          v[h] = mul_sub(multiplier[h], factor, pivot_row[h] ? Scalar(0) : t.a[h][s]);
+          if (w < last) t.a[h][s] = v[h];
+          else if (s > 0) t.a[h][s - 1] = v[h];
+        }
+        if (s == (w < last ? 0 : 1) && k + 1 < m)
+          failed += !t.finish(v, k + 1, m, scratch.column[(w + 1) & 1], L, ld, inverse);
+      }
+    }
+  }
+  for (int e = threadIdx.x; e < (NB - m) * NB; e += THREADS)
+    store_shared_level(inverse + m * NB + e, Scalar(e % NB == m + e / NB ? 1 : 0));
+  return lane == 0 ? failed : 0;
+}

@@ -1,0 +1,184 @@
+// Inverse of a diagonal tile by Gauss-Jordan elimination with partial pivoting over the rows of the tile.
+//
+// The tile lives in registers: a warp owns the columns congruent to its number, a lane the rows lane and lane + 32. The
+// columns rotate by one register when all warps have eliminated one, so that the current column has a fixed place. Rows
+// stay where they are, and unscaled: a pivot row is not touched by its own step, so that later steps see a multiple of
+// what they should, which is made up for at the end. The elimination in place leaves the inverse with its rows and
+// columns permuted; that too is made good when it is stored. Per pivot one column passes through shared memory, one
+// barrier; the pivot row is passed inside each warp. Every warp goes through the choice of the next pivot, so that the
+// code has no branches and the other updates fill the gaps of its chain; only what the owner of the column finds is
+// kept. Pivots below `tiny` are replaced by that with the same sign.
+#pragma once
+#include "fronts/tile_update.cuh"
+
+constexpr int INVERSE_ROWS = NB / 32, INVERSE_COLUMNS = NB / WARPS;  // of a lane, of a warp
+
+struct InverseScratch {
+  Scalar column[2][NB];                // multipliers of the current step and the next, 0 in the pivot row
+  Scalar row[WARPS][INVERSE_COLUMNS];  // pivot row, by warp
+  Scalar reciprocals[NB];              // of the pivots, by row
+  int row_of[NB], column_of[NB];       // pivot of a column; column of which a row is the pivot
+};
+
+struct PivotCounts {
+  int perturbed, singular;
+};
+
+__device__ __forceinline__ unsigned magnitude(float size) { return __float_as_uint(size); }
+__device__ __forceinline__ unsigned magnitude(double size) { return (unsigned)__double2hiint(size); }
+
+template <int N> __device__ __forceinline__ Scalar pick(const Scalar (&v)[N], int which) {
+  Scalar x = v[0];
+#pragma unroll
+  for (int h = 1; h < N; h++)
+    if (which == h) x = v[h];
+  return x;
+}
+
+struct PivotChoice {
+  Scalar reciprocal;
+  int row;
+  bool perturbed, singular;
+};
+
+// The pivot of a column with entries v: the largest in a row that is not used yet, of equals one of the first m.
+__device__ __forceinline__ PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, int m, Real tiny,
+                                                    Real singular) {
+  const int lane = threadIdx.x & 31;
+  unsigned best = 0;
+  int best_h = 0;
+#pragma unroll
+  for (int h = 0; h < INVERSE_ROWS; h++) {
+    const unsigned bonus = lane + 32 * h < m ? 2 : 1;
+    const unsigned size = used >> h & 1 ? 0u : magnitude(size1(v[h])) + bonus;
+    best_h = size > best ? h : best_h;
+    best = max(best, size);
+  }
+  const unsigned top = warp_max(best);
+  const int source = __ffs(__ballot_sync(~0u, best == top)) - 1;
+  Scalar pivot = shuffle(pick(v, best_h), source);
+  PivotChoice choice;
+  choice.row = source + 32 * shuffle(best_h, source);
+  const Real size = size1(pivot);
+  choice.perturbed = !(size >= tiny);
+  choice.singular = !(size >= singular);
+  if (choice.perturbed) pivot = Scalar(copysign(tiny, real(pivot)));
+  choice.reciprocal = reciprocal(pivot);
+  return choice;
+}
+
+// What the steps need of the choice; by the warp that owns column k.
+__device__ __forceinline__ void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], int k,
+                                        Scalar* column, InverseScratch& scratch) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int h = 0; h < INVERSE_ROWS; h++) {
+    const int row = lane + 32 * h;
+    column[row] = row == choice.row ? Scalar(0) : v[h] * choice.reciprocal;
+  }
+  if (lane == 0) {
+    scratch.row_of[k] = choice.row;
+    scratch.column_of[choice.row] = k;
+    scratch.reciprocals[choice.row] = choice.reciprocal;
+  }
+}
+
+// The tile is m x m in shared memory, the identity beyond. inverse: NB x NB in global memory. Counts the pivots below
+// `tiny`, which are replaced, and those below `singular` (in thread 0 of the warp that met them).
+__device__ __forceinline__ PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singular, Scalar* inverse,
+                                                   InverseScratch& scratch) {
+  constexpr int ROWS = INVERSE_ROWS, COLUMNS = INVERSE_COLUMNS;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  Scalar a[ROWS][COLUMNS];
+  unsigned used = 0;  // bit h: row lane + 32 h is a pivot already, or beyond the tile
+  PivotCounts counts{0, 0};
+  const int end = (m + WARPS - 1) / WARPS * WARPS;  // columns of the identity are eliminated like others
+#pragma unroll
+  for (int s = 0; s < COLUMNS; s++)
+#pragma unroll
+    for (int h = 0; h < ROWS; h++) a[h][s] = tile[tile_at(lane + 32 * h, s * WARPS + warp)];
+#pragma unroll
+  for (int h = 0; h < ROWS; h++)
+    if (lane + 32 * h >= end) used |= 1u << h;
+  for (int k = end + threadIdx.x; k < NB; k += THREADS) {
+    scratch.row_of[k] = scratch.column_of[k] = k;
+    scratch.reciprocals[k] = Scalar(1);
+  }
+  {
+    Scalar v[ROWS];
+#pragma unroll
+    for (int h = 0; h < ROWS; h++) v[h] = a[h][0];
+    const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
+    if (warp == 0) {
+      publish(choice, v, 0, scratch.column[0], scratch);
+      counts.perturbed += choice.perturbed;
+      counts.singular += choice.singular;
+    }
+  }
+#pragma unroll 1
+  for (int k0 = 0; k0 < end; k0 += WARPS) {
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+      constexpr int last = WARPS - 1;
+      const int k = k0 + w, next = w < last ? 0 : 1;  // register of column k + 1, in the warp that owns it
+      __syncthreads();
+      const Scalar* column = scratch.column[w & 1];
+      const int pivot_row = scratch.row_of[k];
+      Scalar multiplier[ROWS];
+      bool is_pivot[ROWS];
+#pragma unroll
+      for (int h = 0; h < ROWS; h++) {
+        multiplier[h] = column[lane + 32 * h];
+        is_pivot[h] = lane + 32 * h == pivot_row;
+        if (is_pivot[h]) {
+          used |= 1u << h;
+#pragma unroll
+          for (int s = 0; s < COLUMNS; s++) scratch.row[warp][s] = a[h][s];
+        }
+      }
+      Scalar ahead[ROWS];
+#pragma unroll
+      for (int h = 0; h < ROWS; h++) ahead[h] = a[h][next];
+      const Scalar factor_ahead = shuffle(pick(ahead, pivot_row >> 5), pivot_row & 31);
+      Scalar v[ROWS];
+#pragma unroll
+      for (int h = 0; h < ROWS; h++) v[h] = mul_sub(multiplier[h], factor_ahead, ahead[h]);
+      const PivotChoice choice = choose_pivot(v, used, m, tiny, singular);
+      __syncwarp();
+      const bool owner = warp == w;
+      Scalar wrapped[ROWS];
+#pragma unroll
+      for (int s = 0; s < COLUMNS; s++) {
+        const Scalar factor = s == 0 && owner ? Scalar(1) : scratch.row[warp][s];
+#pragma unroll
+        for (int h = 0; h < ROWS; h++) {
+          const Scalar old = s == 0 && owner ? Scalar(is_pivot[h] ? 1 : 0) : a[h][s];
+          const Scalar updated = mul_sub(multiplier[h], factor, old);
+          if (w < last) a[h][s] = updated;
+          else if (s > 0) a[h][s - 1] = updated;
+          else wrapped[h] = updated;
+        }
+      }
+      if (w == last) {
+#pragma unroll
+        for (int h = 0; h < ROWS; h++) a[h][COLUMNS - 1] = wrapped[h];
+      }
+      if (warp == (w + 1) % WARPS && k + 1 < end) {
+        publish(choice, v, k + 1, scratch.column[(w + 1) & 1], scratch);
+        counts.perturbed += choice.perturbed && k + 1 < m;
+        counts.singular += choice.singular && k + 1 < m;
+      }
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < COLUMNS; s++) {
+    const int col = scratch.row_of[(s + end / WARPS) % COLUMNS * WARPS + warp];
+#pragma unroll
+    for (int h = 0; h < ROWS; h++) {
+      const int row = lane + 32 * h;
+      store_shared_level(inverse + col * NB + scratch.column_of[row], scratch.reciprocals[row] * a[h][s]);
+    }
+  }
+  return lane == 0 ? counts : PivotCounts{0, 0};
+}

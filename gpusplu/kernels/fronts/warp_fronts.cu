@@ -1,0 +1,116 @@
+// Fronts of at most 16 rows (phase 0), one by one in a warp: assembled in shared memory, eliminated in registers.
+//
+// Kernel: factor_warps. Grid: ceil(count / 4) blocks of 128 threads; warp k takes start front k and goes on with the
+// parent when it finishes the last of its children, so nobody waits; a parent of a later phase is told. Shared memory:
+// warp_shared_bytes(). While a front is eliminated and stored, the record, first entries and first items of its parent
+// are loaded. Precondition: counters of the phase are zero, and are left so. Deterministic: sums are taken in the order
+// of the plan, whoever takes them.
+//
+// Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky: lower
+// triangle).
+#include "fronts/assembly.cuh"
+#include "common/elimination.cuh"
+
+constexpr int WARP_FRONTS = 4;  // warps of a block
+constexpr int FRONT_LD = 20;    // 4 mod 8: see fronts/tiles.cuh
+
+struct WarpMemory {
+  Front record[2];  // of this front and of its parent
+  Scalar front[PANEL * FRONT_LD];
+};
+constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);
+
+__device__ __forceinline__ void clear_front(Scalar* front) {
+  const int lane = threadIdx.x & 31;
+#pragma unroll
+  for (int k = 0; k < (int)(PANEL * FRONT_LD * sizeof(Scalar) / sizeof(int4)) / 32 + 1; k++)
+    if (k * 32 + lane < (int)(PANEL * FRONT_LD * sizeof(Scalar) / sizeof(int4)))
+      ((int4*)front)[k * 32 + lane] = make_int4(0, 0, 0, 0);
+}
+
+__device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4]) {
+  const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const int r = row + 8 * i, c = column + 4 * q;
+      if constexpr (CHOLESKY) {
+        const Scalar x = front[max(r, c) + min(r, c) * FRONT_LD];
+        a[i][q] = r < c ? conj(x) : x;
+      } else {
+        a[i][q] = front[r + c * FRONT_LD];
+      }
+    }
+}
+
+__device__ __forceinline__ void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4],
+                                            const Places& places) {
+  const int R = f.rows, W = f.width, H = R - W;
+  unsigned multiplier_bits = 0;  // of the largest entry of |X|
+  Scalar *lower = args.factor + f.factor, *upper = lower + R * W, *block = args.blocks + f.block;
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+#pragma unroll
+    for (int q = 0; q < 4; q++) {
+      const int r = places.row[i], c = places.column(q);
+      const bool left = c < W, top = r < W, multiplier = left && !top;
+      Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
+      if (r < R && c < R && (!CHOLESKY || left || (!top && r >= c)))
+        store_shared_level(to, multiplier ? -a[i][q] : a[i][q]);
+      if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
+    }
+  report_growth(multiplier_bits, args.status);
+}
+
+GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 7) {
+  constexpr int N_ENTRIES = 2, N_ITEMS = 4;
+  const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5), group = lane >> 3;
+  allow_next_kernel();
+  if (id >= args.count) return;
+  WarpMemory& memory = ((WarpMemory*)shared_memory)[threadIdx.x >> 5];
+  const PivotRules rules(args);
+  Entries<32, N_ENTRIES> entries;
+  Items<N_ITEMS> items;
+  {
+    const Front* first = args.fronts + __ldg(args.start + id);
+    if (lane < RECORD_PIECES) ((int4*)memory.record)[lane] = __ldg((const int4*)first + lane);
+    clear_front(memory.front);
+    __syncwarp();
+    entries.find(args, memory.record[0], lane), items.find(args, memory.record[0], group);
+    entries.load(args, memory.record[0], lane), items.load<0>(args), items.load<1>(args);
+  }
+  for (int current = 0;; current ^= 1) {
+    const Front &f = memory.record[current], &next = memory.record[current ^ 1];
+    const int climb = args.walk ? f.climb : -1;
+    int4 piece = make_int4(0, 0, 0, 0);
+    if (climb >= 0 && lane < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + lane);
+    entries.put(f, lane, memory.front, FRONT_LD);
+    for (int first = lane + 32 * N_ENTRIES; first - lane < f.entry_count; first += 32 * N_ENTRIES) {
+      entries.find(args, f, first), entries.load(args, f, first);
+      entries.put(f, first, memory.front, FRONT_LD);
+    }
+    __syncwarp();
+    add_items(args, f, items, memory.front, FRONT_LD);
+    if (lane < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[lane] = piece;
+    __syncwarp();
+    Scalar a[2][4];
+    load_block(memory.front, a);
+    __syncwarp();
+    clear_front(memory.front);
+    const Places places = gauss_jordan(a, f.width, rules);
+    entries.find(args, next, lane), items.find(args, next, group);  // nothing where there is no parent
+    store_block(args, f, a, places);
+    __syncwarp();
+    if (climb < 0) {
+      if (climb < -1 && lane == 0) add_acquire_release(args.arrivals + (-2 - climb), 1);
+      break;
+    }
+    unsigned done = 0;
+    if (lane == 0) done = add_acquire_release(args.counters + climb, 1) + 1;
+    entries.load(args, next, lane), items.load<0>(args), items.load<1>(args);
+    const bool last = shuffle((int)done, 0) == next.pending;
+    if (last && lane == 0) args.counters[climb] = 0;
+    if (!last) break;
+  }
+}

@@ -15,7 +15,7 @@ from . import linalg, matrix
 from ._scipy import umfpack_is_demanded
 from .errors import NonFiniteError
 from .factor import LUFactor
-from .factorize import factor_lu
+from .pipeline import factor_lu
 
 
 class SuperLUFactor(LUFactor):

@@ -9,8 +9,6 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
-from .dispatch.costs import COLUMN_ENGINES
-from .engines.cpu import cpu_factor
 from .errors import NotPositiveDefiniteError
 from .report import explain_factor
 from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
@@ -51,7 +49,7 @@ class Factor:
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         """Factor `canonical`, or take over an engine's factor of it."""
-        self._core = core or engine_factor(symbolic, canonical)
+        self._core = core or symbolic.make(canonical)
         self._symbolic = symbolic
         self._dtype = canonical.dtype
         self._vector = (self._core.n,)
@@ -67,6 +65,10 @@ class Factor:
     engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
     symbolic = property(lambda self: self._symbolic, doc="The analysis that this factor was made with.")
     nnz = property(lambda self: int(self._core.nnz), doc="Stored entries of the factors.")
+
+    @property
+    def _pattern(self) -> matrix.Pattern:
+        return self._symbolic.parts()[0].pattern
 
     @property
     def backward_error(self) -> float | None:
@@ -119,7 +121,7 @@ class Factor:
         return x
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
-        if matrix.is_cupy(rhs) and (self.engine == "cpu" or not matrix.is_cupy_array(rhs)):
+        if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
             return matrix.to_device(self._solve_any(rhs.get(), trans))
         if not (isinstance(rhs, ndarray) or matrix.is_cupy(rhs)):
             raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
@@ -183,16 +185,16 @@ class Factor:
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         if bad >= 0:
-            pattern = self._symbolic._pattern
+            pattern = self._pattern
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
     def _refactor_any(self, values: Any) -> None:
-        pattern = self._symbolic._pattern
+        pattern = self._pattern
         if self._size is UNKNOWN:
             direct, self._map = pattern.direct_map(self._dtype)
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
-        if self.engine != "cpu" and matrix.is_cupy_array(values):
+        if self._device_array is not None and matrix.is_cupy_array(values):
             self._lower = self._upper = None
             self._core.refactor(self._device_values(values))
             return None
@@ -208,7 +210,7 @@ class Factor:
 
     def _device_values(self, values: Any) -> Any:
         """Values for a GPU engine, in one piece and in the dtype of the factor."""
-        pattern = self._symbolic._pattern
+        pattern = self._pattern
         if values.size != pattern.size:
             raise matrix.wrong_size(pattern, values.size)
         return cast(values if values.ndim == 1 else values.reshape(-1), self._dtype)
@@ -229,7 +231,7 @@ class Factor:
         x : ndarray, shape of `rhs`
         """
         if (
-            self.engine != "cpu"
+            self._device_array is not None
             and matrix.is_cupy_array(values)
             and matrix.is_cupy_array(rhs)
             and rhs.dtype == self._dtype
@@ -304,7 +306,7 @@ class Factor:
 
     def explain(self) -> str:
         """What was chosen and why, and what it cost, as a few lines of text."""
-        return explain_factor(self._symbolic, self._dtype.itemsize, self.stats)
+        return explain_factor(self._symbolic, self.stats)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._symbolic, self._core.values())
@@ -361,23 +363,6 @@ class CholeskyFactor(Factor):
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
         return self.slogdet().logabsdet
-
-
-def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
-    """The engine's factor of the matrix with these canonical values."""
-    options = symbolic._options
-    if symbolic.engine == "supernodal" and 0 < symbolic.n == symbolic.structural_rank:
-        from .engines.device_factor import DeviceFactor
-
-        program = symbolic.program(canonical.dtype)
-        return DeviceFactor(
-            program, symbolic._core, symbolic._pattern, canonical, options, symbolic._choice.device_memory
-        )
-    if symbolic.engine in COLUMN_ENGINES and 0 < symbolic.n == symbolic.structural_rank:
-        from .engines.columns import factor_columns
-
-        return factor_columns(symbolic, canonical)
-    return cpu_factor(symbolic._core, symbolic._pattern, canonical, options)
 
 
 def inverse(gather: ndarray) -> ndarray:

@@ -10,13 +10,14 @@ import scipy.sparse as sp
 
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
-from .dispatch.costs import REFACTORIZATIONS
-from .dispatch.resolve import Choice, automatic, choose_engine
+from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
-from .factorize import DEFAULTS, factor_lu, prepare
 from .options import Options, cholesky_options, lu_options
+from .pipeline import DEFAULTS, factor_lu, prepare
+from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
+from .selection.request import AUTO, automatic, read_request
 from .symbolic import Symbolic
 
 # Columns of a sparse right-hand side that are solved at a time.
@@ -92,11 +93,11 @@ def splu(
     SparseEfficiencyWarning
         A is not in CSC format.
     """
-    choice = choose_engine(engine, device, device_memory, expected_refactors)
+    request = read_request(engine, device, device_memory, expected_refactors)
     if matrix.is_cupy(A):
-        choice = choice._replace(on_device=True)
+        request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
-    return factor_lu(matrix.to_host(A), arguments, choice)
+    return factor_lu(matrix.to_host(A), arguments, request)
 
 
 def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -208,8 +209,8 @@ def cholesky(
     DeviceMemoryError
         The factor does not fit into the memory of the device.
     """
-    choice = choose_engine(engine, device, device_memory, expected_refactors)
-    symbolic, canonical = prepare(A, choice, True, lambda n: cholesky_options(n, ordering, refine))
+    request = read_request(engine, device, device_memory, expected_refactors)
+    symbolic, canonical = prepare(A, request, True, lambda n: cholesky_options(n, ordering, refine))
     return CholeskyFactor(symbolic, canonical)
 
 
@@ -240,10 +241,10 @@ def analyze(
     -------
     Symbolic
     """
-    choice = choose_engine(engine, device, device_memory, expected_refactors)
+    request = read_request(engine, device, device_memory, expected_refactors)
     return prepare(
         A,
-        choice,
+        request,
         cholesky,
         lambda n: (
             cholesky_options(n, ordering, refine)
@@ -275,15 +276,15 @@ def explain(
     str
         Traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
     """
-    choice = choose_engine(engine, device, device_memory, expected_refactors)
+    request = read_request(engine, device, device_memory, expected_refactors)
 
     def options(n: int) -> Options:
         if cholesky:
             return cholesky_options(n, ordering, "auto")
         return lu_options(n, None, None, None, None, None, ordering, "auto", "auto")
 
-    symbolic, canonical = prepare(A, choice, cholesky, options)
-    return explain_matrix(symbolic._pattern, canonical, symbolic)
+    symbolic, canonical = prepare(A, request, cholesky, options)
+    return explain_matrix(symbolic, canonical)
 
 
 def promote(A: Any, b: Any) -> tuple[Any, Any]:
@@ -324,10 +325,10 @@ def solve_sparse(A: Any, b: Any) -> Any:
     return type(A)(x)
 
 
-def for_one_use() -> Choice:
+def for_one_use() -> Request:
     """What ``engine="auto"`` means for a factor that nobody keeps."""
-    choice = automatic()
-    return choice._replace(refactorizations=1) if choice.engine == "auto" else choice
+    request = automatic()
+    return request._replace(refactorizations=1) if request.engine == AUTO else request
 
 
 def is_singular(error: RuntimeError) -> bool:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .dispatch.calibration import costs_of
-from .dispatch.costs import Prediction, predict_columns, predict_cpu, predict_fronts
-from .dispatch.traits import matrix_traits, structure_of
-from .matrix import Pattern
+from .cost.model import Prediction
+from .engines import registry
 from .stats import show
+from .traits import matrix_traits
 
 
-def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> str:
+def explain_factor(symbolic: Any, stats: Mapping[str, Any]) -> str:
     """Lines about a factorization that was made."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
@@ -34,40 +33,23 @@ def explain_factor(symbolic: Any, itemsize: int, stats: Mapping[str, Any]) -> st
     lines = table(
         [
             ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
-            ("engine", f"{stats['engine']}: {symbolic._choice.reason}"),
+            ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
             ("method", method_text(stats["method"])),
             ("ordering", stats["ordering"]),
-            *([("division", division_text(stats))] if "division" in stats else []),
             ("factor", size),
-            *streaming_rows(stats.get("n_windows", 0), stats.get("host_bytes", 0)),
+            *registry.named(symbolic.engine).explain(stats),
             ("accuracy", accuracy),
             ("pivoting", "; ".join(happened) or "nothing had to be mended"),
             ("seconds", durations(seconds)),
         ]
     )
-    return "\n".join([lines, *prediction_lines(symbolic, itemsize)])
+    return "\n".join([lines, *prediction_lines(symbolic)])
 
 
-def streaming_rows(n_windows: int, host_bytes: int) -> list[tuple[str, str]]:
-    """A line about a factor that does not fit into the device's memory."""
-    if not n_windows:
-        return []
-    return [("streaming", f"{show(n_windows)} windows, {show(host_bytes)} bytes of the factor are kept on the host")]
-
-
-def division_text(stats: Mapping[str, Any]) -> str:
-    """Where crisscross LU divides the columns, and what was predicted for both parts."""
-    parts = (f"{stats[f'predicted_{part}_seconds'] * 1e6:.0f} us {part}" for part in ("sparse", "dense"))
-    corner = stats["n"] - stats["division"]
-    return (
-        f"{show(stats['division'])} sparse columns, a dense corner of {show(corner)}; predicted {' and '.join(parts)}"
-    )
-
-
-def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> str:
+def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
     """Lines about a matrix and what its analysis chose."""
-    traits, plan = matrix_traits(pattern, canonical), symbolic._plan
-    structure = structure_of(symbolic._core, pattern.nnz, canonical.itemsize)
+    (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
+    traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
@@ -81,20 +63,20 @@ def explain_matrix(pattern: Pattern, canonical: np.ndarray, symbolic: Any) -> st
             ("symmetry", symmetry),
             ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
             ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
-            ("engine", f"{symbolic.engine}: {symbolic._choice.reason}"),
+            ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
             ("method", method_text(symbolic.method)),
             ("ordering", symbolic.ordering),
             ("predicted", fill),
-            *([] if plan is None else streaming_rows(plan.streamed, plan.host_size * canonical.itemsize)),
+            *engine.explain(engine.facts(analysis)),
             ("seconds", durations(symbolic.seconds)),
         ]
     )
-    return "\n".join([lines, *prediction_lines(symbolic, canonical.itemsize)])
+    return "\n".join([lines, *prediction_lines(symbolic)])
 
 
-def prediction_lines(symbolic: Any, itemsize: int) -> list[str]:
+def prediction_lines(symbolic: Any) -> list[str]:
     """A table of predicted seconds beyond this analysis, a line an engine; nothing where nothing can be predicted."""
-    predictions, many = predictions_of(symbolic, itemsize), symbolic._choice.refactorizations
+    predictions, many = predictions_of(symbolic), symbolic.choice.request.refactorizations
     if not predictions:
         return []
     lines = [f"predicted, with {many:,g} refactorizations and solves"]
@@ -108,22 +90,14 @@ def prediction_lines(symbolic: Any, itemsize: int) -> list[str]:
     return lines
 
 
-def predictions_of(symbolic: Any, itemsize: int) -> tuple[Prediction, ...]:
+def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
     """What an engine was chosen by; of one that was asked for by name what can be said of it."""
-    choice = symbolic._choice
-    if choice.predictions or choice.engine == "auto":
-        predictions: tuple[Prediction, ...] = choice.predictions
+    predictions: tuple[Prediction, ...] = symbolic.choice.predictions
+    if predictions:
         return predictions
-    structure = structure_of(symbolic._core, symbolic.nnz, itemsize)
-    if choice.engine == "cpu":
-        return (predict_cpu(structure, costs_of(), choice.on_device),)
-    from .cuda import devices
-
-    costs = costs_of(devices.open_device(choice.device).name)
-    if choice.engine != "supernodal":
-        return (predict_columns(choice.engine, structure, costs, choice.on_device),)
-    plan = symbolic._plan
-    return (predict_fronts(structure, plan, 0.0, costs, choice.on_device),) if plan else ()
+    problem, _ = symbolic.parts()
+    prediction = registry.named(symbolic.engine).predict(problem)
+    return () if prediction.note else (prediction,)
 
 
 def row(name: str, cells: Iterable[str]) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core, matrix
-from .dispatch.costs import COLUMN_ENGINES
-from .dispatch.resolve import Choice, device_is_likely
+from . import matrix
+from .cuda.presence import no_device
+from .engines import registry
+from .engines.interface import Analysis
 from .options import Options
+from .problem import Problem, Request
+from .selection.select import Choice, select
 
 if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 class Symbolic:
     """Ordering, structure and engine for one sparsity pattern; made by :func:`gpusplu.analyze`.
 
-    Immutable, usable from several threads and picklable.
+    Immutable, usable from several threads and picklable. One that was made for a GPU is taken to the CPU engine where
+    it is unpickled without a device.
 
     Attributes
     ----------
@@ -41,34 +44,22 @@ class Symbolic:
         Of the phases that led here [s].
     """
 
-    __slots__ = ("_choice", "_core", "_options", "_pattern", "_plan", "_programs", "seconds")
+    __slots__ = ("_analysis", "_choice", "_problem", "seconds")
 
-    def __init__(
-        self,
-        pattern: matrix.Pattern,
-        core: Any,
-        options: Options,
-        choice: Choice,
-        seconds: dict[str, float],
-        plan: Any = None,
-    ):
-        self._pattern = pattern
-        self._core = core
-        self._options = options
-        self._choice = choice
-        self._plan = plan
-        self._programs: dict[np.dtype, Any] = {}
-        self.seconds = seconds
+    def __init__(self, problem: Problem, choice: Choice, analysis: Analysis):
+        self._problem, self._choice, self._analysis = problem.without_values(choice.request), choice, analysis
+        self.seconds = dict(problem.seconds)
+        registry.named(choice.engine).remember(self._problem, analysis)
 
-    n = property(lambda self: self._pattern.n)
-    nnz = property(lambda self: self._pattern.nnz)
-    shape = property(lambda self: (self._pattern.n, self._pattern.n))
+    n = property(lambda self: self._problem.n)
+    nnz = property(lambda self: self._problem.nnz)
+    shape = property(lambda self: (self.n, self.n))
     engine = property(lambda self: self._choice.engine)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._core, name)
+        return getattr(self._analysis.core, name)
 
     def factor(self, values: Any) -> LUFactor | CholeskyFactor:
         """Factor `values` on this pattern.
@@ -93,96 +84,47 @@ class Symbolic:
         from .factor import CholeskyFactor, LUFactor
 
         kind = CholeskyFactor if self.cholesky else LUFactor
-        canonical = matrix.values_for(self._pattern, values, self.cholesky)
-        matrix.check_finite(self._pattern, canonical)
+        pattern = self._problem.pattern
+        canonical = matrix.values_for(pattern, values, self.cholesky)
+        matrix.check_finite(pattern, canonical)
         return kind(self, canonical)
 
-    def program(self, dtype: np.dtype) -> Any:
-        """The plan for values of `dtype` on the device that was chosen; made and uploaded once."""
-        if dtype not in self._programs:
-            from .cuda import devices
-            from .engines.front_memory import plan_within
-            from .engines.supernodal import FrontProgram
+    def parts(self) -> tuple[Problem, Analysis]:
+        """What engines know of the pattern: for those who ask them about it."""
+        return self._problem, self._analysis
 
-            device, allowed = devices.open_device(self._choice.device), self._choice.device_memory
-            if self._plan is None or np.dtype(self._plan.scalar) != dtype:
-                _, self._plan = plan_within([self._core], self._pattern, dtype, device, allowed)
-            self._programs[dtype] = FrontProgram(device, self._plan, self._pattern)
-            self._programs[dtype].prepare()
-        return self._programs[dtype]
+    @property
+    def choice(self) -> Choice:
+        """The engine, why it, and what was predicted."""
+        return self._choice
+
+    def make(self, canonical: np.ndarray) -> Any:
+        """The engine's factor of canonical values, shape (nnz,)."""
+        return registry.named(self.engine).factor(self._problem, self._analysis, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Symbolic, (self._pattern, self._core, self._options, self._choice, self.seconds)
+        problem = self._problem
+        known = problem.pattern, problem.dtype, problem.kind, problem.options
+        return restored, (known, self._choice, self._analysis.core, self.seconds)
 
     def __repr__(self) -> str:
         kind = "Cholesky" if self.cholesky else "LU"
         return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {self.method}s, {self.ordering}>"
 
 
-def analyze_pattern(
-    pattern: matrix.Pattern,
-    canonical: np.ndarray,
-    options: Options,
-    choice: Choice,
-    cholesky: bool,
-    seconds: dict[str, float],
+def analyze_problem(problem: Problem) -> Symbolic:
+    """Choose an engine for a matrix, and analyse for it."""
+    return Symbolic(problem, *select(problem))
+
+
+def restored(
+    known: tuple[matrix.Pattern, np.dtype, str, Options], choice: Choice, core: Any, seconds: dict[str, float]
 ) -> Symbolic:
-    """Analyse for the engine of `choice`; "auto" is decided here, by what is predicted for each."""
-    if choice.engine == "supernodal":
-        from .cuda import devices
-        from .engines import choose
-
-        device = devices.open_device(choice.device)
-        planned = choose.plan_fronts(pattern, canonical, options, cholesky, device, choice.device_memory)
-        return Symbolic(pattern, planned.core, options, choice, {**seconds, **planned.seconds}, planned.plan)
-    if choice.engine in COLUMN_ENGINES:
-        return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
-    if choice.engine == "auto" and (choice.device is not None or device_is_likely(choice, options, pattern.nnz)):
-        from .engines import choose
-
-        way = choose.choose_first if choice.device is None else choose.choose_on_device
-        choice, chosen = way(pattern, canonical, options, cholesky, choice)
-        if chosen:
-            return Symbolic(pattern, chosen.core, options, choice, {**seconds, **chosen.seconds}, chosen.plan)
-        if choice.engine in COLUMN_ENGINES:
-            return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
-    start = perf_counter()
-    core = _core.analyze(
-        pattern.ptr,
-        pattern.ind,
-        canonical,
-        cholesky=cholesky,
-        ordering=options.ordering,
-        perm=options.perm,
-        method="column" if options.pivoting == "partial" else "auto",
-        matching=options.matching,
-        refactorizations=choice.refactorizations,
-    )
-    seconds = {**seconds, "analyze": perf_counter() - start}
-    if choice.engine == "auto":
-        from .engines import choose
-
-        choice, chosen = choose.choose(pattern, canonical, options, cholesky, choice, core)
-        if chosen:
-            seconds = {**seconds, **chosen.seconds, "analyze": seconds["analyze"] + chosen.seconds["analyze"]}
-            return Symbolic(pattern, chosen.core, options, choice, seconds, chosen.plan)
-        if choice.engine in COLUMN_ENGINES:
-            return analyze_columns(pattern, canonical, options, choice, cholesky, seconds)
-    return Symbolic(pattern, core, options, choice, seconds)
-
-
-def analyze_columns(
-    pattern: matrix.Pattern,
-    canonical: np.ndarray,
-    options: Options,
-    choice: Choice,
-    cholesky: bool,
-    seconds: dict[str, float],
-) -> Symbolic:
-    """Analyse for a column engine of a GPU; `seconds` is what was spent before."""
-    from .engines import columns
-
-    start = perf_counter()
-    core = columns.analyze_columns(pattern, canonical, options, cholesky, choice.engine)
-    spent = seconds.get("analyze", 0.0) + perf_counter() - start
-    return Symbolic(pattern, core, options, choice, {**seconds, "analyze": spent})
+    """From a pickle, on this machine."""
+    pattern, dtype, kind, options = known
+    if registry.named(choice.engine).on_device and (missing := no_device()):
+        reason = f"made for engine={choice.engine!r} on a GPU, but here {missing}"
+        choice = Choice(registry.DEFAULT, reason, Request(registry.DEFAULT, reason))
+    problem = Problem(pattern, np.empty(0, dtype), kind, options, choice.request)
+    problem.seconds = seconds
+    return Symbolic(problem, choice, Analysis(core))

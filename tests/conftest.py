@@ -49,9 +49,9 @@ def real_sequence():
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """A folder for fitted constants of this test only."""
-    from gpusplu.dispatch import calibration
+    from gpusplu.cost import calibration
 
     monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
-    calibration.stored.cache_clear()
+    calibration.kept.cache_clear()
     yield tmp_path / "cache"
-    calibration.stored.cache_clear()
+    calibration.kept.cache_clear()

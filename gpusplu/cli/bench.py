@@ -9,11 +9,14 @@ import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from gpusplu import gallery
-from gpusplu.dispatch.costs import fastest
-from gpusplu.dispatch.resolve import ENGINES, no_device
+from gpusplu.cost.model import fastest
+from gpusplu.cuda.presence import no_device
+from gpusplu.engines import registry
 from gpusplu.linalg import analyze
-from gpusplu.measure import Measured, backward_error, failure, measure, other_values, timed
+from gpusplu.measure import failure, measure
 from gpusplu.report import predictions_of
+from gpusplu.selection.request import AUTO, engine_names
+from gpusplu.timing import Measured, backward_error, other_values, timed
 
 from . import calibrate
 from .files import read_matrix
@@ -65,9 +68,9 @@ def which_engines(names: str | None) -> list[str]:
     """Those asked for, else those that can run here."""
     if names is None:
         missing = no_device()
-        return [name for name in ENGINES if name == "cpu" or (name != "auto" and not missing)]
-    if not set(names.split(",")) <= set(ENGINES):
-        raise CommandError(f"--engine {names}: not among {','.join(ENGINES)}")
+        return [name for name in registry.names() if not (missing and registry.named(name).on_device)]
+    if not set(names.split(",")) <= set(engine_names()):
+        raise CommandError(f"--engine {names}: not among {','.join(engine_names())}")
     return names.split(",")
 
 
@@ -91,7 +94,7 @@ def compare(A: sp.csc_array, cholesky: bool, engines: list[str], arguments: argp
     """A row an engine."""
     rows, notes = [], []
     for engine in engines:
-        on_device = arguments.on_device and engine != "cpu"
+        on_device = arguments.on_device and (engine == AUTO or registry.named(engine).on_device)
         found = failure(
             lambda engine=engine, on_device=on_device: measure(  # type: ignore[misc]
                 A, engine, cholesky=cholesky, on_device=on_device, budget=arguments.budget
@@ -110,7 +113,7 @@ def compare(A: sp.csc_array, cholesky: bool, engines: list[str], arguments: argp
 def measured_row(engine: str, found: Measured, A: sp.csc_array, on_device: bool) -> list[str]:
     """Cells of one of our engines."""
     symbolic = found.factor_object.symbolic
-    predictions = {p.engine: p for p in predictions_of(symbolic, A.data.itemsize)}
+    predictions = {p.engine: p for p in predictions_of(symbolic)}
     prediction = predictions.get(symbolic.engine)
     cells = [seconds(value) for value in (found.analyze, found.factor, found.refactor, found.solve)]
     if prediction:
@@ -123,7 +126,7 @@ def measured_row(engine: str, found: Measured, A: sp.csc_array, on_device: bool)
 
 def scipy_row(A: sp.csc_array, cholesky: bool) -> list[str] | None:
     """Cells of SciPy's splu; None where that takes long."""
-    if analyze(A, engine="cpu", cholesky=cholesky).flops * (2 if cholesky else 1) > SCIPY_FLOPS:
+    if analyze(A, engine=registry.DEFAULT, cholesky=cholesky).flops * (2 if cholesky else 1) > SCIPY_FLOPS:
         return None
     scaled = other_values(A, cholesky)
     b = scaled @ A.dtype.type(1).repeat(A.shape[0])
@@ -137,7 +140,7 @@ def scipy_row(A: sp.csc_array, cholesky: bool) -> list[str] | None:
 def chosen(A: sp.csc_array, cholesky: bool) -> str:
     """What auto would take."""
     symbolic = analyze(A, cholesky=cholesky)
-    predictions = predictions_of(symbolic, A.data.itemsize)
+    predictions = predictions_of(symbolic)
     many = [p.engine for p in (fastest(predictions, count) for count in (0, 5, 1000))] if predictions else []
-    text = f"auto: {symbolic.engine}, {symbolic._choice.reason}"
+    text = f"auto: {symbolic.engine}, {symbolic.choice.reason}"
     return text + (f"; for 0, 5, 1000 refactorizations {', '.join(many)}" if len(set(many)) > 1 else "")

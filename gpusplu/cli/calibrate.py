@@ -1,23 +1,57 @@
 """``bench --calibrate``: fits the constants that engines are chosen by to this machine, and keeps them."""
 
-from collections.abc import Callable
 from time import perf_counter
 
-from gpusplu import observe
-from gpusplu.dispatch.calibration import Observation, costs_of, fit, processor_name, spread, store
-from gpusplu.dispatch.costs import Costs, shipped
-from gpusplu.dispatch.resolve import no_device
+from gpusplu import gallery
+from gpusplu.cost.calibration import costs_of, fit, processor_name, spread, store
+from gpusplu.cost.model import Costs
+from gpusplu.cost.observation import Observation, Observations, merge
+from gpusplu.cost.table import shipped
+from gpusplu.cuda.presence import no_device
+from gpusplu.engines import registry
+from gpusplu.measure import failure, measure
+from gpusplu.timing import Measured
 
 from .report import CommandError, Progress, describe, table
+
+#: Name and whether to be factored as definite: circuits, grids and fields from a thousand unknowns on.
+PROCESSOR_CASES = (
+    ("rlc:12x12", False),
+    ("rlc:20x20", False),
+    ("circuit:25x25", False),
+    ("rlc:35x35", False),
+    ("circuit:40x40", False),
+    ("rlc:60x60", False),
+    ("power:60x60", False),
+    ("convdiff:8", False),
+    ("convdiff:15", False),
+    ("rlc:150x150", False),
+    ("poisson:100x100", True),
+    ("elast:6x6x6", True),
+    ("poisson:15x15x15", True),
+)
+DEVICE_CASES = (
+    ("rlc:12x12", False),
+    ("rlc:20x20", False),
+    ("circuit:30x30", False),
+    ("rlc:35x35", False),
+    ("rlc:60x60", False),
+    ("power:100x100", False),
+    ("convdiff:12", False),
+    ("rlc:200x200", False),
+    ("convdiff:25", False),
+    ("poisson:300x300", True),
+    ("elast:8x8x8", True),
+    ("elast:16x16x16", True),
+    ("poisson:30x30x30", True),
+)
 
 
 def run(budget: float) -> int:
     """Measure, fit, print and keep."""
     start = perf_counter()
     subject = processor_name()
-    found = collect(
-        "processor", observe.PROCESSOR_CASES, lambda name, kind: observe.observe_processor(name, kind, budget / 4)
-    )
+    found = collect("processor", PROCESSOR_CASES, False, budget / 4, costs_of())
     print(f"processor: {subject}")
     keep(subject, found)
     missing = no_device()
@@ -26,13 +60,10 @@ def run(budget: float) -> int:
     else:
         from gpusplu.cuda import devices
 
-        device = devices.open_device().name
-        costs = costs_of()
-        observe.observe_device("rlc:10x10", False, 0.01, costs)  # loads kernels
-        observe.observe_device("elast:6x6x6", True, 0.01, costs)
-        found = collect(
-            "device", observe.DEVICE_CASES, lambda name, kind: observe.observe_device(name, kind, budget / 4, costs)
-        )
+        device, costs = devices.open_device().name, costs_of()
+        for case in (("rlc:10x10", False), ("elast:6x6x6", True)):  # loads kernels
+            observe(*case, True, 0.01, costs)
+        found = collect("device", DEVICE_CASES, True, budget / 4, costs)
         print(f"device: {device}")
         keep(device, found)
     print(f"in {perf_counter() - start:.0f} s")
@@ -40,14 +71,27 @@ def run(budget: float) -> int:
 
 
 def collect(
-    title: str, cases: tuple[tuple[str, bool], ...], measure: Callable[[str, bool], observe.Observations]
-) -> observe.Observations:
+    title: str, cases: tuple[tuple[str, bool], ...], on_device: bool, budget: float, costs: Costs
+) -> dict[str, list[Observation]]:
     """Observations of all cases."""
-    found: observe.Observations = {}
+    found: dict[str, list[Observation]] = {}
     with Progress(title, len(cases)) as progress:
         for case in cases:
-            observe.merge(found, measure(*case))
+            merge(found, observe(*case, on_device, budget, costs))
             progress.advance(case[0])
+    return found
+
+
+def observe(name: str, cholesky: bool, on_device: bool, budget: float, costs: Costs) -> Observations:
+    """What all engines of a device, or of the processor, take on a matrix of the gallery."""
+    A = gallery.named(name)
+
+    def measured(engine: str, arrays_on_device: bool) -> Measured | str:
+        return failure(lambda: measure(A, engine, cholesky=cholesky, on_device=arrays_on_device, budget=budget))
+
+    found: dict[str, list[Observation]] = {}
+    for engine in registry.engines(on_device):
+        merge(found, engine.observe(name, cholesky, measured, costs, budget))
     return found
 
 

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 
 import gpusplu
 from gpusplu import gallery
-from gpusplu.dispatch.costs import COLUMN_ENGINES
+from gpusplu.engines import registry
+from gpusplu.selection.request import AUTO, engine_names, read_request
 
 from .report import backward_error, describe
 
@@ -100,16 +101,14 @@ def devices() -> str:
 
 def engines() -> list[tuple[str, str]]:
     """Each engine, and why it cannot run where it cannot."""
-    from gpusplu.dispatch.resolve import ENGINES, choose_engine
-
     found = []
-    for name in ENGINES:
+    for name in engine_names():
         try:
-            choice = choose_engine(name)
-            if choice.engine == "auto":
+            request = read_request(name)
+            if request.engine == AUTO:
                 text = "runs the one with the least predicted seconds"
             else:
-                text = f"runs {choice.engine}: {choice.reason}" if name == "auto" else "available"
+                text = f"runs {request.engine}: {request.reason}" if name == AUTO else "available"
             found.append((name, text))
         except gpusplu.GpuspluError as error:
             found.append((name, f"not available: {describe(error)}"))
@@ -118,17 +117,19 @@ def engines() -> list[tuple[str, str]]:
 
 def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
     """Name and test of each engine, factorization and number type; a test returns its backward error and the limit."""
-    names = ["cpu"] + [name for name, state in engines() if name not in ("auto", "cpu") and state == "available"]
     return [
-        (f"{name} {dtype}" + (f" {engine}" if engine != "cpu" else ""), partial(check, np.dtype(dtype), engine))
-        for engine in names
+        (
+            f"{name} {dtype}" + (f" {engine}" if engine != registry.DEFAULT else ""),
+            partial(check, np.dtype(dtype), engine),
+        )
+        for engine in [name for name, state in engines() if state == "available"]
         for dtype in ("float32", "float64", "complex64", "complex128")
-        for name, check in (("splu", check_splu), ("cholesky", check_cholesky))
-        if check is check_splu or engine not in COLUMN_ENGINES
+        for name, kind, check in (("splu", "lu", check_splu), ("cholesky", "cholesky", check_cholesky))
+        if kind in registry.named(engine).kinds
     ]
 
 
-def check_splu(dtype: np.dtype[Any], engine: str = "cpu") -> tuple[float, float]:
+def check_splu(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[float, float]:
     """Factor, refactor and solve an unsymmetric circuit: plain, transposed, conjugate transposed."""
     A = gallery.rlc_mesh(15, 15).astype(dtype)
     if A.dtype.kind == "c":
@@ -141,7 +142,7 @@ def check_splu(dtype: np.dtype[Any], engine: str = "cpu") -> tuple[float, float]
     return max(backward_error(M, x, b) for M, x in solutions), limit(dtype)
 
 
-def check_cholesky(dtype: np.dtype[Any], engine: str = "cpu") -> tuple[float, float]:
+def check_cholesky(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[float, float]:
     """Factor, refactor and solve a finite element matrix, made Hermitian for complex numbers."""
     K = gallery.elasticity(4, 4, 4).astype(dtype)
     if K.dtype.kind == "c":

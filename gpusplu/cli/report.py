@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from ..measure import backward_error
+from ..timing import backward_error
 
 __all__ = ["CommandError", "Progress", "backward_error", "describe", "seconds", "table"]
 

@@ -7,9 +7,9 @@ device in their place.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from threading import Lock
@@ -22,7 +22,7 @@ from . import cache as compiled
 from .dependent_launch import dependent_launch
 from .layout import arguments
 from .nvrtc import kinds
-from .stream import Buffer, Graph, Kernel, Rehearsal, Stream
+from .stream import Buffer, Graph, Kernel, Stream
 
 OLDEST = 75  # compute capability
 SMALLEST = 256  # bytes of a buffer, so that a clamped load from an empty array stays inside
@@ -61,7 +61,7 @@ class Device:
         with self._device:
             self._stream = cuda.Stream(non_blocking=True)
         self.array_class = self._cupy.ndarray
-        self._modules: dict[tuple[str, str, int], tuple[Any, dict[str, Kernel]]] = {}
+        self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
         self._lock = Lock()
         self._dependent = dependent_launch(self.arch)
@@ -141,21 +141,27 @@ class Device:
         """Whether kernels may take a CuPy array as it is: on this device, aligned for loads of any scalar."""
         return array.device.id == self.index and self.pointer(array) % 16 == 0
 
-    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
-        """One kernel of a file; compiled and loaded once per process and device."""
-        cholesky *= len(kinds(file)) - 1
+    def load(self, file: str, scalar: str, cholesky: int) -> dict[str, Kernel]:
+        """The kernels of a file by name; compiled and loaded once per process and device."""
+        (key,) = keys([file], scalar, cholesky)
         with self._lock:
-            module, found = self._modules.get((file, scalar, cholesky), (None, {}))
-            if module is None:
-                code = compiled.kernels(file, scalar, cholesky, self.arch)
+            if key not in self._modules:
+                code = compiled.kernels(*key, self.arch)
                 with self._device:
                     module = self._cuda.function.Module()
                     module.load(code)
-                self._modules[file, scalar, cholesky] = module, found
-            if name not in found:
-                with self._device:
-                    found[name] = Kernel(module.get_function(name), name, arguments(file)[name])
-        return found[name]
+                    self._modules[key] = dict(self._kernels(module, arguments(file)))
+        return self._modules[key]
+
+    def _kernels(self, module: Any, arguments: Mapping[str, np.dtype]) -> Iterator[tuple[str, Kernel]]:
+        """Those that the module has: some are for LU only."""
+        for name, dtype in arguments.items():
+            with suppress(self._cuda.driver.CUDADriverError):
+                yield name, Kernel(module.get_function(name), name, dtype)
+
+    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
+        """One of them."""
+        return self.load(file, scalar, cholesky)[name]
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
         """Compile what is neither loaded nor in the cache, several files at a time."""
@@ -181,14 +187,12 @@ class Device:
         """The stream of CuPy's current stream; where this device is the current one."""
         return Stream(self._cuda.get_current_stream(), self._cuda)
 
-    def record(self, commands: Callable[[Stream | Rehearsal], None]) -> Graph:
+    def record(self, commands: Callable[[Stream], None]) -> Graph:
         """Record what `commands` asks of its stream, without running it.
 
-        It is called twice: nothing may be allocated, loaded or uploaded while a stream is recorded, so all that is done
-        on first use has to be done before.
+        Nothing may be allocated, loaded or uploaded meanwhile.
         """
         cuda = self._cuda
-        commands(Rehearsal())
         with self._device:
             captured = cuda.Stream(non_blocking=True)
             stream = Stream(captured, cuda, Stream(cuda.Stream(non_blocking=True), cuda), self._dependent)
@@ -201,6 +205,12 @@ class Device:
             graph.upload(captured)
             captured.synchronize()
         return Graph(graph)
+
+
+def usable_bytes(device: Any, limit: int | None) -> int:
+    """Memory of a device that may be used: what is free, but no more than the caller allows [bytes]."""
+    free = int(device.free_bytes())
+    return free if limit is None else min(limit, free)
 
 
 @contextmanager

@@ -56,33 +56,6 @@ class Graph:
         self._graph = graph
 
 
-class Rehearsal:
-    """A stream that does nothing."""
-
-    def copy(self, to: int, source: int, nbytes: int) -> None:
-        pass
-
-    def clear(self, to: int, nbytes: int) -> None:
-        pass
-
-    def launch(
-        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
-    ) -> None:
-        pass
-
-    def fork(self) -> Rehearsal:
-        return self
-
-    def join(self, side: Rehearsal) -> None:
-        pass
-
-    def record(self) -> None:
-        pass
-
-    def wait(self, event: Any) -> None:
-        pass
-
-
 class Stream:
     """Commands in the order of one stream. Addresses may be of either side; host memory should be pinned."""
 

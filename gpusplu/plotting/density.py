@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..plans.columns import entries_of
+from ..engines.columns.plan import entries_of
 from .structure import ColumnStructure
 
 # Pivots taken together by the prediction: one in this many of those that are left.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..plans.columns import entries_of
+from ..engines.columns.plan import entries_of
 from .structure import ColumnStructure, grid
 
 TILE = 32

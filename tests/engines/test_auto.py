@@ -1,14 +1,13 @@
 """Which engine runs where nobody names one, on an emulated device."""
 
-from types import SimpleNamespace
-
 import pytest
 from small_matrices import EPS, backward_error, rhs
 
 import gpusplu as gs
-from gpusplu import _core, gallery, symbolic
-from gpusplu.dispatch import resolve
-from gpusplu.engines import choose
+from gpusplu import gallery
+from gpusplu.cost import table
+from gpusplu.problem import Problem
+from gpusplu.selection import request, select
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -20,17 +19,30 @@ def accurate(A, factor):
 
 def expect_a_start_of(monkeypatch, seconds):
     """Have the model take the start of a device for this long."""
-    costs = {**choose.costs_of(), "start.factor": {"call": seconds}}
-    monkeypatch.setattr(choose, "costs_of", lambda *_: costs)
+    monkeypatch.setitem(table._terms, "start.factor", {"call": seconds})
+
+
+def count(monkeypatch, analysis):
+    """How often an analysis of the core is made."""
+    made, analyze = [], Problem._analyzed
+
+    def counting(self, key, *arguments, **options):
+        known = self.once.get(key) is not None
+        if key == analysis and not known:
+            made.append(key)
+        return analyze(self, key, *arguments, **options)
+
+    monkeypatch.setattr(Problem, "_analyzed", counting)
+    return made
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_auto_follows_the_model(device, monkeypatch, seconds):
     """The model is asked where a device is and the matrix is no small one."""
-    monkeypatch.setattr(resolve, "no_device", lambda: "")
+    monkeypatch.setattr(request, "no_device", lambda: "")
     A = gallery.poisson(20, 20)
     assert "1,920 entries are too few" in gs.splu(A).explain()
-    monkeypatch.setattr(resolve, "SMALLEST", 0)
+    monkeypatch.setattr(request, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -seconds)
     factor = gs.cholesky(A)
     assert factor.engine == ("supernodal" if seconds else "cpu")
@@ -40,11 +52,10 @@ def test_auto_follows_the_model(device, monkeypatch, seconds):
 
 @pytest.mark.parametrize("ordering", ["nd", "amd"])
 def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, ordering):
-    monkeypatch.setattr(resolve, "no_device", lambda: "")
-    monkeypatch.setattr(resolve, "SMALLEST", 0)
+    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(request, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
-    analysed, front_candidates = [], choose.front_candidates
-    monkeypatch.setattr(choose, "front_candidates", lambda *all: analysed.append(1) or front_candidates(*all))
+    analysed = count(monkeypatch, "for_fronts")
     A = gallery.poisson(12, 12)
     factor = gs.cholesky(A, ordering=ordering)
     assert factor.engine == "supernodal"
@@ -55,12 +66,10 @@ def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, orderi
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
     """One analysis where the device wins; the CPU engine's only where it does not."""
-    monkeypatch.setattr(resolve, "no_device", lambda: "")
-    monkeypatch.setattr(resolve, "LIKELY", 1000)
+    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(select, "LIKELY", 1000)
     expect_a_start_of(monkeypatch, seconds - 5e8)
-    analysed, analyze = [], _core.analyze
-    counting = SimpleNamespace(**{**vars(_core), "analyze": lambda *a, **k: analysed.append(1) or analyze(*a, **k)})
-    monkeypatch.setattr(symbolic, "_core", counting)
+    analysed = count(monkeypatch, "for_processor")
     A = gallery.poisson(20, 20)
     factor = gs.splu(A, expected_refactors=1000)
     assert factor.engine == ("cpu" if seconds else "supernodal")
@@ -70,8 +79,8 @@ def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
 
 
 def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
-    monkeypatch.setattr(resolve, "no_device", lambda: "")
-    monkeypatch.setattr(resolve, "SMALLEST", 0)
+    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(request, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     factor = gs.cholesky(gallery.poisson(20, 20), device_memory=10_000)
     assert factor.engine == "cpu"
@@ -83,9 +92,8 @@ def test_a_device_asked_for_leaves_the_choice_among_its_engines(device, monkeypa
     assert gs.splu(A, device=0).engine != "cpu"
     with pytest.raises(gs.DeviceMemoryError, match="10,000"):
         gs.splu(A, device=0, device_memory=10_000)
-    nothing = {term: dict.fromkeys(choose.costs_of()[term], 0.0) for term in ("sflu.refactor", "sflu.solve")}
-    costs = {**choose.costs_of(), **nothing}
-    monkeypatch.setattr(choose, "costs_of", lambda *_: costs)
+    for term in ("sflu.refactor", "sflu.solve"):
+        monkeypatch.setitem(table._terms, term, dict.fromkeys(table.shipped()[term], 0.0))
     factor = gs.splu(A, device=0, expected_refactors=10**9)
     assert factor.engine == "sflu"
     assert "sflu: device=0 was asked for; predicted" in factor.explain()

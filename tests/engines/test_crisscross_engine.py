@@ -10,8 +10,10 @@ from small_matrices import canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.crisscross import CrisscrossProgram
-from gpusplu.plans.crisscross_model import finishing_times
+from gpusplu.engines.crisscross.engine import CrisscrossEngine
+from gpusplu.engines.crisscross.model import finishing_times
+from gpusplu.engines.registry import registered
+from gpusplu.engines.sflu.factorization import Tuning
 
 
 @pytest.fixture
@@ -21,12 +23,16 @@ def device(device):
     return device
 
 
+def divided(A, division, tuning=Tuning(), **options):  # noqa: B008 (frozen)
+    with registered(CrisscrossEngine(division=division, tuning=tuning)):
+        return gs.splu(A, engine="crisscross", **options)
+
+
 @pytest.mark.parametrize("dtype", "fdFD")
-def test_factor_solve_refactor(device, monkeypatch, dtype):
+def test_factor_solve_refactor(device, dtype):
     A = circuit(dtype)
     n = A.shape[0]
-    monkeypatch.setattr(CrisscrossProgram, "forced", n - 30)
-    factor = gs.splu(A, engine="crisscross")
+    factor = divided(A, n - 30)
     assert factor.engine == "crisscross"
     assert factor.stats.division == n - 30
     check_solves(A, factor, ((), (5,)))
@@ -43,45 +49,38 @@ def test_factor_solve_refactor(device, monkeypatch, dtype):
 
 
 @pytest.mark.parametrize("corner", [1, 17, 60])
-def test_corners_of_any_size(device, monkeypatch, corner):
+def test_corners_of_any_size(device, corner):
     A = random_matrix(60, "d")
-    monkeypatch.setattr(CrisscrossProgram, "forced", 60 - corner)
-    check_solves(A, gs.splu(A, engine="crisscross"), ((), (5,)))
+    check_solves(A, divided(A, 60 - corner), ((), (5,)))
 
 
-def test_by_levels(device, monkeypatch):
+def test_by_levels(device):
     A, b = circuit("d"), rhs(circuit("d").shape[0])
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 30)
-    x = gs.splu(A, engine="crisscross").solve(b)
-    monkeypatch.setattr(CrisscrossProgram, "by_levels", True)
-    monkeypatch.setattr(CrisscrossProgram, "grouped", False)
+    x = divided(A, A.shape[0] - 30).solve(b)
     device.counts.clear()
-    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
+    assert divided(A, A.shape[0] - 30, Tuning(by_levels=True, grouped=False)).solve(b).tobytes() == x.tobytes()
     assert device.counts["factor_crisscross"] > 1
 
 
-def test_without_a_corner_it_is_sflu(device, monkeypatch):
+def test_without_a_corner_it_is_sflu(device):
     A = circuit("d")
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0])
     b = rhs(A.shape[0])
-    x = gs.splu(A, engine="crisscross").solve(b)
+    x = divided(A, A.shape[0]).solve(b)
     assert x.tobytes() == gs.splu(A, engine="sflu").solve(b).tobytes()
 
 
-def test_bits_repeat(device, monkeypatch):
+def test_bits_repeat(device):
     A = circuit("d")
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 40)
     b = rhs(A.shape[0], "d", (2,))
-    x = gs.splu(A, engine="crisscross").solve(b)
+    x = divided(A, A.shape[0] - 40).solve(b)
     device.seed = 3
-    assert gs.splu(A, engine="crisscross").solve(b).tobytes() == x.tobytes()
+    assert divided(A, A.shape[0] - 40).solve(b).tobytes() == x.tobytes()
 
 
-def test_corners_that_become_singular(device, monkeypatch):
+def test_corners_that_become_singular(device):
     """The CPU engine decides about what the corner's pivots cannot."""
     A = canonical(sp.block_diag([np.diag(np.arange(1.0, 9)), np.ones((4, 4)) + np.diag([1.0, 2, 3, 4])], "csc"))
-    monkeypatch.setattr(CrisscrossProgram, "forced", 8)
-    factor = gs.splu(A, engine="crisscross", ordering="natural")
+    factor = divided(A, 8, ordering="natural")
     check_solves(A, factor)
     values = A.data.copy()
     values[8:] = 1.0
@@ -91,12 +90,11 @@ def test_corners_that_become_singular(device, monkeypatch):
 
 
 @pytest.mark.parametrize("corner", [90, 150])
-def test_the_ends_of_all_chains_are_in_the_corner(device, monkeypatch, corner):
+def test_the_ends_of_all_chains_are_in_the_corner(device, corner):
     A = canonical(gallery.named("rlc:12x12"))
     n = A.shape[0]
     here = gs.splu(A, engine="sflu", ordering="nd")._core._recorded.program.plan
-    monkeypatch.setattr(CrisscrossProgram, "forced", n - corner)
-    factor = gs.splu(A, engine="crisscross", ordering="nd")
+    factor = divided(A, n - corner, ordering="nd")
     there = factor._core._recorded.program.plan
     assert there.nnz == here.nnz and there.flops == here.flops
     moved = np.argsort(here.col_perm)[there.col_perm]  # numbers in the plan that was given
@@ -108,17 +106,14 @@ def test_the_ends_of_all_chains_are_in_the_corner(device, monkeypatch, corner):
     check_solves(A, factor)
 
 
-def test_new_pivots_are_noticed(device, monkeypatch):
+def test_new_pivots_are_noticed(device):
     """Pivots are compared with those that were given, not with their order here."""
     A = canonical(gallery.named("rlc:12x12"))
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 90)
-    program = gs.splu(A, engine="crisscross", ordering="nd")._core._recorded.program
-    given = SimpleNamespace(row_perm=program._given[0], col_perm=program._given[1])
-    assert program.repivoted(given) is None
-    made = []
-    monkeypatch.setattr(program, "_remake", lambda cpu: made.append(cpu) or program)
-    assert program.repivoted(SimpleNamespace(row_perm=given.row_perm[::-1], col_perm=given.col_perm)) is program
-    assert len(made) == 1
+    program = divided(A, A.shape[0] - 90, ordering="nd")._core._recorded.program
+    given = SimpleNamespace(row_perm=program._pivots[0], col_perm=program._pivots[1])
+    assert (given.col_perm != program.plan.col_perm).any()
+    assert program.has_pivots_of(given)
+    assert not program.has_pivots_of(SimpleNamespace(row_perm=given.row_perm[::-1], col_perm=given.col_perm))
 
 
 def test_division_is_chosen_and_told(device):
@@ -136,11 +131,10 @@ def test_division_is_chosen_and_told(device):
 
 
 @pytest.mark.parametrize("corner", [0, 150, 600])
-def test_memory_is_counted(device, monkeypatch, corner):
+def test_memory_is_counted(device, corner):
     A = canonical(gallery.named("circuit:25x25"))
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - corner)
     before = device.used
-    factor = gs.splu(A, engine="crisscross")
+    factor = divided(A, A.shape[0] - corner)
     factor.solve(rhs(A.shape[0]))
     used, needed = device.used - before, factor._core._recorded.program.needed_bytes
     assert used <= needed <= 1.3 * used

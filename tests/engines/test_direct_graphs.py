@@ -7,7 +7,7 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.recorded import DIRECT_GRAPHS, SIGHTINGS
+from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
 
 
 def aligned(array, offset=0):

@@ -8,7 +8,9 @@ from circuits import MATRICES, check_solves, circuit
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
-from gpusplu.engines.glu import KERNELS, MODES, GluProgram
+from gpusplu.engines.glu.engine import GluEngine
+from gpusplu.engines.glu.program import KERNELS, MODES, Tuning
+from gpusplu.engines.registry import registered
 from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -43,10 +45,10 @@ def test_factor_solve_refactor(device, name, dtype):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_forced_modes(device, monkeypatch, mode):
-    monkeypatch.setattr(GluProgram, "forced_mode", mode)
+def test_forced_modes(device, mode):
     A = circuit("d")
-    factor = glu(A)
+    with registered(GluEngine(tuning=Tuning(mode))):
+        factor = glu(A)
     check_solves(A, factor)
     launches = dict(zip(MODES, KERNELS, strict=True))
     assert {name for name in device.counts if name.startswith("update")} == {launches[mode]}

@@ -8,7 +8,7 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines import staging
+from gpusplu.engines.device import staging
 
 
 @pytest.fixture

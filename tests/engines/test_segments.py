@@ -9,9 +9,9 @@ from small_matrices import EPS, backward_error, canonical, rhs
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cuda import devices
-from gpusplu.engines import front_memory
-from gpusplu.engines.supernodal import dependent_launches
-from gpusplu.plans.fronts import Limits, make_plan
+from gpusplu.engines.supernodal import memory as front_memory
+from gpusplu.engines.supernodal.fronts import dependent_launches
+from gpusplu.engines.supernodal.plan import Limits, make_plan
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])

@@ -8,7 +8,15 @@ from small_matrices import canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.sflu import SfluProgram
+from gpusplu.engines.registry import registered
+from gpusplu.engines.sflu import factorization
+from gpusplu.engines.sflu.engine import SfluEngine
+from gpusplu.engines.sflu.factorization import Tuning
+
+
+def tuned(A, **tuning):
+    with registered(SfluEngine(tuning=Tuning(**tuning))):
+        return gs.splu(A, engine="sflu")
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -29,45 +37,40 @@ def test_factor_solve_refactor(device, name, dtype):
     assert "sflu: asked for by name" in factor.explain()
 
 
-def test_by_levels_and_ungrouped_are_the_same(device, monkeypatch):
+def test_by_levels_and_ungrouped_are_the_same(device):
     A, b = circuit("d"), rhs(circuit("d").shape[0])
     x = gs.splu(A, engine="sflu").solve(b)
     launches = dict(device.counts)
     for name in ("leaf_entries", "chain_entries"):
-        monkeypatch.setattr(SfluProgram, name, 30)
-        assert gs.splu(A, engine="sflu").solve(b).tobytes() == x.tobytes()
-    monkeypatch.setattr(SfluProgram, "grouped", False)
-    assert gs.splu(A, engine="sflu").solve(b).tobytes() == x.tobytes()
-    monkeypatch.setattr(SfluProgram, "by_levels", True)
+        assert tuned(A, **{name: 30}).solve(b).tobytes() == x.tobytes()
+    assert tuned(A, grouped=False).solve(b).tobytes() == x.tobytes()
     device.counts.clear()
-    assert gs.splu(A, engine="sflu").solve(b).tobytes() == x.tobytes()
+    assert tuned(A, grouped=False, by_levels=True).solve(b).tobytes() == x.tobytes()
     levels = device.counts["factor_sflu"]
     assert levels > launches["factor_sflu"] == 1
     assert device.counts["solve_columns_1"] == 2 * levels
 
 
-def test_a_block_works_on_a_long_column(device, monkeypatch):
+def test_a_block_works_on_a_long_column(device):
     A = gallery.named("rlc:14x14")
     n = A.shape[0]
     border = sp.csc_array(1e-3 * np.cos(np.arange(n)[:, None]))
     A = canonical(sp.block_array([[A, border], [border.T, sp.csc_array([[1.0]])]]))
     factor = gs.splu(A, engine="sflu")
     check_solves(A, factor, [()])
-    program = factor._core._recorded.program
-    assert program.long_columns.tolist() == [n]
-    assert [n, n + 1] in program.groups.range.reshape(-1, 2).tolist()
+    made = factor._core._recorded.program.factorization
+    assert made.long_columns.tolist() == [n]
+    assert [n, n + 1] in made.launches.groups.range.reshape(-1, 2).tolist()
     x = factor.solve(np.ones(n + 1))
-    monkeypatch.setattr(SfluProgram, "by_levels", True)
-    assert gs.splu(A, engine="sflu").solve(np.ones(n + 1)).tobytes() == x.tobytes()
-    monkeypatch.setattr(SfluProgram, "splits", False)
-    factor = gs.splu(A, engine="sflu")
-    assert factor._core._recorded.program.long_columns.size == 0
+    assert tuned(A, by_levels=True).solve(np.ones(n + 1)).tobytes() == x.tobytes()
+    factor = tuned(A, splits=False)
+    assert factor._core._recorded.program.factorization.long_columns.size == 0
     check_solves(A, factor, [()])
 
 
 @pytest.mark.parametrize("shared_memory_bytes", [232448, 6200])
 def test_without_maps(device, monkeypatch, shared_memory_bytes):
-    monkeypatch.setattr(SfluProgram, "_mapped", False)
+    monkeypatch.setattr(factorization, "is_mapped", lambda plan: False)
     device.shared_memory_bytes = shared_memory_bytes
     A = circuit("d")
     factor = gs.splu(A, engine="sflu")

@@ -14,11 +14,12 @@ from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
-from gpusplu.dispatch.costs import DEVICE, predict_fronts
-from gpusplu.dispatch.traits import structure_of
-from gpusplu.engines import front_memory
-from gpusplu.plans.fronts import make_plan
+from gpusplu.engines.supernodal import memory as front_memory
+from gpusplu.engines.supernodal.engine import predict
+from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.traits import structure_of
 
 
 @pytest.fixture
@@ -50,9 +51,11 @@ def limit_of(factor, plan, share):
     """Bytes between the least that the factor can do with (share 0) and what it takes (1)."""
     symbolic = factor._symbolic
     limits = replace(plan.limits, memory_bytes=1)
-    least = make_plan(symbolic._core, symbolic._pattern, plan.scalar, limits, warp_rows=8, block_rows=16)
-    most = front_memory.needed_bytes(plan, symbolic._pattern)
-    few = front_memory.needed_bytes(least, symbolic._pattern) + front_memory.all_vector_bytes(least, 4)
+    least = make_plan(
+        symbolic.parts()[1].core, symbolic.parts()[0].pattern, plan.scalar, limits, warp_rows=8, block_rows=16
+    )
+    most = front_memory.needed_bytes(plan, symbolic.parts()[0].pattern)
+    few = front_memory.needed_bytes(least, symbolic.parts()[0].pattern) + front_memory.all_vector_bytes(least, 4)
     assert few < most
     return int(few + share * (most - few))
 
@@ -139,8 +142,8 @@ def test_what_is_said_about_it(device, plans):
     assert factor.stats.bytes < whole.stats.bytes
     assert factor.stats.predicted_factor_seconds == plan.factor_seconds > whole.stats.predicted_factor_seconds
     assert factor.stats.predicted_solve_seconds == plan.solve_seconds > whole.stats.predicted_solve_seconds
-    structure = structure_of(factor._symbolic._core, A.nnz, 8)
-    choice = predict_fronts(structure, plan, 0.0, DEVICE)  # what `auto` goes by
+    structure = structure_of(factor._symbolic.parts()[1].core, A.nnz, 8)
+    choice = predict(structure, plan, shipped())  # what `auto` goes by
     assert choice.refactor >= plan.factor_seconds and choice.solve >= plan.solve_seconds
 
 
@@ -182,7 +185,7 @@ def test_not_even_one_window(device, plans):
     with pytest.raises(gs.DeviceMemoryError) as caught:
         gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit)
     assert caught.value.free == limit
-    least = front_memory.needed_bytes(plans[-1], whole._symbolic._pattern)
+    least = front_memory.needed_bytes(plans[-1], whole._symbolic.parts()[0].pattern)
     assert caught.value.needed == least and plans[-1].factor_size == plans[-1].segment_size.max()
     assert device.used == used
 

@@ -8,8 +8,8 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, s
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines import front_memory
-from gpusplu.plans.fronts import make_plan
+from gpusplu.engines.supernodal import memory as front_memory
+from gpusplu.engines.supernodal.plan import make_plan
 
 
 def phased(A, dtype, hermitian=False):

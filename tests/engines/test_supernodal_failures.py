@@ -10,7 +10,7 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, s
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.dispatch import costs
+from gpusplu.engines import registry
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -336,7 +336,9 @@ def test_doctor_tests_the_device(device):
     error, limit = tests["splu float64 supernodal"]()
     assert error <= limit
     assert len(tests) == 28
-    assert {f"splu float32 {engine}" for engine in costs.COLUMN_ENGINES} <= set(tests)
+    assert {f"splu float32 {engine}" for engine in registry.names() if registry.named(engine).kinds == ("lu",)} <= set(
+        tests
+    )
 
 
 def block_beside_large(block):

@@ -6,7 +6,8 @@ from test_answers import rhs, turned
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.crisscross import CrisscrossProgram
+from gpusplu.engines.crisscross.engine import CrisscrossEngine
+from gpusplu.engines.registry import registered
 
 pytestmark = pytest.mark.gpu
 
@@ -16,32 +17,32 @@ def test_circuits(cupy, real_matrix, name):
     check(cupy, "crisscross", real_matrix(name), [(), (4,)])
 
 
-@pytest.mark.parametrize("corner", [0, 1, 30, 150, 400, 1600])
+@pytest.mark.parametrize("order", [0, 1, 30, 150, 400, 1600])
 @pytest.mark.parametrize("dtype", "fdFD")
-def test_corners(cupy, monkeypatch, corner, dtype):
+def test_trailing_blocks(cupy, order, dtype):
     A = turned(gallery.named("rlc:40x40"), dtype)
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - corner)
-    factor = check(cupy, "crisscross", A, [(), (3,), (45,)])
-    assert factor.stats.division == A.shape[0] - corner
+    with registered(CrisscrossEngine(division=A.shape[0] - order)):
+        factor = check(cupy, "crisscross", A, [(), (3,), (45,)])
+    assert factor.stats.division == A.shape[0] - order
     assert factor.stats.n_repivoted == 0
 
 
-def test_bits_repeat(cupy, monkeypatch):
+def test_bits_repeat(cupy):
     A = gallery.named("rlc:60x60")
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 300)
     b = cupy.asarray(rhs(A, ()))
-    factor = gs.splu(A, engine="crisscross")
+    with registered(CrisscrossEngine(division=A.shape[0] - 300)):
+        factor = gs.splu(A, engine="crisscross")
     x = factor.solve(b).get()
     for _ in range(20):
         factor.refactor(cupy.asarray(A.data))
         assert factor.solve(b).get().tobytes() == x.tobytes()
 
 
-def test_memory_does_not_grow(cupy, monkeypatch):
+def test_memory_does_not_grow(cupy):
     A = gallery.named("circuit:30x30")
-    monkeypatch.setattr(CrisscrossProgram, "forced", A.shape[0] - 100)
-    factor, b = gs.splu(A, engine="crisscross"), cupy.asarray(rhs(A, ()))
-    values = cupy.asarray(A.data)
+    with registered(CrisscrossEngine(division=A.shape[0] - 100)):
+        factor = gs.splu(A, engine="crisscross")
+    values, b = cupy.asarray(A.data), cupy.asarray(rhs(A, ()))
     factor.refactor_solve(values, b)
     before = cupy.get_default_memory_pool().used_bytes()
     for _ in range(100):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu import gallery, observe
-from gpusplu.cli import main
+from gpusplu import gallery
+from gpusplu.cli import calibrate, main
 from gpusplu.cli.report import backward_error
-from gpusplu.dispatch import calibration, costs
+from gpusplu.cost import calibration, table
 
 pytestmark = pytest.mark.gpu
 
@@ -32,15 +32,15 @@ def test_a_small_matrix_stays_on_the_processor(cupy):
 
 def test_device_is_calibrated(cupy, own_cache, monkeypatch, capsys):
     cases = (("rlc:20x20", False), ("rlc:60x60", False), ("poisson:60x60", True))
-    monkeypatch.setattr(observe, "DEVICE_CASES", cases)
-    monkeypatch.setattr(observe, "PROCESSOR_CASES", cases)
+    monkeypatch.setattr(calibrate, "DEVICE_CASES", cases)
+    monkeypatch.setattr(calibrate, "PROCESSOR_CASES", cases)
     assert main(["bench", "--calibrate", "--budget", "0.04"]) == 0
     assert "supernodal.refactor" in capsys.readouterr().out
     name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["name"].decode()
     fitted = calibration.stored(name)
-    assert {"supernodal.refactor", "supernodal.solve", "supernodal.analyze"} <= set(fitted)
+    assert {"supernodal.refactor", "supernodal.solve", "start.analyze"} <= set(fitted)
     assert sum(fitted["supernodal.refactor"].values()) > 0
-    assert calibration.costs_of(name)["start.load"] == costs.shipped()["start.load"]
+    assert calibration.costs_of(name)["start.load"] == table.shipped()["start.load"]
     capsys.readouterr()
     assert main(["bench", "rlc:60x60", "--on-device", "--no-scipy", "--budget", "0.02"]) == 0
     assert any(line.startswith("supernodal") for line in capsys.readouterr().out.splitlines())

@@ -7,7 +7,9 @@ from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.glu import MODES, GluProgram
+from gpusplu.engines.glu.engine import GluEngine
+from gpusplu.engines.glu.program import MODES, Tuning
+from gpusplu.engines.registry import registered
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("cupy")]
 
@@ -32,10 +34,10 @@ def lu_error(factor, A):
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("mode", [None, *MODES])
 @pytest.mark.parametrize("name", ["circuit:30x30", "random"])
-def test_modes(monkeypatch, mode, dtype, name):
-    monkeypatch.setattr(GluProgram, "forced_mode", mode)
+def test_modes(mode, dtype, name):
     A = random_matrix(400, dtype) if name == "random" else canonical(gallery.named(name)).astype(dtype)
-    factor = gs.splu(A, engine="glu")
+    with registered(GluEngine(tuning=Tuning(mode))):
+        factor = gs.splu(A, engine="glu")
     assert lu_error(factor, A) < 100
     for _ in range(20):  # levels that run into each other show now and then
         factor.refactor(A.data)

@@ -8,8 +8,10 @@ from test_answers import rhs, turned
 import gpusplu as gs
 from gpusplu import _core, gallery
 from gpusplu.cuda import devices
-from gpusplu.engines import sflu_symbolic
-from gpusplu.engines.sflu import SfluProgram
+from gpusplu.engines.registry import registered
+from gpusplu.engines.sflu import symbolic as sflu_symbolic
+from gpusplu.engines.sflu.engine import SfluEngine
+from gpusplu.engines.sflu.factorization import Tuning
 
 pytestmark = pytest.mark.gpu
 
@@ -25,7 +27,7 @@ def test_circuits(cupy, real_matrix, name):
     check(cupy, "sflu", real_matrix(name), [(), (4,)])
 
 
-def test_bits_repeat_whatever_waits_for_what(cupy, monkeypatch):
+def test_bits_repeat_whatever_waits_for_what(cupy):
     A = gallery.named("rlc:60x60")
     b = cupy.asarray(rhs(A, ()))
     factor = gs.splu(A, engine="sflu")
@@ -33,9 +35,9 @@ def test_bits_repeat_whatever_waits_for_what(cupy, monkeypatch):
     for _ in range(20):
         factor.refactor(cupy.asarray(A.data))
         assert factor.solve(b).get().tobytes() == x.tobytes()
-    for switch, value in (("by_levels", True), ("grouped", False)):
-        monkeypatch.setattr(SfluProgram, switch, value)
-        assert gs.splu(A, engine="sflu").solve(b).get().tobytes() == x.tobytes()
+    for tuning in (Tuning(by_levels=True), Tuning(by_levels=True, grouped=False)):
+        with registered(SfluEngine(tuning=tuning)):
+            assert gs.splu(A, engine="sflu").solve(b).get().tobytes() == x.tobytes()
 
 
 @pytest.mark.parametrize("name", ["add20", "bayer10", "ibmpg1t_mna_tran", "memplus"])

@@ -8,8 +8,8 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cuda import devices
-from gpusplu.engines import front_memory
-from gpusplu.plans.fronts import make_plan
+from gpusplu.engines.supernodal import memory as front_memory
+from gpusplu.engines.supernodal.plan import make_plan
 
 pytestmark = pytest.mark.gpu
 
@@ -19,8 +19,8 @@ CASES = [("convdiff:20", gs.splu), ("elast:10x10x10", gs.cholesky), ("poisson:24
 def limit_for(A, cholesky, share):
     """Bytes between the least that the factor can do with (share 0) and what it takes (1)."""
     symbolic = gs.analyze(A, cholesky=cholesky, engine="supernodal")
-    plan, pattern = symbolic._plan, symbolic._pattern
-    least = make_plan(symbolic._core, pattern, plan.scalar, replace(plan.limits, memory_bytes=1))
+    plan, pattern = symbolic.parts()[1].plan, symbolic.parts()[0].pattern
+    least = make_plan(symbolic.parts()[1].core, pattern, plan.scalar, replace(plan.limits, memory_bytes=1))
     few = front_memory.needed_bytes(least, pattern) + front_memory.all_vector_bytes(least, 4)
     return int(few + share * (front_memory.needed_bytes(plan, pattern) - few))
 

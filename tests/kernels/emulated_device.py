@@ -18,7 +18,7 @@ import numpy as np
 
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kinds
-from gpusplu.cuda.stream import Buffer, Graph, Rehearsal
+from gpusplu.cuda.stream import Buffer, Graph
 from gpusplu.errors import DeviceMemoryError
 
 GUARD = 64  # bytes behind every buffer
@@ -157,6 +157,8 @@ class EmulatedDevice:
         self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
         self.most_used, self.host_bytes, self.side_first = 0, 0, False
         self.cached = True  # kernels are
+        self.loaded: set[tuple[str, str, int]] = set()
+        self.recording = False
         self.counts: dict[str, int] = {}
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
 
@@ -213,9 +215,13 @@ class EmulatedDevice:
     def can_read(self, array: np.ndarray) -> bool:
         return array.ctypes.data % 16 == 0
 
+    def load(self, file: str, scalar: str, cholesky: int) -> None:
+        self.loaded.add((file, scalar, cholesky * (len(kinds(file)) - 1)))
+
     def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
-        library = emulated.compile(file, scalar, cholesky * (len(kinds(file)) - 1))
-        return Kernel(library, name, arguments(file)[name])
+        key = file, scalar, cholesky * (len(kinds(file)) - 1)
+        assert key in self.loaded or not self.recording, f"{file} is loaded while a stream is recorded"
+        return Kernel(emulated.compile(*key), name, arguments(file)[name])
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
         pass
@@ -231,9 +237,12 @@ class EmulatedDevice:
 
     def record(self, commands: Callable[[Stream], None]) -> Graph:
         recorded: list[Command] = []
-        commands(Rehearsal())
         allocated, stream = self.counts.get("allocate"), Stream(self, recorded)
-        commands(stream)
+        self.recording = True
+        try:
+            commands(stream)
+        finally:
+            self.recording = False
         assert joined(recorded, stream.last), "the second stream was not joined"
         assert self.counts.get("allocate") == allocated, "nothing may be allocated while a stream is recorded"
         return Graph(recorded)

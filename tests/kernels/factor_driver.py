@@ -8,7 +8,7 @@ import emulated
 import numpy as np
 
 from gpusplu.cuda import layout
-from gpusplu.plans.fronts import Plan
+from gpusplu.engines.supernodal.plan import Plan
 
 # Kernel, threads, and scalars of shared memory besides the front, by phase
 SMALL = (

@@ -12,7 +12,7 @@ from reference_factor import reference_factor
 
 from gpusplu import _core, gallery
 from gpusplu.cuda import layout
-from gpusplu.plans.fronts import Limits, Plan, make_plan
+from gpusplu.engines.supernodal.plan import Limits, Plan, make_plan
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 GROUP_CAPACITY = 32

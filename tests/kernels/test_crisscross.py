@@ -10,8 +10,8 @@ from column_driver import Factorization, Groups
 from column_reference import factor, make_columns, random_columns
 
 from gpusplu import _core
-from gpusplu.engines.grouped_program import make_groups
-from gpusplu.plans.crisscross import dense_seconds, dense_symbolic, divide
+from gpusplu.engines.columns.groups import make_groups
+from gpusplu.engines.crisscross.plan import dense_seconds, dense_symbolic, divide
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 
@@ -33,11 +33,11 @@ def test_division(p):
         row = plan.col[plan.row_ptr[k] : plan.row_ptr[k + 1]]
         assert parts.row_diag[k] - plan.row_ptr[k] == (row < min(k, p)).sum()
     if p == 60:
-        assert parts.corner is None
+        assert parts.trailing is None
         return
-    assert parts.corner.nf == 1 and parts.corner.n == 60 - p
+    assert parts.trailing.nf == 1 and parts.corner.n == 60 - p
     expected = [e for e in range(plan.nnz) if plan.row[e] >= p and plan.column[e] >= p]
-    assert sorted(parts.corner.entry_source) == expected
+    assert sorted(parts.trailing.entry_source) == expected
 
 
 @pytest.mark.parametrize("p", [-1, 61])

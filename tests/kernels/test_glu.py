@@ -6,10 +6,10 @@ from column_reference import factor, make_columns, random_columns
 from emulated_device import EmulatedDevice, memory_at
 
 from gpusplu.cuda.layout import record
-from gpusplu.engines.buffers import STATUS, Buffers
-from gpusplu.engines.glu import MODES, PIECE, TASK, GluProgram
+from gpusplu.engines.columns.plan import make_column_plan
+from gpusplu.engines.device.buffers import STATUS, Buffers
+from gpusplu.engines.glu.program import MODES, PIECE, TASK, GluProgram, Tuning
 from gpusplu.matrix import canonicalize, read_matrix
-from gpusplu.plans.columns import make_column_plan
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 
@@ -18,12 +18,13 @@ class Factorization(GluProgram):
     """The program of a random matrix on an emulated device."""
 
     def __init__(self, A, reference, mode=None, seed=0, most_mapped=1e8):
-        self.forced_mode, self.reference, self.A = mode, reference, A
+        self.reference, self.A = reference, A
         pattern = canonicalize(read_matrix(A))[0]
         perms = reference.row_perm.astype(np.int32), reference.col_perm.astype(np.int32)
         scales = reference.row_scale.astype(float), reference.col_scale.astype(float)
         plan = make_column_plan(pattern, *perms, *scales, most_mapped=most_mapped)
-        super().__init__(EmulatedDevice(seed=seed), plan, pattern, A.dtype)
+        super().__init__(EmulatedDevice(seed=seed), plan, pattern, A.dtype, tuning=Tuning(mode))
+        self.ready_to_factor()
         self.buffers = Buffers(self)
         memory_at(self.buffers.values.pointer, A.data.nbytes)[:] = A.data.view(np.uint8)
 
@@ -98,7 +99,7 @@ def run_by_levels(made, level):
     device, buffers = made.device, made.buffers
     stream = device.own_stream()
     made._assemble(stream, buffers, buffers.values)
-    tasks = made._schedule.task_bytes.view(TASK)
+    tasks = made.schedule.task_bytes.view(TASK)
     source = made.plan.row[tasks["upper"]]
     for number in range(level.max() + 1):
         chosen = np.flatnonzero(level[source] == number)

@@ -16,7 +16,7 @@ from small_matrices import canonical
 
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import arguments, struct
-from gpusplu.plans.fronts import Limits, make_plan
+from gpusplu.engines.supernodal.plan import Limits, make_plan
 
 FILE = "fronts/large_fronts.cu"
 TOLERANCE = {"f": 2e-4, "F": 2e-4, "d": 1e-12, "D": 1e-12}

@@ -8,8 +8,8 @@ from column_driver import Factorization, groups
 from column_reference import factor, make_columns, random_columns
 
 from gpusplu import _core
-from gpusplu.engines.grouped_program import make_groups
-from gpusplu.plans.crisscross import divide
+from gpusplu.engines.columns.groups import make_groups
+from gpusplu.engines.crisscross.plan import divide
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 PARTS = ("target", "level", "depths", "huge_end", "late_end", "rest", "rests", "early", "earlies")

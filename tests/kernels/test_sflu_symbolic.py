@@ -6,7 +6,7 @@ from emulated_device import EmulatedDevice
 from symbolic_reference import random_pattern
 
 from gpusplu import _core
-from gpusplu.engines import sflu_symbolic
+from gpusplu.engines.sflu import symbolic as sflu_symbolic
 from gpusplu.errors import DeviceMemoryError
 
 

@@ -8,7 +8,7 @@ from reference_factor import PANEL, reference_factor
 from solve_driver import EPS, Pattern, canonical, case
 
 from gpusplu import _core
-from gpusplu.plans.fronts import make_plan
+from gpusplu.engines.supernodal.plan import make_plan
 
 
 def largest_error(done: np.ndarray, expected: np.ndarray) -> float:

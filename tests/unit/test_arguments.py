@@ -10,16 +10,16 @@ from small_matrices import EPS, backward_error, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 import gpusplu.linalg
-from gpusplu.dispatch import resolve
+from gpusplu.cuda import presence
 from gpusplu.options import Options
 
 
 @pytest.fixture
 def without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    resolve.no_device.cache_clear()
+    presence.no_device.cache_clear()
     yield
-    resolve.no_device.cache_clear()
+    presence.no_device.cache_clear()
 
 
 @pytest.mark.parametrize("engine", ["glu", "sflu", "crisscross", "supernodal"])
@@ -91,7 +91,7 @@ def test_options_that_work(ordering, pivoting, refine):
     ],
 )
 def test_what_scipys_arguments_mean(given, expected):
-    assert gs.splu(spd_matrix(), **given).symbolic._options == dataclasses.replace(Options(), **expected)
+    assert gs.splu(spd_matrix(), **given).symbolic.parts()[0].options == dataclasses.replace(Options(), **expected)
 
 
 @pytest.mark.parametrize(

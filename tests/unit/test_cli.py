@@ -9,10 +9,11 @@ import scipy.io
 import scipy.sparse as sp
 
 import gpusplu
-from gpusplu import gallery, observe
+from gpusplu import gallery
 from gpusplu.cli import calibrate, main
 from gpusplu.cli.report import Progress, backward_error, seconds, table
-from gpusplu.dispatch import calibration, costs
+from gpusplu.cost import calibration
+from gpusplu.cost.table import shipped
 
 
 def failure(capsys, *arguments):
@@ -230,12 +231,12 @@ def test_bench_says_why_an_engine_does_not_run(capsys, own_cache, monkeypatch):
 def test_bench_calibrates(capsys, own_cache, monkeypatch):
     monkeypatch.setattr(calibrate, "no_device", lambda: "there is no CUDA device")
     cases = (("rlc:8x8", False), ("convdiff:4", False), ("poisson:9x9", True))
-    monkeypatch.setattr(observe, "PROCESSOR_CASES", cases)
+    monkeypatch.setattr(calibrate, "PROCESSOR_CASES", cases)
     assert main(["bench", "--calibrate", "--budget", "0.004"]) == 0
     assert "no device: there is no CUDA device" in capsys.readouterr().out
     fitted = calibration.costs_of()
     terms = {f"cpu.{method}.{phase}" for method in ("column", "front") for phase in ("factor", "refactor", "solve")}
-    assert {term for term in fitted if fitted[term] != costs.shipped()[term]} == terms
+    assert {term for term in fitted if fitted[term] != shipped()[term]} == terms
     assert len(list(own_cache.iterdir())) == 1
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusplu import _core
+from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.matrix import canonicalize, read_matrix
-from gpusplu.plans.columns import make_column_plan
 
 ARRAYS = (
     *("col_ptr", "row", "diag", "row_ptr", "col", "place", "entry_source", "entry_place", "entry_scale"),

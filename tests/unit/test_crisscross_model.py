@@ -5,12 +5,12 @@ import pytest
 from column_reference import random_columns
 
 from gpusplu import _core
-from gpusplu.plans import crisscross_model
-from gpusplu.plans.crisscross import dense_seconds
-from gpusplu.plans.crisscross_model import H200, CornerCosts, Curves, candidates, predict_divisions
-from gpusplu.plans.fronts import Limits
+from gpusplu.engines.crisscross import model as crisscross_model
+from gpusplu.engines.crisscross.model import H200, Curves, TrailingCosts, candidates, predict_divisions
+from gpusplu.engines.crisscross.plan import dense_seconds
+from gpusplu.engines.supernodal.plan import Limits
 
-COSTS = CornerCosts(
+COSTS = TrailingCosts(
     start=3.0,
     column=0.7,
     update=0.11,
@@ -18,7 +18,7 @@ COSTS = CornerCosts(
     long_column=4.0,
     long_depth=0.5,
     warps=2.0,
-    corner=5.0,
+    trailing=5.0,
     wave=0.9,
     depth=0.31,
     entry=0.021,
@@ -67,7 +67,7 @@ def sparse_seconds(plan, p, costs, multiprocessors):
         for i in plan.row[plan.diag[k] + 1 : plan.col_ptr[k + 1]]:
             chain[i] = max(chain[i], chain[k] + 1)
     depth = chain[before].max(initial=0)
-    return seconds + costs.corner + (waves - 1) * (costs.wave + costs.depth * depth) + longest + costs.term * terms
+    return seconds + costs.trailing + (waves - 1) * (costs.wave + costs.depth * depth) + longest + costs.term * terms
 
 
 @pytest.mark.parametrize("seed", [1, 2])

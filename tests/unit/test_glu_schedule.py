@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from gpusplu import _core
-from gpusplu.engines.glu import CHAIN, MODES, PIECE, RUN, STEP, TASK, UPDATE
+from gpusplu.engines.columns.plan import make_column_plan
+from gpusplu.engines.glu.program import CHAIN, MODES, PIECE, RUN, STEP, TASK, UPDATE
 from gpusplu.matrix import canonicalize, read_matrix
-from gpusplu.plans.columns import make_column_plan
 
 
 class Schedule:

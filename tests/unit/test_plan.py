@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 from gpusplu import _core, gallery
-from gpusplu.plans.fronts import FRONT, Limits, front_ld, make_best_plan, make_plan, predict
+from gpusplu.engines.supernodal.plan import FRONT, Limits, front_ld, make_best_plan, make_plan, predict
 
 
 class Pattern:

@@ -9,7 +9,7 @@ from test_plan import PARAMETERS, plan_of
 
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
-from gpusplu.plans.fronts import GROUPS, front_ld
+from gpusplu.engines.supernodal.plan import GROUPS, front_ld
 
 
 def star(n=400, leaves=3):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, gallery
-from gpusplu.plans.fronts import Limits, make_plan
+from gpusplu.engines.supernodal.plan import Limits, make_plan
 
 FIELDS = ("width", "rows", "kind", "first", "front", "parent", "children", "below", "gather_begin", "gather_count")
 SLOT = np.dtype([(name, np.int32) for name in FIELDS] + [("factor", np.int64)])  # struct SolveFront

@@ -1,0 +1,1 @@
+"""The cost model: predicted seconds, the constants they are made of, and their calibration."""

@@ -1,0 +1,157 @@
+"""Constants of the table fitted to measurements, and kept on disk beside the compiled kernels.
+
+A file belongs to one subject, a device or a processor with its threads, and to one version of the models; whatever
+cannot be read as such a file counts as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TypeGuard
+
+import numpy as np
+
+from .. import _core
+from .model import Costs, Term, seconds
+from .observation import Observation
+from .table import shipped
+
+#: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
+VERSION = 4
+#: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
+#: measurements do not tell them apart; and the share of a part that counts at least.
+DRAWN = 0.3
+LEAST_SHARE = 1e-3
+ROUNDS = 12
+#: A relative error from which on a measurement counts as an outlier.
+OUTLIER = 0.3
+
+
+def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
+    """Constants of a term that explain measurements, by the logarithms of predicted over measured.
+
+    Nonnegative least squares (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23), weights repeated as
+    Huber's (Robust Statistics, 1981, section 7.8), and what each constant contributes drawn a little to what the
+    prior's, times a common factor, contributes.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of positive seconds.
+    prior : mapping
+        Constants to begin with; one that is 0 stays 0.
+
+    Returns
+    -------
+    dict
+        The prior where there are no observations.
+    """
+    from scipy.optimize import nnls
+
+    names = [name for name, constant in prior.items() if constant > 0]
+    if not observations or not names:
+        return dict(prior)
+    shares = np.array([[o.features[name] * prior[name] for name in names] for o in observations])
+    shares /= np.array([o.seconds for o in observations])[:, None]
+    common = float(np.exp(np.median(np.log(1 / np.maximum(shares.sum(axis=1), 1e-12)))))
+    drawn = DRAWN * np.diag(np.sqrt(np.maximum(common * shares.mean(axis=0), LEAST_SHARE)))
+    weights = np.ones(len(observations))
+    factors = np.full(len(names), common)
+    for _ in range(ROUNDS):
+        left = np.vstack([weights[:, None] * shares, drawn / common])
+        right = np.concatenate([weights, np.diag(drawn)])
+        factors, _ = nnls(left, right)
+        logs = np.log(np.clip(shares @ factors, 0.01, 100))
+        # the second part makes too little as bad as too much: (p - m) / sqrt(p m) is odd in the logarithm of p / m
+        weights = np.sqrt(np.minimum(1.0, OUTLIER / np.maximum(np.abs(logs), 1e-12))) * np.exp(-logs / 2)
+    fitted = dict(zip(names, (factors * [prior[name] for name in names]).tolist(), strict=True))
+    return {name: fitted.get(name, 0.0) for name in prior}
+
+
+def spread(observations: Sequence[Observation], term: Term) -> float:
+    """Typical factor between predicted and measured: the exponential of the median of the logarithms' moduli."""
+    if not observations:
+        return math.nan
+    predicted = [seconds(term, o.features) for o in observations]
+    logs = [abs(math.log(max(p, 1e-12) / o.seconds)) for p, o in zip(predicted, observations, strict=True)]
+    return float(np.exp(np.median(logs)))
+
+
+def processor_name() -> str:
+    """The processor and the threads that the CPU engine uses."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
+    except OSError:
+        pass
+    return f"{model}, {_core.num_threads()} threads"
+
+
+def path_of(subject: str) -> Path:
+    """Where the constants of a subject are kept."""
+    from ..cuda.cache import folder
+
+    digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
+    return folder() / f"costs-{digest}.json"
+
+
+def store(subject: str, costs: Costs) -> Path:
+    """Keep fitted constants; they are used from the next prediction on.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written.
+    """
+    path = path_of(subject)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"version": VERSION, "subject": subject, "costs": {k: dict(v) for k, v in costs.items()}})
+    with NamedTemporaryFile("w", dir=path.parent, delete=False) as partial:
+        partial.write(text)
+    os.replace(partial.name, path)
+    kept.cache_clear()
+    return path
+
+
+@cache
+def kept(subject: str) -> dict[str, object]:
+    """What was kept for a subject, whatever it is. May be empty."""
+    try:
+        found = json.loads(path_of(subject).read_text())
+        if found["version"] == VERSION and found["subject"] == subject:
+            return dict(found["costs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return {}
+
+
+def stored(subject: str) -> dict[str, dict[str, float]]:
+    """Constants that were kept for a subject: those of terms that exist and have these features. May be empty."""
+    found = {name: kept(subject).get(name) for name in shipped()}
+    return {name: dict(term) for name, term in found.items() if fits(term, shipped()[name])}
+
+
+def fits(found: object, term: Term) -> TypeGuard[Mapping[str, float]]:
+    """Whether constants read from a file can stand in for those of a term."""
+    return (
+        isinstance(found, dict)
+        and set(found) == set(term)
+        and all(
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+            for value in found.values()
+        )
+    )
+
+
+def costs_of(device: str | None = None) -> Costs:
+    """Constants of this processor and of a device, fitted where they were, else shipped."""
+    return {**shipped(), **stored(processor_name()), **(stored(device) if device else {})}

@@ -1,0 +1,27 @@
+"""Whether there is a GPU, found without importing CuPy."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+
+
+@cache
+def no_device() -> str:
+    """Why no GPU can be used; empty if one can."""
+    if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
+        return "CuPy is not installed"
+    count = ctypes.c_int()
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    except (OSError, AttributeError):
+        return "there is no CUDA driver"
+    return "there is no CUDA device" if failed or not count.value else ""
+
+
+def is_loaded() -> bool:
+    """Whether CuPy has been imported, by whomever: its start need not be paid for then."""
+    return "cupy" in sys.modules

@@ -1,0 +1,95 @@
+"""A column plan in the memory of a device.
+
+L + U of the plan lies in `buffers.own["factor"]`, in the order of its compressed columns: U's part of a column with the
+pivot, then L's without the unit diagonal.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import record, struct
+from ...cuda.stream import Buffer
+from ..device.part import Part, addresses
+from .plan import ColumnPlan
+
+NAMES = ("col_ptr", "row", "diag", "row_ptr", "col", "place", "u_ptr")
+
+
+class ColumnArrays(Part):
+    """The arrays that all column engines read.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : ColumnPlan
+    dtype : dtype
+    diag, row_diag : ndarray of int64, shape (n,), optional
+        Where the part of L begins in a column and in a row, if that is not behind the diagonal.
+    """
+
+    def __init__(
+        self,
+        device: Any,
+        plan: ColumnPlan,
+        dtype: np.dtype,
+        diag: np.ndarray | None = None,
+        row_diag: np.ndarray | None = None,
+    ):
+        super().__init__(device, dtype)
+        self.plan = plan
+        self._diag = plan.diag if diag is None else diag
+        self._given_row_diag = row_diag
+
+    def ready(self) -> None:
+        """Upload what factorizations read."""
+        self.arrays, self.entries  # noqa: B018
+
+    def ready_to_solve(self) -> None:
+        """Upload what solves read."""
+        self.arrays, self.orders, self.row_diag  # noqa: B018
+
+    @cached_property
+    def arrays(self) -> dict[str, Buffer | None]:
+        """Pattern and maps, by the members of ``struct ColumnArrays``."""
+        plan = self.plan
+        places = plan.map if plan.map.size else np.zeros(1, plan.map.dtype)  # read from even if there are none
+        maps = {"map_ptr": plan.map_ptr, "map16": places, "map32": places}
+        if not plan.has_maps:
+            maps = dict.fromkeys(maps)
+        else:
+            maps["map32" if plan.map.dtype == np.uint16 else "map16"] = None
+        return self.upload_all({name: getattr(plan, name) for name in NAMES} | {"diag": self._diag} | maps)
+
+    def record(self, file: str) -> np.ndarray:
+        """``struct ColumnArrays`` of columns.cuh."""
+        return record(struct(file, "ColumnArrays"), **addresses(self.arrays), n=self.plan.n)
+
+    @cached_property
+    def entries(self) -> tuple[Buffer | None, Buffer | None]:
+        """The canonical value at each place of L + U, -1 where there is fill, and the scale of canonical values."""
+        plan = self.plan
+        source = np.full(plan.nnz, -1, np.int32)
+        source[plan.entry_place] = plan.entry_source
+        return self.upload(source), self.upload(plan.entry_scale)
+
+    @cached_property
+    def orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        plan = self.plan
+        return [
+            (self.upload(plan.row_perm), self.upload(plan.row_scale)),
+            (self.upload(plan.col_perm), self.upload(plan.col_scale)),
+        ]
+
+    @cached_property
+    def row_diag(self) -> Buffer | None:
+        """Where the diagonal lies in the rows."""
+        plan, given = self.plan, self._given_row_diag
+        return self.upload(
+            _core.row_diagonals(plan.col_ptr, plan.row, plan.diag, plan.row_ptr) if given is None else given
+        )

@@ -1,0 +1,128 @@
+"""The column engines behind the interface: analysis, pivots from the CPU, plan, program.
+
+The first factorization is the CPU engine's (Gilbert and Peierls, with threshold partial pivoting); it fixes pivots and
+the pattern of L + U. The device factors the same values again, and from then on alone. Where its pivots go bad, the CPU
+engine chooses new ones, a new plan is made of them, and the device goes on with that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ...cost import table
+from ...cost.calibration import costs_of
+from ...cost.features import factor_features, moving, start_features
+from ...cost.model import Costs, Prediction, fastest, seconds
+from ...cost.observation import Observations
+from ...problem import Problem
+from ...traits import Structure
+from ..cpu.engine import pivoting_seconds
+from ..cpu.factor import cpu_factor
+from ..device.engine import DeviceEngine
+from ..interface import Analysis, Measure
+from .plan import MOST_MAPPED, ColumnPlan, make_column_plan
+
+# Orderings of all column engines.
+table.add({"columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7}})
+
+
+class ColumnEngine(DeviceEngine):
+    """LU on the pattern that the CPU engine's pivots fix."""
+
+    kinds = ("lu",)
+
+    def obstacle(self, problem: Problem) -> str:
+        if problem.cholesky:
+            return f"engine={self.name!r} is for LU; pass engine='supernodal' or engine='cpu' to cholesky"
+        return super().obstacle(problem)
+
+    def analyze(self, problem: Problem) -> Analysis:
+        self.refuse(problem)
+        return Analysis(problem.for_columns())
+
+    def remember(self, problem: Problem, analysis: Analysis) -> None:
+        problem.once("for_columns", lambda: analysis.core)
+
+    def predict(self, problem: Problem) -> Prediction:
+        """By the columns' own ordering where it was made, else by the best of those for fronts."""
+        device, on_device = self.device(problem), problem.request.on_device
+        costs, structures = costs_of(device.name), self._structures(problem)
+        best = fastest(
+            [predict(self.name, one, costs, on_device) for one in structures], problem.request.refactorizations
+        )
+        return self.within(problem, device, best)
+
+    def _structures(self, problem: Problem) -> list[Structure]:
+        own = problem.once.get("for_columns")
+        return [problem.structure(own)] if own is not None else problem.structures()
+
+    def bytes_needed(self, problem: Problem) -> int:
+        """Of the ordering that is predicted to be best."""
+        costs, many = costs_of(), problem.request.refactorizations
+        best = min(self._structures(problem), key=lambda one: predict(self.name, one, costs).total(many))
+        return column_bytes(best)
+
+    def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+        from ..device.factor import DeviceFactor
+
+        start = perf_counter()
+        cpu = cpu_factor(analysis.core, problem.pattern, values, problem.options)
+        program = self.upload(problem, self.plan(problem, cpu), values.dtype)
+        return DeviceFactor(
+            program,
+            analysis.core,
+            problem.pattern,
+            values,
+            problem.options,
+            problem.request.device_memory,
+            cpu=cpu,
+            remake=lambda cpu: self.upload(problem, self.plan(problem, cpu), values.dtype),
+            spent=perf_counter() - start,
+        )
+
+    def plan(self, problem: Problem, cpu: Any) -> ColumnPlan:
+        """Of the pivots of a factor of the CPU engine."""
+        analysed = cpu.symbolic
+        return make_column_plan(problem.pattern, cpu.row_perm, cpu.col_perm, analysed.row_scale, analysed.col_scale)
+
+    def upload(self, problem: Problem, plan: ColumnPlan, dtype: np.dtype) -> Any:
+        """The program of one factor, its kernels compiled."""
+        made = self.program(self.device(problem), plan, problem, dtype)
+        made.prepare()
+        return made
+
+    @abstractmethod
+    def program(self, device: Any, plan: ColumnPlan, problem: Problem, dtype: np.dtype) -> Any:
+        """The engine's own."""
+
+    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
+        from .observe import observe_columns
+
+        return {} if cholesky else observe_columns(self.name, measure, costs)
+
+
+def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
+    """Of a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made of them."""
+    features = factor_features(structure)
+    refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
+    first = pivoting_seconds(structure, costs) + plan + refactor
+    first += seconds(costs["start.factor"], start_features(structure))
+    return Prediction(
+        engine,
+        seconds(costs["columns.analyze"], features),
+        first,
+        refactor,
+        solve,
+        moving(costs, structure, on_device, True),
+    )
+
+
+def column_bytes(structure: Structure) -> int:
+    """Device memory that a column engine is going to need, about [bytes]."""
+    entries, updates = 2 * structure.fill, structure.flops / 2
+    maps = 2 * updates if updates <= MOST_MAPPED else 0
+    return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))

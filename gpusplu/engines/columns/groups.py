@@ -1,0 +1,183 @@
+"""Groups of neighbouring columns that blocks own, and the launches that work them off.
+
+Groups are whole small subtrees and pieces of chains (core/plan/columns/groups.hpp). They are taken by tickets, so one
+launch factors and one solves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import record, struct
+from ...cuda.stream import Buffer, Kernel, Stream
+from ..device.part import Part, address
+from .plan import ColumnPlan
+
+CONTROL_BYTES = struct("columns/column_groups.cuh", "ColumnControl").itemsize
+THREADS, RESIDENT = 512, 2  # of a block; blocks a multiprocessor
+MOST_COLUMNS = 448  # of a group
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Ranges of columns in the order of tickets, where each of their levels begins, and what they need.
+
+    Attributes
+    ----------
+    range : ndarray of int32, shape (2 * count,)
+    level_ptr : ndarray of int32
+    columns : int
+        Most in a group.
+    entries : int
+        Most in a group before the division that has room in shared memory.
+    """
+
+    range: np.ndarray
+    level_ptr: np.ndarray
+    columns: int
+    entries: int
+
+    @property
+    def count(self) -> int:
+        return len(self.range) // 2
+
+
+def make_groups(
+    plan: Any,
+    division: int,
+    leaf: int,
+    capacity: int,
+    columns: int = MOST_COLUMNS,
+    chain: int | None = None,
+    alone: np.ndarray | None = None,
+) -> Groups:
+    """Groups of at most `leaf` entries of whole subtrees, of at most `chain` or `capacity` entries otherwise.
+
+    Columns `alone`, ascending, are groups by themselves. Those from `division` on, which do not wait for each other,
+    come last and by themselves.
+    """
+    ranges, level_ptr = _core.column_groups(
+        plan.col_ptr[: division + 1],
+        plan.row,
+        plan.diag[:division],
+        min(leaf, capacity),
+        min(chain or capacity, capacity),
+        columns,
+        alone,
+    )
+    first, end = ranges.reshape(-1, 2).T
+    entries = plan.col_ptr[end] - plan.col_ptr[first]
+    if division < plan.n:
+        trailing = np.arange(division, plan.n, dtype=np.int32)
+        ranges = np.concatenate([ranges, np.stack([trailing, trailing + 1], 1).ravel()])
+        level_ptr = np.append(level_ptr, np.int32(len(ranges) // 2))
+    most = int(entries[entries <= capacity].max(initial=1))
+    return Groups(ranges, level_ptr, int((end - first).max(initial=1)), most)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How columns are grouped and launched; other values than these are for measurements and tests.
+
+    Attributes
+    ----------
+    leaf_entries : int or None
+        Of a run of subtrees; None: as many as give every block two.
+    chain_entries : int or None
+        Of a piece of a chain. None: shorter than room is, so that more multiprocessors work on a chain at the price of
+        more hops between blocks.
+    by_levels : bool
+        Each level of groups is a launch of its own.
+    grouped : bool
+        False: every column by itself.
+    """
+
+    leaf_entries: int | None = None
+    chain_entries: int | None = None
+    by_levels: bool = False
+    grouped: bool = True
+
+
+def group_capacity(device: Any, itemsize: int) -> int:
+    """Entries of L + U that a block has room for, where `RESIDENT` blocks share the memory of a multiprocessor."""
+    room = device.shared_memory_bytes // RESIDENT - 1024 - CONTROL_BYTES - 4 * MOST_COLUMNS
+    return int(room // itemsize)
+
+
+def choose_groups(
+    device: Any,
+    plan: ColumnPlan,
+    division: int,
+    capacity: int,
+    grouping: Grouping,
+    alone: np.ndarray | None = None,
+) -> Groups:
+    """Groups for a device.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : ColumnPlan
+    division : int
+        Columns from here on belong to a dense trailing block.
+    capacity : int
+        Entries that a block has room for.
+    grouping : Grouping
+    alone : ndarray of int32, optional
+        Columns before the division, ascending, that are groups by themselves.
+    """
+    if not grouping.grouped:
+        return make_groups(plan, division, 0, capacity, 1)
+    alone = np.empty(0, np.int32) if alone is None else alone
+    blocks = RESIDENT * int(device.multiprocessors)
+    leaf = grouping.leaf_entries or max(256, plan.nnz // (2 * blocks))
+    longest = int(np.delete(np.diff(plan.col_ptr[: division + 1]), alone).max(initial=0))
+    chain = grouping.chain_entries or max(2048, 3 * longest)
+    return make_groups(plan, division, leaf, capacity, chain=chain, alone=alone)
+
+
+class GroupLaunches(Part):
+    """Groups on a device, and launches of kernels that take them by tickets."""
+
+    def __init__(self, device: Any, dtype: np.dtype, groups: Groups, by_levels: bool = False):
+        super().__init__(device, dtype)
+        self.groups, self.by_levels = groups, by_levels
+        self._range: Buffer | None = None
+
+    def ready(self) -> None:
+        """Upload the groups."""
+        if self._range is None:
+            self._range = self.upload(self.groups.range)
+
+    def tickets(self, file: str, control: Buffer, first: int, count: int, last: bool) -> np.ndarray:
+        """``struct ColumnTickets`` of a launch."""
+        return record(
+            struct(file, "ColumnTickets"),
+            groups=address(self._range),
+            first=first,
+            count=count,
+            last_launch=last,
+            control=control.pointer,
+        )
+
+    def launch(
+        self,
+        stream: Stream,
+        kernel: Kernel,
+        file: str,
+        control: Buffer,
+        begins: Any,
+        shared: int,
+        more: bool = False,
+        **fields: Any,
+    ) -> None:
+        """One launch for the tickets between each two of `begins`; all of them, unless `more` follow."""
+        for begin, end in pairwise(map(int, begins)):
+            tickets = self.tickets(file, control, begin, end - begin, end == begins[-1] and not more)
+            grid = self.blocks(end - begin, 1, RESIDENT)
+            stream.launch(kernel, grid, THREADS, shared, record(kernel.arguments, tickets=tickets, **fields))

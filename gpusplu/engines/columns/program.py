@@ -1,0 +1,88 @@
+"""What the programs of the column engines have in common besides their parts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...cost.model import seconds
+from ...cost.table import shipped
+from ...cuda.stream import Buffer, Stream
+from ...matrix import Pattern
+from ..device.buffers import Buffers, Memory, Vectors
+from ..device.part import Part
+from ..device.program import Program
+from .arrays import ColumnArrays
+from .plan import ColumnPlan
+from .solve import ColumnSolve
+
+# Multipliers may grow by this factor over what partial pivoting with the threshold would allow before pivots are called
+# bad, as in the CPU engine's column LU (core/numeric/column_lu.cpp).
+GROWTH_ALLOWANCE = 100
+
+
+class ColumnProgram(Program):
+    """A plan of columns in the memory of a device.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : ColumnPlan
+    pattern : Pattern
+    dtype : dtype
+    pivot_threshold : float
+        That the CPU engine chose pivots by.
+    """
+
+    name: ClassVar[str]
+    plan: ColumnPlan
+    arrays: ColumnArrays
+    solution: ColumnSolve
+
+    def __init__(self, device: Any, plan: ColumnPlan, pattern: Pattern, dtype: np.dtype, pivot_threshold: float = 0.1):
+        super().__init__(device, pattern, dtype)
+        self._pivots = plan.row_perm, plan.col_perm
+        self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
+
+    def has_pivots_of(self, cpu: Any) -> bool:
+        return all(map(np.array_equal, (cpu.row_perm, cpu.col_perm), self._pivots))
+
+    def compose(self, plan: ColumnPlan, flops: float, *parts: Part) -> None:
+        """Take over the plan as the engine arranged it, and its parts."""
+        self.plan, self.parts = plan, parts
+        self.nnz, self.flops = plan.nnz + plan.n, flops
+        features = {"call": 1.0, "levels": float(plan.n_levels), "fill": float(self.nnz), "flops": flops}
+        self.factor_seconds, self.solve_seconds = (
+            seconds(shipped()[f"{self.name}.{phase}"], features) for phase in ("refactor", "solve")
+        )
+
+    def count_bytes(self) -> int:
+        """Of the plan, a factor, and one right-hand side at a time, but for what the engine adds [bytes]."""
+        pattern, itemsize = self.pattern, self.dtype.itemsize
+        residual = 12 * pattern.nnz + 8 * pattern.n
+        values = (2 * pattern.nnz + pattern.size + 6 * pattern.n) * itemsize
+        return int(self.plan.nbytes + 4 * self.plan.nnz + residual + values + self.factor_memory().nbytes)
+
+    def factor_memory(self) -> Memory:
+        return Memory({"factor": self.plan.nnz * self.dtype.itemsize}, {})
+
+    def vector_memory(self, capacity: int) -> Memory:
+        return self.solution.vector_memory(capacity)
+
+    def ready_to_solve(self, trans: int, nrhs: int) -> None:
+        self.solution.ready()
+
+    def solve(
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
+
+
+def least_pivot(dtype: np.dtype) -> float:
+    """Pivots below are replaced [scaled A].
+
+    Pivots were chosen by partial pivoting, so one may be small where its column is; growth tells the others. Of the
+    scaled matrix, whose entries are at most 1, only what may as well be zero is replaced.
+    """
+    return float(np.finfo(dtype).eps) ** 2

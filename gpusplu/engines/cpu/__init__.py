@@ -1,0 +1,1 @@
+"""The CPU engine: column LU and fronts of the core."""

@@ -1,0 +1,49 @@
+"""The CPU engine: the core's own factor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...errors import NotPositiveDefiniteError
+from ...matrix import Pattern
+from ...options import Options
+
+
+@contextmanager
+def indefinite_by_name() -> Iterator[None]:
+    """The core's exception as the one that users catch."""
+    try:
+        yield
+    except _core.NotPositiveDefinite as error:
+        raise NotPositiveDefiniteError(error.column, error.pivot) from None
+
+
+def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options) -> Any:
+    """Factor canonical values, shape (nnz,), by the core's analysis `symbolic`.
+
+    Raises
+    ------
+    RuntimeError
+        ``Factor is exactly singular``.
+    NotPositiveDefiniteError
+    """
+    with indefinite_by_name():
+        return _core.factor(
+            symbolic,
+            pattern.core,
+            canonical,
+            pivot_threshold=options.pivot_threshold,
+            pivoting=options.pivoting,
+            refine=options.refine,
+        )
+
+
+def cpu_refactor(factor: Any, canonical: np.ndarray) -> None:
+    """Factor other canonical values with a factor of the core; raises what `cpu_factor` does."""
+    with indefinite_by_name():
+        factor.refactor(canonical)

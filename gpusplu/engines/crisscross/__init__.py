@@ -1,0 +1,1 @@
+"""The crisscross engine: synchronization-free columns, and a dense trailing block."""

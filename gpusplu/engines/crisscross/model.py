@@ -1,0 +1,210 @@
+"""Where to divide the columns of crisscross LU: predicted seconds of the sparse part and of the dense trailing block.
+
+Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, eqs. 16-19) choose the division point by
+two curves over p, the time of the sparse part, which grows with p, and that of the dense part, which falls. The text of
+the paper was not at hand: the two curves and their sum are its idea, what they are made of is ours.
+
+Which columns are in the trailing block is not left to the ordering: those that are finished last, if all columns were
+sparse (core/plan/columns/times.hpp). Whoever waits for one of them is finished later still, so it can be moved to the
+end at no fill, and what is cut off is the end of every long chain, be it one of many columns or a single long column.
+Positions below are in that order.
+
+Sparse part. Columns before p take START, the latest of their times, and what all their updates cost by the warps that
+work side by side. U12 and the Schur complement are worked on meanwhile, and take TRAILING longer; for each turn of
+columns of the trailing block but the first, two a multiprocessor, WAVE, and DEPTH for each column of the longest chain
+of L before p, which U12 is no deeper than; ENTRY for each entry and OWN for each multiply-add of the column that takes
+longest so; TERM for each of all multiply-adds.
+
+Dense part. The plan of the trailing block predicts itself, as any plan of fronts does; a front alone on the device
+takes BLOCK times as long if a block has room for it, else TILES times.
+
+Predictions err, so there is a trailing block only where it promises to be faster than none by MARGIN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import _core
+from ..supernodal.plan import Limits, front_ld
+from .plan import dense_seconds
+
+LARGEST_BLOCK = 4096
+PANEL = 16  # of a front
+MOST_TERMS = 20_000_000  # of 8 bytes each
+MARGIN = 0.05
+
+
+class TrailingCosts(NamedTuple):
+    """Constants of the curves [s]; `warps` is how many keep a multiprocessor busy, `block` and `tiles` are ratios."""
+
+    start: float = 14e-6
+    column: float = 0.48e-6
+    update: float = 0.067e-6
+    slice: float = 0.12e-6
+    long_column: float = 22e-6
+    long_depth: float = 0.0
+    warps: float = 5.6
+    trailing: float = 9e-6
+    wave: float = 1.1e-6
+    depth: float = 0.3e-6
+    entry: float = 4e-9
+    own: float = 1.2e-9
+    term: float = 5e-12
+    block: float = 0.71
+    tiles: float = 1.07
+
+
+#: One H200, double precision.
+H200 = TrailingCosts()
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Predicted seconds over division points.
+
+    Attributes
+    ----------
+    division : ndarray of int64
+        Candidates, n (no trailing block) among them, descending.
+    columns, trailing, dense : ndarray of float64, same shape
+        Of a factorization: of the columns before the division, of U12 and the Schur complement, of the trailing block.
+    order : ndarray of int64, shape (n,)
+        Columns as they are finished: the last ones are in the trailing block.
+    """
+
+    division: np.ndarray
+    columns: np.ndarray
+    trailing: np.ndarray
+    dense: np.ndarray
+    order: np.ndarray
+
+    @property
+    def sparse(self) -> np.ndarray:
+        """Of what is not the trailing block's own factorization."""
+        sparse: np.ndarray = self.columns + self.trailing
+        return sparse
+
+    @property
+    def total(self) -> np.ndarray:
+        """Of both parts."""
+        total: np.ndarray = self.sparse + self.dense
+        return total
+
+    @property
+    def best(self) -> int:
+        """Division point of the least total, of equals the last; none where that gains less than MARGIN."""
+        total = self.total
+        best = int(np.argmin(total))
+        without = np.flatnonzero(self.division == len(self.order))
+        if without.size and total[best] > (1 - MARGIN) * total[without[0]]:
+            best = int(without[0])
+        return int(self.division[best])
+
+
+def candidates(n: int, largest: int = LARGEST_BLOCK) -> np.ndarray:
+    """Division points: trailing blocks of 0, 16, 24, .. 192, 256, .. columns, from 1024 on about an eighth larger."""
+    sizes, size = [0], 16
+    while size <= min(n, largest):
+        sizes.append(size)
+        size += 8 if size < 192 else max(64, size // 512 * 64)
+    return n - np.array(sizes)
+
+
+def predict_divisions(
+    plan: Any,
+    dtype: Any,
+    limits: Limits | None = None,
+    division: np.ndarray | None = None,
+    costs: TrailingCosts = H200,
+) -> Curves:
+    """Both curves.
+
+    Parameters
+    ----------
+    plan : ColumnPlan
+    dtype : dtype
+        Of the factor.
+    limits : Limits, optional
+        Of the device.
+    division : ndarray of int, optional
+        Points to look at; `candidates` unless given, as far as there are no more than MOST_TERMS to list.
+    costs : TrailingCosts, optional
+
+    Returns
+    -------
+    Curves
+
+    Notes
+    -----
+    Cost: a few passes over the entries of U, and for every point one over those of the trailing block's columns.
+    """
+    limits = limits or Limits()
+    updates = _Updates(plan, costs)
+    if division is None:
+        division = candidates(plan.n)
+        division = division[updates.terms[division] <= MOST_TERMS]
+    division = np.asarray(division)
+    dense = np.array([_dense_seconds(plan.n - int(p), dtype, limits, costs) for p in division])
+    columns = updates.columns(limits.multiprocessors)[division]
+    trailing = np.array([updates.trailing(int(p), limits.multiprocessors) for p in division])
+    return Curves(division, columns, trailing, dense, updates.order)
+
+
+def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> float:
+    rows = -(-m // PANEL) * PANEL
+    in_block = front_ld(rows) * rows * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
+    return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
+
+
+def finishing_times(plan: Any, costs: TrailingCosts = H200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """``struct ColumnTimes`` of core/plan/columns/times.hpp."""
+    mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns need that
+    level = plan.level if mapped else plan.level[:0]
+    found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(
+        plan.col_ptr, plan.row, plan.diag, level, *costs[costs._fields.index("column") :][:5]
+    )
+    return found
+
+
+class _Updates:
+    """What updates of columns cost, and when columns are finished."""
+
+    def __init__(self, plan: Any, costs: TrailingCosts):
+        n = self.n = plan.n
+        self.costs, self.pattern = costs, (plan.col_ptr, plan.row, plan.diag)
+        column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
+        above = plan.row < column
+        row, column = plan.row[above], column[above]
+        below = (np.diff(plan.col_ptr) - np.diff(plan.u_ptr) - 1)[row]
+        finish, last, depth = finishing_times(plan, costs)
+        self.order = np.argsort(last, kind="stable")
+        self.position = np.empty(n, np.int64)
+        self.position[self.order] = np.arange(n)
+        self.latest = self._before(finish, np.maximum.accumulate)
+        self.depth = self._before(depth, np.maximum.accumulate)
+        self.spent = self._before(np.bincount(column, costs.update + costs.slice * -(-below // 32), n), np.cumsum)
+        given, taken = (self._before(np.bincount(of, below, n), np.cumsum) for of in (row, column))
+        self.terms = given - taken  # from columns before a position to those behind
+
+    def _before(self, of_columns: np.ndarray, accumulate: Any) -> np.ndarray:
+        """Of the columns before every position."""
+        return np.concatenate(([0.0], accumulate(of_columns[self.order])))
+
+    def columns(self, multiprocessors: int) -> np.ndarray:
+        """Seconds of the columns before every position."""
+        costs = self.costs
+        seconds: np.ndarray = costs.start + self.latest + self.spent / (costs.warps * multiprocessors)
+        return seconds
+
+    def trailing(self, p: int, multiprocessors: int) -> float:
+        """Seconds of U12 and the Schur complement."""
+        if p == self.n:
+            return 0.0
+        costs, waves = self.costs, -(-(self.n - p) // (2 * multiprocessors))
+        longest = _core.longest_corner_column(*self.pattern, self.position, p, costs.entry, costs.own)
+        seconds = costs.trailing + (waves - 1) * (costs.wave + costs.depth * self.depth[p]) + costs.term * self.terms[p]
+        return float(seconds + longest)

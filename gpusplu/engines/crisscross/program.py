@@ -1,0 +1,159 @@
+"""The crisscross engine's program: columns by busy waiting up to a division point, and a dense trailing block.
+
+Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; plan.py says what is done where, model.py
+how the division point is chosen. It is composed of sflu's factorization of columns, whose last tickets are U12 and the
+Schur complement (trailing.py), of the solves of all column engines, and of fronts: the trailing block is one front. A
+solve is the sweep forward of the columns, the trailing block, and the sweep backward.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ...cuda.stream import Buffer, Stream
+from ...matrix import Pattern
+from ..columns.arrays import ColumnArrays
+from ..columns.plan import ColumnPlan, make_column_plan
+from ..columns.program import ColumnProgram, least_pivot
+from ..columns.solve import ColumnSolve
+from ..device.buffers import Buffers, Memory, Vectors
+from ..sflu.factorization import ColumnFactorization, Tuning, factor_words
+from ..supernodal.fronts import Fronts
+from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory
+from ..supernodal.plan import Limits
+from .model import predict_divisions
+from .plan import divide, trailing_last
+from .trailing import Trailing
+
+PREFIX = "trailing."  # before the names of what the trailing block's front writes
+
+
+class CrisscrossProgram(ColumnProgram):
+    """A plan of columns and a trailing block in the memory of a device.
+
+    Parameters
+    ----------
+    division : int, optional
+        Where the model puts it unless given.
+    tuning : Tuning, optional
+
+    Attributes
+    ----------
+    curves : Curves
+        Predicted seconds by division point.
+    division : int
+        First column of the trailing block; n if there is none.
+    """
+
+    name = "crisscross"
+
+    def __init__(
+        self,
+        device: Any,
+        plan: ColumnPlan,
+        pattern: Pattern,
+        dtype: np.dtype,
+        pivot_threshold: float = 0.1,
+        division: int | None = None,
+        tuning: Tuning = Tuning(),  # noqa: B008 (frozen)
+    ):
+        super().__init__(device, plan, pattern, dtype, pivot_threshold)
+        limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
+        self.curves = predict_divisions(plan, dtype, limits, None if division is None else np.array([division]))
+        plan = in_order(plan, pattern, trailing_last(self.curves.order, self.curves.best))
+        divided = divide(plan, self.curves.best, dtype, limits)
+        self.division, tiny = divided.division, least_pivot(dtype)
+        self.fronts = None if divided.trailing is None else Fronts(device, divided.trailing, tiny, tiny)
+        self.trailing = None if divided.trailing is None else Trailing(device, plan, self.division, dtype)
+        self.arrays = ColumnArrays(device, plan, dtype, divided.diag, divided.row_diag)
+        self.factorization = ColumnFactorization(self.arrays, self.division, tuning, self.trailing)
+        self.solution = ColumnSolve(self.arrays, self.factorization.launches, self.division)
+        parts = self.arrays, self.factorization, self.factorization.launches, self.solution, self.fronts, self.trailing
+        dense = self.fronts.plan.flops if self.fronts else 0.0
+        flops = float(2.0 * divided.multiply_adds + plan.nnz + dense)
+        self.compose(plan, flops, *(part for part in parts if part is not None))
+        here = int(np.flatnonzero(self.curves.division == self.division)[0])
+        self.predicted = float(self.curves.sparse[here]), float(self.curves.dense[here])
+        self.factor_seconds = sum(self.predicted)
+        lists = sum(array.nbytes for array in self.factorization.long_lists.values())
+        self.needed_bytes = self.count_bytes() + lists
+        if self.fronts and self.trailing:
+            front = self.fronts.plan
+            self.needed_bytes += plan_bytes(front) + all_vector_bytes(front, 1) + self.trailing.count_bytes()
+
+    def prepare(self) -> None:
+        file = "columns/crisscross.cu" if self.fronts else "columns/sflu.cu"
+        files = {"columns/column_solve.cu", file, "common/residual.cu", "common/values.cu"}
+        self.device.prepare(sorted(files | set(self.fronts.files if self.fronts else ())), self.dtype.char, 0)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        sparse, dense = self.predicted
+        return {"division": self.division, "predicted_sparse_seconds": sparse, "predicted_dense_seconds": dense}
+
+    def factor_memory(self) -> Memory:
+        columns = super().factor_memory()._replace(zeros=factor_words(self.n))
+        return with_front(columns, factor_memory(self.fronts.plan) if self.fronts else None)
+
+    def vector_memory(self, capacity: int) -> Memory:
+        memory = super().vector_memory(capacity)
+        if self.fronts:
+            memory = with_front(memory, vector_memory(self.fronts.plan, capacity))
+        order = self.n - self.division
+        return memory._replace(empty={**memory.empty, "corner": order * capacity * self.dtype.itemsize})
+
+    def ready_to_factor(self) -> None:
+        self.factorization.ready()
+        if self.fronts:
+            self.fronts.ready_to_factor()
+
+    def ready_to_solve(self, trans: int, nrhs: int) -> None:
+        self.solution.ready()
+        if self.fronts:
+            self.fronts.ready_to_solve(trans)
+
+    # ---- commands
+
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        self.factorization.run(stream, buffers, values)
+        if self.fronts:
+            self.fronts.factor(stream, of_front(buffers), buffers.own["factor"])
+
+    def solve(
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        if self.fronts is None:
+            self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
+            return
+        count, inner = self.factorization.launches.groups.count, vectors.own["corner"]
+        forward, backward = np.array([0, count]), np.array([count, 2 * count])
+        self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, forward, more=True)
+        self.fronts.solve(stream, of_front(buffers), of_front(vectors), trans, nrhs, inner, inner)
+        self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, backward)
+
+
+def in_order(plan: ColumnPlan, pattern: Pattern, order: np.ndarray) -> ColumnPlan:
+    """The plan with its columns gathered like this."""
+    if np.array_equal(order, np.arange(plan.n)):
+        return plan
+    row_perm, col_perm = (np.ascontiguousarray(perm[order]) for perm in (plan.row_perm, plan.col_perm))
+    return make_column_plan(pattern, row_perm, col_perm, plan.row_scale, plan.col_scale)
+
+
+def with_front(memory: Memory, front: Memory | None) -> Memory:
+    """What columns and the trailing block need, the latter's under names of its own."""
+    if front is None:
+        return memory
+    named = [{PREFIX + name: nbytes for name, nbytes in part.items()} for part in front]
+    return Memory(*({**own, **other} for own, other in zip(memory, named, strict=True)))
+
+
+def of_front(buffers: Any) -> Any:
+    """The trailing block's share of buffers or vectors, under the names that its fronts know."""
+    own = {name.removeprefix(PREFIX): buffer for name, buffer in buffers.own.items() if name.startswith(PREFIX)}
+    if isinstance(buffers, Vectors):
+        return SimpleNamespace(own=own, groups=buffers.groups)
+    return SimpleNamespace(own=own, device_status=buffers.device_status)

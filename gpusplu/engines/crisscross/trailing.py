@@ -1,0 +1,67 @@
+"""U12 and the Schur complement: the columns behind the division, the last tickets of the columns' factorization."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import record
+from ...cuda.stream import Buffer
+from ..columns.groups import CONTROL_BYTES, RESIDENT
+from ..columns.plan import ColumnPlan
+from ..device.part import Part, addresses
+from ..sflu.factorization import LONG_SCALARS, TRAILING_ARRAYS
+
+LEAST_BATCH, MOST_BATCH = 16384, 49152  # of terms of a column that lies in shared memory [bytes]
+
+
+class Trailing(Part):
+    """The terms of the trailing block's columns.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : ColumnPlan
+    division : int
+        First column of the trailing block.
+    dtype : dtype
+    """
+
+    kernel_name = "columns/crisscross.cu", "factor_crisscross"  # and its file
+
+    def __init__(self, device: Any, plan: ColumnPlan, division: int, dtype: np.dtype):
+        super().__init__(device, dtype)
+        self._plan, self._division = plan, division
+        itemsize = self.dtype.itemsize
+        longest = int(np.diff(plan.col_ptr[division:]).max(initial=0)) * itemsize
+        taken = 1024 + CONTROL_BYTES + LONG_SCALARS * itemsize
+        room = int(device.shared_memory_bytes) // RESIDENT - taken & ~15
+        # Shared memory for a column and its terms [bytes], and for how many entries at most.
+        self.capacity, self.kept = room, (room - LEAST_BATCH) // itemsize
+        if longest + LEAST_BATCH <= room:
+            self.capacity, self.kept = min(room, longest + MOST_BATCH), longest // itemsize
+
+    def count_bytes(self) -> int:
+        """Of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""
+        plan = self._plan
+        entries = plan.nnz - plan.col_ptr[self._division]
+        terms = _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, self._division)
+        return int(20 * entries + 8 * terms)
+
+    def ready(self) -> None:
+        """Upload the terms."""
+        self._terms  # noqa: B018
+
+    @cached_property
+    def _terms(self) -> dict[str, Buffer | None]:
+        """By the names of the kernel's arguments."""
+        plan, early = self._plan, RESIDENT * int(self.device.multiprocessors)
+        sizes = self.capacity, self.kept, early, self.dtype.itemsize
+        return self.upload_all(_core.corner_terms(plan.col_ptr, plan.row, plan.diag, self._division, *sizes))
+
+    def record(self) -> np.ndarray:
+        """``struct CornerArrays`` of kernels/columns/trailing_columns.cuh."""
+        return record(TRAILING_ARRAYS, **addresses(self._terms), capacity=self.capacity, kept=self.kept)

@@ -1,0 +1,76 @@
+"""What the engines on a GPU answer alike."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...cost.calibration import costs_of
+from ...cost.features import factor_features, start_features
+from ...cost.model import Prediction, seconds
+from ...cuda import devices
+from ...cuda.presence import is_loaded
+from ...errors import EngineUnavailableError
+from ...problem import Problem
+from ..cpu.factor import cpu_factor
+from ..interface import Analysis, Engine
+
+# Compiling kernels is paid once a machine: what the first matrix is charged of it.
+COMPILE_SHARE = 0.1
+
+
+class DeviceEngine(Engine):
+    """An engine whose factors are made by a program on a device.
+
+    Attributes
+    ----------
+    files : tuple of str
+        Kernel files without which nothing runs.
+    """
+
+    on_device = True
+    files: ClassVar[tuple[str, ...]]
+
+    def device(self, problem: Problem) -> Any:
+        """The device that was asked for, opened."""
+        return devices.open_device(problem.request.device)
+
+    def refuse(self, problem: Problem) -> None:
+        """Raise EngineUnavailableError where there is an obstacle."""
+        if reason := self.obstacle(problem):
+            raise EngineUnavailableError(reason)
+
+    def least(self, problem: Problem) -> float:
+        """What comes before the first factorization: CuPy or kernels that are not there, an analysis, a factor."""
+        costs, structure = costs_of(), problem.structure(problem.for_processor())
+        start = seconds(costs["start.factor"], start_features(structure))
+        start += seconds(costs["start.analyze"], factor_features(structure))
+        if is_loaded():
+            return start + self.first_use(self.device(problem), problem)
+        return start + seconds(costs["start.load"], {"call": 1.0})
+
+    def first_use(self, device: Any, problem: Problem) -> float:
+        """What the first matrix is charged of compiling kernels, 0 where they are in the cache [s]."""
+        if device.compiled(self.files, problem.dtype.char, int(problem.cholesky)):
+            return 0.0
+        return COMPILE_SHARE * seconds(costs_of()["start.compile"], {"call": 1.0})
+
+    def within(self, problem: Problem, device: Any, prediction: Prediction) -> Prediction:
+        """The prediction with what a first use costs, or that there is too little memory for it."""
+        free = devices.usable_bytes(device, problem.request.device_memory)
+        needed = self.bytes_needed(problem)
+        if needed > free:
+            return Prediction(self.name, note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
+        return prediction._replace(once=self.first_use(device, problem))
+
+    def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+        """On the device; a matrix that is singular whatever its values are is left to the CPU engine, which says so."""
+        if not 0 < problem.n == analysis.core.structural_rank:
+            return cpu_factor(analysis.core, problem.pattern, values, problem.options)
+        return self.factor_on_device(problem, analysis, values)
+
+    @abstractmethod
+    def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+        """Plan, where the analysis has none; upload; factor."""

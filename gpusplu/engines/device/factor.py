@@ -1,0 +1,207 @@
+"""A factor in device memory that is refactored and solved with by replaying graphs, whatever the engine.
+
+`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified as the CPU
+engine's are (core/numeric/factor.hpp), always by measuring: the backward error of a solve comes back with it, at most
+three steps of refinement mend it, and where that is not enough pivots are chosen anew (factorization.py). The
+CPU engine's factor of the same values is also what L, U, determinants and condition numbers are taken from.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ... import matrix
+from ...cuda.stream import Stream
+from .buffers import chunks
+from .factorization import DeviceFactorization
+from .refinement import is_doubtful, refine, settle
+
+MOST_RHS = 32  # solved at a time
+
+
+class DeviceFactor(DeviceFactorization):
+    """LU or Cholesky factor of one matrix on one device."""
+
+    _error = -1.0
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
+        with self._lock, self._device:
+            return self._solve(b, trans)
+
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
+        """Refactor with the caller's values and solve for a right-hand side, both on one side, by one graph."""
+        with self._lock, self._device:
+            self._settle(self._recorded.begin())
+            self._pending = True
+            return self._solve(b, trans, values)
+
+    def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
+        """Solve; with `values`, for one right-hand side on their side, after a refactorization."""
+        start = perf_counter()
+        recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
+        if self._on_cpu and not self._pending:
+            return self._solve_on_cpu(b, trans)
+        if nrhs == 1:
+            x, worst = self._solve_one(b, trans, values)
+        else:
+            x, worst = self._solve_many(b, trans, nrhs)
+        if self._on_cpu:
+            return self._solve_on_cpu(b, trans)
+        if self._recorded is not recorded:  # pivots were chosen anew
+            return self._solve(b, trans)
+        self._error = worst if self._measures else -1.0
+        self._seconds["solve_seconds"] = perf_counter() - start
+        return x
+
+    def _solve_many(self, b: Any, trans: int, nrhs: int) -> tuple[Any, float]:
+        """Several right-hand sides at a time; the solutions and the worst backward error that is left."""
+        recorded, worst, on_host = self._recorded, 0.0, type(b) is not self.device_array
+        x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
+        at_once = recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
+        for begin, end in chunks(nrhs, at_once):
+            error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
+            if not error <= worst:
+                worst = error
+            if self._on_cpu or self._recorded is not recorded:
+                break
+        return x, worst
+
+    def _solve_some(self, b: Any, x: Any, trans: int, nrhs: int) -> float:
+        """Solve for columns that fit the buffers; the backward error that is left."""
+        recorded = self._recorded
+        vectors, stream = recorded.buffers.vectors(nrhs), recorded.begin()
+        nbytes, to = recorded.vector_bytes(nrhs), None
+        if type(b) is self.device_array:
+            stream.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+            target = self._device.pointer(x)
+        else:
+            recorded.send(stream, vectors.b.pointer, b)
+            to = recorded.host.some(nbytes)
+            target = to.ctypes.data
+        stream.replay(recorded.graph("solve", trans, nrhs, int(self._measures)))
+        stream.copy(target, vectors.x.pointer, nbytes)
+        error = self._certified(stream, trans, nrhs, target)
+        if to is not None:
+            x.reshape(-1, order="F")[...] = to.view(self._dtype)
+        return error
+
+    def _solve_one(self, b: Any, trans: int, values: Any) -> tuple[Any, float]:
+        """One right-hand side, with `values` after a refactorization; the solution and its backward error."""
+        recorded, measures = self._recorded, int(self._measures)
+        stream, vectors = recorded.begin(), recorded.buffers.vectors(1)
+        what, nbytes = "solve" if values is None else "refactor_solve", recorded.vector_bytes(1)
+        if type(b) is self.device_array:
+            x = self._device.array(b.shape, self._dtype)
+            arrays, target = (b, x) if values is None else (values, b, x), self._device.pointer(x)
+            direct = recorded.direct(what, trans, 1, measures, arrays=arrays)
+            if direct is None:
+                if values is not None:
+                    stream.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+                stream.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
+                stream.replay(recorded.graph(what, trans, 1, measures))
+                stream.copy(target, vectors.x.pointer, nbytes)
+                return x, self._certified(stream, trans, 1, target)
+            stream.replay(direct)
+            return x, self._certified(stream, trans, 1, target, self._device.pointer(b))
+        if not recorded.host.small:
+            x = np.empty(b.shape, self._dtype, order="F")
+            return x, self._solve_some(b, x, trans, 1)
+        recorded.host.take(values, b)
+        stream.replay(recorded.graph(f"{what}_host", trans, measures))
+        error = self._certified(stream, trans, 1, recorded.host.x.ctypes.data)
+        return recorded.host.x.reshape(b.shape).copy(order="F"), error
+
+    def _certified(self, stream: Stream, trans: int, nrhs: int, target: int, b: int = 0) -> float:
+        """Wait for a solve, and refine until its solution is good; the backward error that is left.
+
+        `target`: where the solution has been copied to from the buffers; with `b`, that right-hand side has been read
+        where it is and the solution has been written to `target`.
+        """
+        recorded = self._recorded
+        stream.synchronize()
+        if self._pending:
+            self._settle_device()
+        if not self._measures or self._on_cpu or self._recorded is not recorded:
+            return 0.0
+        error, sound = recorded.backward_error(), True
+        doubtful = not self._symbolic.cholesky and is_doubtful(self._found, self._dtype)
+        if doubtful or not error <= self._refine_above:
+            vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
+            if b:
+                stream.copy(vectors.b.pointer, b, nbytes)
+                stream.copy(vectors.x.pointer, target, nbytes)
+            if not error <= self._refine_above:
+                error, steps = refine(recorded, stream, trans, nrhs, error, self._refine_above)
+                self._events["n_refinement"] += steps
+            if doubtful:
+                error, steps, sound = settle(recorded, stream, trans, nrhs, error, self._symbolic)
+                self._events["n_refinement"] += steps
+            stream.copy(target, vectors.x.pointer, nbytes)
+            stream.synchronize()
+            if (
+                not (sound and error <= self._accept_below)
+                and self._options.pivoting != "static"
+                and np.isfinite(recorded.vector(vectors.b, nrhs)).all()  # else no pivots would help
+            ):
+                self._repivot()
+        return error
+
+    def _solve_on_cpu(self, b: Any, trans: int) -> Any:
+        on_device = matrix.is_cupy_array(b)
+        x = self._make_cpu().solve(b.get(order="F") if on_device else b, trans)
+        self._error = self._cpu.backward_error
+        if not on_device:
+            return x
+        moved = self._device.array(b.shape, self._dtype)
+        moved.set(x)
+        return moved
+
+    # ---- what is known about the factor
+
+    @property
+    def symbolic(self) -> Any:
+        return self._cpu.symbolic if self._on_cpu else self._symbolic
+
+    takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
+    nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
+    backward_error = property(lambda self: self._error)
+    row_perm = property(lambda self: self._settled_cpu().row_perm)
+    col_perm = property(lambda self: self._settled_cpu().col_perm)
+
+    def lower(self) -> Any:
+        return self._settled_cpu().lower()
+
+    def upper(self) -> Any:
+        return self._settled_cpu().upper()
+
+    def slogdet(self) -> Any:
+        return self._settled_cpu().slogdet()
+
+    def rcond(self) -> Any:
+        return self._settled_cpu().rcond()
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, seconds and sizes, as the core's factor names them."""
+        with self._lock, self._device:
+            self._settle(self._recorded.begin())
+            status, program = self._found, self._recorded.program
+            cpu = self._cpu.stats() if self._on_cpu else {}
+            return {
+                **cpu,
+                **self._events,
+                "n_reanalyzed": cpu.get("n_reanalyzed", 0),
+                **self._seconds,
+                "n_perturbed": cpu.get("n_perturbed", status.n_perturbed),
+                "max_multiplier": status.growth,
+                "flops": program.flops,
+                "bytes": self._recorded.buffers.nbytes + program.plan_bytes,
+                "n_windows": program.n_windows,
+                "host_bytes": program.host_bytes,
+                "predicted_factor_seconds": program.factor_seconds,
+                "predicted_solve_seconds": program.solve_seconds,
+                **program.details,
+            }

@@ -1,0 +1,248 @@
+"""The factorization of a matrix on a device: values come and go, and pivots that went bad are chosen anew.
+
+Everything it needs is allocated when it is made, and a refactorization is a graph (recorded.py), so that nothing is
+decided or allocated on the host in between. Of the engine it knows the program only. Where pivots say that the matrix
+may be singular or indefinite, or a solve was not accurate, the CPU engine factors the same values, with pivoting over
+whole columns. Where a program can be made anew of its pivots the device goes on; else the CPU engine solves until the
+next refactor.
+
+Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
+with it shows at the next call, which then raises and holds the factor of the values before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from threading import RLock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ... import matrix
+from ...cuda.stream import Stream
+from ...errors import DeviceMemoryError
+from ...options import Options
+from ..cpu.factor import cpu_factor, cpu_refactor
+from .program import Program
+from .recorded import Recorded
+from .refinement import ACCEPT_BELOW, REFINE_ABOVE
+
+
+class DeviceFactorization:
+    """LU or Cholesky factorization of one matrix on one device.
+
+    Parameters
+    ----------
+    program : Program
+        The plan, on the device.
+    symbolic : _core.Symbolic
+    pattern : matrix.Pattern
+    canonical : ndarray, shape (nnz,)
+        Finite.
+    options : Options
+    device_memory : int, optional
+        That may be used [bytes].
+    cpu : _core.Factor, optional
+        The CPU engine's factor of the same values, where there is one.
+    remake : callable, optional
+        Makes another program of the pivots of the CPU engine's factor; without it the CPU engine goes on.
+    spent : float, optional
+        What it took to come here [s].
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        symbolic: Any,
+        pattern: matrix.Pattern,
+        canonical: np.ndarray,
+        options: Options,
+        device_memory: int | None = None,
+        cpu: Any = None,
+        remake: Callable[[Any], Program] | None = None,
+        spent: float = 0.0,
+    ):
+        start = perf_counter() - spent
+        self._device = program.device
+        self._symbolic, self._pattern, self._options = symbolic, pattern, options
+        self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
+        eps = float(np.finfo(self._dtype).eps)
+        self._refine_above, self._accept_below = REFINE_ABOVE * eps, ACCEPT_BELOW * eps
+        self._measures = options.refine != "never"
+        self._lock = RLock()
+        self.device_array = self._device.array_class
+        self._device_memory, self._remake = device_memory, remake
+        self._cpu = cpu  # the CPU engine's factor, once something needed it
+        self._cpu_current = cpu is not None  # it is of the values held
+        self._on_cpu = False  # it has to solve
+        self._pending = False  # a refactorization was not waited for
+        self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
+        self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
+        with self._lock, self._device:
+            self._recorded = Recorded(program, device_memory)
+            stream = self._recorded.begin()
+            self._recorded.send(stream, self._recorded.buffers.values.pointer, canonical)
+            self._found = self._recorded.factor_now(stream)
+            self._accept(canonical)
+        self._seconds["factor_seconds"] = perf_counter() - start
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_pending"):  # its memory must not be given away before
+            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
+                self._recorded.begin().synchronize()
+
+    # ---- refactor
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+        """Factor new values; see `Factor.refactor`.
+
+        Parameters
+        ----------
+        values : ndarray or cupy.ndarray
+            The caller's, in the order of A.data; without `source` and on the host: canonical.
+        source : ndarray, optional
+            Says that `values` are the caller's.
+
+        Returns
+        -------
+        int
+            Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
+        """
+        start = perf_counter()
+        with self._lock, self._device:
+            stream = self._recorded.begin()
+            self._settle(stream)
+            if type(values) is self.device_array:
+                direct = self._recorded.direct("refactor", arrays=(values,))
+                if direct is None:
+                    stream.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
+                stream.replay(direct or self._recorded.graph("refactor"))
+                self._pending = True
+                self._recorded.leave(stream)
+            else:
+                self._refactor_from_host(stream, values, source is None)
+                self._pending = True
+                stream.synchronize()
+                bad = self._settle_host()
+                if bad >= 0:
+                    return bad
+            self._seconds["refactor_seconds"] = perf_counter() - start
+        return -1
+
+    def _refactor_from_host(self, stream: Stream, values: np.ndarray, canonical: bool) -> None:
+        """Have new values factored, and the status reported."""
+        recorded, buffers = self._recorded, self._recorded.buffers
+        if canonical and not self._pattern.core.identity:
+            stream.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
+            recorded.send(stream, buffers.values.pointer, values)
+            stream.replay(recorded.graph("factor"))
+            recorded.report(stream)
+        elif recorded.host.small:
+            recorded.host.take(values=values)
+            stream.replay(recorded.graph("refactor_host"))
+        else:
+            recorded.send(stream, buffers.input.pointer, values)
+            stream.replay(recorded.graph("refactor"))
+            recorded.report(stream)
+
+    def _settle(self, stream: Stream) -> None:
+        """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
+        if self._pending:
+            self._recorded.report(stream)
+            stream.synchronize()
+            self._settle_device()
+
+    def _settle_device(self) -> None:
+        """`_settle_host` for values that came from the device; raises."""
+        canonical = self._recorded.values() if self._recorded.status().not_finite else None
+        bad = self._settle_host()
+        if bad >= 0 and canonical is not None:
+            raise matrix.non_finite(self._pattern, bad, canonical)
+
+    def _settle_host(self) -> int:
+        """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
+        self._pending = False
+        self._cpu_current = self._on_cpu = False
+        self._found = self._recorded.status()
+        if self._found.not_finite:  # values, or pivots that overflowed
+            finite = np.isfinite(self._recorded.values())
+            if not finite.all():
+                self._restore()
+                return int(finite.argmin())
+        try:
+            self._accept()
+        except Exception:
+            self._restore()
+            raise
+        self._events["n_refactor"] += 1
+        return -1
+
+    def _accept(self, canonical: np.ndarray | None = None) -> None:
+        """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
+        status, options = self._found, self._options
+        unmeasured = self._symbolic.cholesky or not self._measures
+        doubtful = status.n_tiny > 0 or (unmeasured and status.n_perturbed > 0)
+        doubtful = doubtful or status.growth > self._recorded.program.growth_bound
+        if status.not_finite or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
+            self._repivot(canonical)
+
+    def _repivot(self, canonical: np.ndarray | None = None) -> None:
+        """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
+        if self._remake is not None and not self._cpu_current:
+            self._cpu = None  # a refactorization could keep its pivots
+        self._make_cpu(canonical)
+        self._events["n_repivoted"] += 1
+        self._on_cpu = not self._follow()
+
+    def _follow(self) -> bool:
+        """Whether the device has factored the values held, well, with the pivots of the CPU engine."""
+        if self._remake is None or self._recorded.program.has_pivots_of(self._cpu):
+            return False
+        try:
+            program = self._remake(self._cpu)
+            following = Recorded(program, self._device_memory)
+        except DeviceMemoryError:
+            return False
+        stream = following.begin()
+        following.send(stream, following.buffers.values.pointer, self._cpu.values())
+        found = following.factor_now(stream)
+        if found.not_finite or found.n_tiny or found.growth > program.growth_bound:
+            return False
+        self._recorded, self._found = following, found
+        return True
+
+    def _restore(self) -> None:
+        """Back to the values before."""
+        buffers, stream = self._recorded.buffers, self._recorded.begin()
+        stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
+        self._found = self._recorded.factor_now(stream)
+        self._accept()
+
+    # ---- the CPU engine
+
+    def _make_cpu(self, canonical: np.ndarray | None = None) -> Any:
+        """The CPU engine's factor of the values held."""
+        if not self._cpu_current:
+            values = self._recorded.values() if canonical is None else canonical
+            cpu, self._cpu = self._cpu, None
+            if cpu is None:
+                cpu = cpu_factor(self._symbolic, self._pattern, values, self._options)
+            else:
+                cpu_refactor(cpu, values)
+            self._cpu, self._cpu_current = cpu, True
+        return self._cpu
+
+    def _settled_cpu(self) -> Any:
+        with self._lock, self._device:
+            self._settle(self._recorded.begin())
+            return self._make_cpu()
+
+    def values(self) -> np.ndarray:
+        """Canonical values that were factored last."""
+        with self._lock, self._device:
+            stream = self._recorded.begin()
+            self._settle(stream)
+            stream.synchronize()
+            return self._recorded.values()

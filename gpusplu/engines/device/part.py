@@ -1,0 +1,65 @@
+"""What a part of a program keeps on a device, and the kernels it launches there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...cuda.stream import Buffer, Kernel
+
+
+class Part:
+    """Arrays of one plan on a device, and kernels for one dtype and kind of factorization.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    dtype : dtype
+    cholesky : int, optional
+
+    Attributes
+    ----------
+    nbytes : int
+        Device memory of what was uploaded so far [bytes].
+    """
+
+    def __init__(self, device: Any, dtype: np.dtype, cholesky: int = 0):
+        self.device, self.dtype, self.cholesky = device, np.dtype(dtype), int(cholesky)
+        self.nbytes = 0
+
+    def upload(self, array: np.ndarray | None) -> Buffer | None:
+        """A copy on the device; None for an empty array."""
+        if array is None or array.size == 0:
+            return None
+        self.nbytes += array.nbytes
+        buffer: Buffer = self.device.upload(array)
+        return buffer
+
+    def upload_all(self, arrays: Mapping[str, np.ndarray | None]) -> dict[str, Buffer | None]:
+        """`upload` of each."""
+        return {name: self.upload(array) for name, array in arrays.items()}
+
+    def load(self, *files: str) -> None:
+        """Load kernel files, so that `kernel` finds its kernels there."""
+        for file in files:
+            self.device.load(file, self.dtype.char, self.cholesky)
+
+    def kernel(self, file: str, name: str) -> Kernel:
+        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.cholesky)
+        return kernel
+
+    def blocks(self, work: int, threads: int, resident: int) -> int:
+        """Blocks for `work` threads of work: no more than the device holds at once."""
+        return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
+
+
+def address(buffer: Buffer | None) -> int:
+    """Null for what is not there."""
+    return 0 if buffer is None else buffer.pointer
+
+
+def addresses(buffers: Mapping[str, Buffer | None]) -> dict[str, int]:
+    """`address` of each."""
+    return {name: address(buffer) for name, buffer in buffers.items()}

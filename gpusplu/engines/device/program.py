@@ -1,0 +1,231 @@
+"""A plan on a device, and the launches that it stands for.
+
+`Program` is what the programs of all engines share: the plan's memory, the way of values into a factor, the residual of
+a solve. Subclasses say how to factor and to solve. A program holds what all factors on one pattern and of one dtype
+have in common; what one factor writes is in buffers.py.
+
+Uploads are a step of their own: `ready_to_factor`, `ready_to_solve` and `ready_to_measure` bring to the device what the
+commands of that name need, and load its kernels. Every method with a stream then only adds commands to it, so that
+graphs can be recorded of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...cuda.layout import record
+from ...cuda.stream import Buffer, Stream
+from ...matrix import Pattern
+from .buffers import GROUP, Buffers, Memory, Vectors
+from .part import Part, address
+
+
+class Program(Part, ABC):
+    """A plan in the memory of a device.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    pattern : Pattern
+    dtype : dtype
+    cholesky : int, optional
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        That it is composed of.
+    nnz : int
+        Entries of the factors, explicit zeros included.
+    needed_bytes : int
+        Device memory of the plan and of a factor with one right-hand side at a time [bytes].
+    flops : float
+        Of one factorization [flop].
+    factor_seconds, solve_seconds : float
+        Predicted [s]; -1 where nothing is.
+    growth_bound : float
+        Multipliers beyond are taken for a sign of bad pivots.
+    n_windows, host_bytes : int
+        Parts of the factor that pass through the device one after another, and their size [bytes].
+    """
+
+    parts: tuple[Part, ...] = ()
+    nnz: int
+    needed_bytes: int
+    flops: float
+    factor_seconds: float = -1.0
+    solve_seconds: float = -1.0
+    growth_bound: float = np.inf
+    n_windows: int = 0
+    host_bytes: int = 0
+
+    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, cholesky: int = 0):
+        super().__init__(device, dtype, cholesky)
+        self.pattern, self.n = pattern, pattern.n
+
+    @property
+    def plan_bytes(self) -> int:
+        """Device memory of the plan so far [bytes]."""
+        return self.nbytes + sum(part.nbytes for part in self.parts)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What `stats` says about this engine's plan besides."""
+        return {}
+
+    def missing_bytes(self, usable: int) -> int:
+        """Bytes that are needed beyond these."""
+        return max(0, self.needed_bytes - usable)
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Compile what a factorization and a solve need and the cache has not, several files at a time."""
+
+    def has_pivots_of(self, cpu: Any) -> bool:
+        """Whether its pivots are those of the CPU engine's factor `cpu`."""
+        return False
+
+    @abstractmethod
+    def ready_to_factor(self) -> None:
+        """Upload what `factor` reads of the plan, and load its kernels."""
+
+    @abstractmethod
+    def ready_to_solve(self, trans: int, nrhs: int) -> None:
+        """The same for `solve`."""
+
+    def ready_to_measure(self, trans: int) -> None:
+        """The same for `residual`."""
+        self._rows_of(trans)
+        self.load("common/residual.cu")
+
+    def ready_to_take_values(self) -> None:
+        """The same for `take_values`, `move` and `report`."""
+        self._map  # noqa: B018
+        self.load("common/values.cu")
+
+    @abstractmethod
+    def factor_memory(self) -> Memory:
+        """What `factor` writes and `solve` reads, besides the values."""
+
+    @abstractmethod
+    def vector_memory(self, capacity: int) -> Memory:
+        """Work memory of solves with up to `capacity` right-hand sides."""
+
+    @abstractmethod
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        """Factor canonical values."""
+
+    @abstractmethod
+    def solve(
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        """op(A) X = B for columns that are n apart."""
+
+    def factor_solve(
+        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+    ) -> None:
+        """Factor canonical values, and solve for the right-hand sides in the vectors."""
+        self.factor(stream, buffers, values)
+        self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+
+    @cached_property
+    def _map(self) -> tuple[Buffer | None, Buffer | None]:
+        """Source and source_ptr of the canonical values in the caller's."""
+        core = self.pattern.core
+        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+
+    @cached_property
+    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """Canonical A as it is: the rows of its transpose."""
+        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
+
+    @cached_property
+    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of A: pointers, columns, and which canonical value an entry is."""
+        n, nnz = self.pattern.n, self.pattern.nnz
+        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
+        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
+        ptr, ind, source = map(self.upload, arrays)
+        return ptr, ind, source
+
+    def _rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
+        return self._columns if trans or self.cholesky else self._rows
+
+    # ---- commands
+
+    def take_values(self, stream: Stream, buffers: Buffers, new: bool) -> None:
+        """Check the canonical values; `new`: those that the input buffer stands for, the ones before being kept."""
+        kernel, count = self.kernel("common/values.cu", "gather_values" if new else "check_values"), self.pattern.nnz
+        source, source_ptr = self._map
+        args = record(
+            kernel.arguments,
+            **{"from": buffers.input.pointer},
+            to=buffers.values.pointer,
+            previous=buffers.previous.pointer,
+            source=address(source),
+            source_ptr=address(source_ptr),
+            count=count,
+            status=buffers.device_status.pointer,
+        )
+        stream.launch(kernel, self.blocks(count, 256, 8), 256, 64, args)
+
+    def move(self, stream: Stream, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
+        """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
+        kernel, count = self.kernel("common/values.cu", "move_arrays"), max(first[2], second[2])
+        args = record(
+            kernel.arguments,
+            to_first=first[0],
+            first=first[1],
+            first_count=first[2],
+            to_second=second[0],
+            second=second[1],
+            second_count=second[2],
+        )
+        stream.launch(kernel, self.blocks(count, 256, 8), 256, 0, args)
+
+    def report(self, stream: Stream, buffers: Buffers) -> None:
+        """The status to the host, and cleared for the next factorization."""
+        kernel = self.kernel("common/values.cu", "move_status")
+        report = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
+        args = record(kernel.arguments, status=buffers.device_status.pointer, report=report)
+        stream.launch(kernel, 1, 32, 0, args)
+
+    def residual(self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:
+        """r = b - op(A) x and the norms of its backward error."""
+        columns = 1 if nrhs == 1 else GROUP
+        arrays = self._rows_of(trans)
+        conjugate = trans != 1 if self.cholesky else trans == 2  # rows of Hermitian A: the conjugates of its columns
+        kernel = self.kernel("common/residual.cu", f"measure_residual_{columns}")
+        n, nnz = self.n, self.pattern.nnz
+        lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
+        args = record(
+            kernel.arguments,
+            ptr=address(arrays[0]),
+            ind=address(arrays[1]),
+            source=address(arrays[2]),
+            values=buffers.values.pointer,
+            x=vectors.x.pointer,
+            b=vectors.b.pointer,
+            r=vectors.residual.pointer,
+            ld=n,
+            n=n,
+            nrhs=nrhs,
+            conjugate=conjugate,
+            lanes_log2=lanes_log2,
+            norms=vectors.norms.pointer,
+            done=vectors.done.pointer,
+            status=buffers.device_status.pointer,
+            report=buffers.host.status.ctypes.data,  # page-locked, so it has the same address there
+        )
+        stream.launch(kernel, self.blocks(n << lanes_log2, 256, 8), 256, 128, args)
+
+    def add_step(self, stream: Stream, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
+        """x += step"""
+        kernel, n = self.kernel("common/residual.cu", "add_step"), self.n
+        args = record(kernel.arguments, x=vectors.x.pointer, step=vectors.step.pointer, ld=n, n=n, nrhs=nrhs)
+        stream.launch(kernel, self.blocks(n * nrhs, 256, 8), 256, 0, args)

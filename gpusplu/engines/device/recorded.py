@@ -1,0 +1,248 @@
+"""Commands of one factor on one device: recorded as graphs on first use, replayed afterwards.
+
+A `Recorded` binds a program to the buffers of one factor. Nothing is decided or allocated on the host when a
+graph runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from ...cuda.stream import Buffer, Graph, Stream
+from .buffers import Buffers
+from .program import Program
+from .staging import Status
+
+# Graphs over the caller's own arrays: recorded for those that come this many times, so many in all.
+SIGHTINGS, DIRECT_GRAPHS = 3, 8
+REMEMBERED = 64  # arrays seen, before they are forgotten
+
+
+class Recorded:
+    """A program, the buffers of a factor, and the graphs recorded over them.
+
+    Parameters
+    ----------
+    program : Program
+    device_memory : int, optional
+        That may be used [bytes].
+
+    Attributes
+    ----------
+    buffers : Buffers
+    host : Staging
+    """
+
+    def __init__(self, program: Program, device_memory: int | None = None):
+        self.program, self.device, self.n = program, program.device, program.n
+        self.buffers = Buffers(program, device_memory)
+        self.host = self.buffers.host
+        self._graphs: dict[tuple[Any, ...], Graph] = {}
+        self._seen: dict[tuple[Any, ...], int] = {}  # how often, and not recorded yet
+        self._direct_left = DIRECT_GRAPHS
+        self._stream: Stream | None = None  # where the last commands went
+        self._event: Any = None
+
+    def begin(self) -> Stream:
+        """The caller's stream, behind everything that was asked of this factor before."""
+        stream: Stream = self.device.caller_stream()
+        if self._event is not None and stream != self._stream:
+            stream.wait(self._event)
+        self._stream, self._event = stream, None
+        return stream
+
+    def leave(self, stream: Stream) -> None:
+        """The host goes on without waiting; `begin` on another stream will."""
+        self._event = stream.record()
+
+    def graph(self, what: str, *key: int) -> Graph:
+        """One of the methods below that commands are recorded of, with the arguments of that method."""
+        if (what, *key) not in self._graphs:
+            self._make_ready(what, *key)
+            commands: Callable[..., None] = getattr(self, what)
+            self._graphs[what, *key] = self.device.record(lambda stream: commands(stream, *key))
+        return self._graphs[what, *key]
+
+    def _make_ready(self, what: str, *key: int) -> None:
+        """Upload, load and allocate what these commands need: none of that can be recorded."""
+        program, on_host = self.program, what.endswith("_host")
+        program.ready_to_take_values()
+        if "factor" in what:
+            program.ready_to_factor()
+            if on_host:
+                self.host.values  # noqa: B018
+        if "solve" in what or what == "refine":
+            trans, nrhs, measured = (key[0], 1, key[1]) if on_host else (*key[:2], what == "refine" or key[2])
+            self.buffers.vectors(nrhs)
+            program.ready_to_solve(trans, nrhs)
+            if measured:
+                program.ready_to_measure(trans)
+            if on_host:
+                self.host.b, self.host.x  # noqa: B018
+
+    def direct(self, what: str, *key: int, arrays: tuple[Any, ...]) -> Graph | None:
+        """`graph` over the caller's own arrays on the device (values, right-hand side, solution) instead of buffers.
+
+        It saves the copies. Recording takes as long as several copies, so this is None until the same arrays come
+        again.
+        """
+        whole = (what, *key, *map(self.device.pointer, arrays))
+        graph = self._graphs.get(whole)
+        if graph is None and self._direct_left:
+            times = self._seen[whole] = self._seen.get(whole, 0) + 1
+            if times >= SIGHTINGS and all(map(self.device.can_read, arrays)):
+                del self._seen[whole]
+                self._direct_left -= 1
+                graph = self.graph(*whole)
+            elif len(self._seen) > REMEMBERED:
+                self._seen.clear()
+        return graph
+
+    # ---- what graphs are recorded of; given, b and x: addresses of the caller's arrays, 0 for those of the buffers
+
+    def factor(self, stream: Stream) -> None:
+        """Of the values as they lie there."""
+        self._with_values(stream, False, 0, lambda values: self.program.factor(stream, self.buffers, values))
+
+    def refactor(self, stream: Stream, given: int = 0) -> None:
+        """Of those in the input buffer."""
+        self._with_values(stream, True, given, lambda values: self.program.factor(stream, self.buffers, values))
+
+    def _with_values(self, stream: Stream, new: bool, given: int, commands: Callable[[Buffer], None]) -> None:
+        """Take values over, and add commands that need them."""
+        program, buffers = self.program, with_addresses(self.buffers, input=given)
+        if new and not program.pattern.core.identity:
+            program.take_values(stream, buffers, new)
+            commands(buffers.values)
+        else:  # values are kept and checked beside the factorization
+            side = stream.fork()
+            program.take_values(side, buffers, new)
+            commands(buffers.input if new else buffers.values)
+            stream.join(side)
+
+    def solve(self, stream: Stream, trans: int, nrhs: int, measured: int, b: int = 0, x: int = 0, out: int = 0) -> None:
+        """Of the right-hand sides in b, to x, and from there to `out` on the host."""
+        vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
+        side = stream if measured else stream.fork()
+        if not measured:  # a solve neither reads nor writes the status
+            self.report(side)
+        self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        stream.join(side)
+        self._give(stream, vectors, trans, nrhs, measured, out)
+
+    def refactor_solve(
+        self, stream: Stream, trans: int, nrhs: int, measured: int, given: int = 0, b: int = 0, x: int = 0, out: int = 0
+    ) -> None:
+        program, buffers = self.program, self.buffers
+        vectors = with_addresses(buffers.vectors(nrhs), b=b, x=x)
+        self._with_values(
+            stream, True, given, lambda values: program.factor_solve(stream, buffers, values, vectors, trans, nrhs)
+        )
+        if not measured:
+            self.report(stream)
+        self._give(stream, vectors, trans, nrhs, measured, out)
+
+    def _give(self, stream: Stream, vectors: Any, trans: int, nrhs: int, measured: int, out: int) -> None:
+        """Measure the backward error, if it is to be, while the solution is copied."""
+        side = stream.fork() if measured and out else stream
+        if out:
+            self.program.move(side, (out, vectors.x.pointer, self.n * nrhs))
+        if measured:
+            self.program.residual(stream, self.buffers, vectors, trans, nrhs)
+        stream.join(side)
+
+    # ---- the same between arrays of `host`, with one right-hand side
+
+    def refactor_host(self, stream: Stream) -> None:
+        self._send(stream, True, False)
+        self.refactor(stream)
+        self.report(stream)
+
+    def solve_host(self, stream: Stream, trans: int, measured: int) -> None:
+        self._send(stream, False, True)
+        self.solve(stream, trans, 1, measured, out=self.host.x.ctypes.data)
+
+    def refactor_solve_host(self, stream: Stream, trans: int, measured: int) -> None:
+        self._send(stream, True, True)
+        self.refactor_solve(stream, trans, 1, measured, out=self.host.x.ctypes.data)
+
+    def _send(self, stream: Stream, values: bool, b: bool) -> None:
+        """What has been put into the arrays of `host`."""
+        buffers, host, arrays = self.buffers, self.host, []
+        if values:
+            arrays.append((buffers.input.pointer, host.values.ctypes.data, host.values.size))
+        if b:
+            arrays.append((buffers.vectors(1).b.pointer, host.b.ctypes.data, host.b.size))
+        self.program.move(stream, *arrays)
+
+    def refine(self, stream: Stream, trans: int, nrhs: int) -> None:
+        """One step: x by what the residual says, the x before kept."""
+        vectors = self.buffers.vectors(nrhs)
+        stream.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(nrhs))
+        self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
+        self.program.add_step(stream, self.buffers, vectors, nrhs)
+        self.program.residual(stream, self.buffers, vectors, trans, nrhs)
+
+    # ---- what is done at once
+
+    def report(self, stream: Stream) -> None:
+        """What a measured solve does itself: the status to the host, and cleared for the next factorization."""
+        self.program.report(stream, self.buffers)
+
+    def status(self) -> Status:
+        """Of the last factorization that was reported, or of the last measured solve; the caller has waited."""
+        return Status._make(self.host.status.item())
+
+    def factor_now(self, stream: Stream) -> Status:
+        """Factor the values as they lie there and wait; what the status says.
+
+        Most factors do that once, which is faster than recording a graph for it.
+        """
+        if ("factor",) in self._graphs:
+            stream.replay(self.graph("factor"))
+        else:
+            self._make_ready("factor")
+            self.factor(stream)
+        self.report(stream)
+        stream.synchronize()
+        return self.status()
+
+    def send(self, stream: Stream, to: int, array: np.ndarray) -> None:
+        """Copy from the host by way of pinned memory."""
+        staged = self.host.stage(array)
+        stream.copy(to, staged.ctypes.data, array.nbytes)
+
+    def values(self) -> np.ndarray:
+        """Canonical values on the device; the caller has waited."""
+        return self._fetched(self.buffers.values, np.empty(self.program.pattern.nnz, self.program.dtype))
+
+    def vector(self, buffer: Buffer, nrhs: int) -> np.ndarray:
+        """Right-hand sides or solutions in a buffer, shape (nrhs, n); the caller has waited."""
+        return self._fetched(buffer, np.empty((nrhs, self.n), self.program.dtype))
+
+    def _fetched(self, buffer: Buffer, array: np.ndarray) -> np.ndarray:
+        stream = self.device.own_stream()
+        stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
+        stream.synchronize()
+        return array
+
+    def backward_error(self) -> float:
+        """Of the last solve that measured it, or of a step of refinement after it."""
+        status = self.status()
+        return status.residual / (status.a_norm * status.x_norm + status.b_norm) if status.residual else 0.0
+
+    def vector_bytes(self, nrhs: int) -> int:
+        return int(self.n) * nrhs * self.program.dtype.itemsize
+
+
+def with_addresses(buffers: Any, **addresses: int) -> Any:
+    """`buffers`, but the members named are at these addresses; 0: where they are."""
+    changed = copy(buffers)
+    for name, address in addresses.items():
+        if address:
+            setattr(changed, name, Buffer(None, address, getattr(buffers, name).nbytes))
+    return changed

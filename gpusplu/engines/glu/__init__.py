@@ -1,0 +1,1 @@
+"""The glu engine: column-based right-looking LU, level by level."""

@@ -1,0 +1,183 @@
+"""The glu engine's program: column-based right-looking LU, level by level.
+
+He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), with the dependency rule and the modes of Lee, Achar and Nakhla, IEEE TVLSI
+26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how: kernels/columns/glu.cu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import record, struct
+from ...cuda.stream import Buffer, Stream
+from ...matrix import Pattern
+from ..columns.arrays import ColumnArrays
+from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capacity
+from ..columns.plan import ColumnPlan
+from ..columns.program import ColumnProgram, least_pivot
+from ..columns.solve import ColumnSolve
+from ..device.buffers import Buffers, Memory
+from ..device.part import address
+
+FILE = "columns/glu.cu"
+MODES = ("cluster", "batch", "pipeline")
+KERNELS = ("update_levels", "update_batch", "update_pipeline")
+THREADS = 256  # of a block, but of pipelines
+PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
+CHAIN, STEP, UPDATE = (struct(FILE, name) for name in ("GluChain", "GluStep", "GluUpdate"))
+RESIDENT = 4  # blocks a multiprocessor
+SPARE_BYTES = 1024  # of the shared memory of a block
+RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest", "slots")])
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is chosen by the model; other values than these are for measurements and tests.
+
+    Attributes
+    ----------
+    mode : str or None
+        One of `MODES` for all levels.
+    costs : mapping
+        Of a pipeline's ``column`` and ``update`` [us].
+    """
+
+    mode: str | None = None
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+
+class GluProgram(ColumnProgram):
+    """A plan of columns and the launches of glu; solves are those of all column engines.
+
+    Attributes
+    ----------
+    runs : ndarray of RUN
+        Subtrees and levels in the order in which they are worked off, and in which mode.
+    """
+
+    name = "glu"
+
+    def __init__(
+        self,
+        device: Any,
+        plan: ColumnPlan,
+        pattern: Pattern,
+        dtype: np.dtype,
+        pivot_threshold: float = 0.1,
+        tuning: Tuning = Tuning(),
+    ):
+        super().__init__(device, plan, pattern, dtype, pivot_threshold)
+        capacity = (device.shared_memory_bytes - SPARE_BYTES) // self.dtype.itemsize
+        forced = MODES.index(tuning.mode) if tuning.mode else -1
+        self.schedule = _core.make_glu_schedule(plan._core, forced, capacity, **tuning.costs)
+        self.runs: np.ndarray = self.schedule.run_bytes.view(RUN)
+        self.tiny = least_pivot(dtype)
+        self.arrays = ColumnArrays(device, plan, dtype)
+        groups = choose_groups(device, plan, plan.n, group_capacity(device, self.dtype.itemsize), Grouping())
+        launches = GroupLaunches(device, dtype, groups)
+        self.solution = ColumnSolve(self.arrays, launches, plan.n)
+        self.compose(plan, float(2.0 * plan.flops + plan.nnz), self.arrays, launches, self.solution)
+        self.factor_seconds = self.schedule.predicted_seconds
+        names = ("task_bytes", "piece_bytes", "chain_bytes", "step_bytes", "update_bytes", "place_bytes")
+        self.needed_bytes = self.count_bytes() + int(sum(getattr(self.schedule, name).nbytes for name in names))
+
+    def prepare(self) -> None:
+        files = ["columns/column_solve.cu", FILE, "common/residual.cu", "common/values.cu"]
+        self.device.prepare(files, self.dtype.char, 0)
+
+    def ready_to_factor(self) -> None:
+        self.arrays.ready()
+        self._glu_arrays, self._pipeline_arrays  # noqa: B018
+        self.load(FILE)
+
+    @property
+    def _counter_words(self) -> tuple[int, int]:
+        """Tickets, pieces done of each level."""
+        return len(self.runs), self.plan.n_levels
+
+    def factor_memory(self) -> Memory:
+        memory = super().factor_memory()
+        return memory._replace(zeros=memory.zeros | {"counters": 4 * sum(self._counter_words)})
+
+    @cached_property
+    def _glu_arrays(self) -> dict[str, Buffer | None]:
+        tasks, pieces = self.schedule.task_bytes, self.schedule.piece_bytes
+        names = ("row", "map16", "map32")
+        return {"tasks": self.upload(tasks), "pieces": self.upload(pieces)} | {
+            name: self.arrays.arrays[name] for name in names
+        }
+
+    @cached_property
+    def _pipeline_arrays(self) -> dict[str, Buffer | None]:
+        schedule = self.schedule
+        arrays = {"chains": schedule.chain_bytes, "steps": schedule.step_bytes, "updates": schedule.update_bytes}
+        arrays["places"] = schedule.place_bytes
+        return {name: self.upload(array) for name, array in arrays.items()}
+
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        self._assemble(stream, buffers, values)
+        for number, run in enumerate(self.runs):
+            self._update(stream, buffers, number, run)
+        self._finish(stream, buffers)
+
+    def _assemble(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        kernel = self.kernel(FILE, "assemble_glu")
+        source, scale = self.arrays.entries
+        args = record(
+            kernel.arguments,
+            source=address(source),
+            scale=address(scale),
+            values=values.pointer,
+            factor=buffers.own["factor"].pointer,
+            count=self.plan.nnz,
+            counters=buffers.own["counters"].pointer,
+            counter_count=sum(self._counter_words),
+        )
+        stream.launch(kernel, self.blocks(max(self.plan.nnz, sum(self._counter_words)), 256, 8), 256, 0, args)
+
+    def _update(self, stream: Stream, buffers: Buffers, number: int, run: np.ndarray) -> None:
+        mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
+        kernel = self.kernel(FILE, KERNELS[mode])
+        shared: dict[str, Any] = {"factor": buffers.own["factor"].pointer, "tiny": self.tiny}
+        if MODES[mode] == "pipeline":
+            arrays = {name: address(buffer) for name, buffer in self._pipeline_arrays.items()}
+            slots = max(1, int(run["slots"])) * self.dtype.itemsize
+            stream.launch(kernel, end - begin, widest, slots, record(kernel.arguments, **arrays, **shared, begin=begin))
+            return
+        counters = buffers.own["counters"].pointer
+        fields = shared | {
+            **{name: address(buffer) for name, buffer in self._glu_arrays.items()},
+            "end": end,
+            "ticket": counters + 4 * number,
+            "done": counters + 4 * len(self.runs),
+        }
+        if MODES[mode] == "batch":
+            # Twice what a level has, so that the next level's blocks are there when it ends.
+            grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
+            stream.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields, begin=begin))
+            return
+        first_piece = self.schedule.level_piece
+        for level in range(int(run["level_begin"]), int(run["level_end"])):
+            first, pieces = int(first_piece[level]), int(first_piece[level + 1] - first_piece[level])
+            if pieces:
+                stream.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields, begin=first))
+
+    def _finish(self, stream: Stream, buffers: Buffers) -> None:
+        kernel = self.kernel(FILE, "finish_glu")
+        args = record(
+            kernel.arguments,
+            col_ptr=address(self.arrays.arrays["col_ptr"]),
+            diag=address(self.arrays.arrays["diag"]),
+            factor=buffers.own["factor"].pointer,
+            status=buffers.device_status.pointer,
+            tiny=self.tiny,
+            singular=self.tiny,
+            n=self.plan.n,
+        )
+        stream.launch(kernel, self.blocks(8 * self.plan.n, 256, 8), 256, 0, args)

@@ -1,0 +1,168 @@
+"""What an engine is: all that the facade, the selection and the command line know of one.
+
+An engine is a folder of this package (or, for tests, any object) with a subclass of `Engine` that registry.py lists.
+The order of calls is obstacle, predict, analyze, factor; whoever names an engine skips predict. What an engine makes of
+a matrix is kept in the matrix's `Problem`, so that predict and analyze do nothing twice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from ..cost import table
+from ..cost.model import Costs, Prediction
+from ..cost.observation import Observations
+
+if TYPE_CHECKING:
+    from ..problem import Problem, Request
+    from ..timing import Measured
+
+KINDS = ("lu", "cholesky")  # of factorizations
+
+Measure = Callable[[str, bool], "Measured | str"]
+
+
+class Analysis(NamedTuple):
+    """What an engine needs to know of a pattern before it factors values.
+
+    Attributes
+    ----------
+    core : _core.Symbolic
+        Ordering and structure.
+    plan : object or None
+        The engine's own, where it can be made before there are pivots.
+    """
+
+    core: Any
+    plan: Any = None
+
+
+class EngineFactor(Protocol):
+    """A factor as engines make it; `Factor` puts SciPy's surface on it. The core's own factor is one."""
+
+    n: int
+    nnz: int
+    method: str
+    symbolic: Any  # _core.Symbolic
+    backward_error: float  # of the last solve that measured it, negative if none did
+    row_perm: np.ndarray
+    col_perm: np.ndarray
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
+        """Factor canonical values or, with `source`, the caller's; canonical position of a NaN or Inf, or -1."""
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """op(A) X = B; trans: 0 for A, 1 for its transpose, 2 for its conjugate transpose."""
+
+    def values(self) -> np.ndarray:
+        """Canonical values that were factored last."""
+
+    def lower(self) -> Any:
+        """Pointers, rows and values of L in compressed columns."""
+
+    def upper(self) -> Any: ...
+
+    def slogdet(self) -> Any: ...
+
+    def rcond(self) -> float: ...
+
+    def stats(self) -> dict[str, Any]:
+        """Counts, seconds and sizes, as the core's factor names them."""
+
+
+class Engine(ABC):
+    """One way to factor and to solve.
+
+    Attributes
+    ----------
+    name : str
+        For ``engine=``.
+    kinds : tuple of str
+        Of `KINDS`: the factorizations it makes.
+    on_device : bool
+        It runs on a CUDA device, and wants values and vectors there.
+    costs : Costs
+        Shipped constants of its predictions by term, names beginning with the engine's.
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    on_device: ClassVar[bool] = False
+    costs: ClassVar[Costs] = {}
+
+    def __init_subclass__(cls) -> None:
+        table.add(cls.costs)
+
+    def obstacle(self, problem: Problem) -> str:
+        """Why this engine cannot take the matrix, as the text of an error; empty if it can."""
+        return "" if problem.kind in self.kinds else f"engine={self.name!r} has no {problem.kind} factorization"
+
+    def least(self, problem: Problem) -> float:
+        """Seconds that a factor takes at least, told without an analysis for this engine [s]."""
+        return 0.0
+
+    @abstractmethod
+    def predict(self, problem: Problem) -> Prediction:
+        """Seconds by phase; only a note where it turns out that this engine cannot run."""
+
+    @abstractmethod
+    def analyze(self, problem: Problem) -> Analysis:
+        """Order, analyse and, where that can be done without values, plan.
+
+        Raises
+        ------
+        EngineUnavailableError
+            There is an obstacle.
+        """
+
+    @abstractmethod
+    def remember(self, problem: Problem, analysis: Analysis) -> None:
+        """Have `predict` and `analyze` find an analysis that was made before."""
+
+    def bytes_needed(self, problem: Problem) -> int:
+        """Device memory of a factor, about [bytes]."""
+        return 0
+
+    @abstractmethod
+    def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor:
+        """Factor canonical values, shape (nnz,).
+
+        Raises
+        ------
+        RuntimeError
+            ``Factor is exactly singular``.
+        NotPositiveDefiniteError
+        DeviceMemoryError
+        """
+
+    def factor_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, EngineFactor, dict[str, float]] | None:
+        """LU with default options by one call: pattern, analysis, factor, seconds; None where that cannot be done."""
+        return None
+
+    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Lines that explain() shows of this engine: title and text. `facts`: of a factor or a plan."""
+        return []
+
+    def facts(self, analysis: Analysis) -> dict[str, Any]:
+        """What `explain` can say before anything is factored."""
+        return {}
+
+    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
+        """Measure a matrix of the gallery for the calibration.
+
+        Parameters
+        ----------
+        name : str
+        cholesky : bool
+        measure : callable
+            ``measure(engine, on_device)``: seconds by phase of the matrix from Python.
+        costs : Costs
+            Of the processor, as they have been fitted.
+        budget : float
+            How long each phase is repeated [s].
+        """
+        return {}

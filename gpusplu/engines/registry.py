@@ -1,0 +1,67 @@
+"""The engines by name, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from .interface import Engine
+
+BUILT_IN = ("cpu", "glu", "sflu", "crisscross", "supernodal")
+#: What is used where nothing has to be chosen, and what pivots are taken from.
+DEFAULT = BUILT_IN[0]
+
+_engines: dict[str, Engine | None] = dict.fromkeys(BUILT_IN)
+
+
+def names() -> tuple[str, ...]:
+    """Of all engines."""
+    return tuple(_engines)
+
+
+def named(name: str) -> Engine:
+    """The engine of that name; its module is imported now.
+
+    Raises
+    ------
+    KeyError
+    """
+    engine = _engines[name]
+    if engine is None:
+        engine = import_module(f".{name}.engine", __package__).ENGINE
+        _engines[name] = engine
+    return engine
+
+
+def engines(on_device: bool) -> list[Engine]:
+    """Those that run on a device, or those that run on the processor."""
+    return [engine for engine in map(named, names()) if engine.on_device == on_device]
+
+
+def hosts() -> tuple[str, ...]:
+    """Names of engines that run on the processor, with nothing imported for it."""
+    return tuple(name for name, engine in _engines.items() if name == DEFAULT or (engine and not engine.on_device))
+
+
+def register(engine: Engine) -> None:
+    """Add an engine, or put it in the place of the one of its name."""
+    _engines[engine.name] = engine
+
+
+def unregister(name: str) -> None:
+    """Take an engine out; a built-in one is what it was."""
+    if name in BUILT_IN:
+        _engines[name] = None
+    else:
+        _engines.pop(name, None)
+
+
+@contextmanager
+def registered(engine: Engine) -> Iterator[Engine]:
+    """`register` for a while."""
+    register(engine)
+    try:
+        yield engine
+    finally:
+        unregister(engine.name)

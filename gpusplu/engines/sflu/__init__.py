@@ -1,0 +1,1 @@
+"""The sflu engine: synchronization-free left-looking LU."""

@@ -1,0 +1,153 @@
+"""Columns factored by busy waiting: sflu's, and those ahead of crisscross' trailing block.
+
+Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and groups of columns in shared memory
+(kernels/columns/sflu.cuh says what differs from the paper). A factorization is one launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import record, struct
+from ...cuda.stream import Buffer, Stream
+from ..columns.arrays import ColumnArrays
+from ..columns.groups import CONTROL_BYTES, THREADS, Grouping, GroupLaunches, choose_groups, group_capacity
+from ..columns.plan import ColumnPlan
+from ..columns.program import least_pivot
+from ..device.buffers import Buffers
+from ..device.part import Part, address, addresses
+
+MOST_PLACES = 1024
+LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
+TRAILING_ARRAYS = struct("columns/sflu.cuh", "CornerArrays")
+LONG_SCALARS = THREADS // 32  # that a block keeps for long columns
+
+
+@dataclass(frozen=True)
+class Tuning(Grouping):
+    """How columns are worked off; other values than these are for measurements and tests.
+
+    Attributes
+    ----------
+    splits : bool
+        A block works on a long column (core/plan/columns/long_columns.hpp) if there are maps; False: a warp.
+    """
+
+    splits: bool = True
+
+
+class ColumnFactorization(Part):
+    """The columns of a plan up to a division.
+
+    Parameters
+    ----------
+    arrays : ColumnArrays
+    division : int
+    tuning : Tuning
+    trailing : Trailing, optional
+        Whoever takes the columns behind the division as the last tickets.
+    """
+
+    def __init__(self, arrays: ColumnArrays, division: int, tuning: Tuning, trailing: Any = None):
+        super().__init__(arrays.device, arrays.dtype)
+        plan, itemsize = arrays.plan, arrays.dtype.itemsize
+        self._arrays, self._trailing, self._division = arrays, trailing, division
+        kernel: tuple[str, str] = ("columns/sflu.cu", "factor_sflu") if trailing is None else trailing.kernel_name
+        self._file, self._name = kernel
+        room = group_capacity(self.device, itemsize)
+        self.mapped = is_mapped(plan)
+        self._places = 0 if self.mapped else places_of_a_warp(plan, room * itemsize)
+        self._places_bytes = 2 * self._places * (THREADS // 32)
+        self._pattern = plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
+        self.long_columns: np.ndarray = np.empty(0, np.int32)
+        if tuning.splits and self.mapped:
+            self.long_columns = _core.choose_long_columns(*self._pattern, plan.level)
+        capacity = room - LONG_SCALARS - -(-self._places_bytes // itemsize)
+        groups = choose_groups(self.device, plan, division, capacity, tuning, self.long_columns)
+        self.launches = GroupLaunches(self.device, self.dtype, groups, tuning.by_levels)
+
+    @cached_property
+    def long_lists(self) -> dict[str, np.ndarray]:
+        """Parts and terms of long columns."""
+        lists: dict[str, np.ndarray] = _core.long_columns(*self._pattern, self.long_columns)
+        return lists
+
+    def ready(self) -> None:
+        """Upload what a factorization reads, and load its kernels."""
+        self._arrays.ready()
+        self.launches.ready()
+        self._long_arrays, self._follows  # noqa: B018
+        if self._trailing is not None:
+            self._trailing.ready()
+        self.load(self._file)
+
+    @cached_property
+    def _long_arrays(self) -> dict[str, Buffer | None]:
+        """Lists of long columns on the device, and which of them a ticket is."""
+        if not self.long_columns.size:
+            return dict.fromkeys(LONG_ARRAYS.names or ())
+        first = self.launches.groups.range[::2]
+        index = np.searchsorted(self.long_columns, first)
+        of_ticket = np.where(np.isin(first, self.long_columns), index, -1).astype(np.int32)
+        return self.upload_all({**self.long_lists, "of_ticket": of_ticket})
+
+    @cached_property
+    def _follows(self) -> Buffer | None:
+        """Columns that follow another one of the same pattern, where places have to be searched."""
+        plan = self._arrays.plan
+        return None if self.mapped else self.upload(_core.columns_that_follow(plan.col_ptr, plan.row, plan.diag))
+
+    def run(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        """Add the launches."""
+        groups, own = self.launches.groups, buffers.own
+        source, scale = self._arrays.entries
+        flags = groups.columns + 3 & ~3
+        shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
+        trailing = np.zeros((), TRAILING_ARRAYS) if self._trailing is None else self._trailing.record()
+        tiny = least_pivot(self.dtype)
+        self.launches.launch(
+            stream,
+            self.kernel(self._file, self._name if self.mapped else f"{self._name}_search"),
+            self._file,
+            own["control"],
+            groups.level_ptr if self.launches.by_levels else groups.level_ptr[[0, -1]],
+            CONTROL_BYTES + LONG_SCALARS * self.dtype.itemsize + max(shared, int(trailing["capacity"])),
+            columns=self._arrays.record(self._file),
+            longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
+            corner=trailing,
+            source=address(source),
+            scale=address(scale),
+            values=values.pointer,
+            factor=own["factor"].pointer,
+            done=own["done"].pointer,
+            division=self._division,
+            capacity=groups.entries,
+            flags=groups.columns,
+            follows=address(self._follows),
+            places=self._places,
+            status=buffers.device_status.pointer,
+            tiny=tiny,
+            singular=tiny,
+        )
+
+
+def factor_words(n: int) -> dict[str, int]:
+    """What a factorization writes besides L + U, zero at first [bytes]."""
+    return {"done": 4 * n, "control": 16}
+
+
+def is_mapped(plan: ColumnPlan) -> bool:
+    """Whether places come from the map; the kernel counts them, and entries, by 32 bits then."""
+    few = max(plan.nnz, plan.map.size) <= np.iinfo(np.int32).max
+    return bool(plan.has_maps and plan.map.dtype == np.uint16 and few)
+
+
+def places_of_a_warp(plan: ColumnPlan, room: int) -> int:
+    """Places that a warp keeps: those of the longest column of L, if half of the `room` of a block has them [bytes]."""
+    longest = int((plan.col_ptr[1:] - plan.diag).max(initial=2))
+    return min(longest, room // (4 * (THREADS // 32)), MOST_PLACES) & ~1

@@ -1,0 +1,114 @@
+"""The pattern of L + U found on the device, by the symbolic phase of SFLU (kernels/columns/sflu_symbolic.cu)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cuda.layout import record
+from ...cuda.stream import Buffer
+from ...errors import DeviceMemoryError
+
+GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
+
+
+class LuPattern(NamedTuple):
+    """Compressed columns of L + U, rows ascending, the diagonal included once.
+
+    Attributes
+    ----------
+    col_ptr : ndarray of int64, shape (n + 1,)
+    row : ndarray of int32, shape (nnz,)
+    diag : ndarray of int64, shape (n,)
+        Place of every diagonal entry.
+    """
+
+    col_ptr: np.ndarray
+    row: np.ndarray
+    diag: np.ndarray
+
+
+def bitmap_words(n: int) -> int:
+    """Words of shared memory that a warp keeps the rows of its column in."""
+    chunks = -(-n // 1024)
+    return (chunks + 31 & ~31) + 32 * chunks
+
+
+def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern:
+    """The pattern of L + U of ``A[row_perm][:, col_perm]`` with all pivots on the diagonal.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    ptr, ind : ndarray of int64, shape (n + 1,), and int32, shape (nnz,)
+        Canonical A in compressed columns.
+    row_perm, col_perm : ndarray of int32, shape (n,)
+        Gather.
+
+    Raises
+    ------
+    DeviceMemoryError
+        L + U, or the rows of a column in shared memory, do not fit.
+    """
+    n = len(ptr) - 1
+    if n == 0:
+        return LuPattern(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+    if 4 * bitmap_words(n) > device.shared_memory_bytes:
+        raise DeviceMemoryError(4 * bitmap_words(n), device.shared_memory_bytes)
+    search = Search(device, ptr, ind, row_perm, col_perm)
+    capacity = GUESS * (int(ptr[-1]) + n)
+    while True:
+        used = search.run(capacity)
+        if used <= capacity:
+            return search.result(used)
+        capacity *= 4
+
+
+class Search:
+    """What the kernel reads and writes on the device."""
+
+    def __init__(self, device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray):
+        self.device, self.n = device, len(ptr) - 1
+        inverse = np.empty(self.n, np.int32)
+        inverse[row_perm] = np.arange(self.n, dtype=np.int32)
+        arrays = {"ptr": ptr, "ind": ind, "inverse_row": inverse, "col_perm": col_perm}
+        self.buffers: dict[str, Buffer] = {name: device.upload(array) for name, array in arrays.items()}
+        self.buffers |= {name: device.empty(4 * self.n) for name in ("upper", "lower", "suffice")}
+        self.buffers["begin"] = device.empty(8 * self.n)
+        self.kernel = device.kernel("columns/sflu_symbolic.cu", "sflu_symbolic", "d", 0)
+
+    def run(self, capacity: int) -> int:
+        """Rows found; with more than `capacity` they are not complete."""
+        device, own = self.device, self.buffers
+        own |= {"rows": device.empty(4 * capacity), "done": device.zeros(4 * self.n)}
+        own |= {"used": device.zeros(8), "tickets": device.zeros(4)}
+        self.launch(capacity)
+        return int(self.download("used", np.dtype(np.int64))[0])
+
+    def launch(self, capacity: int) -> None:
+        """The kernel alone; `used`, `done` and `tickets` are zero."""
+        stream, shared = self.device.own_stream(), 4 * bitmap_words(self.n)
+        pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
+        resident = max(1, min(32, self.device.shared_memory_bytes // (shared + 1024)))
+        grid = min(self.n, resident * int(self.device.multiprocessors))
+        args = record(self.kernel.arguments, **pointers, n=self.n, capacity=capacity)
+        stream.launch(self.kernel, grid, 32, shared, args)
+
+    def download(self, name: str, dtype: np.dtype, count: int | None = None) -> np.ndarray:
+        buffer = self.buffers[name]
+        array = np.empty(buffer.nbytes // dtype.itemsize if count is None else count, dtype)
+        stream = self.device.own_stream()
+        stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
+        stream.synchronize()
+        return array
+
+    def result(self, used: int) -> LuPattern:
+        """Columns in their order."""
+        int32, int64 = np.dtype(np.int32), np.dtype(np.int64)
+        begin, rows = self.download("begin", int64), self.download("rows", int32, used)
+        upper, lower = self.download("upper", int32), self.download("lower", int32)
+        count = upper + lower + 1
+        col_ptr = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
+        places = np.arange(used) + np.repeat(begin - col_ptr[:-1], count)
+        return LuPattern(col_ptr, rows[places], col_ptr[:-1] + upper)

@@ -1,0 +1,134 @@
+"""The supernodal engine behind the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...cost.calibration import costs_of
+from ...cost.features import moving, start_features
+from ...cost.model import Costs, Features, Prediction, seconds
+from ...cost.observation import Observations
+from ...cuda import devices
+from ...problem import Problem
+from ...stats import show
+from ...traits import Structure
+from ..device.engine import DeviceEngine
+from ..interface import Analysis, Measure
+from .plan import PHASES, Plan
+
+
+class SupernodalEngine(DeviceEngine):
+    """Fronts on a GPU: LU with pivoting inside fronts, and Cholesky."""
+
+    name = "supernodal"
+    files = (
+        "common/residual.cu",
+        "common/values.cu",
+        "fronts/block_fronts.cu",
+        "fronts/solve_fronts.cu",
+        "fronts/warp_fronts.cu",
+    )
+    costs = {  # noqa: RUF012 (never changed)
+        "supernodal.refactor": {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
+        "supernodal.solve": {"call": 17e-6, "modelled": 0.65},
+    }
+
+    def obstacle(self, problem: Problem) -> str:
+        if problem.options.pivoting == "partial":
+            return "engine='supernodal' pivots inside its fronts only; pass pivoting='auto' or engine='cpu'"
+        return super().obstacle(problem)
+
+    def analyze(self, problem: Problem) -> Analysis:
+        """The ordering whose plan promises the fastest factorization and solve."""
+        self.refuse(problem)
+        return problem.once("supernodal", lambda: self._planned(problem))  # type: ignore[no-any-return]
+
+    def _planned(self, problem: Problem) -> Analysis:
+        candidates = problem.for_fronts()
+        if problem.n == 0 or candidates[0].structural_rank < problem.n:
+            return Analysis(candidates[0])
+        return self.plan(problem, candidates, problem.dtype)
+
+    def plan(self, problem: Problem, candidates: list[Any], dtype: np.dtype) -> Analysis:
+        """The best of several analyses, planned within the memory that may be used."""
+        from .memory import plan_within
+
+        device, allowed = self.device(problem), problem.request.device_memory
+        planned = problem.timed("plan", lambda: plan_within(candidates, problem.pattern, dtype, device, allowed))
+        return Analysis(*planned)
+
+    def remember(self, problem: Problem, analysis: Analysis) -> None:
+        problem.once("supernodal", lambda: analysis)
+
+    def predict(self, problem: Problem) -> Prediction:
+        device, analysis = self.device(problem), self.analyze(problem)
+        if analysis.plan is None:
+            return Prediction(self.name, note="A is structurally singular")
+        structure, on_device = problem.structure(analysis.core), problem.request.on_device
+        return self.within(problem, device, predict(structure, analysis.plan, costs_of(device.name), on_device))
+
+    def bytes_needed(self, problem: Problem) -> int:
+        from .memory import missing_bytes
+
+        free = devices.usable_bytes(self.device(problem), problem.request.device_memory)
+        return free + missing_bytes(self.analyze(problem).plan, problem.pattern, free)
+
+    def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+        from ..device.factor import DeviceFactor
+
+        key = "supernodal.program", values.dtype
+        program = problem.once(key, lambda: self.upload(problem, analysis, values.dtype))
+        return DeviceFactor(
+            program, analysis.core, problem.pattern, values, problem.options, problem.request.device_memory
+        )
+
+    def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype) -> Any:
+        """The program that all factors of this type on the pattern share."""
+        from .program import FrontProgram
+
+        plan = analysis.plan
+        if plan is None or np.dtype(plan.scalar) != dtype:
+            plan = self.plan(problem, [analysis.core], dtype).plan
+        program = FrontProgram(self.device(problem), plan, problem.pattern)
+        program.prepare()
+        return program
+
+    def facts(self, analysis: Analysis) -> dict[str, Any]:
+        plan = analysis.plan
+        if plan is None:
+            return {}
+        return {"n_windows": plan.streamed, "host_bytes": plan.host_size * np.dtype(plan.scalar).itemsize}
+
+    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """A line about a factor that does not fit into the device's memory."""
+        if not facts.get("n_windows"):
+            return []
+        kept = f"{show(facts['host_bytes'])} bytes of the factor are kept on the host"
+        return [("streaming", f"{show(facts['n_windows'])} windows, {kept}")]
+
+    def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
+        from .observe import observe_fronts
+
+        return observe_fronts(name, measure, budget)
+
+
+def plan_features(plan: Plan) -> Features:
+    """Features of a plan: modelled seconds."""
+    modelled = dict(zip(PHASES, map(float, plan.phase_seconds), strict=True))
+    return {"call": 1.0, **modelled, "modelled": float(plan.solve_seconds)}
+
+
+def predict(structure: Structure, plan: Plan, costs: Costs, on_device: bool = False) -> Prediction:
+    """With the engine's plan."""
+    features = plan_features(plan)
+    refactor, solve = (seconds(costs[f"supernodal.{phase}"], features) for phase in ("refactor", "solve"))
+    if plan.streamed:  # the plan's own, copies and all; kernels that take longer hide more of them
+        refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
+    first = refactor + seconds(costs["start.factor"], start_features(structure))
+    return Prediction("supernodal", 0.0, first, refactor, solve, moving(costs, structure, on_device, True))
+
+
+ENGINE = SupernodalEngine()

@@ -1,0 +1,209 @@
+"""Fronts of a plan on a device: their factorization and solves.
+
+They are all of the supernodal engine's program (program.py), and the trailing block of crisscross'.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...cuda.layout import record, struct
+from ...cuda.stream import Buffer, Stream
+from ..device.buffers import Buffers, Vectors
+from ..device.part import Part, addresses
+from .memory import FACTOR_ARRAYS, LARGE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS, SOLVE_ARRAYS, arrays_of
+from .out_of_core import Windows
+from .plan import FRONT, Plan
+from .solve import FrontSolve, solve_file
+
+DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
+INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
+# File, kernel and threads of a block by phase.
+FRONT_KERNELS = (
+    ("fronts/warp_fronts.cu", "factor_warps", 128),
+    ("fronts/block_fronts.cu", "factor_small", 128),
+    ("fronts/block_fronts.cu", "factor_blocks", 512),
+)
+
+
+class Fronts(Part):
+    """A plan of fronts in the memory of a device.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    plan : Plan
+        For the limits of `device`.
+    tiny, singular : float
+        Pivots of the scaled matrix below these are perturbed, and may mean a singular matrix.
+
+    Attributes
+    ----------
+    files : list of str
+        Kernel files that a factorization and a solve need.
+    """
+
+    def __init__(self, device: Any, plan: Plan, tiny: float, singular: float):
+        super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
+        self.plan, self.tiny, self.singular = plan, tiny, singular
+
+    @property
+    def files(self) -> list[str]:
+        return sorted({*self._factor_files, solve_file(False), *(["fronts/solve_large.cu"] if self._has_large else [])})
+
+    @cached_property
+    def _has_large(self) -> bool:
+        return bool((self.plan.phase == 3).any())
+
+    @property
+    def _factor_files(self) -> list[str]:
+        files = {FRONT_KERNELS[phase][0] for phase in range(3) if (self.plan.phase == phase).any()}
+        return sorted(files | ({"fronts/large_fronts.cu"} if self._has_large else set()))
+
+    def ready_to_factor(self) -> None:
+        self._factor_arrays  # noqa: B018
+        if self._has_large:
+            self._large_arrays  # noqa: B018
+        self.load(*self._factor_files)
+
+    def ready_to_solve(self, trans: int) -> None:
+        self.orders, self.solve_arrays  # noqa: B018
+        self.load(solve_file(bool(trans and not self.cholesky)))
+        if self._has_large:
+            self.solve_large_arrays  # noqa: B018
+            self.load("fronts/solve_large.cu")
+
+    @cached_property
+    def _factor_arrays(self) -> dict[str, Buffer | None]:
+        return self.upload_all(arrays_of(self.plan, FACTOR_ARRAYS))
+
+    @cached_property
+    def _large_arrays(self) -> dict[str, Buffer | None]:
+        shared = ("fronts", "entry_source", "entry_place", "entry_scale")
+        own = self.upload_all(arrays_of(self.plan, LARGE_ARRAYS))
+        return {name: self._factor_arrays[name] for name in shared} | own
+
+    @cached_property
+    def solve_arrays(self) -> dict[str, Buffer | None]:
+        return self.upload_all(arrays_of(self.plan, SOLVE_ARRAYS))
+
+    @cached_property
+    def solve_large_arrays(self) -> dict[str, Buffer | None]:
+        return self.upload_all(arrays_of(self.plan, LARGE_SOLVE_ARRAYS))
+
+    @cached_property
+    def orders(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Permutation and scales of rows, of columns."""
+        found = self.upload_all(arrays_of(self.plan, ORDER_ARRAYS))
+        return [(found["row_perm"], found["row_scale"]), (found["col_perm"], found["col_scale"])]
+
+    def _windows(self, stream: Stream, buffers: Buffers) -> Windows | None:
+        """If the factor streams."""
+        if not self.plan.streamed:
+            return None
+        return Windows(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
+
+    # ---- commands
+
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        self._run(stream, buffers, values, None)
+
+    def solve(
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        self._run(stream, buffers, None, FrontSolve(self, buffers, vectors, trans, nrhs, b, x))
+
+    def factor_solve(
+        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+    ) -> None:
+        self._run(stream, buffers, values, FrontSolve(self, buffers, vectors, trans, nrhs, vectors.b, vectors.x))
+
+    def _run(self, stream: Stream, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
+        """Factor, solve, or both: what streams is then solved with forward before it leaves the device."""
+        plan, windows, passed = self.plan, self._windows(stream, buffers), 0
+        if values is not None:
+            dependent = dependent_launches(plan)
+            for segment in range(len(plan.segment_ptr) - 1):
+                streams = windows if segment < plan.streamed else None
+                if streams:
+                    streams.open(segment)
+                for k in range(plan.launch_ptr[segment], plan.launch_ptr[segment + 1]):
+                    self._factor_phase(stream, buffers, values, plan.launches[k], dependent[k])
+                if streams:
+                    streams.save(segment)
+                    if solve:
+                        solve.forward(stream, segment)
+                        streams.leave(segment)
+            passed = plan.streamed
+        if solve:
+            ways = [(solve.forward, part) for part in range(passed, plan.solve_parts)]
+            ways += [(solve.backward, part) for part in reversed(range(plan.solve_parts))]
+            for way, part in ways:
+                streams = windows if part < plan.streamed else None
+                if streams:
+                    streams.load(part)
+                way(stream, part)
+                if streams:
+                    streams.leave(part)
+        if windows:
+            windows.close()
+
+    def _factor_phase(
+        self, stream: Stream, buffers: Buffers, values: Buffer, launch: np.ndarray, dependent: bool
+    ) -> None:
+        phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
+        shared = {
+            "values": values.pointer,
+            "factor": buffers.own["factor"].pointer,
+            "blocks": buffers.own["blocks"].pointer,
+            "status": buffers.device_status.pointer,
+            "tiny": self.tiny,
+            "singular": self.singular,
+        }
+        if phase == 3:
+            kernel = self.kernel("fronts/large_fronts.cu", "factor_large")
+            arrivals = buffers.own["arrivals"] if dependent else None
+            arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
+            fields = {**addresses(arrays), **shared, "task_count": count}
+            fields["tasks"] += struct("fronts/large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
+            fields["counters"] += 4 * int(launch["scalars"])
+            args = record(kernel.arguments, **fields)
+            resident, shared_bytes = self.plan.large_blocks, self.plan.large_shared_bytes
+            if dependent:
+                resident, shared_bytes = 1, max(shared_bytes, self.plan.limits.shared_memory_bytes // 2 + 1024)
+            stream.launch(
+                kernel, self.blocks(count, 1, resident), self.plan.large_threads, shared_bytes, args, dependent
+            )
+            return
+        file, name, threads = FRONT_KERNELS[phase]
+        kernel = self.kernel(file, name)
+        arrays = {**self._factor_arrays, "counters": buffers.own["counters"], "arrivals": buffers.own["arrivals"]}
+        fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
+        fields["start"] += 4 * int(launch["begin"])
+        if phase == 0:
+            warps = threads // 32
+            grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
+        else:
+            grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
+        stream.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), dependent)
+
+
+def dependent_launches(plan: Plan) -> list[bool]:
+    """Which launches may begin before the one ahead of them is done.
+
+    Where that one is of the same segment: fronts wait for their own children, and the end of the kernel for all that
+    was launched before. Segments share memory. Large fronts of many tasks want all of the device, whose first free
+    multiprocessors their blocks would crowd on; those of few take one block of each.
+    """
+    few = DEPENDENT_TASKS * plan.limits.multiprocessors
+    dependent = []
+    for first, end in itertools.pairwise(plan.launch_ptr.tolist()):
+        dependent += [
+            k > first and (launch["phase"] < 3 or launch["count"] <= few)
+            for k, launch in enumerate(plan.launches[first:end], first)
+        ]
+    return dependent

@@ -1,0 +1,171 @@
+"""Device memory of fronts: what is uploaded of a plan, how much all of it is, and plans that keep to a limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from ...cuda.devices import usable_bytes
+from ...matrix import Pattern
+from ..device.buffers import GROUP, Memory
+from ..device.staging import STATUS
+from .plan import Limits, Plan, make_best_plan, make_plan
+
+BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
+STREAM_SHARE = 0.9  # of the free memory that a factor fills which takes all that it gets: others need some too
+CONTROL = 8  # words ahead of the counters of a solve
+TICKETS = 4  # words of every part of a solve
+SMALLEST = 256  # bytes that a buffer takes at least
+MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the one before
+
+
+# What is uploaded of a plan: names of the kernels' arguments, and of the plan's attributes.
+FACTOR_ARRAYS = {
+    "fronts": "front_records",
+    "start": "start",
+    "owner_ptr": "owner_ptr",
+    "items": "items",
+    "partial": "partial",
+    "entry_source": "entry_source",
+    "entry_place": "entry_place",
+    "entry_scale": "entry_scale",
+}
+LARGE_ARRAYS = {  # of large fronts besides
+    "large": "large_front_bytes",
+    "tasks": "large_task_bytes",
+    "piece_ptr": "large_piece_ptr",
+    "pieces": "large_piece_bytes",
+    "place": "place",
+}
+SOLVE_ARRAYS = {
+    "slots": "solve_schedule.slot_bytes",
+    "below": "below",
+    "piece_ptr": "solve_schedule.piece_ptr",
+    "pieces": "solve_schedule.piece_bytes",
+}
+LARGE_SOLVE_ARRAYS = {  # of large fronts besides
+    "fronts": "solve_schedule.large_bytes",
+    "forward": "solve_schedule.large_forward_bytes",
+    "backward": "solve_schedule.large_backward_bytes",
+}
+ORDER_ARRAYS = {name: name for name in ("row_perm", "row_scale", "col_perm", "col_scale")}
+ALL_ARRAYS = (FACTOR_ARRAYS, LARGE_ARRAYS, SOLVE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS)
+
+
+def arrays_of(plan: Plan, names: dict[str, str]) -> dict[str, np.ndarray | None]:
+    """Arrays of a plan, by the names of arguments."""
+    return {argument: attrgetter(name)(plan) for argument, name in names.items()}
+
+
+def factor_memory(plan: Plan) -> Memory:
+    """What a factorization writes."""
+    itemsize = np.dtype(plan.scalar).itemsize
+    return Memory(
+        {"factor": plan.factor_size * itemsize, "blocks": plan.block_size * itemsize},
+        {"counters": 4 * plan.nf, "arrivals": 4 * plan.nf, "large_counters": 4 * plan.large_counters},
+        {"host_factor": plan.host_size * itemsize},
+    )
+
+
+def vector_memory(plan: Plan, capacity: int) -> Memory:
+    """What solves with up to `capacity` right-hand sides write besides the vectors of any engine."""
+    itemsize, below = np.dtype(plan.scalar).itemsize, max(1, plan.below.size)
+    columns = group_size(itemsize, capacity)
+    groups = -(-capacity // columns)
+    mailed = plan.n + below if capacity == 1 else plan.n * groups * columns
+    return Memory(
+        {"work": plan.n * groups * columns * itemsize, "vectors": below * groups * columns * itemsize},
+        {
+            "counters": 4 * (CONTROL + 2 * -(-capacity // GROUP) * plan.nf),  # for Vectors.groups
+            "control": 4 * TICKETS * plan.solve_parts,
+            "progress": 4 * groups * int(np.count_nonzero(plan.phase == 3)),
+            "mail": 2 * mailed * itemsize,
+        },
+    )
+
+
+def group_size(itemsize: int, nrhs: int) -> int:
+    """Right-hand sides that the kernels take together: SEVERAL of kernels/fronts/solve.cuh."""
+    return 1 if nrhs == 1 else 4 if itemsize == 16 else 8
+
+
+def estimated_bytes(plan: Plan, pattern: Pattern) -> int:
+    """About `needed_bytes`, at no cost."""
+    arrays = (plan.front_records, plan.items, plan.entry_source, plan.entry_place, plan.entry_scale, plan.gather_source)
+    itemsize = np.dtype(plan.scalar).itemsize
+    scalars = plan.factor_size + plan.block_size + 2 * pattern.nnz + pattern.size + 6 * plan.n + 3 * plan.below.size
+    return int(sum(array.nbytes for array in arrays) + scalars * itemsize + 12 * pattern.nnz + 8 * plan.below.size)
+
+
+def needed_bytes(plan: Plan, pattern: Pattern) -> int:
+    """Device memory of the arrays of a plan and of a factor with one right-hand side at a time [bytes]."""
+    n, nnz, itemsize = pattern.n, pattern.nnz, np.dtype(plan.scalar).itemsize
+    core = pattern.core
+    sizes = [] if core.identity else [core.source.nbytes, core.source_ptr.nbytes]
+    sizes += [8 * (n + 1), 4 * nnz]  # A by columns
+    sizes += [] if plan.cholesky else [8 * (n + 1), 4 * nnz, 4 * nnz]  # by rows
+    sizes += [nnz * itemsize, nnz * itemsize, pattern.size * itemsize, STATUS.itemsize]
+    memory = factor_memory(plan)
+    own = buffer_bytes([*sizes, *memory.empty.values(), *memory.zeros.values()])
+    return own + plan_bytes(plan) + all_vector_bytes(plan, 1)
+
+
+def plan_bytes(plan: Plan) -> int:
+    """Device memory of the arrays of a plan [bytes]."""
+    arrays = [array for names in ALL_ARRAYS for array in arrays_of(plan, names).values()]
+    return buffer_bytes([0 if array is None else array.nbytes for array in arrays])
+
+
+def all_vector_bytes(plan: Plan, capacity: int) -> int:
+    """Memory of `Vectors` [bytes]."""
+    dense, memory = plan.n * capacity * np.dtype(plan.scalar).itemsize, vector_memory(plan, capacity)
+    return buffer_bytes([dense] * 5 + [8 * (1 + 3 * capacity), 4, *memory.empty.values(), *memory.zeros.values()])
+
+
+def buffer_bytes(sizes: list[int]) -> int:
+    """Of buffers of these sizes [bytes]."""
+    return int(sum(max(int(size), SMALLEST) for size in sizes))
+
+
+def limits_of(device: Any, device_memory: int | None) -> Limits:
+    """What a plan for `device` has to keep to."""
+    block_bytes = int(BLOCK_SHARE * usable_bytes(device, device_memory))
+    return Limits(device.shared_memory_bytes, device.multiprocessors, device.arch, block_bytes)
+
+
+def plan_within(
+    cores: list[Any], pattern: Pattern, dtype: Any, device: Any, device_memory: int | None
+) -> tuple[Any, Plan]:
+    """The best analysis as `make_best_plan` has it, and a plan that does with the memory that may be used.
+
+    If all of the factor does not fit, it streams; if that does not fit either, the plan is the one that takes least.
+    The choice of an analysis does not depend on the memory, so that results do not.
+    """
+    limits, usable = limits_of(device, device_memory), usable_bytes(device, device_memory)
+    core, plan = make_best_plan(cores, pattern, dtype, limits)
+    if missing_bytes(plan, pattern, usable) == 0:
+        return core, plan
+    usable = min(usable, int(STREAM_SHARE * device.free_bytes()))
+    memory_bytes = arena_bytes(plan) + usable - needed_bytes(plan, pattern) - all_vector_bytes(plan, GROUP)
+    for _ in range(MOST_PLANS):
+        plan = make_plan(core, pattern, dtype, replace(limits, memory_bytes=max(memory_bytes, 1)))
+        excess = needed_bytes(plan, pattern) + all_vector_bytes(plan, GROUP) - usable
+        if excess <= 0 or arena_bytes(plan) > memory_bytes:
+            break
+        memory_bytes -= excess
+    return core, plan
+
+
+def missing_bytes(plan: Plan, pattern: Pattern, usable: int) -> int:
+    """Bytes that are needed beyond these; counted only where it could be close."""
+    if 2 * estimated_bytes(plan, pattern) < usable:  # what the estimate leaves out is less than what is in
+        return 0
+    return max(0, needed_bytes(plan, pattern) - usable)
+
+
+def arena_bytes(plan: Plan) -> int:
+    """Of factors and contribution blocks [bytes]."""
+    return int(sum(factor_memory(plan).empty.values()))

@@ -1,0 +1,39 @@
+"""Measurements that the constants of the supernodal engine and of devices are fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ... import gallery
+from ...cost.features import factor_features, move_features, start_features
+from ...cost.observation import Observation, Observations, beside_solve, excess
+from ...matrix import to_device
+from ...timing import repeated, synchronizer
+from ..interface import Measure
+from .engine import plan_features
+
+
+def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
+    """The engine on a matrix of the gallery, and what values and vectors cost that are on the other side."""
+    A = gallery.named(name)
+    there, here = measure("supernodal", True), measure("supernodal", False)
+    if isinstance(there, str) or isinstance(here, str):
+        return {}
+    problem, analysis = there.factor_object.symbolic.parts()
+    structure, plan = problem.structure(analysis.core), plan_features(analysis.plan)
+    return {
+        "start.analyze": [Observation(factor_features(structure), min(there.analyze, here.analyze))],
+        "supernodal.refactor": [Observation(plan, beside_solve(there.refactor, there.solve, there.step))],
+        "supernodal.solve": [Observation(plan, there.solve)],
+        **excess("start.factor", start_features(structure), min(there.factor, here.factor), there.refactor),
+        **excess("move.to_device", move_features(structure), here.step, there.step),
+        "move.to_host": [Observation(move_features(structure), seconds_to_host(A, budget))],
+    }
+
+
+def seconds_to_host(A: sp.csc_array, budget: float) -> float:
+    """Values and a right-hand side from the device, a solution there."""
+    x = np.ones(A.shape[0], A.dtype)
+    values, b = to_device(A.data), to_device(x)
+    return repeated(lambda: (values.get(), b.get(), to_device(x)), budget, synchronizer())

@@ -1,0 +1,172 @@
+"""Plan of the supernodal GPU engine: what the kernels are told before they see values.
+
+The arrays and what they mean: ``core/plan/fronts/plan.hpp``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+
+#: ``struct Front`` of ``kernels/fronts/front.cuh``.
+FRONT = np.dtype(
+    [
+        *((name, np.int32) for name in ("width", "rows", "first", "parent", "climb", "pending")),
+        *((name, np.int32) for name in ("entry_count", "children", "owner_begin", "partial_begin", "partial_count")),
+        ("level", np.int32),
+        *((name, np.int64) for name in ("entry_begin", "factor", "block", "block_base", "below", "row_begin")),
+    ]
+)
+#: A launch of the factorization: fronts ``start[begin : begin + count]`` of a phase, or large tasks.
+LAUNCH = np.dtype([(name, np.int32) for name in ("phase", "begin", "count", "scalars", "rows", "width")])
+
+PHASES = ("warp", "small", "block", "large")
+#: Assembly groups of 8 lanes in a front of phase 0 to 2.
+GROUPS = (4, 16, 64)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the plan has to know about a device.
+
+    Attributes
+    ----------
+    shared_memory_bytes : int
+        Most shared memory that a block can have.
+    multiprocessors : int
+    arch : int
+        Compute capability, 90 for 9.0.
+    block_bytes : int
+        Memory that contribution blocks should not exceed, where that can be done; 0: any. Less memory costs launches.
+    memory_bytes : int
+        Memory that factors and contribution blocks must not exceed; 0: any. If it is not enough for all factors they
+        stream, and if it cannot be done, `factor_size` and `block_size` of the plan say what it would take.
+    """
+
+    shared_memory_bytes: int = 232448
+    multiprocessors: int = 132
+    arch: int = 90
+    block_bytes: int = 0
+    memory_bytes: int = 0
+
+
+def front_ld(rows: int) -> int:
+    """Leading dimension of a front in shared memory."""
+    return ((rows + 3) & ~7) + 4
+
+
+class Plan:
+    """Arrays of the C++ plan as attributes, and those made of structs with their types."""
+
+    def __init__(self, core: Any, limits: Limits):
+        self._core = core
+        self.limits = limits
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._core, name)
+
+    @cached_property
+    def front_records(self) -> np.ndarray:
+        """Type FRONT."""
+        records: np.ndarray = self._core.front_bytes.view(FRONT)
+        return records
+
+    @cached_property
+    def launches(self) -> np.ndarray:
+        """Type LAUNCH, in the order in which they run."""
+        records: np.ndarray = self._core.launch_bytes.view(LAUNCH)
+        return records
+
+    @cached_property
+    def items(self) -> np.ndarray:
+        """int32, shape (., 4)."""
+        items: np.ndarray = self._core.item_bytes.view(np.int32).reshape(-1, 4)
+        return items
+
+    @cached_property
+    def solve_schedule(self) -> Any:
+        """``core/plan/fronts/solve_schedule.hpp``"""
+        return _core.make_solve_schedule(self._core)
+
+    @property
+    def solve_parts(self) -> int:
+        """Of the solve schedule."""
+        segments = len(self.segment_ptr) - 1
+        return int(self.streamed) + int(self.streamed < segments)
+
+    def __repr__(self) -> str:
+        kind = "Cholesky" if self.cholesky else "LU"
+        counts = np.bincount(self.phase, minlength=len(PHASES))
+        parts = ", ".join(f"{k} {name}" for k, name in zip(counts, PHASES, strict=True) if k)
+        return f"<Plan {kind} of {self.n} x {self.n}, {self.nf} fronts: {parts}>"
+
+
+def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int) -> Plan:
+    """Plan the factorization of matrices with this pattern.
+
+    Parameters
+    ----------
+    symbolic : _core.Symbolic
+        Of method "front".
+    pattern : matrix.Pattern
+        Canonical pattern that was analysed: `ptr` and `ind`.
+    dtype : dtype
+        Of the factor.
+    limits : Limits, optional
+        Of the device; one H200 unless given.
+    **parameters
+        `warp_rows`, `small_rows`, `block_rows`, `large_cost` and `large_tile` of ``core/plan/fronts/plan.hpp``.
+
+    Returns
+    -------
+    Plan
+    """
+    limits = limits or Limits()
+    core = _core.make_plan(symbolic, pattern.ptr, pattern.ind, **_named(dtype, limits), **parameters)
+    return Plan(core, limits)
+
+
+def make_best_plan(
+    symbolics: list[Any], pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int
+) -> tuple[Any, Plan]:
+    """Of several analyses of one pattern, the one that promises the fastest factorization and solve, and its plan.
+
+    Parameters
+    ----------
+    symbolics : list of _core.Symbolic
+        Of method "front".
+    pattern, dtype, limits, **parameters
+        As :func:`make_plan` takes them.
+
+    Returns
+    -------
+    symbolic : _core.Symbolic
+    plan : Plan
+    """
+    limits = limits or Limits()
+    which, core = _core.make_best_plan(symbolics, pattern.ptr, pattern.ind, **_named(dtype, limits), **parameters)
+    return symbolics[which], Plan(core, limits)
+
+
+def predict(symbolic: Any, dtype: Any, limits: Limits | None = None, **parameters: int) -> tuple[float, float]:
+    """Seconds of a factorization and of a solve that :func:`make_plan` would predict, at a fraction of its cost."""
+    factor, solve = _core.predict_plan(symbolic, **_named(dtype, limits or Limits()), **parameters)
+    return factor, solve
+
+
+def _named(dtype: Any, limits: Limits) -> dict[str, Any]:
+    return {
+        "scalar": np.dtype(dtype).char,
+        "shared_memory_bytes": limits.shared_memory_bytes,
+        "multiprocessors": limits.multiprocessors,
+        "arch": limits.arch,
+        "block_bytes": limits.block_bytes,
+        "memory_bytes": limits.memory_bytes,
+    }

@@ -1,1 +1,0 @@
-"""Plans: what the kernels of an engine are told before they see values."""

@@ -1,0 +1,146 @@
+"""A matrix to be factored: what was asked of it, and the analyses that were made of it, each of them once.
+
+The three analyses of the core are here because engines share them: those for fronts say what columns would be like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from .cost.model import REFACTORIZATIONS
+from .matrix import Pattern
+from .once import Once
+from .options import Options
+from .traits import Structure, structure_of
+
+
+class Request(NamedTuple):
+    """What a caller asks of the choice of an engine.
+
+    Attributes
+    ----------
+    engine : str
+        "auto" until the matrix decides.
+    reason : str
+        Of an engine that is settled; of "auto", why no device is looked at, or empty.
+    device : int or None
+        Number of the CUDA device.
+    device_memory : int or None
+        Device memory that may be used [bytes]; None for what is free.
+    refactorizations : float
+        How often the caller expects to refactor and solve.
+    on_device : bool
+        The caller's values and vectors are on a device.
+    """
+
+    engine: str = "auto"
+    reason: str = ""
+    device: int | None = None
+    device_memory: int | None = None
+    refactorizations: float = REFACTORIZATIONS
+    on_device: bool = False
+
+
+class Problem:
+    """A matrix, as engines are asked about it.
+
+    Parameters
+    ----------
+    pattern : Pattern
+    values : ndarray, shape (nnz,)
+        Canonical and finite. They guide matching and scaling.
+    kind : {"lu", "cholesky"}
+    options : Options
+    request : Request
+    once : Once, optional
+        What engines know of the matrix already.
+
+    Attributes
+    ----------
+    dtype : dtype
+    once : Once
+        What was made of the matrix, for engines to add to: keys begin with the engine's name.
+    seconds : dict
+        Spent so far, by phase [s].
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        values: np.ndarray,
+        kind: str,
+        options: Options,
+        request: Request,
+        once: Once | None = None,
+    ):
+        self.pattern, self.values, self.kind = pattern, values, kind
+        self.options, self.request = options, request
+        self.dtype = values.dtype
+        self.once = once or Once()
+        self.seconds: dict[str, float] = {}
+
+    n = property(lambda self: self.pattern.n)
+    nnz = property(lambda self: self.pattern.nnz)
+    cholesky = property(lambda self: self.kind == "cholesky")
+
+    def without_values(self, request: Request) -> Problem:
+        """The same, once analysed, for an object that outlives the values; `request` with the device that was found."""
+        return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.once)
+
+    def timed(self, phase: str, make: Callable[[], Any]) -> Any:
+        """The result of `make`, whose seconds are counted."""
+        start = perf_counter()
+        made = make()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + perf_counter() - start
+        return made
+
+    def structure(self, core: Any) -> Structure:
+        """Of the factors that an analysis of the core predicts."""
+        return structure_of(core, self.nnz, self.dtype.itemsize)
+
+    # ---- analyses of the core
+
+    def _analyzed(self, key: str, analyze: Callable[..., Any], **options: Any) -> Any:
+        ordering = {"ordering": self.options.ordering, "perm": self.options.perm, "matching": self.options.matching}
+        arrays = (self.pattern.ptr, self.pattern.ind, self.values)
+        return self.once(key, lambda: self.timed("analyze", lambda: analyze(*arrays, **ordering, **options)))
+
+    def for_processor(self) -> Any:
+        """The method and the ordering that the processor factors by."""
+        return self._analyzed(
+            "for_processor",
+            _core.analyze,
+            cholesky=self.cholesky,
+            method="column" if self.options.pivoting == "partial" else "auto",
+            refactorizations=self.request.refactorizations,
+        )
+
+    def for_fronts(self) -> list[Any]:
+        """An analysis for fronts with every ordering worth considering.
+
+        Where the analysis for the processor has found fronts by another ordering than minimum degree, it alone: nothing
+        better would be found.
+        """
+        found = self.once.get("for_processor")
+        if found is not None and found.method == "front" and found.ordering != "amd":
+            return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
+        return self._analyzed("for_fronts", _core.analyze_fronts, cholesky=self.cholesky)  # type: ignore[no-any-return]
+
+    def for_columns(self) -> Any:
+        """The ordering whose columns promise the shortest way from the first level to the last."""
+        return self._analyzed("for_columns", _core.analyze_columns)
+
+    def structures(self) -> list[Structure]:
+        """Of the analyses for fronts."""
+        return self.once("structures", lambda: [self.structure(core) for core in self.for_fronts()])  # type: ignore[no-any-return]
+
+    def is_singular(self) -> bool:
+        """Whether an analysis that was made says so for all values."""
+        fronts = self.once.get("for_fronts")
+        known = (self.once.get("for_processor"), fronts[0] if fronts else None)
+        return any(core is not None and core.structural_rank < self.n for core in known)

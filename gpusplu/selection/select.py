@@ -1,0 +1,136 @@
+"""The choice of an engine: from the traits of a matrix, what is asked of it, and what engines predict for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..cost.model import Prediction, fastest
+from ..cuda.presence import is_loaded
+from ..engines import registry
+from ..engines.interface import Analysis, Engine
+from ..errors import EngineUnavailableError
+from ..problem import Problem, Request
+from .request import AUTO
+
+MARGIN = 0.9  # of the seconds predicted on the processor that an engine on a device has to stay below
+# Entries of A times refactorizations from which on "auto" mostly ends on a GPU, if CuPy is loaded.
+LIKELY = 10_000_000
+
+
+class Choice(NamedTuple):
+    """An engine and the sentence that explain() prints about it.
+
+    Attributes
+    ----------
+    engine : str
+    reason : str
+    request : Request
+        What was asked, with the device that was found.
+    predictions : tuple of Prediction
+        What was chosen by; empty where nothing had to be predicted.
+    """
+
+    engine: str
+    reason: str
+    request: Request
+    predictions: tuple[Prediction, ...] = ()
+
+
+def select(problem: Problem) -> tuple[Choice, Analysis]:
+    """Choose an engine and analyse for it.
+
+    Raises
+    ------
+    EngineUnavailableError
+        An engine asked for by name cannot take the matrix.
+    """
+    request = problem.request
+    choice = choose(problem) if request.engine == AUTO else Choice(request.engine, request.reason, request)
+    return choice, registry.named(choice.engine).analyze(problem)
+
+
+def choose(problem: Problem) -> Choice:
+    """The engine with the least predicted seconds. What is predicted is analysed for, so devices are looked at only
+    where they may pay, and first where they will."""
+    request = problem.request
+    hosts, devices = ([e for e in registry.engines(kind) if not e.obstacle(problem)] for kind in (False, True))
+    if request.device is not None:
+        return choose_on_device(problem, devices)
+    if request.reason:
+        return at_home(problem, hosts, request.reason)
+    if problem.options.pivoting == "partial":
+        return at_home(problem, hosts, "partial pivoting, which no GPU engine has")
+    here: tuple[Prediction, ...] = ()
+    try:
+        if not is_likely(problem):
+            here = predicted(problem, hosts)
+            seconds = fastest(here, request.refactorizations).total(request.refactorizations)
+            if seconds < min(engine.least(problem) for engine in devices):
+                return at_home(problem, hosts, f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU", here)
+        there = predicted(problem, devices)
+    except EngineUnavailableError as error:
+        return at_home(problem, hosts, f"no GPU engine can run: {error}", here)
+    if problem.is_singular():
+        return at_home(problem, hosts, "A is structurally singular")
+    return decide(request, (*(here or predicted(problem, hosts)), *there))
+
+
+def is_likely(problem: Problem) -> bool:
+    """Whether to analyse for a device before anything is analysed for the processor."""
+    return problem.nnz * problem.request.refactorizations > LIKELY and is_loaded()
+
+
+def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:
+    """What each predicts, those that analyse for others first."""
+    each = {engine.name: engine.predict(problem) for engine in reversed(engines)}
+    return tuple(each[engine.name] for engine in engines)
+
+
+def at_home(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Prediction, ...] = ()) -> Choice:
+    """The best engine for the processor; `reason` is why no device is used."""
+    reason = f"engine='auto' and {reason}"
+    if len(hosts) == 1:
+        return Choice(hosts[0].name, reason, problem.request, known)
+    many, predictions = problem.request.refactorizations, known or predicted(problem, hosts)
+    best = fastest(predictions, many)
+    return Choice(best.engine, f"{reason}; {reason_for(best, predictions, many)}", problem.request, predictions)
+
+
+def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
+    """Among the engines of a device that was asked for; where none has enough memory, one that is going to say so."""
+    request = problem.request
+    predictions = predicted(problem, engines)
+    reason = f"device={request.device} was asked for"
+    if all(prediction.note for prediction in predictions):
+        return Choice(engines[-1].name, reason, request, predictions)
+    choice = decide(request, predictions)
+    return choice._replace(reason=f"{reason}; {choice.reason}")
+
+
+def decide(request: Request, predictions: tuple[Prediction, ...]) -> Choice:
+    """Take the fastest; one on a device has to be faster than the processor by a margin."""
+    many = request.refactorizations
+    best = fastest(predictions, many)
+    hosts = [p for p in predictions if not p.note and not registry.named(p.engine).on_device]
+    if hosts and registry.named(best.engine).on_device:
+        host = fastest(hosts, many)
+        best = host if MARGIN * host.total(many) < best.total(many) else best
+    if registry.named(best.engine).on_device and request.device is None:
+        from ..cuda import devices
+
+        request = request._replace(device=devices.open_device().index)
+    return Choice(best.engine, reason_for(best, predictions, many), request, predictions)
+
+
+def reason_for(best: Prediction, predictions: tuple[Prediction, ...], many: float) -> str:
+    """What was compared."""
+    second = [p for p in predictions if not p.note and p is not best]
+    reason = f"predicted {best.total(many):.2g} s"
+    if second:
+        other = fastest(second, many)
+        reason += f", and {other.total(many):.2g} s with {other.engine}, the next,"
+    reason += f" for a factorization and {many:g} refactorizations and solves"
+    without = [f"{p.engine}: {p.note}" for p in predictions if p.note]
+    once = max(p.once for p in predictions)
+    first = [f"{once:.2g} s are charged for kernels that are to be compiled"] if once else []
+    return "; ".join([reason, *without, *first])

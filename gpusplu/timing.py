@@ -1,0 +1,90 @@
+"""Timing of calls, matrices to time them on, and the error of what they return."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+MOST, LEAST = 200, 3  # calls of what is repeated
+
+
+class Measured(NamedTuple):
+    """Seconds of a matrix with one engine; `refactor`, `solve` and `step` are medians of repeated calls.
+
+    Attributes
+    ----------
+    step : float
+        Of `refactor_solve`.
+    factor_object : Factor
+        Of other values than the first.
+    """
+
+    analyze: float
+    factor: float
+    refactor: float
+    solve: float
+    step: float
+    backward_error: float
+    factor_object: Any
+
+
+def other_values(A: sp.csc_array, cholesky: bool) -> sp.csc_array:
+    """A with its rows and columns scaled a little, both alike for `cholesky`."""
+    rng = np.random.default_rng(0)
+    left = rng.uniform(0.95, 1.05, A.shape[0])
+    right = left if cholesky else rng.uniform(0.95, 1.05, A.shape[1])
+    scales = left[A.indices] * np.repeat(right, np.diff(A.indptr))
+    return sp.csc_array((A.data * scales.astype(A.data.real.dtype), A.indices, A.indptr), shape=A.shape)
+
+
+def backward_error(A: Any, x: np.ndarray, b: np.ndarray) -> float:
+    """Normwise backward error ``|b - A x| / (|A| |x| + |b|)`` in the infinity norm; the worst of several columns."""
+    if x.size == 0:
+        return 0.0
+    rows = abs(A).sum(axis=1).max()
+    residual, scale = abs(b - A @ x).max(axis=0), rows * abs(x).max(axis=0) + abs(b).max(axis=0)
+    worst = np.max(np.where(residual > 0, residual, 0) / np.where(scale > 0, scale, 1))
+    return float(worst) if np.all(np.isfinite(residual)) else float("nan")
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds and result of one call, without a garbage collection inside."""
+    gc.collect()
+    start = perf_counter()
+    result = function()
+    return perf_counter() - start, result
+
+
+def nothing() -> None:
+    """What a call on the host has to wait for."""
+
+
+def synchronizer() -> Callable[[], None]:
+    """Waits for CuPy's current stream."""
+    import cupy
+
+    finish: Callable[[], None] = cupy.cuda.get_current_stream().synchronize
+    return finish
+
+
+def repeated(function: Callable[[], Any], budget: float, finish: Callable[[], None] = nothing) -> float:
+    """Median seconds of calls, each waited for, for `budget` seconds after a third of it to warm up."""
+
+    def call() -> float:
+        start = perf_counter()
+        function()
+        finish()
+        return perf_counter() - start
+
+    gc.collect()
+    took, end = call(), perf_counter() + budget / 3
+    while perf_counter() < end:
+        took = min(took, call())
+    count = int(min(MOST, max(LEAST, budget / max(took, 1e-9))))
+    return statistics.median(call() for _ in range(count))

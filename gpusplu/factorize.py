@@ -20,6 +20,8 @@ from .symbolic import Symbolic, analyze_pattern
 # What lu_options takes after the order of the matrix, where the caller says nothing.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto")
 DEFAULT_OPTIONS = Options()
+# Of the machine's own byte order.
+INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 def prepare(A: Any, choice: Choice, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
@@ -63,8 +65,9 @@ def factor_at_once(A: Any, choice: Choice, kind: type[LUFactor]) -> LUFactor | N
     data, indices, indptr = A.data, A.indices, A.indptr
     if (
         data.dtype not in matrix.FLOATS
-        or indices.dtype.char not in "il"
+        or indices.dtype not in INDICES
         or indices.dtype != indptr.dtype
+        or not data.ndim == indices.ndim == indptr.ndim == 1
         or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
     ):
         return None

@@ -112,7 +112,9 @@ class Symbolic:
         return self._programs[dtype]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Symbolic, (self._pattern, self._core, self._options, self._choice, self.seconds)
+        from .unpickle import restore_symbolic
+
+        return restore_symbolic, (self._pattern, self._core, self._options, self._choice, self.seconds)
 
     def __repr__(self) -> str:
         kind = "Cholesky" if self.cholesky else "LU"

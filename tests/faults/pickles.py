@@ -81,8 +81,12 @@ def check(made: object) -> str:
         return "another"
     pattern, values = made._symbolic._pattern, made._core.values()
     A = sp.csc_array((values, pattern.ind, pattern.ptr), shape=made.shape)
-    if isinstance(made, gs.CholeskyFactor):  # of the lower triangle: the other is not read
-        A = sp.csc_array(sp.tril(A) + sp.tril(A, -1).conj().T)
+    if isinstance(made, gs.CholeskyFactor):  # of the triangle below the diagonal in the order of elimination
+        place = np.argsort(made.perm)
+        read = A.tocoo()
+        below = place[read.row] >= place[read.col]
+        lower = sp.csc_array((read.data[below], (read.row[below], read.col[below])), shape=A.shape)
+        A = lower + lower.conj().T - sp.diags_array(lower.diagonal().conj())
     b = np.ones(made.shape[0], made.dtype)
     x = made.solve(b)
     with np.errstate(all="ignore"):

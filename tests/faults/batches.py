@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MEMORY = 4 << 30  # of a subprocess [bytes]: what a case asks for beyond is a MemoryError
+MEMORY = 2 << 30  # of a subprocess [bytes]: what a case asks for beyond is a MemoryError
 SECONDS = 600
 
 
@@ -29,7 +29,13 @@ def run_batch(module: str, seed: int, count: int) -> tuple[collections.Counter[s
     command = [sys.executable, "-m", f"tests.faults.{module}", str(seed), str(count)]
     try:
         run = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=SECONDS, preexec_fn=limit_memory
+            command,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            preexec_fn=limit_memory,
         )
         code, said, output = run.returncode, run.stderr, run.stdout
     except subprocess.TimeoutExpired as late:

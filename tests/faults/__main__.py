@@ -1,4 +1,4 @@
-"""``python -m tests.faults --minutes 60``: mutated pickles and files for as long as that, from a seed of the clock on."""
+"""``python -m tests.faults --minutes 60``: mutated pickles and files for as long as that, other ones every time."""
 
 import argparse
 import collections

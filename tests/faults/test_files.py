@@ -7,4 +7,5 @@ def test_mutated_files():
     outcomes, failure = run_batch("files", 0, 40)
     assert not failure, failure
     assert outcomes["works"] > 0
+    assert not outcomes["several lines"]
     assert outcomes["CommandError"] > 10

@@ -17,6 +17,13 @@ def original(name: str) -> Callable[..., Any]:
     return function
 
 
+def __getattr__(name: str) -> Any:
+    """SciPy's functions by name: where pickle finds them while install() holds their places."""
+    if name in ("splu", "spsolve", "factorized"):
+        return original(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def umfpack_is_demanded() -> bool:
     """Whether use_solver(useUmfpack=True) was called in this thread although UMFPACK is not there."""
     linsolve = sys.modules.get("scipy.sparse.linalg._dsolve.linsolve")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from . import linalg, matrix
 from ._scipy import umfpack_is_demanded
@@ -70,7 +71,7 @@ def splu(
     try:
         return factor_lu(A, (*arguments, "auto", "auto", "auto"), kind=SuperLUFactor)
     except NonFiniteError:
-        return original(A, *arguments)
+        return original(in_columns(A), *arguments)
 
 
 def factorized(original: Callable[..., Any], A: Any) -> Any:
@@ -80,7 +81,7 @@ def factorized(original: Callable[..., Any], A: Any) -> Any:
     try:
         return factor_lu(A, kind=SuperLUFactor).solve
     except NonFiniteError:
-        return original(A)
+        return original(in_columns(A))
 
 
 def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
@@ -90,7 +91,14 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None
     try:
         return linalg.spsolve(A, b, permc_spec, use_umfpack)
     except NonFiniteError:
-        return original(A, b, permc_spec, use_umfpack)
+        by_rows = sp.issparse(A) and A.format == "csr"
+        x = original(A if by_rows and not sp.issparse(b) else in_columns(A), b, permc_spec, use_umfpack)
+        return type(A)(x) if by_rows and sp.issparse(x) else x
+
+
+def in_columns(A: Any) -> Any:
+    """`A` as CSC: we have warned about its format, and SciPy would again."""
+    return A if sp.issparse(A) and A.format == "csc" else sp.csc_array(A)
 
 
 def is_foreign(A: Any) -> bool:

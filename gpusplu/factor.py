@@ -309,7 +309,9 @@ class Factor:
         return explain_factor(self._symbolic, self.stats)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._symbolic, self._core.values())
+        from .unpickle import restore_factor
+
+        return restore_factor, (type(self), self._symbolic, self._core.values())
 
     def __repr__(self) -> str:
         n = self._vector[0]

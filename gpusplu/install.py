@@ -17,14 +17,17 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
+from . import _scipy
+
 NAMES = ("splu", "spsolve", "factorized")
 
-# Whether this context is inside enabled(); install() holds for all contexts.
-_enabled_here: ContextVar[bool] = ContextVar("gpusplu_enabled", default=False)
-_lock = RLock()
-_installed = False
-_holders = 0
-_stubs: dict[str, Callable[..., Any]] = {}
+if "_stubs" not in globals():  # else this module is loaded again, and what it did before still holds
+    # Whether this context is inside enabled(); install() holds for all contexts.
+    _enabled_here: ContextVar[bool] = ContextVar("gpusplu_enabled", default=False)
+    _lock = RLock()
+    _installed = False
+    _holders = 0
+    _stubs: dict[str, Callable[..., Any]] = {}
 
 
 def install() -> None:
@@ -70,6 +73,7 @@ def _hold() -> None:
         if not _stubs:
             _stubs.update({name: _make_stub(name) for name in NAMES})
         _rebind({id(stub.__wrapped__): stub for stub in _stubs.values()})  # type: ignore[attr-defined]
+        _name_originals(_scipy.__name__)
     _holders += 1
 
 
@@ -78,6 +82,13 @@ def _release() -> None:
     _holders -= 1
     if _holders == 0:
         _rebind({id(stub): stub.__wrapped__ for stub in _stubs.values()})  # type: ignore[attr-defined]
+        _name_originals(None)
+
+
+def _name_originals(module: str | None) -> None:
+    """Say in which module SciPy's functions are found, which pickle looks up; None for their own."""
+    for stub in _stubs.values():
+        stub.__wrapped__.__module__ = module or stub.__module__  # type: ignore[attr-defined]
 
 
 def _make_stub(name: str) -> Callable[..., Any]:

@@ -147,21 +147,35 @@ def canonicalize(A: Any) -> tuple[Pattern, np.ndarray]:
     TypeError
         A dtype without a floating-point counterpart; SciPy's message.
     ValueError
-        Indices outside the matrix, or pointers that fall.
+        Indices outside the matrix, pointers that fall, or arrays of a shape or length that no matrix has.
     """
-    values = np.ascontiguousarray(A.data, dtype=float_dtype(A.dtype))
+    values = np.ascontiguousarray(one_dimensional(A, "data"), dtype=float_dtype(A.dtype))
     n = A.shape[0]
     if A.format == "coo":
-        core = _core.canonical_from_coordinates(n, *same_integers(A.row, A.col))
+        core = _core.canonical_from_coordinates(n, *same_integers(A, "row", "col"))
     elif A.format == "csr":
-        core = _core.canonical_from_rows(n, *same_integers(A.indptr, A.indices))
+        core = _core.canonical_from_rows(n, *same_integers(A, "indptr", "indices"))
     else:
-        core = _core.canonical_from_columns(n, *same_integers(A.indptr, A.indices))
+        core = _core.canonical_from_columns(n, *same_integers(A, "indptr", "indices"))
+    if values.size < core.nvalues:
+        raise ValueError(f"A.data has {values.size} entries, but A has indices of {core.nvalues}")
     return Pattern(core), values[: core.nvalues]
 
 
-def same_integers(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two index arrays as int32 both or int64 both."""
+def one_dimensional(A: Any, name: str) -> np.ndarray:
+    """The array `name` of `A`, which callers may have put there themselves."""
+    array: np.ndarray = getattr(A, name)
+    if array.ndim != 1:
+        raise ValueError(f"A.{name} must be one-dimensional, got an array of shape {array.shape}")
+    return array
+
+
+def same_integers(A: Any, *names: str) -> tuple[np.ndarray, np.ndarray]:
+    """Two index arrays of `A` as int32 both or int64 both."""
+    first, second = (one_dimensional(A, name) for name in names)
+    for name, array in zip(names, (first, second), strict=True):
+        if array.dtype.kind not in "iu":
+            raise ValueError(f"A.{name} must be an array of integers, got {array.dtype.name}")
     dtype = np.int32 if first.dtype == second.dtype == np.int32 else np.int64
     return np.ascontiguousarray(first, dtype=dtype), np.ascontiguousarray(second, dtype=dtype)
 
@@ -240,6 +254,8 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
         A matrix with another pattern.
     ValueError
         As many values as A.data had are needed.
+    TypeError
+        `values` are no numbers.
     """
     values = to_host(values)
     if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and not cholesky:
@@ -254,6 +270,8 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
             raise pattern_mismatch(pattern, new)
         return new.gather(data)
     data = np.asarray(values)
+    if data.dtype.kind not in "biufc":
+        raise TypeError(f"refactor: values must be numbers or a matrix, not {type(values).__name__}")
     if data.size != pattern.size:
         raise wrong_size(pattern, data.size)
     return pattern.gather(np.ascontiguousarray(data.reshape(-1), dtype=float_dtype(data.dtype)))

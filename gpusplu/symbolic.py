@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import matrix
-from .cuda.presence import no_device
 from .engines import registry
 from .engines.interface import Analysis
-from .options import Options
-from .problem import Problem, Request
+from .problem import Problem
 from .selection.select import Choice, select
 
 if TYPE_CHECKING:
@@ -103,9 +101,11 @@ class Symbolic:
         return registry.named(self.engine).factor(self._problem, self._analysis, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        from .unpickle import restore_symbolic
+
         problem = self._problem
         known = problem.pattern, problem.dtype, problem.kind, problem.options
-        return restored, (known, self._choice, self._analysis.core, self.seconds)
+        return restore_symbolic, (*known, self._choice, self._analysis.core, self.seconds)
 
     def __repr__(self) -> str:
         kind = "Cholesky" if self.cholesky else "LU"
@@ -115,16 +115,3 @@ class Symbolic:
 def analyze_problem(problem: Problem) -> Symbolic:
     """Choose an engine for a matrix, and analyse for it."""
     return Symbolic(problem, *select(problem))
-
-
-def restored(
-    known: tuple[matrix.Pattern, np.dtype, str, Options], choice: Choice, core: Any, seconds: dict[str, float]
-) -> Symbolic:
-    """From a pickle, on this machine."""
-    pattern, dtype, kind, options = known
-    if registry.named(choice.engine).on_device and (missing := no_device()):
-        reason = f"made for engine={choice.engine!r} on a GPU, but here {missing}"
-        choice = Choice(registry.DEFAULT, reason, Request(registry.DEFAULT, reason))
-    problem = Problem(pattern, np.empty(0, dtype), kind, options, choice.request)
-    problem.seconds = seconds
-    return Symbolic(problem, choice, Analysis(core))

@@ -1,5 +1,9 @@
 """Matrices and vectors in files: Matrix Market (``.mtx``, ``.mtx.gz``), SciPy's ``.npz``, NumPy's ``.npy``."""
 
+import os
+import subprocess
+import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -26,23 +30,53 @@ def read(path: Path, kinds: tuple[str, ...]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.simplefilter("ignore", DeprecationWarning)  # of the class that mmread returns, SciPy 1.18
             if kind(path) == ".npy":
                 return np.load(path, allow_pickle=False)
-            return sp.load_npz(path) if kind(path) == ".npz" else scipy.io.mmread(path)
+            if kind(path) != ".npz":
+                return read_apart(path)
+            A = sp.load_npz(path)
+            if hasattr(A, "check_format"):
+                A.check_format(full_check=True)  # conversions rely on it
+            return A
     except FileNotFoundError:
         raise CommandError(f"{path}: no such file") from None
     except Exception as error:  # readers raise whatever their parsing of a damaged file runs into
         raise CommandError(f"{path}: not a readable {kind(path)} file: {describe(error)}") from None
 
 
+def read_apart(path: Path) -> Any:
+    """Read a Matrix Market file in a process of its own."""
+    path.stat()
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "matrix.npz"
+        command = [sys.executable, "-P", str(Path(__file__).with_name("reader.py")), os.fspath(path), str(target)]
+        reader = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        if reader.returncode < 0:
+            raise ValueError(f"SciPy's reader crashed on it (signal {-reader.returncode})")
+        if reader.returncode:
+            said = reader.stderr.decode(errors="replace").strip().splitlines()
+            raise ValueError(said[-1] if said else "SciPy's reader failed")
+        with np.load(target) as arrays:
+            if "row" not in arrays:
+                return arrays["data"]
+            return sp.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=tuple(arrays["shape"].tolist()))
+
+
+def require_memory(path: Path, shape: tuple[int, ...], nbytes: int) -> None:
+    """Refuse what would take more memory than the machine has, before the system ends the process for it."""
+    if nbytes > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        raise CommandError(f"{path}: {' x '.join(map(str, shape))} is too large for the memory of this machine")
+
+
 def read_matrix(path: Path) -> sp.csc_array:
     """Read a square matrix of finite numbers."""
-    A = sp.csc_array(read(path, (".mtx", ".mtx.gz", ".npz")))
+    A = read(path, (".mtx", ".mtx.gz", ".npz"))
     if A.dtype.kind not in "biufc":
         raise CommandError(f"{path}: the entries are not numbers but {A.dtype}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise CommandError(f"{path}: the matrix is not square: {' x '.join(map(str, A.shape))}")
+    require_memory(path, A.shape, 16 * A.shape[0])  # of pointers to columns alone
+    A = sp.csc_array(A)
     if not np.all(np.isfinite(A.data)):
         A.sum_duplicates()
         bad = np.flatnonzero(~np.isfinite(A.data))[0]
@@ -54,6 +88,8 @@ def read_matrix(path: Path) -> sp.csc_array:
 def read_rhs(path: Path, n: int) -> np.ndarray:
     """Read one or more right-hand sides of n rows as a dense array."""
     b = read(path, (".mtx", ".mtx.gz", ".npz", ".npy"))
+    if b.ndim == 2:
+        require_memory(path, b.shape, b.dtype.itemsize * b.shape[0] * b.shape[1])
     b = b.toarray() if sp.issparse(b) else np.asarray(b)
     if b.dtype.kind not in "biufc":
         raise CommandError(f"{path}: the entries are not numbers but {b.dtype}")
@@ -78,6 +114,7 @@ def write_solution(path: Path, x: np.ndarray) -> None:
         if kind(path) == ".npy":
             np.save(path, x)
         else:
-            scipy.io.mmwrite(path, x if x.ndim == 2 else x[:, None], precision=17)
+            with open(path, "wb") as file:  # by itself it takes names in UTF-8 only
+                scipy.io.mmwrite(file, x if x.ndim == 2 else x[:, None], precision=17)
     except OSError as error:
         raise CommandError(f"{path}: cannot be written: {describe(error)}") from None

@@ -83,6 +83,8 @@ class Engine(ABC):
         For ``engine=``.
     kinds : tuple of str
         Of `KINDS`: the factorizations it makes.
+    methods : tuple of str
+        Of the core's analyses ("column", "front") that it can go on with.
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
     costs : Costs
@@ -91,6 +93,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = KINDS
+    methods: ClassVar[tuple[str, ...]] = ("column", "front")
     on_device: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 

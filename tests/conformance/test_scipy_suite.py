@@ -6,20 +6,35 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 import gpusplu
 
+SUITE = "scipy.sparse.linalg._dsolve.tests.test_linsolve"
+ROOT = Path(gpusplu.__file__).parents[1]
 
-def test_scipys_own_tests_pass_under_install(tmp_path):
+
+def run_suite(tmp_path, plugin, *arguments, **variables):
+    """SciPy's tests in a process with `plugin`; how many there were of each outcome."""
     report = tmp_path / "report.xml"
-    root = Path(gpusplu.__file__).parents[1]
-    paths = [str(Path(__file__).parent), str(root), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests/kernels"), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
-    command += ["-p", "no:cacheprovider", "-p", "scipy_under_gpusplu", f"--junitxml={report}"]
-    command += ["--pyargs", "scipy.sparse.linalg._dsolve.tests.test_linsolve"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command += ["-p", "no:cacheprovider", "-p", plugin, f"--junitxml={report}", "--pyargs", SUITE, *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
     suite = ElementTree.parse(report).getroot().find("testsuite")
     counts = {key: int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped")}
     assert counts["failures"] == counts["errors"] == 0
+    return counts
+
+
+def test_scipys_own_tests_pass_under_install(tmp_path):
+    counts = run_suite(tmp_path, "scipy_under_gpusplu")
     assert counts["tests"] - counts["skipped"] >= 345, counts
+
+
+@pytest.mark.parametrize("engine", ["supernodal", "glu", "crisscross"])
+def test_scipys_own_test_of_the_natural_order(tmp_path, engine):
+    counts = run_suite(tmp_path, "scipy_on_emulator", "-k", "test_natural_permc", GPUSPLU_TESTED_ENGINE=engine)
+    assert counts["tests"] - counts["skipped"] >= 1, counts

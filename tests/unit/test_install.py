@@ -1,11 +1,15 @@
 """install, uninstall, enabled: what is rebound, for whom, and that all of it is undone."""
 
 import asyncio
+import contextlib
 import contextvars
 import importlib
+import importlib.util
+import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from types import ModuleType
 
 import numpy as np
@@ -203,3 +207,48 @@ assert type(sys.modules["turtle"]).__name__ == "_LazyModule"
     if importlib.util.find_spec("turtle") is None:
         pytest.skip("no turtle in this Python")
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_matrices_that_scipy_gets_back_warn_as_often_as_scipy():
+    bad = sp.csr_array(np.array([[1.0, 2, 0], [0, np.nan, 1], [1, 0, 3]]))
+    many = sp.csr_array(np.eye(3)[:, :2])
+
+    def warned(name, *arguments):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with contextlib.suppress(RuntimeError):  # singular, says SuperLU
+                getattr(spla, name)(*arguments)
+        return [warning.category for warning in caught]
+
+    for given in (bad, bad.tocsc(), bad.tocoo(), bad.tolil()):
+        for call in (("splu", given), ("factorized", given), ("spsolve", given, np.ones(3)), ("spsolve", given, many)):
+            expected = warned(*call)
+            with gs.enabled():
+                assert warned(*call) == expected, (call[0], given.format)
+
+
+def test_originals_are_pickled_while_their_places_are_held():
+    kept = [getattr(spla, name) for name in ("splu", "spsolve", "factorized")]  # in a list, where nothing is rebound
+    modules = [function.__module__ for function in kept]
+    with gs.enabled():
+        texts = [pickle.dumps(function) for function in kept]
+        assert [pickle.loads(text) for text in texts] == kept
+        assert pickle.loads(pickle.dumps(spla.spsolve)) is spla.spsolve
+    assert [pickle.loads(text) for text in texts] == kept
+    assert [function.__module__ for function in kept] == modules
+
+
+def test_a_reload_keeps_the_state():
+    module, kept = sys.modules["gpusplu.install"], [spla.splu]
+    gs.install()
+    try:
+        stub = spla.splu
+        assert stub is not kept[0]
+        importlib.reload(module)
+        assert spla.splu is stub
+        assert module.is_active()
+        with module.enabled():
+            assert spla.splu is stub
+    finally:
+        module.uninstall()
+    assert spla.splu is kept[0]

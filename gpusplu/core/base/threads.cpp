@@ -4,8 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,8 +18,12 @@ namespace {
 
 int default_threads() {
   if (const char* s = std::getenv("GPUSPLU_NUM_THREADS")) {
-    const int n = std::atoi(s);
-    if (n >= 1) return n;
+    int n = 0;
+    const char* end = s + std::strlen(s);
+    const auto [stop, error] = std::from_chars(s, end, n);
+    if (stop == end && error == std::errc() && n >= 1) return n;
+    throw std::invalid_argument("GPUSPLU_NUM_THREADS must be a whole number from 1 on, such as 4, got '" +
+                                std::string(s) + "'");
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));

@@ -45,10 +45,6 @@ template <class T> nb::tuple matrix_tuple(Matrix<T>&& A) {
                         to_numpy(std::move(A.values)));
 }
 
-inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {
-  return {(idx)ptr.shape(0) - 1, ptr.data(), ind.data()};
-}
-
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_ordering(nb::module_&);

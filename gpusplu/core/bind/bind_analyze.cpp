@@ -9,6 +9,7 @@
 #include "analysis/time_model.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 
 namespace gs {
 namespace {
@@ -28,8 +29,9 @@ MethodChoice method_of(const std::string& name) {
   throw nb::value_error(("method must be 'auto', 'column' or 'front', got '" + name + "'").c_str());
 }
 
-AnalyzeOptions options_of(bool cholesky, const std::string& ordering, const std::optional<In<idx>>& perm,
+AnalyzeOptions options_of(PatternView A, bool cholesky, const std::string& ordering, const std::optional<In<idx>>& perm,
                           bool matching) {
+  if (perm) require_permutation(*perm, A.n, "perm");
   AnalyzeOptions options;
   options.cholesky = cholesky;
   options.ordering = perm ? Ordering::user : ordering_of(ordering);
@@ -51,18 +53,19 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
                                                              const std::string& ordering, std::optional<In<idx>> perm,
                                                              const std::string& method, bool matching,
                                                              double refactorizations) {
-  AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
+  const PatternView A = matrix_view(ptr, ind, values);
+  AnalyzeOptions options = options_of(A, cholesky, ordering, perm, matching);
   options.refactorizations = refactorizations;
   options.method = method_of(method);
-  return timed([&, A = pattern_view(ptr, ind)] { return analyze(A, values.data(), options); });
+  return timed([&] { return analyze(A, values.data(), options); });
 }
 
 template <class T>
 std::vector<std::shared_ptr<Symbolic>> analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
                                                               const std::string& ordering, std::optional<In<idx>> perm,
                                                               bool matching) {
-  const AnalyzeOptions options = options_of(cholesky, ordering, perm, matching);
-  const PatternView A = pattern_view(ptr, ind);
+  const PatternView A = matrix_view(ptr, ind, values);
+  const AnalyzeOptions options = options_of(A, cholesky, ordering, perm, matching);
   nb::gil_scoped_release release;
   const Stopwatch watch;
   std::vector<std::shared_ptr<Symbolic>> candidates;
@@ -76,8 +79,9 @@ std::vector<std::shared_ptr<Symbolic>> analyze_fronts_binding(In<off> ptr, In<id
 template <class T> std::shared_ptr<Symbolic> analyze_columns_binding(In<off> ptr, In<idx> ind, In<T> values,
                                                                      const std::string& ordering,
                                                                      std::optional<In<idx>> perm, bool matching) {
-  const AnalyzeOptions options = options_of(false, ordering, perm, matching);
-  return timed([&, A = pattern_view(ptr, ind)] { return analyze_columns(A, values.data(), options); });
+  const PatternView A = matrix_view(ptr, ind, values);
+  const AnalyzeOptions options = options_of(A, false, ordering, perm, matching);
+  return timed([&] { return analyze_columns(A, values.data(), options); });
 }
 
 template <class T> void bind_analyze_of(nb::module_& m) {

@@ -1,6 +1,7 @@
 #include <nanobind/stl/optional.h>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "plan/columns/groups.hpp"
 #include "plan/columns/long_columns.hpp"
 
@@ -20,7 +21,7 @@ void bind_column_groups(nb::module_& m) {
       "column_groups",
       [](In<off> col_ptr, In<idx> row, In<off> diag, off leaf, off capacity, idx columns,
          std::optional<In<idx>> alone) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         const gpu::GroupLimits limits{leaf, capacity, columns, alone ? to_vector(*alone) : std::vector<idx>()};
         gpu::ColumnGroups groups = without_gil([&] { return gpu::make_column_groups(pattern, limits); });
         return nb::make_tuple(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
@@ -30,21 +31,23 @@ void bind_column_groups(nb::module_& m) {
   m.def(
       "columns_that_follow",
       [](In<off> col_ptr, In<idx> row, In<off> diag) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         return to_numpy(without_gil([&] { return gpu::columns_that_follow(pattern); }));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "1 for columns of L with the rows of the column before but for its own.");
   m.def(
       "row_diagonals",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> row_ptr) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
+        require_entries(row_ptr, (off)pattern.n + 1, "row_ptr");
         return to_numpy(without_gil([&] { return gpu::row_diagonals(pattern, row_ptr.data()); }));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "row_ptr"_a, "Where the diagonal lies in each row of L + U, by rows.");
   m.def(
       "choose_long_columns",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, off most_listed) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
+        require_entries(level, pattern.n, "level");
         return to_numpy(without_gil([&] { return gpu::choose_long_columns(pattern, level.data(), most_listed); }));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "most_listed"_a = 20'000'000,
@@ -52,7 +55,9 @@ void bind_column_groups(nb::module_& m) {
   m.def(
       "long_columns",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> columns) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
+        for (const idx column : to_vector(columns))
+          require(column >= 0 && column < pattern.n, "columns must be in 0 .. n - 1");
         gpu::LongColumns made = without_gil([&] { return gpu::make_long_columns(pattern, to_vector(columns)); });
         nb::dict out;
         out["parts"] = flat(made.parts);

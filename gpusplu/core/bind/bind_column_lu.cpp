@@ -8,26 +8,32 @@
 #include <stdexcept>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "numeric/column_lu.hpp"
 
 namespace gs {
 namespace {
 
-template <class A> auto to_vector(const A& a) {
-  return std::vector<std::remove_const_t<typename A::Scalar>>(a.data(), a.data() + a.shape(0));
-}
+// And the entries of A, which the class itself does not have to know.
+template <class T> struct BoundColumnLU : ColumnLU<T> { off nnz; };
 
-template <class T> ColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, In<idx> block_ptr,
-                                    In<double> row_scale, In<double> col_scale) {
+template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm,
+                                         In<idx> block_ptr, In<double> row_scale, In<double> col_scale) {
   Symbolic symbolic;
   const PatternView A = pattern_view(ptr, ind);
   symbolic.n = A.n;
+  require_permutation(row_perm, A.n, "row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
+  for (const auto& [scale, name] : {std::pair(&row_scale, "row_scale"), std::pair(&col_scale, "col_scale")})
+    if (scale->shape(0)) require_length(*scale, A.n, name);
+  require(block_ptr.shape(0) == 0 || (block_ptr.data()[0] == 0 && block_ptr.data()[block_ptr.shape(0) - 1] == A.n),
+          "block_ptr must go from 0 to n");
   symbolic.row_perm = to_vector(row_perm);
   symbolic.col_perm = to_vector(col_perm);
   symbolic.block_ptr = to_vector(block_ptr);
   symbolic.row_scale = to_vector(row_scale);
   symbolic.col_scale = to_vector(col_scale);
-  return ColumnLU<T>(symbolic, A);
+  return {ColumnLU<T>(symbolic, A), A.nnz()};
 }
 
 nb::dict describe(const FactorInfo& info) {
@@ -44,7 +50,9 @@ nb::dict describe(const FactorInfo& info) {
   return d;
 }
 
-template <class T> nb::dict factor(ColumnLU<T>& lu, In<T> values, double pivot_threshold, bool diagonal_preference) {
+template <class T>
+nb::dict factor(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold, bool diagonal_preference) {
+  require_entries(values, lu.nnz, "values");
   FactorInfo info;
   {
     nb::gil_scoped_release release;
@@ -53,7 +61,8 @@ template <class T> nb::dict factor(ColumnLU<T>& lu, In<T> values, double pivot_t
   return describe(info);
 }
 
-template <class T> nb::dict refactor(ColumnLU<T>& lu, In<T> values, std::optional<In<off>> source) {
+template <class T> nb::dict refactor(BoundColumnLU<T>& lu, In<T> values, std::optional<In<off>> source) {
+  require_source(values, source, lu.nnz);
   if (!lu.factored()) throw std::runtime_error("refactor: factor() has not succeeded yet");
   FactorInfo info;
   {
@@ -64,16 +73,19 @@ template <class T> nb::dict refactor(ColumnLU<T>& lu, In<T> values, std::optiona
 }
 
 // b: (nrhs, n), one right-hand side a row.
-template <class T> void solve(const ColumnLU<T>& lu, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
-                              nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const char* trans) {
+template <class T> void solve(const BoundColumnLU<T>& lu,
+                              nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> b,
+                              nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x, const std::string& trans) {
   if (!lu.factored()) throw std::runtime_error("solve: factor() has not succeeded yet");
-  const Trans op = *trans == 'N' ? Trans::none : *trans == 'T' ? Trans::transpose : Trans::conj_transpose;
+  require(b.shape(0) == x.shape(0) && b.shape(1) == x.shape(1) && (idx)b.shape(1) == lu.n(),
+          "b and x must have a row of n entries for each right-hand side");
+  const Trans op = trans_of(trans);
   nb::gil_scoped_release release;
   lu.solve(op, (idx)b.shape(0), b.data(), lu.n(), x.data(), lu.n());
 }
 
 template <class T> void bind_type(nb::module_& m, const char* name) {
-  using LU = ColumnLU<T>;
+  using LU = BoundColumnLU<T>;
   nb::class_<LU>(m, name)
       .def(
           "__init__",
@@ -94,8 +106,8 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
           "upper", [](const LU& lu) { return matrix_tuple(without_gil([&] { return lu.upper(); })); },
           "(ptr, ind, values) of U.")
       .def("upper_diagonal", [](const LU& lu) { return to_numpy(lu.upper_diagonal()); })
-      .def_prop_ro("nnz_lower", &LU::nnz_lower)
-      .def_prop_ro("nnz_upper", &LU::nnz_upper);
+      .def_prop_ro("nnz_lower", [](const LU& lu) { return lu.nnz_lower(); })
+      .def_prop_ro("nnz_upper", [](const LU& lu) { return lu.nnz_upper(); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "plan/columns/glu_schedule.hpp"
 #include "plan/columns/plan.hpp"
 
@@ -29,9 +30,10 @@ template <class V> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes
 ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, std::optional<In<double>> rows,
                         std::optional<In<double>> cols, double most_mapped) {
   const PatternView A = pattern_view(ptr, ind);
-  for (const In<idx>* perm : {&row_perm, &col_perm})
-    if ((idx)perm->shape(0) != A.n) throw std::invalid_argument("permutations must have n entries");
-  if (rows.has_value() != cols.has_value()) throw std::invalid_argument("scales of rows and columns come together");
+  require_permutation(row_perm, A.n, "row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
+  require(rows.has_value() == cols.has_value(), "scales of rows and columns come together");
+  if (rows) require_length(*rows, A.n, "row_scale"), require_length(*cols, A.n, "col_scale");
   gpu::ColumnParameters parameters;
   if (rows) parameters.row_scale = rows->data(), parameters.col_scale = cols->data();
   parameters.most_mapped = most_mapped;

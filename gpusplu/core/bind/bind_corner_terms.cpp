@@ -1,16 +1,23 @@
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "plan/columns/corner_terms.hpp"
 #include "plan/columns/times.hpp"
 
 namespace gs {
+namespace {
+
+void require_corner(idx p, idx n) { require(p >= 0 && p <= n, "p must be in 0 .. n"); }
+
+}  // namespace
 
 void bind_corner_terms(nb::module_& m) {
   m.def(
       "column_times",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, double column, double update, double slice,
          double long_column, double long_depth) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         const gpu::ColumnCosts costs{column, update, slice, long_column, long_depth};
+        if (level.shape(0)) require_entries(level, pattern.n, "level");
         const idx* levels = level.shape(0) ? level.data() : nullptr;
         gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, levels, costs); });
         return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
@@ -21,20 +28,24 @@ void bind_corner_terms(nb::module_& m) {
   m.def(
       "longest_corner_column",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> position, idx p, double entry, double term) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
+        require_entries(position, pattern.n, "position");
+        require_corner(p, pattern.n);
         return gpu::longest_corner_column(pattern, position.data(), p, entry, term);
       },
       "col_ptr"_a, "row"_a, "diag"_a, "position"_a, "p"_a, "entry"_a, "term"_a);
   m.def(
       "count_corner_terms",
       [](In<off> col_ptr, In<idx> row, In<off> diag, idx p) {
-        return gpu::count_corner_terms({(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()}, p);
+        require_corner(p, (idx)diag.shape(0));
+        return gpu::count_corner_terms(column_pattern(col_ptr, row, diag), p);
       },
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a);
   m.def(
       "corner_terms",
       [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off early, off scalar_bytes) {
-        const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
+        const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
+        require_corner(p, pattern.n);
         gpu::CornerTerms terms = without_gil([&] {
           return gpu::make_corner_terms(pattern, p, {capacity, kept, early, scalar_bytes});
         });

@@ -7,6 +7,7 @@
 
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "numeric/dense_front.hpp"
 
 namespace gs {
@@ -20,6 +21,14 @@ template <class T> off leading(const Block<T>& block, const char* name) {
   return block.shape(1) > 1 ? block.stride(1) : std::max<off>(1, block.shape(0));
 }
 
+// Blocks of a front: W columns of the diagonal block and of H rows below it.
+template <class T> void require_front(const Block<T>& L, const Block<T>* Ut, const Block<T>* C) {
+  require(L.shape(0) >= L.shape(1), "L must have at least as many rows as columns");
+  const std::size_t W = L.shape(1), H = L.shape(0) - W;
+  require(!Ut || (Ut->shape(0) >= H && (H == 0 || Ut->shape(1) >= W)), "Ut must be H x W");
+  require(!C || (C->shape(0) >= H && C->shape(1) >= H), "C must be H x H");
+}
+
 nb::dict as_dict(const PivotStats& s) {
   nb::dict d;
   d["n_perturbed"] = s.n_perturbed, d["n_tiny"] = s.n_tiny, d["min_pivot"] = s.min_pivot;
@@ -29,6 +38,8 @@ nb::dict as_dict(const PivotStats& s) {
 
 template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below,
                                     double tiny_below, int team_size) {
+  require_front(L, &Ut, &C);
+  require_entries(pivots, (off)L.shape(1), "pivots");
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   PivotStats stats;
@@ -43,6 +54,7 @@ template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<i
 }
 
 template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
+  require_front<T>(L, nullptr, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldc = leading(C, "C");
   idx failed = -1;
@@ -57,6 +69,9 @@ template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
 // kind: the name of the member of DenseKernels.
 template <class T>
 void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Block<T> y, bool conj) {
+  require_front<T>(L, &Ut, nullptr);
+  require(x.shape(0) >= L.shape(1) && y.shape(0) + L.shape(1) >= L.shape(0) && y.shape(1) >= x.shape(1),
+          "x must have W rows, y H rows and as many columns");
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, nrhs = (idx)x.shape(1);
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldx = leading(x, "x"), ldy = leading(y, "y");
   const DenseKernels<T>& k = kernels<T>();
@@ -73,6 +88,7 @@ void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Bl
 
 // Least seconds of one factorization, copying the blocks before each; for asv_bench/peers/dense.py.
 template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Block<T> C, int repeats, int team_size) {
+  require_front(L, &Ut, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, R = W + H;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   if (ldl != R || (H > 0 && (ldu != H || ldc != H))) throw nb::value_error("time_front: blocks without padding only");

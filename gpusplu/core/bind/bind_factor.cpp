@@ -8,6 +8,7 @@
 #include "analysis/analyze.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
 #include "matrix/values.hpp"
 #include "numeric/factor.hpp"
@@ -21,31 +22,45 @@ template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::devi
 template <class T> struct FactorBinding {
   nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
+  off nnz, nvalues;  // of the canonical matrix, and what the caller has
 };
+
+Pivoting pivoting_of(const std::string& name) {
+  if (name == "auto") return Pivoting::automatic;
+  if (name == "static") return Pivoting::fixed;
+  if (name == "partial") return Pivoting::partial;
+  throw std::invalid_argument("pivoting must be 'auto', 'static' or 'partial', got '" + name + "'");
+}
+
+Refine refine_of(const std::string& name) {
+  if (name == "auto") return Refine::automatic;
+  if (name == "always") return Refine::always;
+  if (name == "never") return Refine::never;
+  throw std::invalid_argument("refine must be 'auto', 'always' or 'never', got '" + name + "'");
+}
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
                                                     const std::string& refine) {
-  const PatternView A = nb::cast<const Canonical&>(canonical).pattern.view();
-  if ((off)values.shape(0) < A.nnz()) throw std::invalid_argument("too few values for this pattern");
-  FactorOptions options;
-  options.pivot_threshold = pivot_threshold;
-  options.pivoting = pivoting == "static"    ? Pivoting::fixed
-                     : pivoting == "partial" ? Pivoting::partial
-                                             : Pivoting::automatic;
-  options.refine = refine == "always" ? Refine::always : refine == "never" ? Refine::never : Refine::automatic;
+  const Canonical& given = nb::cast<const Canonical&>(canonical);
+  const PatternView A = given.pattern.view();
+  require_entries(values, A.nnz(), "values");
+  require_analysis_of(A, *symbolic);
+  require(pivot_threshold >= 0 && pivot_threshold <= 1, "pivot_threshold must be between 0 and 1");
+  const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine)};
   std::unique_ptr<Factor<T>> factor;
   {
     nb::gil_scoped_release release;
     factor = std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options);
   }
-  return new FactorBinding<T>{std::move(canonical), std::move(factor)};
+  const off nvalues = given.nvalues;
+  return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
 // than the work. (canonical, symbolic, factor, seconds of the first two), or None if a value is not finite.
 template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values) {
-  if ((off)ptr.shape(0) != (off)n + 1) throw std::invalid_argument("indptr must have n + 1 entries");
+  require_pointers(ptr, n);
   auto canonical = std::make_unique<Canonical>();
   std::shared_ptr<Symbolic> symbolic;
   std::unique_ptr<Factor<T>> factor;
@@ -54,7 +69,7 @@ template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, I
     nb::gil_scoped_release release;
     const Stopwatch watch;
     *canonical = canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
-    if ((off)values.shape(0) < canonical->nvalues) throw std::invalid_argument("data is shorter than indices");
+    require_entries(values, canonical->nvalues, "data");
     const PatternView A = canonical->pattern.view();
     std::vector<T> gathered;
     if (!canonical->identity) gathered.resize(A.nnz()), gather_values(*canonical, values.data(), gathered.data());
@@ -67,12 +82,18 @@ template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, I
   }
   const double analyze_seconds = symbolic->seconds;
   const nb::object owner = nb::cast(canonical.release(), nb::rv_policy::take_ownership);
-  const nb::object lu = nb::cast(new FactorBinding<T>{owner, std::move(factor)}, nb::rv_policy::take_ownership);
+  const Canonical& kept = nb::cast<const Canonical&>(owner);
+  const nb::object lu =
+      nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
+               nb::rv_policy::take_ownership);
   return nb::make_tuple(owner, std::move(symbolic), lu, seconds, analyze_seconds);
 }
 
 template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
   const idx n = self.factor->n();
+  require(b.ndim() == 1 || b.ndim() == 2, "b must have one dimension or two");
+  require_length(b, n, "a right-hand side");
+  require(trans >= 0 && trans <= 2, "trans must be 0, 1 or 2");
   const size_t nrhs = b.ndim() == 1 ? 1 : b.shape(1);
   const size_t size = (size_t)n * nrhs;
   auto* x = new T[size + 1];
@@ -136,6 +157,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def(
           "refactor",
           [](Self& self, In<T> values, std::optional<In<off>> source) {
+            require_entries(values, source ? self.nvalues : self.nnz, "values");
+            if (source) require_entries(*source, self.nnz, "source");
             nb::gil_scoped_release release;
             return self.factor->refactor(values.data(), source ? source->data() : nullptr);
           },

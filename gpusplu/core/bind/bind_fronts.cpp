@@ -7,19 +7,33 @@
 #include <stdexcept>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "numeric/front_factor.hpp"
 
 namespace gs {
 namespace {
 
 // The engine as the tests see it; users get it through Factor.
-template <class T> FrontFactor<T>* make_factor(const Symbolic& structure, In<idx> row_perm, In<idx> col_perm,
-                                               In<double> row_scale, In<double> col_scale, In<off> ptr, In<idx> ind) {
+template <class T> struct BoundFrontFactor : FrontFactor<T> {
+  off nnz_of_A;  // the class itself does not have to know
+  BoundFrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A)
+      : FrontFactor<T>(std::move(symbolic), A), nnz_of_A(A.nnz()) {}
+};
+
+template <class T> BoundFrontFactor<T>* make_factor(const Symbolic& structure, In<idx> row_perm, In<idx> col_perm,
+                                                    In<double> row_scale, In<double> col_scale, In<off> ptr,
+                                                    In<idx> ind) {
+  const PatternView A = pattern_view(ptr, ind);
+  require(structure.n == A.n, "the structure is of a matrix of another order");
+  require_permutation(row_perm, A.n, "row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
+  for (const auto& [scale, name] : {std::pair(&row_scale, "row_scale"), std::pair(&col_scale, "col_scale")})
+    if (scale->shape(0)) require_length(*scale, A.n, name);
   auto symbolic = std::make_shared<Symbolic>(structure);
   symbolic->row_perm = to_vector(row_perm), symbolic->col_perm = to_vector(col_perm);
   symbolic->row_scale = to_vector(row_scale), symbolic->col_scale = to_vector(col_scale);
   nb::gil_scoped_release release;
-  return new FrontFactor<T>(std::move(symbolic), pattern_view(ptr, ind));
+  return new BoundFrontFactor<T>(std::move(symbolic), A);
 }
 
 nb::dict to_dict(const FactorInfo& info) {
@@ -32,8 +46,9 @@ nb::dict to_dict(const FactorInfo& info) {
   return d;
 }
 
-template <class T> nb::dict factor(FrontFactor<T>& self, In<T> values, std::optional<In<off>> source,
+template <class T> nb::dict factor(BoundFrontFactor<T>& self, In<T> values, std::optional<In<off>> source,
                                    double perturb_below, double tiny_below) {
+  require_source(values, source, self.nnz_of_A);
   FactorInfo info;
   {
     nb::gil_scoped_release release;
@@ -43,9 +58,10 @@ template <class T> nb::dict factor(FrontFactor<T>& self, In<T> values, std::opti
 }
 
 // b is Fortran-ordered n x nrhs, flat.
-template <class T> NumPy<T> solve(const FrontFactor<T>& self, In<T> b, const std::string& trans) {
+template <class T> NumPy<T> solve(const BoundFrontFactor<T>& self, In<T> b, const std::string& trans) {
   const idx n = self.symbolic().n, nrhs = n ? idx(b.shape(0) / n) : 0;
-  const Trans op = trans == "N" ? Trans::none : trans == "T" ? Trans::transpose : Trans::conj_transpose;
+  require_columns(b, n, "b");
+  const Trans op = trans_of(trans);
   std::vector<T> x(b.shape(0));
   {
     nb::gil_scoped_release release;
@@ -55,7 +71,7 @@ template <class T> NumPy<T> solve(const FrontFactor<T>& self, In<T> b, const std
 }
 
 template <class T> void bind_front_factor(nb::module_& m, const char* name) {
-  using F = FrontFactor<T>;
+  using F = BoundFrontFactor<T>;
   nb::class_<F>(m, name, "Multifrontal LU or Cholesky (internal).")
       .def_static("make", &make_factor<T>, "symbolic"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a, "col_scale"_a,
                   "ptr"_a, "ind"_a, nb::rv_policy::take_ownership)
@@ -66,7 +82,7 @@ template <class T> void bind_front_factor(nb::module_& m, const char* name) {
       .def("row_perm", [](const F& f) { return to_numpy(f.row_perm()); })
       .def("diagonal", [](const F& f) { return to_numpy(f.diagonal()); })
       .def("nnz", [](const F& f) { return f.nnz_lower(); })
-      .def("bytes", &F::bytes);
+      .def("bytes", [](const F& f) { return f.bytes(); });
 }
 
 }  // namespace

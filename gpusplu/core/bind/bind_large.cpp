@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "plan/fronts/large_tasks.hpp"
 
 namespace gs {
@@ -20,6 +21,13 @@ LargeTasks make(In<idx> width, In<idx> rows, In<idx> parent, In<idx> phase, In<o
   if (rows.shape(0) != nf || parent.shape(0) != nf || phase.shape(0) != nf || below_ptr.shape(0) != nf + 1 ||
       child_ptr.shape(0) != nf + 1)
     throw std::invalid_argument("make_large_tasks: arrays of fronts differ in length");
+  for (std::size_t f = 0; f < nf; f++)
+    require(parent.data()[f] < (idx)nf && width.data()[f] >= 0 && rows.data()[f] >= width.data()[f],
+            "make_large_tasks: a front has a parent that is none, or fewer rows than columns");
+  require_entries(place, below_ptr.data()[nf], "place");
+  require_entries(child, child_ptr.data()[nf], "child");
+  require(scalar.size() == 1 && std::string("fdFD").find(scalar) != std::string::npos,
+          "scalar must be 'f', 'd', 'F' or 'D'");
   const std::vector<off> entry_ptr(nf + 1, 0);
   return gpu::make_large_tasks({.nf = (idx)nf,
                                 .cholesky = cholesky,

@@ -10,32 +10,22 @@
 #include "analysis/matching.hpp"
 #include "analysis/transversal.hpp"
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 
 namespace gs {
 namespace {
 
 template <class T> nb::tuple matching(In<off> ptr, In<idx> ind, In<T> values) {
-  if (values.shape(0) != ind.shape(0))
-    throw std::invalid_argument("max_product_matching: ind and values differ in length");
-  Matching m = without_gil([&] { return max_product_matching(pattern_view(ptr, ind), values.data()); });
+  require(values.shape(0) == ind.shape(0), "max_product_matching: ind and values differ in length");
+  const PatternView A = matrix_view(ptr, ind, values);
+  Matching m = without_gil([&] { return max_product_matching(A, values.data()); });
   return nb::make_tuple(m.structural_rank, to_numpy(std::move(m.row_of_col)), to_numpy(std::move(m.row_scale)),
                         to_numpy(std::move(m.col_scale)));
 }
 
-void check_permutation(const In<idx>& perm, idx n) {
-  std::vector<char> seen(n, 0);
-  bool valid = (idx)perm.shape(0) == n;
-  for (idx j = 0; valid && j < n; ++j) {
-    const idx i = perm.data()[j];
-    valid = i >= 0 && i < n && !seen[i];
-    if (valid) seen[i] = 1;
-  }
-  if (!valid) throw std::invalid_argument("block_triangular: row_of_col is not a permutation of the rows");
-}
-
 nb::tuple blocks(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
   const PatternView A = pattern_view(ptr, ind);
-  if (row_of_col) check_permutation(*row_of_col, A.n);
+  if (row_of_col) require_permutation(*row_of_col, A.n, "block_triangular: row_of_col");
   const idx* rows = row_of_col ? row_of_col->data() : nullptr;
   BlockTriangular form = without_gil([&] { return block_triangular(A, rows); });
   return nb::make_tuple(to_numpy(std::move(form.perm)), to_numpy(std::move(form.block_ptr)));

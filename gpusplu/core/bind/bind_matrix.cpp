@@ -5,32 +5,34 @@
 #include <stdexcept>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "matrix/canonical.hpp"
 #include "matrix/products.hpp"
 #include "matrix/symmetry.hpp"
+#include "matrix/validate.hpp"
 #include "matrix/values.hpp"
 
 namespace gs {
 namespace {
 
 template <class I> Canonical from_columns(idx n, In<I> ptr, In<I> ind) {
-  if ((off)ptr.shape(0) != (off)n + 1) throw std::invalid_argument("indptr must have n + 1 entries");
+  require_pointers(ptr, n);
   nb::gil_scoped_release release;
   return canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
 }
 template <class I> Canonical from_rows(idx n, In<I> ptr, In<I> ind) {
-  if ((off)ptr.shape(0) != (off)n + 1) throw std::invalid_argument("indptr must have n + 1 entries");
+  require_pointers(ptr, n);
   nb::gil_scoped_release release;
   return canonical_from_rows(n, ptr.data(), ind.data(), (off)ind.shape(0));
 }
 template <class I> Canonical from_coordinates(idx n, In<I> row, In<I> col) {
-  if (row.shape(0) != col.shape(0)) throw std::invalid_argument("row and col must have the same length");
+  require(n >= 0 && row.shape(0) == col.shape(0), "row and col must have the same length");
   nb::gil_scoped_release release;
   return canonical_from_coordinates(n, row.data(), col.data(), (off)row.shape(0));
 }
 
 template <class T> NumPy<T> gather(const Canonical& canonical, In<T> values) {
-  if ((off)values.shape(0) < canonical.nvalues) throw std::invalid_argument("too few values for this pattern");
+  require_entries(values, canonical.nvalues, "values");
   std::vector<T> out(canonical.pattern.view().nnz());
   {
     nb::gil_scoped_release release;
@@ -50,15 +52,17 @@ nb::tuple canonical_state(const Canonical& c) {
 }
 void set_canonical_state(Canonical& c, std::tuple<idx, off, bool, In<off>, In<idx>, In<off>, In<off>> state) {
   const auto& [n, nvalues, identity, ptr, ind, source, source_ptr] = state;
-  new (&c) Canonical{{n, to_vector(ptr), {ind.data(), ind.data() + ind.shape(0)}},
+  Canonical restored{{n, to_vector(ptr), {ind.data(), ind.data() + ind.shape(0)}},
                      to_vector(source),
                      to_vector(source_ptr),
                      nvalues,
                      identity};
+  validate(restored);
+  new (&c) Canonical(std::move(restored));
 }
 
 template <class T> nb::dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
-  const SymmetryTraits traits = symmetry_traits(pattern_view(ptr, ind), values.data());
+  const SymmetryTraits traits = symmetry_traits(matrix_view(ptr, ind, values), values.data());
   nb::dict out;
   out["pattern_symmetry"] = traits.pattern_symmetry;
   out["symmetric_error"] = traits.symmetric_error;
@@ -68,17 +72,11 @@ template <class T> nb::dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values
   return out;
 }
 
-Trans trans_of(const std::string& name) {
-  if (name == "N") return Trans::none;
-  if (name == "T") return Trans::transpose;
-  if (name == "H") return Trans::conj_transpose;
-  throw std::invalid_argument("trans must be N, T, or H");
-}
-
 idx columns_of(PatternView A, std::size_t size) { return A.n ? (idx)(size / (std::size_t)A.n) : 0; }
 
 template <class T> NumPy<T> multiply_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x) {
-  const PatternView A = pattern_view(ptr, ind);
+  const PatternView A = matrix_view(ptr, ind, values);
+  require_columns(x, A.n, "x");
   std::vector<T> y(x.shape(0));
   multiply(A, values.data(), trans_of(trans), x.data(), y.data(), columns_of(A, x.shape(0)));
   return to_numpy(std::move(y));
@@ -87,7 +85,8 @@ template <class T> NumPy<T> multiply_array(In<off> ptr, In<idx> ind, In<T> value
 // (r, [backward error of every right-hand side])
 template <class T> std::pair<NumPy<T>, std::vector<double>> residual_array(In<off> ptr, In<idx> ind, In<T> values,
                                                                            std::string trans, In<T> x, In<T> b) {
-  const PatternView A = pattern_view(ptr, ind);
+  const PatternView A = matrix_view(ptr, ind, values);
+  require_columns(x, A.n, "x");
   if (x.shape(0) != b.shape(0)) throw std::invalid_argument("x and b must have the same length");
   const Trans op = trans_of(trans);
   std::vector<T> r(x.shape(0));
@@ -104,7 +103,8 @@ template <class T> std::pair<NumPy<T>, std::vector<double>> residual_array(In<of
 
 template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x,
                                               In<T> b, In<double> scale) {
-  const PatternView A = pattern_view(ptr, ind);
+  const PatternView A = matrix_view(ptr, ind, values);
+  require_columns(x, A.n, "x");
   if (x.shape(0) != b.shape(0)) throw std::invalid_argument("x and b must have the same length");
   if (scale.shape(0) && (idx)scale.shape(0) != A.n) throw std::invalid_argument("scale must have n entries, or none");
   const Trans op = trans_of(trans);
@@ -137,7 +137,7 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
   m.def(
       "norm_inf",
       [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {
-        return norm_inf(pattern_view(ptr, ind), values.data(), trans_of(trans));
+        return norm_inf(matrix_view(ptr, ind, values), values.data(), trans_of(trans));
       },
       "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a);
 }

@@ -1,5 +1,6 @@
 #include "analysis/dissection/nested_dissection.hpp"
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 
 namespace gs {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
 #include "plan/fronts/plan.hpp"
 
 namespace gs {
@@ -64,13 +65,17 @@ PlanParameters parameters_of(const nb::kwargs& named) {
 
 Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
-  return without_gil([&] { return gpu::make_plan(symbolic, pattern_view(ptr, ind), parameters); });
+  const PatternView A = pattern_view(ptr, ind);
+  require_analysis_of(A, symbolic);
+  return without_gil([&] { return gpu::make_plan(symbolic, A, parameters); });
 }
 
 nb::tuple make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
                                  nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
-  auto best = without_gil([&] { return gpu::make_best_plan(symbolics, pattern_view(ptr, ind), parameters); });
+  const PatternView A = pattern_view(ptr, ind);
+  for (const Symbolic* symbolic : symbolics) require_analysis_of(A, *symbolic);
+  auto best = without_gil([&] { return gpu::make_best_plan(symbolics, A, parameters); });
   return nb::make_tuple(best.which, std::move(best.plan));
 }
 

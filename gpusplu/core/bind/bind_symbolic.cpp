@@ -10,7 +10,10 @@
 #include "analysis/lu_pattern.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/symbolic.hpp"
+#include "analysis/validate.hpp"
 #include "bind/bind.hpp"
+#include "bind/checks.hpp"
+#include "matrix/canonical.hpp"
 
 namespace gs {
 namespace {
@@ -27,33 +30,54 @@ template <auto member> auto view_of(nb::handle self) {
   return view_numpy(nb::cast<const Symbolic&>(self).*member, self);
 }
 
+void require_forest(const In<idx>& parent, idx n) {
+  require_length(parent, n, "parent");
+  for (idx j = 0; j < n; j++) {
+    const idx above = parent.data()[j];
+    require(above == -1 || (above > j && above < n), "parent must be -1 or a later column");
+  }
+}
+
 PatternArrays symmetrize_arrays(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
+  const PatternView A = pattern_view(ptr, ind);
+  if (row_of_col) require_length(*row_of_col, A.n, "row_of_col");
   Pattern graph;
   {
     nb::gil_scoped_release release;
-    graph = symmetrize(pattern_view(ptr, ind), row_of_col ? row_of_col->data() : nullptr);
+    graph = symmetrize(A, row_of_col ? row_of_col->data() : nullptr);
   }
   return to_arrays(std::move(graph));
 }
 
 PatternArrays symmetrize_block_arrays(In<off> ptr, In<idx> ind, In<idx> inverse_row_perm, In<idx> col_perm, idx begin,
                                       idx end) {
-  return to_arrays(symmetrize_block(pattern_view(ptr, ind), inverse_row_perm.data(), col_perm.data(), begin, end));
+  const PatternView A = pattern_view(ptr, ind);
+  require_permutation(inverse_row_perm, A.n, "inverse_row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
+  require(0 <= begin && begin <= end && end <= A.n, "a block must lie in 0 .. n");
+  return to_arrays(symmetrize_block(A, inverse_row_perm.data(), col_perm.data(), begin, end));
 }
 
 NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> parent) {
-  const std::vector<idx> inverse = inverse_permutation(perm.data(), (idx)perm.shape(0));
-  return to_numpy(column_counts(pattern_view(ptr, ind), perm.data(), inverse.data(), to_vector(parent)));
+  const PatternView graph = pattern_view(ptr, ind);
+  require_permutation(perm, graph.n, "perm");
+  require_forest(parent, graph.n);
+  const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
+  return to_numpy(column_counts(graph, perm.data(), inverse.data(), to_vector(parent)));
 }
 
 std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<idx> perm) {
-  const OrderingCost cost = ordering_cost(pattern_view(ptr, ind), perm.data());
+  const PatternView graph = pattern_view(ptr, ind);
+  require_permutation(perm, graph.n, "perm");
+  const OrderingCost cost = ordering_cost(graph, perm.data());
   return {cost.lnz, cost.flops, cost.levels};
 }
 
 std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, bool cholesky, bool relax) {
+  const PatternView graph = pattern_view(ptr, ind);
+  require_permutation(perm, graph.n, "perm");
   Symbolic symbolic;
-  symbolic.n = (idx)perm.shape(0);
+  symbolic.n = graph.n;
   symbolic.cholesky = cholesky;
   Relaxation relaxation;
   if (!relax)
@@ -62,7 +86,7 @@ std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> p
   std::vector<idx> order = to_vector(perm);
   {
     nb::gil_scoped_release release;
-    order = supernodal_structure(pattern_view(ptr, ind), std::move(order), relaxation, symbolic);
+    order = supernodal_structure(graph, std::move(order), relaxation, symbolic);
   }
   return {to_numpy(std::move(order)), std::move(symbolic)};
 }
@@ -70,11 +94,14 @@ std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> p
 // ((L_ptr, L_ind), (U_ptr, U_ind), flops)
 std::tuple<PatternArrays, PatternArrays, double> lu_pattern_arrays(In<off> ptr, In<idx> ind, In<idx> row_perm,
                                                                    In<idx> col_perm) {
+  const PatternView A = pattern_view(ptr, ind);
+  require_permutation(row_perm, A.n, "row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
   LuPattern factors;
   {
     nb::gil_scoped_release release;
-    const std::vector<idx> inverse = inverse_permutation(row_perm.data(), (idx)row_perm.shape(0));
-    factors = lu_pattern(pattern_view(ptr, ind), inverse.data(), col_perm.data());
+    const std::vector<idx> inverse = inverse_permutation(row_perm.data(), A.n);
+    factors = lu_pattern(A, inverse.data(), col_perm.data());
   }
   return {to_arrays(std::move(factors.L)), to_arrays(std::move(factors.U)), factors.flops};
 }
@@ -88,8 +115,8 @@ template <class S> auto fields(S& s) {
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
 template <class T> void append(nb::list& state, const T& v) { state.append(v); }
-template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item)); }
-template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item); }
+template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item, false)); }
+template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item, false); }
 
 nb::tuple get_state(const Symbolic& symbolic) {
   nb::list state;
@@ -98,11 +125,24 @@ nb::tuple get_state(const Symbolic& symbolic) {
   return nb::tuple(state);
 }
 
+Method method_of(const std::string& name) {
+  require(name == "column" || name == "front", "a pickled analysis is damaged: its method is unknown");
+  return name == "column" ? Method::column : Method::front;
+}
+
 void set_state(Symbolic& symbolic, nb::tuple state) {
-  new (&symbolic) Symbolic;
-  symbolic.method = nb::cast<std::string>(state[0]) == "column" ? Method::column : Method::front;
-  std::size_t k = 1;
-  std::apply([&](auto&... field) { (restore(state[k++], field), ...); }, fields(symbolic));
+  Symbolic restored;
+  require(state.size() == 1 + std::tuple_size_v<decltype(fields(restored))>,
+          "a pickled analysis is damaged: it has another number of fields");
+  try {
+    restored.method = method_of(nb::cast<std::string>(state[0]));
+    std::size_t k = 1;
+    std::apply([&](auto&... field) { (restore(state[k++], field), ...); }, fields(restored));
+  } catch (const nb::cast_error&) {
+    throw std::invalid_argument("a pickled analysis is damaged: a field has another type");
+  }
+  validate(restored);
+  new (&symbolic) Symbolic(std::move(restored));
 }
 
 }  // namespace
@@ -143,6 +183,13 @@ void bind_symbolic(nb::module_& m) {
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
 
+  m.def(
+      "validate",
+      [](const Symbolic& symbolic, const Canonical& canonical) {
+        nb::gil_scoped_release release;
+        validate(symbolic, canonical.pattern.view());
+      },
+      "symbolic"_a, "canonical"_a, "Raises ValueError if the analysis, both unpickled, is not of this pattern.");
   m.def("symmetrize", &symmetrize_arrays, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
         "Graph (ptr, ind) of C + C^T without diagonal, C = A[row_of_col].");
   m.def("symmetrize_block", &symmetrize_block_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "begin"_a,
@@ -150,12 +197,18 @@ void bind_symbolic(nb::module_& m) {
   m.def(
       "elimination_tree",
       [](In<off> ptr, In<idx> ind, In<idx> perm) {
-        return to_numpy(elimination_tree(pattern_view(ptr, ind), perm.data()));
+        const PatternView graph = pattern_view(ptr, ind);
+        require_permutation(perm, graph.n, "perm");
+        return to_numpy(elimination_tree(graph, perm.data()));
       },
       "ptr"_a, "ind"_a, "perm"_a, "Elimination tree of graph[perm][:, perm].");
   m.def(
-      "postorder", [](In<idx> parent) { return to_numpy(postorder(to_vector(parent))); }, "parent"_a,
-      "Postorder (gather) of a forest with parent[j] > j.");
+      "postorder",
+      [](In<idx> parent) {
+        require_forest(parent, (idx)parent.shape(0));
+        return to_numpy(postorder(to_vector(parent)));
+      },
+      "parent"_a, "Postorder (gather) of a forest with parent[j] > j.");
   m.def("column_counts", &column_counts_array, "ptr"_a, "ind"_a, "perm"_a, "parent"_a,
         "Entries of the columns of L of graph[perm][:, perm]; perm is a postorder of parent.");
   m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");

@@ -24,5 +24,11 @@ void bind_threads(nb::module_& m) {
 }  // namespace gs
 
 // What threadpoolctl looks for (gpusplu/threads.py registers a controller).
-extern "C" __attribute__((visibility("default"))) int gpusplu_get_num_threads() { return gs::num_threads(); }
+extern "C" __attribute__((visibility("default"))) int gpusplu_get_num_threads() {
+  try {
+    return gs::num_threads();
+  } catch (const std::invalid_argument&) {  // of GPUSPLU_NUM_THREADS; a caller from C takes no exceptions
+    return 1;
+  }
+}
 extern "C" __attribute__((visibility("default"))) void gpusplu_set_num_threads(int n) { gs::set_num_threads(n); }

@@ -34,6 +34,7 @@ class ColumnEngine(DeviceEngine):
     """LU on the pattern that the CPU engine's pivots fix."""
 
     kinds = ("lu",)
+    methods = ("column",)
 
     def obstacle(self, problem: Problem) -> str:
         if problem.cholesky:

@@ -18,6 +18,8 @@ from ..interface import Analysis, Engine, Measure
 from .factor import cpu_factor
 
 PHASES = ("factor", "refactor", "solve")
+# Of the machine's own byte order.
+INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 class CpuEngine(Engine):
@@ -61,8 +63,9 @@ class CpuEngine(Engine):
         data, indices, indptr = A.data, A.indices, A.indptr
         if (
             data.dtype not in matrix.FLOATS
-            or indices.dtype.char not in "il"
+            or indices.dtype not in INDICES
             or indices.dtype != indptr.dtype
+            or not data.ndim == indices.ndim == indptr.ndim == 1
             or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
         ):
             return None

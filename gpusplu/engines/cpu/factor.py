@@ -26,12 +26,16 @@ def indefinite_by_name() -> Iterator[None]:
 def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options) -> Any:
     """Factor canonical values, shape (nnz,), by the core's analysis `symbolic`.
 
+    Fronts number columns anew, so where their order has to stay natural an analysis for fronts is not followed.
+
     Raises
     ------
     RuntimeError
         ``Factor is exactly singular``.
     NotPositiveDefiniteError
     """
+    if options.ordering == "natural" and options.perm is None and symbolic.method == "front" and not symbolic.cholesky:
+        symbolic = _core.analyze(pattern.ptr, pattern.ind, canonical, ordering="natural")
     with indefinite_by_name():
         return _core.factor(
             symbolic,

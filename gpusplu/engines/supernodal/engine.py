@@ -24,6 +24,7 @@ class SupernodalEngine(DeviceEngine):
     """Fronts on a GPU: LU with pivoting inside fronts, and Cholesky."""
 
     name = "supernodal"
+    methods = ("front",)
     files = (
         "common/residual.cu",
         "common/values.cu",

@@ -1,0 +1,146 @@
+#include "analysis/validate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/require.hpp"
+#include "matrix/validate.hpp"
+
+namespace gs {
+namespace {
+
+bool is_permutation(const std::vector<idx>& perm, idx n) {
+  std::vector<char> seen(n, 0);
+  if ((off)perm.size() != n) return false;
+  for (const idx i : perm)
+    if (i < 0 || i >= n || seen[i]++) return false;
+  return true;
+}
+
+bool is_forest(const std::vector<idx>& parent) {
+  const idx n = (idx)parent.size();
+  for (idx j = 0; j < n; j++)
+    if (parent[j] != -1 && (parent[j] <= j || parent[j] >= n)) return false;
+  return true;
+}
+
+// Of a forest with parents behind their children.
+bool is_postordered(const std::vector<idx>& parent) {
+  std::vector<idx> open;  // without their parents yet
+  for (idx s = 0; s < (idx)parent.size(); s++) {
+    while (!open.empty() && parent[open.back()] == s) open.pop_back();
+    open.push_back(s);
+  }
+  return std::all_of(open.begin(), open.end(), [&](idx s) { return parent[s] < 0; });
+}
+
+bool are_scales(const std::vector<double>& scale, idx n) {
+  int exponent = 0;
+  return scale.empty() || ((off)scale.size() == n && std::all_of(scale.begin(), scale.end(), [&](double power) {
+                             return std::isfinite(power) && std::frexp(power, &exponent) == 0.5;
+                           }));
+}
+
+void validate_numbers(const Symbolic& s) {
+  require(s.n >= 0 && s.nnz >= 0 && s.structural_rank >= 0 && s.structural_rank <= s.n && s.lnz >= 0 &&
+              s.column_levels >= 0 && s.super_levels >= 0 && s.flops >= 0 && std::isfinite(s.flops) &&
+              std::isfinite(s.critical_path) && std::isfinite(s.seconds),
+          "a pickled analysis is damaged: a size or count is impossible");
+  const auto known = {"", "amd", "nd", "natural", "user"};
+  require(std::find(known.begin(), known.end(), s.ordering) != known.end(),
+          "a pickled analysis is damaged: its ordering is unknown");
+}
+
+void validate_permutations(const Symbolic& s) {
+  const bool complete = !s.row_perm.empty() || !s.col_perm.empty();
+  require(!complete || (is_permutation(s.row_perm, s.n) && is_permutation(s.col_perm, s.n)),
+          "a pickled analysis is damaged: an order of rows or columns is no permutation");
+  require(!complete || s.structural_rank == s.n, "a pickled analysis is damaged: its rank contradicts its structure");
+  require(!s.cholesky || s.row_perm == s.col_perm, "a pickled analysis is damaged: rows and columns differ in order");
+  require(are_scales(s.row_scale, s.n) && are_scales(s.col_scale, s.n) && s.row_scale.empty() == s.col_scale.empty(),
+          "a pickled analysis is damaged: a scale is no power of two");
+  require(!s.cholesky || s.row_scale.empty(), "a pickled analysis is damaged: it scales a Hermitian matrix");
+  require(s.block_ptr.empty() || s.n == 0 || ascends(s.block_ptr, (off)s.block_ptr.size() - 1, s.n, true),
+          "a pickled analysis is damaged: its blocks do not ascend to the order of the matrix");
+}
+
+// Rows of a front ascend behind its columns and are where rel_ind says in the front of the parent.
+bool has_valid_rows(const Symbolic& s, idx front) {
+  const idx above = s.super_parent[front];
+  idx previous = s.super_ptr[front + 1] - 1;
+  for (off k = s.row_ptr[front]; k < s.row_ptr[front + 1]; previous = s.row_ind[k++]) {
+    if (s.row_ind[k] <= previous || s.row_ind[k] >= s.n || above < 0) return false;
+    const idx begin = s.super_ptr[above], width = s.super_ptr[above + 1] - begin, place = s.rel_ind[k];
+    if (place < 0 || place >= width + (s.row_ptr[above + 1] - s.row_ptr[above])) return false;
+    const idx row = place < width ? begin + place : s.row_ind[s.row_ptr[above] + place - width];
+    if (row != s.row_ind[k]) return false;
+  }
+  return true;
+}
+
+void validate_fronts(const Symbolic& s) {
+  require(
+      (off)s.parent.size() == s.n && is_forest(s.parent) && is_forest(s.super_parent) && is_postordered(s.super_parent),
+      "a pickled analysis is damaged: its tree is none");
+  require((off)s.col_count.size() == s.n, "a pickled analysis is damaged: counts of columns are missing");
+  for (idx j = 0; j < s.n; j++)
+    require(s.col_count[j] >= 1 && s.col_count[j] <= s.n - j, "a pickled analysis is damaged: a column is too long");
+  require(ascends(s.super_ptr, s.nsuper(), s.n, true) && ascends(s.row_ptr, s.nsuper(), (off)s.row_ind.size()) &&
+              s.rel_ind.size() == s.row_ind.size(),
+          "a pickled analysis is damaged: bounds of its fronts do not ascend");
+  for (idx front = 0; front < s.nsuper(); front++)
+    require(has_valid_rows(s, front), "a pickled analysis is damaged: rows of a front are not those of its parent");
+}
+
+// Of the inverse of row_perm and of the block or front that each column is in.
+struct Places {
+  std::vector<idx> row, part;
+  Places(const Symbolic& s, const std::vector<idx>& begin) : row(s.n), part(s.n) {
+    for (idx i = 0; i < s.n; i++) row[s.row_perm[i]] = i;
+    for (std::size_t k = 0; k + 1 < begin.size(); k++)
+      std::fill(part.begin() + begin[k], part.begin() + begin[k + 1], k);
+  }
+};
+
+// Calls visit(i, j) for the entries of A in permuted rows and columns, until one says no.
+template <class Visit> bool for_all_entries(const Symbolic& s, PatternView A, const Places& places, Visit&& visit) {
+  for (idx j = 0; j < s.n; j++)
+    for (off p = A.ptr[s.col_perm[j]]; p < A.ptr[s.col_perm[j] + 1]; p++)
+      if (!visit(places.row[A.ind[p]], j)) return false;
+  return true;
+}
+
+bool has_place_in_fronts(const Symbolic& s, const Places& places, idx i, idx j) {
+  if (i < j && s.cholesky) return true;  // what the other triangle says
+  const auto [first, last] = std::minmax(i, j);
+  const idx front = places.part[first];
+  if (last < s.super_ptr[front + 1]) return true;
+  const idx* rows = s.row_ind.data();
+  return std::binary_search(rows + s.row_ptr[front], rows + s.row_ptr[front + 1], last);
+}
+
+}  // namespace
+
+void validate(const Symbolic& s) {
+  validate_numbers(s);
+  validate_permutations(s);
+  if (s.method == Method::front && (s.structural_rank == s.n || !s.super_ptr.empty())) return validate_fronts(s);
+  require(!s.cholesky && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() && s.super_parent.empty() &&
+              s.row_ptr.empty() && s.row_ind.empty() && s.rel_ind.empty(),
+          "a pickled analysis is damaged: it has fronts and none");
+}
+
+void validate(const Symbolic& s, PatternView A) {
+  require(s.n == A.n && s.nnz == A.nnz(), "a pickled analysis is damaged: it is of another matrix");
+  require(s.structural_rank < s.n || (off)s.row_perm.size() == s.n,
+          "a pickled analysis is damaged: it has no permutations");
+  if (s.row_perm.empty()) return;
+  const bool fronts = s.method == Method::front;
+  const Places places(s, fronts ? s.super_ptr : s.block_ptr);
+  const bool fits = for_all_entries(s, A, places, [&](idx i, idx j) {
+    return fronts ? has_place_in_fronts(s, places, i, j) : places.part[i] <= places.part[j];
+  });
+  require(fits, "a pickled analysis is damaged: an entry of the matrix has no place in its structure");
+}
+
+}  // namespace gs

@@ -1,0 +1,11 @@
+// Checks of what comes from outside; what is wrong is a ValueError in Python.
+#pragma once
+#include <stdexcept>
+
+namespace gs {
+
+inline void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+}  // namespace gs

@@ -1,0 +1,97 @@
+// What bindings check before the core reads an array: every length that it relies on. What is wrong is a ValueError.
+#pragma once
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+#include "base/require.hpp"
+#include "bind/bind.hpp"
+#include "plan/columns/groups.hpp"
+
+namespace gs {
+
+// `least` entries of an array called `name`.
+template <class Array> void require_entries(const Array& array, off least, const char* name) {
+  if ((off)array.shape(0) < least)
+    throw std::invalid_argument(std::string("too few ") + name + ": " + std::to_string(array.shape(0)) + ", and " +
+                                std::to_string(least) + " are needed");
+}
+
+template <class Array> void require_length(const Array& array, off length, const char* name) {
+  if ((off)array.shape(0) != length)
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.shape(0)) + " entries, not " +
+                                std::to_string(length));
+}
+
+inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {
+  const off n = (off)ptr.shape(0) - 1;
+  require(n >= 0 && n <= std::numeric_limits<idx>::max(), "ptr must have n + 1 entries");
+  require(ptr.data()[0] == 0, "ptr must start with 0");
+  require_entries(ind, ptr.data()[n], "ind");
+  return {(idx)n, ptr.data(), ind.data()};
+}
+
+template <class T> PatternView matrix_view(const In<off>& ptr, const In<idx>& ind, const In<T>& values) {
+  const PatternView A = pattern_view(ptr, ind);
+  require_entries(values, A.nnz(), "values");
+  return A;
+}
+
+// The columns of L + U that have a diagonal in `diag`: all, or the first.
+inline gpu::ColumnPattern column_pattern(const In<off>& col_ptr, const In<idx>& row, const In<off>& diag) {
+  const idx n = (idx)diag.shape(0);
+  require_entries(col_ptr, (off)n + 1, "col_ptr");
+  require_entries(row, col_ptr.data()[n], "row");
+  return {n, col_ptr.data(), diag.data(), row.data()};
+}
+
+inline void require_permutation(const In<idx>& perm, idx n, const char* name) {
+  std::vector<char> seen(n, 0);
+  bool valid = (off)perm.shape(0) == n;
+  for (idx j = 0; valid && j < n; ++j) {
+    const idx i = perm.data()[j];
+    valid = i >= 0 && i < n && !seen[i];
+    if (valid) seen[i] = 1;
+  }
+  if (!valid)
+    throw std::invalid_argument(std::string(name) + " is not a permutation of 0 .. " + std::to_string((off)n - 1));
+}
+
+// An analysis of another matrix, or one that only tests make, without permutations.
+inline void require_analysis_of(PatternView A, const Symbolic& symbolic) {
+  require(symbolic.n == A.n, "the analysis is of a matrix of another order");
+  const bool complete = (off)symbolic.row_perm.size() == A.n && (off)symbolic.col_perm.size() == A.n;
+  require(complete || symbolic.structural_rank < symbolic.n, "the analysis has no permutations");
+}
+
+// Pointers of n compressed columns or rows; more are not looked at, as SciPy does it.
+template <class I> void require_pointers(const In<I>& ptr, off n) {
+  require(n >= 0 && (off)ptr.shape(0) > n, "indptr must have n + 1 entries");
+}
+
+// Values in canonical order, or in the order that `source` gathers them from.
+template <class T> void require_source(const In<T>& values, const std::optional<In<off>>& source, off nnz) {
+  if (!source) return require_entries(values, nnz, "values");
+  require_entries(*source, nnz, "source");
+  for (off k = 0; k < nnz; k++)
+    require(source->data()[k] >= 0 && source->data()[k] < (off)values.shape(0), "source must be places in values");
+}
+
+inline Trans trans_of(const std::string& name) {
+  if (name == "N") return Trans::none;
+  if (name == "T") return Trans::transpose;
+  if (name == "H") return Trans::conj_transpose;
+  throw std::invalid_argument("trans must be N, T, or H");
+}
+
+// Right-hand sides of n rows each, one after the other.
+template <class Array> void require_columns(const Array& x, idx n, const char* name) {
+  if (n ? x.shape(0) % (std::size_t)n != 0 : x.shape(0) != 0)
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(x.shape(0)) +
+                                " entries, which is no multiple of " + std::to_string(n));
+}
+
+}  // namespace gs

@@ -1,0 +1,21 @@
+"""pytest plugin: SciPy's own tests with an engine of the GPU, emulated (loaded by test_scipy_suite.py with -p)."""
+
+import os
+
+from emulated_device import EmulatedDevice
+
+import gpusplu
+from gpusplu import pipeline
+from gpusplu.cuda import devices
+from gpusplu.problem import Request
+
+DEVICE = EmulatedDevice()
+
+devices.open_device = lambda which=None: DEVICE
+pipeline.automatic = lambda: Request(os.environ["GPUSPLU_TESTED_ENGINE"], "tested", 0)
+gpusplu.install()
+
+
+def pytest_sessionfinish(session):
+    """The suite says nothing about the engine unless the device did the work."""
+    assert DEVICE.counts.get("check_values", 0) > 0, "nothing ran on the device"

@@ -1,0 +1,11 @@
+"""Mutated matrix files: a matrix, or one line that says why not."""
+
+from tests.faults.batches import run_batch
+
+
+def test_mutated_files():
+    outcomes, failure = run_batch("files", 0, 40)
+    assert not failure, failure
+    assert outcomes["works"] > 0
+    assert not outcomes["several lines"]
+    assert outcomes["CommandError"] > 10

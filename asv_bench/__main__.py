@@ -18,6 +18,7 @@ def main(words=None):
     reporting = commands.add_parser("report", help="pages of tables from records")
     reporting.add_argument("suite", nargs="*", help="all that have records, with an index, unless named")
     reporting.add_argument("--records", nargs="+", type=Path, help="files; those that are kept unless given")
+    reporting.add_argument("--commit", help="whose records; the newest with all cases unless given")
     reporting.add_argument("--into", type=Path, help="folder of pages, printed unless given; docs/results for all")
     arguments = parser.parse_args(words)
     {"list": list_all, "run": run, "child": child, "report": make_report}[arguments.command](arguments)
@@ -70,7 +71,7 @@ def make_report(arguments):
         files = arguments.records or records.files(name)
         if not files:
             sys.exit(f"no records of {name}")
-        deliver(report.page(name, files), into, name)
+        deliver(report.page(name, files, arguments.commit), into, name)
     if not arguments.suite:
         deliver(report.index(wanted), into, "index")
 

@@ -50,16 +50,17 @@ def machine(paths):
     return ", ".join(dict.fromkeys(MACHINES.get(path.stem.split("-")[0], "unknown") for path in paths))
 
 
-def one_commit(records):
-    """Those of the newest commit that has all cases of any, or else the most; a record without one is of the last.
+def one_commit(records, commit=None):
+    """Those of a commit; unless one is given, of the newest that has all cases of any, or else the most.
 
-    Newest is what comes last.
+    A record without a commit is of the one before it. Newest is what comes last.
     """
     of_commits, last = {}, None
     for record in records:
         last = record.get("commit", last)
         of_commits.setdefault(last, []).append(record)
-    cases = {commit: len({record["case"] for record in found}) for commit, found in of_commits.items()}
-    most = max(cases.values(), default=0)
-    *_, found = [[], *(of_commits[commit] for commit in of_commits if cases[commit] == most)]
-    return found
+    if commit:
+        return of_commits.get(commit, [])
+    cases = {name: len({record["case"] for record in found}) for name, found in of_commits.items()}
+    complete = [name for name in of_commits if cases[name] == max(cases.values())]
+    return of_commits[complete[-1]] if complete else []

@@ -2,6 +2,7 @@
 
 from .. import records, suites
 from . import circuits, comparison, crisscross, glu, sflu, streaming, supernodal
+from .further import COLUMNS
 from .tables import origin
 
 OWN = {
@@ -16,12 +17,12 @@ OWN = {
 
 def tables(suite, found):
     """All tables of records of a suite, as Markdown."""
-    return OWN.get(suite, comparison.tables)(found)
+    return OWN[suite](found) if suite in OWN else comparison.tables(found, COLUMNS.get(suite, ()))
 
 
-def page(suite, files):
-    """The page of a suite: where its records come from, and tables of them."""
-    found = records.one_commit(records.read(files))
+def page(suite, files, commit=None):
+    """The page of a suite, of a commit or the newest complete one: where its records come from, and tables of them."""
+    found = records.one_commit(records.read(files), commit)
     commands = "\n".join(f"python -m asv_bench {words}" for words in (f"run {suite} --out FILE", f"report {suite}"))
     parts = [f"# {suite}", suites.describe(suite), f"{origin(found)} Machine: {records.machine(files)}."]
     return "\n\n".join([*parts, f"```bash\n{commands}\n```", tables(suite, found)]) + "\n"

@@ -31,6 +31,6 @@ def run(arguments):
             analyze = internals.analysis(A, case.definite)
             runs = [timed(analyze) for _ in range(arguments.repeat)]
             seconds, (stages, ordering, lnz) = min(runs, key=lambda result: result[0])
-            more = {"variant": f"{threads} threads", "stages": stages, "ordering": ordering, "lnz": lnz}
+            more = {"variant": f"threads: {threads}", "stages": stages, "chosen": ordering, "lnz": lnz}
             yield records.make(case.name, "cpu", "analyze", seconds, n=A.shape[0], nnz=A.nnz, **more)
     internals.set_num_threads(before)

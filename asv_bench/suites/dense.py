@@ -70,7 +70,7 @@ def run(arguments):
         for dtype in arguments.dtypes:
             for cholesky in (False, True):
                 for threads in THREADS:
+                    kind = "cholesky" if cholesky else "lu"
                     here, there, work = compare(w, h, dtype, cholesky, threads, beside)
-                    more = {"variant": f"{dtype}, {threads} threads", "flops": work}
-                    phase, peer = "cholesky" if cholesky else "lu", "lapack" if beside else "none"
-                    yield records.make(case, "cpu", phase, here, peer, there, **more)
+                    more = {"variant": f"{kind}, {dtype}, threads: {threads}", "flops": work}
+                    yield records.make(case, "cpu", "factor", here, "lapack" if beside else "none", there, **more)

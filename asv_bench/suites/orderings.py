@@ -27,7 +27,7 @@ def ours(peer, ptr, ind, threads):
     """What to measure beside a peer: functions that return a permutation, by name."""
     if peer == "amd":
         return {"amd": lambda: internals.minimum_degree(ptr, ind)}
-    return {f"nd, {n} threads": lambda n=n: internals.nested_dissection(ptr, ind, threads=n) for n in threads}
+    return {f"nd, threads: {n}": lambda n=n: internals.nested_dissection(ptr, ind, threads=n) for n in threads}
 
 
 def compare(case, peer, arguments):

@@ -1,23 +1,15 @@
 """The summary of the circuit benchmark: what is reached and what is missed."""
 
-import sys
-from pathlib import Path
-
+import asv_bench_package  # noqa: F401
 import pytest
 
-DEVICE = Path(__file__).resolve().parents[2] / "asv_bench" / "device"
+from asv_bench.report import targets
 
 
 @pytest.fixture
-def summary(monkeypatch):
+def summary():
     """`targets.summary` as one text."""
-    for folder in (DEVICE, DEVICE.parent / "peers"):
-        monkeypatch.syspath_prepend(str(folder))
-    from targets import summary
-
-    yield lambda results: "\n".join(summary(results))
-    for name in ("targets", "common"):
-        sys.modules.pop(name, None)
+    return lambda results: "\n".join(targets.summary(results))
 
 
 def phases(step, **more):

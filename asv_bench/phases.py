@@ -137,8 +137,9 @@ def measure_ours(problem, engine, profile=True, **options):
     if problem.on_device and internals.runs_on_device(factor):
         found |= {f"{phase}_call": found[phase] for phase in internals.GRAPHS if phase in found and events}
         found |= replays(factor, clock, profile)
-    if problem.on_device and profile:
+    if clock.has_events and profile:
         found["kernels"] = attempt(lambda: internals.commands_by_kernel(factor, clock))
+    if problem.on_device and profile:
         found["regimes"] = attempt(lambda: regimes(internals.front_plan(factor), factor.dtype.itemsize))
     return found
 

@@ -35,7 +35,7 @@ class HostClock:
         How long one measurement repeats [s], a third of it for warming up.
     """
 
-    on_device = False
+    on_device = has_events = False
 
     def __init__(self, budget=0.2):
         self.budget = budget
@@ -92,7 +92,7 @@ class EmulatedClock(HostClock):
 class DeviceClock(HostClock):
     """With CuPy, on its current stream."""
 
-    on_device = True
+    on_device = has_events = True
     put = EmulatedClock.put
 
     def __init__(self, budget=0.2):

@@ -53,8 +53,9 @@ def run(arguments):
         made.append(record)
         if arguments.out:
             records.append(arguments.out, [record])
-    if made:
-        print(report.tables(arguments.suite, made))
+    if not made:
+        sys.exit(f"{arguments.suite}: nothing was measured")
+    print(report.tables(arguments.suite, made))
 
 
 def child(arguments):

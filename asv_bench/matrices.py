@@ -33,11 +33,12 @@ def load_sequence(case):
     return A, ()
 
 
-def real(definite):
-    """Names of the real matrices that are, or are not, symmetric positive definite, by falling size."""
+def real(definite, dtype=""):
+    """Names of the real matrices that are, or are not, symmetric positive definite, by falling size; of one dtype."""
     with (MATRICES / "INDEX.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     rows = [row for row in rows if row["spd"].startswith(("yes", "likely")) == definite]
+    rows = [row for row in rows if dtype in ("", row["dtype"])]
     return [row["name"] for row in sorted(rows, key=lambda row: -int(row["nnz"]))]
 
 

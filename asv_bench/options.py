@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from gpusplu.cli.report import describe
+
 from . import internals, peers
 from .timing import DeviceClock, EmulatedClock
 
@@ -66,6 +68,15 @@ def in_time(arguments, cases):
             note(f"{case}: not begun, the time is over")
         else:
             yield case
+
+
+def measured(arguments, cases, measure):
+    """The records that `measure` yields of one case after another; a case that fails is a finding, not the end."""
+    for case in in_time(arguments, cases):
+        try:
+            yield from measure(case)
+        except Exception as error:
+            note(f"{case}: {type(error).__name__}: {describe(error)}")
 
 
 def child_options(arguments):

@@ -9,7 +9,7 @@ from .. import internals, records
 from ..cases import CASES as ALL
 from ..cases import select
 from ..matrices import load
-from ..options import in_time, numbers
+from ..options import measured, numbers
 from ..timing import timed
 
 CASES = [case.name for case in ALL]
@@ -24,13 +24,17 @@ def add_arguments(parser):
 
 def run(arguments):
     before = internals.num_threads()
-    for case in in_time(arguments, select(arguments.cases)):
-        A = load(case.name)
-        for threads in arguments.threads:
-            internals.set_num_threads(threads)
-            analyze = internals.analysis(A, case.definite)
-            runs = [timed(analyze) for _ in range(arguments.repeat)]
-            seconds, (stages, ordering, lnz) = min(runs, key=lambda result: result[0])
-            more = {"variant": f"threads: {threads}", "stages": stages, "chosen": ordering, "lnz": lnz}
-            yield records.make(case.name, "cpu", "analyze", seconds, n=A.shape[0], nnz=A.nnz, **more)
+    yield from measured(arguments, select(arguments.cases), lambda case: of_case(case, arguments))
     internals.set_num_threads(before)
+
+
+def of_case(case, arguments):
+    """A record of every number of threads."""
+    A = load(case.name)
+    for threads in arguments.threads:
+        internals.set_num_threads(threads)
+        analyze = internals.analysis(A, case.definite)
+        runs = [timed(analyze) for _ in range(arguments.repeat)]
+        seconds, (stages, ordering, lnz) = min(runs, key=lambda result: result[0])
+        more = {"variant": f"threads: {threads}", "stages": stages, "chosen": ordering, "lnz": lnz}
+        yield records.make(case.name, "cpu", "analyze", seconds, n=A.shape[0], nnz=A.nnz, **more)

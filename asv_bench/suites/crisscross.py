@@ -6,11 +6,13 @@ the model. A corner of 0 columns, which has to be among them, is unblocked, sflu
 constants that such records ask for.
 """
 
+from functools import partial
+
 import gpusplu as gs
 
 from .. import internals, records
 from ..matrices import load
-from ..options import device_clock, in_time, names, numbers
+from ..options import device_clock, measured, names, numbers
 
 CASES = ["memplus", "bayer10", "ibmpg1t_mna_tran", "faer_matrix_n19168", "case_ACTIVSg10k_nrjac"]
 CASES += ["add20", "adder_dcop_05", "rajat19", "case3375wp_nrjac", "add20_seq", "mem_plus_seq", "smult20_seq"]
@@ -24,21 +26,20 @@ def add_arguments(parser):
     parser.add_argument("--corners", type=numbers, default=CORNERS, help="numbers of columns joined by commas")
 
 
-def sweep(case, ordering, corners, clock):
-    """What is known of every corner, the model's last."""
+def of_case(case, ordering, corners, clock):
+    """A record of every corner, the model's last."""
     A = load(case)
     with internals.forced_division(A.shape[0]):
         first = gs.splu(A, engine="crisscross", ordering=ordering)
     chosen = internals.crisscross_variant(first, None, clock)
     fitting = [corner for corner in corners if corner <= A.shape[0]]
-    return [*(internals.crisscross_variant(first, corner, clock) for corner in fitting), chosen]
+    for row in [*(internals.crisscross_variant(first, corner, clock) for corner in fitting), chosen]:
+        error, more = row["error"], row | {"ordering": ordering}
+        yield records.make(case, "crisscross", "division", row["factor_s"], backward_error=error, **more)
 
 
 def run(arguments):
     clock = device_clock(arguments)
     for ordering in arguments.orderings:
-        for case in in_time(arguments, arguments.cases):
-            for row in sweep(case, ordering, arguments.corners, clock):
-                seconds, error = row["factor_s"], row["error"]
-                more = row | {"ordering": ordering}
-                yield records.make(case, "crisscross", "division", seconds, backward_error=error, **more)
+        sweep = partial(of_case, ordering=ordering, corners=arguments.corners, clock=clock)
+        yield from measured(arguments, arguments.cases, sweep)

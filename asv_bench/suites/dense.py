@@ -6,11 +6,12 @@ less than a microsecond include the clock.
 """
 
 import time
+from itertools import product
 
 import numpy as np
 
 from .. import internals, records
-from ..options import in_time, names, present
+from ..options import measured, names, present
 from ..peers import lapack
 
 CASES = ("1x10", "4x20", "8x30", "16x60", "32x100", "64x200", "150x250", "400x600", "1780x558", "4000x0")
@@ -65,12 +66,14 @@ def compare(w, h, dtype, cholesky, threads, beside):
 def run(arguments):
     internals.set_num_threads(max(THREADS))
     beside = "lapack" in present(arguments)
-    for case in in_time(arguments, arguments.cases):
-        w, h = map(int, case.split("x"))
-        for dtype in arguments.dtypes:
-            for cholesky in (False, True):
-                for threads in THREADS:
-                    kind = "cholesky" if cholesky else "lu"
-                    here, there, work = compare(w, h, dtype, cholesky, threads, beside)
-                    more = {"variant": f"{kind}, {dtype}, threads: {threads}", "flops": work}
-                    yield records.make(case, "cpu", "factor", here, "lapack" if beside else "none", there, **more)
+    yield from measured(arguments, arguments.cases, lambda case: of_case(case, arguments.dtypes, beside))
+
+
+def of_case(case, dtypes, beside):
+    """A record of every number type, kind and number of threads."""
+    w, h = map(int, case.split("x"))
+    for dtype, cholesky, threads in product(dtypes, (False, True), THREADS):
+        kind = "cholesky" if cholesky else "lu"
+        here, there, work = compare(w, h, dtype, cholesky, threads, beside)
+        more = {"variant": f"{kind}, {dtype}, threads: {threads}", "flops": work}
+        yield records.make(case, "cpu", "factor", here, "lapack" if beside else "none", there, **more)

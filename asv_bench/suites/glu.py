@@ -12,7 +12,7 @@ import gpusplu as gs
 
 from .. import internals, records
 from ..matrices import load
-from ..options import device_clock, in_time, note
+from ..options import device_clock, measured, note
 from ..phases import attempt
 
 CASES = (
@@ -49,13 +49,17 @@ def measure(A, variant, clock):
 
 def run(arguments):
     clock = device_clock(arguments)
-    for case in in_time(arguments, arguments.cases):
-        A = load(case)
-        for variant in arguments.variants:
-            found = attempt(lambda A=A, variant=variant: measure(A, variant, clock))
-            if isinstance(found, dict):
-                note(f"{case}: {variant}: {found['error']}")
-                continue
-            seconds, error, more = found
-            more |= {"variant": variant, "refactor_s": seconds}
-            yield records.make(case, "glu", "refactor", seconds, backward_error=error, **more)
+    yield from measured(arguments, arguments.cases, lambda case: of_case(case, arguments.variants, clock))
+
+
+def of_case(case, variants, clock):
+    """A record of every variant that can run."""
+    A = load(case)
+    for variant in variants:
+        found = attempt(lambda variant=variant: measure(A, variant, clock))
+        if isinstance(found, dict):
+            note(f"{case}: {variant}: {found['error']}")
+            continue
+        seconds, error, more = found
+        more |= {"variant": variant, "refactor_s": seconds}
+        yield records.make(case, "glu", "refactor", seconds, backward_error=error, **more)

@@ -11,7 +11,7 @@ import gpusplu as gs
 
 from .. import internals, records
 from ..matrices import load
-from ..options import device_clock, in_time
+from ..options import device_clock, measured
 
 CASES = (
     *("add20", "rajat19", "adder_dcop_05", "case3375wp_nrjac", "memplus", "case_ACTIVSg10k_nrjac"),
@@ -51,8 +51,11 @@ def measure(A, engine, clock):
 
 def run(arguments):
     clock = device_clock(arguments)
-    for case in in_time(arguments, arguments.cases):
-        A = load(case)
-        for way, seconds in measure(A, arguments.engine, clock).items():
-            engine = "cpu" if way == "cpu" else arguments.engine
-            yield records.make(case, engine, "step", seconds, variant=way, nnz=A.nnz)
+    yield from measured(arguments, arguments.cases, lambda case: of_case(case, arguments.engine, clock))
+
+
+def of_case(case, engine, clock):
+    """A record of every way."""
+    A = load(case)
+    for way, seconds in measure(A, engine, clock).items():
+        yield records.make(case, "cpu" if way == "cpu" else engine, "step", seconds, variant=way, nnz=A.nnz)

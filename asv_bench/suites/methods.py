@@ -9,8 +9,7 @@ from scipy.optimize import nnls
 
 from .. import internals, records
 from ..matrices import load, real
-from ..options import in_time, note
-from ..phases import attempt
+from ..options import measured, note
 from ..timing import interleaved
 
 CASES = ()
@@ -32,21 +31,23 @@ def measure(A, method, repeat):
 
 def run(arguments):
     collected = {method: [] for method in METHODS}
-    for case in in_time(arguments, arguments.cases or [*real(False), *real(True)]):
-        A = load(case)
-        if A.nnz > LARGEST or A.dtype != float:
-            continue
-        for method in METHODS:
-            found = attempt(lambda A=A, method=method: measure(A, method, arguments.repeat))
-            if isinstance(found, dict):
-                note(f"{case}: {method}: {found['error']}")
-                break
-            features, seconds, predicted = found
-            collected[method].append((features, seconds))
-            for phase, took, model in zip(PHASES, seconds, predicted, strict=True):
-                yield records.make(case, "cpu", phase, took, variant=method, predicted_s=model)
+    cases = arguments.cases or [*real(False), *real(True)]
+    yield from measured(arguments, cases, lambda case: of_case(case, arguments.repeat, collected))
     if arguments.fit:
         say_constants(collected)
+
+
+def of_case(case, repeat, collected):
+    """A record of every method and phase; features and seconds go to `collected`."""
+    A = load(case)
+    if A.nnz > LARGEST or A.dtype != float:
+        note(f"{case}: left out")
+        return
+    for method in METHODS:
+        features, seconds, predicted = measure(A, method, repeat)
+        collected[method].append((features, seconds))
+        for phase, took, model in zip(PHASES, seconds, predicted, strict=True):
+            yield records.make(case, "cpu", phase, took, variant=method, predicted_s=model)
 
 
 def say_constants(collected):

@@ -12,8 +12,7 @@ import gpusplu as gs
 
 from .. import records
 from ..matrices import load, real
-from ..options import in_time, note
-from ..phases import attempt
+from ..options import measured, note
 from ..timing import backward_error, interleaved
 
 CASES = ()
@@ -49,26 +48,21 @@ def unsolvable(A, b, engine):
 
 
 def compare(case, engine, repeat):
-    """The record of a case; None where the matrix is singular."""
+    """The record of a case; none where the matrix is singular."""
     A = load(case)
     b = np.random.default_rng(0).normal(size=A.shape[0]).astype(A.dtype)
     if unsolvable(A, b, engine):
-        return None
+        note(f"{case}: singular")
+        return
     ours = errors(gs.splu(A, engine=engine), A, b)  # also warms up
     scipys = errors(scipy.sparse.linalg.splu(A), A, b)
     calls = lambda: gs.splu(A, engine=engine).solve(b), lambda: scipy.sparse.linalg.splu(A).solve(b)
     here, there = interleaved(calls, repeat)
     more = {"transposed_error": ours[1], "peer_backward_error": scipys[0], "peer_transposed_error": scipys[1]}
     more |= {"flagged": too_large(ours, scipys), "n": A.shape[0]}
-    return records.make(case, engine, "total", here, "scipy", there, ours[0], **more)
+    yield records.make(case, engine, "total", here, "scipy", there, ours[0], **more)
 
 
 def run(arguments):
-    for case in in_time(arguments, arguments.cases or real(definite=False)):
-        found = attempt(lambda case=case: compare(case, arguments.engine, arguments.repeat))
-        if found is None:
-            note(f"{case}: singular")
-        elif "case" not in found:  # a matrix that cannot be solved is a finding, not the end
-            note(f"{case}: {found['error']}")
-        else:
-            yield found
+    cases = arguments.cases or real(definite=False)
+    yield from measured(arguments, cases, lambda case: compare(case, arguments.engine, arguments.repeat))

@@ -4,9 +4,11 @@ Both get the same graph of A + A^T, whose making is not timed; the two take turn
 Cholesky factor (`lnz`, `peer_lnz`), flops and levels of the elimination tree of both.
 """
 
+from functools import partial
+
 from .. import internals, peers, records
 from ..matrices import MATRICES, load, real
-from ..options import in_time, present
+from ..options import measured, present
 from ..timing import interleaved
 
 NESTED = (
@@ -50,5 +52,5 @@ def run(arguments):
     for peer in [name for name in present(arguments) if name in peers.ORDERINGS]:
         known = (MATRICES / "INDEX.csv").exists()
         default = NESTED if peer == "metis" else [*(real(False) + real(True) if known else ())]
-        for case in in_time(arguments, arguments.cases or default):
-            yield from compare(case, peer, arguments)
+        compared = partial(compare, peer=peer, arguments=arguments)
+        yield from measured(arguments, arguments.cases or default, compared)

@@ -10,13 +10,11 @@ loaded later.
 import os
 import time
 
-import numpy as np
-
 import gpusplu as gs
 
 from .. import internals, peers, records
 from ..matrices import MATRICES, load, real
-from ..options import in_time, note, present
+from ..options import measured, note, present
 from ..phases import Problem, attempt
 from ..timing import HostClock, backward_error, best
 
@@ -46,7 +44,7 @@ def chosen(arguments):
     if arguments.cases:
         return arguments.cases
     kinds = {kind for name in arguments.peer for kind in peers.named(name).KINDS}
-    return [*(real(False) if False in kinds else ()), *(DEFINITE if True in kinds else ())]
+    return [*(real(False, "float64") if False in kinds else ()), *(DEFINITE if True in kinds else ())]
 
 
 def ours(problem, repeat):
@@ -67,20 +65,13 @@ def run(arguments):
     os.environ.update(dict.fromkeys(VARIABLES, str(arguments.threads)))
     internals.set_num_threads(arguments.threads)
     others = present(arguments)
-    for case in in_time(arguments, chosen(arguments)):
-        A = load(case)
-        if np.iscomplexobj(A):
-            continue
-        problem = Problem(A, is_definite(case), HostClock())
-        found = attempt(lambda problem=problem: ours(problem, arguments.repeat))
-        if "error" in found:
-            note(f"{case}: {found['error']}")
-            continue
-        yield from beside(case, problem, found, others)
+    yield from measured(arguments, chosen(arguments), lambda case: beside(case, others, arguments.repeat))
 
 
-def beside(case, problem, found, others):
+def beside(case, others, repeat):
     """The records of a case: a peer and a phase each."""
+    problem = Problem(load(case), is_definite(case), HostClock())
+    found = ours(problem, repeat)
     rows = {name: attempt(lambda name=name: peers.measure(name, problem)) for name in others}
     rows = {name: there for name, there in rows.items() if there is not None}
     for name in [name for name in rows if "error" in rows[name]]:

@@ -12,7 +12,7 @@ import gpusplu as gs
 from .. import internals, records
 from ..cases import select
 from ..matrices import load
-from ..options import device_clock, in_time, note, numbers, present
+from ..options import device_clock, measured, note, numbers, present
 from ..peers import cudss
 from ..phases import on_host
 from ..timing import backward_error
@@ -56,20 +56,22 @@ def by_kernel(factor, clock, columns):
 
 
 def run(arguments):
-    clock, others = device_clock(arguments), present(arguments)
-    for case in in_time(arguments, select(arguments.cases)):
-        A = load(case.name)
-        factor = gs.analyze(A, cholesky=case.definite, engine="supernodal", refine="never").factor(A.data)
-        for columns in arguments.columns:
-            b = right_hand_sides(A.shape[0], columns)
-            (here, x), there = ours(factor, b, clock), (None, None)
-            if "cudss" in others:
-                there = theirs(A, case.definite, b, clock)
-            if arguments.kernels:
-                note(f"{case.name} x {columns}: {by_kernel(factor, clock, columns)}")
-            more = {"columns": columns}
-            if there[1] is not None:
-                more["peer_backward_error"] = backward_error(A, there[1], b)
-            peer = "cudss" if "cudss" in others else "none"
-            error = backward_error(A, x, b)
-            yield records.make(case.name, "supernodal", "solve", here, peer, there[0], error, **more)
+    clock = device_clock(arguments)
+    peer = "cudss" if "cudss" in present(arguments) else "none"
+    yield from measured(arguments, select(arguments.cases), lambda case: of_case(case, arguments, peer, clock))
+
+
+def of_case(case, arguments, peer, clock):
+    """A record of every number of columns."""
+    A = load(case.name)
+    factor = gs.analyze(A, cholesky=case.definite, engine="supernodal", refine="never").factor(A.data)
+    for columns in arguments.columns:
+        b = right_hand_sides(A.shape[0], columns)
+        (here, x), there, more = ours(factor, b, clock), None, {"columns": columns}
+        if peer == "cudss":
+            there, its = theirs(A, case.definite, b, clock)
+            more["peer_backward_error"] = backward_error(A, its, b)
+        if arguments.kernels:
+            note(f"{case.name} x {columns}: {by_kernel(factor, clock, columns)}")
+        error = backward_error(A, x, b)
+        yield records.make(case.name, "supernodal", "solve", here, peer, there, error, **more)

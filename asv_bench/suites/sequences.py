@@ -13,7 +13,7 @@ import gpusplu as gs
 
 from .. import records
 from ..matrices import load_sequence, sequences
-from ..options import in_time
+from ..options import measured
 from ..timing import interleaved
 from .one_shot import errors, too_large
 
@@ -52,5 +52,4 @@ def compare(case, engine, repeat):
 
 def run(arguments):
     cases = arguments.cases or [f"{name}_seq" for name, *_ in sequences()]
-    for case in in_time(arguments, cases):
-        yield compare(case, arguments.engine, arguments.repeat)
+    yield from measured(arguments, cases, lambda case: [compare(case, arguments.engine, arguments.repeat)])

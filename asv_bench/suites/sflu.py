@@ -10,8 +10,7 @@ import gpusplu as gs
 
 from .. import internals, records
 from ..matrices import load
-from ..options import device_clock, in_time, note
-from ..phases import attempt
+from ..options import device_clock, measured, note
 from . import circuits
 
 CASES = [case for case in circuits.CASES if case not in ("rlc:300x300", "rlc:700x700")]
@@ -30,30 +29,23 @@ def add_arguments(parser):
     parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), metavar="VARIANT")
 
 
-def sweep(case, variants, clock):
-    """What is known of every variant."""
+def of_case(case, variants, clock):
+    """A record of every variant."""
     factor = gs.splu(load(case), engine="sflu")
     n, levels, flops = internals.column_size(factor)
     if 2 * flops > circuits.COLUMN_FLOPS and case not in circuits.PUBLISHED:
         note(f"{case}: left out, {flops:.1e} multiply-adds")
-        return []
-    first, rows = None, []
+        return
+    first = None
     for name in variants or [name for name in VARIANTS if n <= MOST_COLUMNS or not name.startswith("columns")]:
         found, result = internals.sflu_variant(factor, VARIANTS[name], clock)
         first = first or result
         found |= {"variant": name, "n": n, "levels": levels, "same": result == first}
         if not found["same"] and name != "warps":
             note(f"{case}: {name} has other bits")
-        rows.append(found)
-    return rows
+        yield records.make(case, "sflu", "variants", found["refactor_s"], backward_error=found["error"], **found)
 
 
 def run(arguments):
     clock = device_clock(arguments)
-    for case in in_time(arguments, arguments.cases):
-        rows = attempt(lambda case=case: sweep(case, arguments.variants, clock))
-        if isinstance(rows, dict):
-            note(f"{case}: {rows['error']}")
-            continue
-        for row in rows:
-            yield records.make(case, "sflu", "variants", row["refactor_s"], backward_error=row["error"], **row)
+    yield from measured(arguments, arguments.cases, lambda case: of_case(case, arguments.variants, clock))

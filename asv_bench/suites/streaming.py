@@ -15,7 +15,7 @@ from gpusplu import gallery
 from .. import internals, records
 from ..cases import select
 from ..matrices import load
-from ..options import device_clock, in_time, note
+from ..options import device_clock, measured, note
 from ..phases import on_host
 from ..timing import HostClock
 
@@ -117,5 +117,4 @@ def run(arguments):
     clock = device_clock(arguments)
     if not arguments.emulated:
         say_rates(clock)
-    for case in in_time(arguments, select(arguments.cases)):
-        yield from measure_case(case, arguments.shares, clock)
+    yield from measured(arguments, select(arguments.cases), lambda case: measure_case(case, arguments.shares, clock))

@@ -11,7 +11,7 @@ import statistics
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -56,7 +56,6 @@ def emulate():
 
 
 # The processor
-
 
 num_threads, set_num_threads = _core.num_threads, _core.set_num_threads
 minimum_degree, nested_dissection = _core.amd, _core.nested_dissection
@@ -216,32 +215,19 @@ def set_for_now(owner, **attributes):
 
 # Fronts
 
-
-class FrontPlan(NamedTuple):
-    """What a plan of fronts says of each, and of all together."""
-
-    cholesky: bool
-    width: np.ndarray
-    rows: np.ndarray
-    parent: np.ndarray
-    level: np.ndarray
-    phase: np.ndarray
-    phase_seconds: np.ndarray
-    factor_size: int
-    block_size: int
-    n_segments: int
+FRONT_ARRAYS = ("width", "rows", "parent", "level", "phase")
 
 
 def front_plan(factor):
-    """The plan of a factor of the supernodal engine."""
+    """What the plan of a factor of the supernodal engine says of each front, and of all together."""
     plan = factor.symbolic._plan
-    return FrontPlan(
-        plan.cholesky,
-        *(np.asarray(array, np.int64) for array in (plan.width, plan.rows, plan.parent, plan.level, plan.phase)),
-        np.asarray(plan.phase_seconds),
-        plan.factor_size,
-        plan.block_size,
-        len(plan.segment_ptr) - 1,
+    return SimpleNamespace(
+        **{name: np.asarray(getattr(plan, name), np.int64) for name in FRONT_ARRAYS},
+        cholesky=plan.cholesky,
+        phase_seconds=np.asarray(plan.phase_seconds),
+        factor_size=plan.factor_size,
+        block_size=plan.block_size,
+        n_segments=len(plan.segment_ptr) - 1,
     )
 
 

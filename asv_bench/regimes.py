@@ -18,7 +18,7 @@ MULTIPROCESSORS, SHARED_BYTES = 132, 232448
 
 
 def regimes(plan, itemsize):
-    """A dictionary a regime that the plan, an `internals.FrontPlan`, uses.
+    """A dictionary a regime that the plan, from `internals.front_plan`, uses.
 
     Keys: regime, fronts, levels, gflop, mbytes (factor written; contribution blocks written and read), chain_fronts and
     chain_pivots (its part of the longest chain of the whole plan), flop_s, copy_s, chain_s, places_s (floors) and

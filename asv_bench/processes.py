@@ -25,7 +25,8 @@ def tell(name, found):
 def environment():
     """Of a child: the packages that this process runs, in this order."""
     places = [str(Path(module.__file__).resolve().parents[1]) for module in (gpusplu, sys.modules[__package__])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join([*places, os.environ.get("PYTHONPATH", "")])}
+    places += filter(None, [os.environ.get("PYTHONPATH")])
+    return os.environ | {"PYTHONPATH": os.pathsep.join(places)}
 
 
 class Child:

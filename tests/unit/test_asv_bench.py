@@ -194,6 +194,7 @@ def test_pages_are_what_records_say(name):
 def test_every_page_has_records():
     assert {path.stem for path in RESULTS.iterdir()} == {*KEPT, "index"}
     assert {path.parent.name for path in (FOLDER / "records").rglob("*.jsonl")} == set(KEPT)
+    assert "unknown" not in [records.machine(records.files(name)) for name in KEPT]
 
 
 def test_rows_come_from_one_commit():

@@ -1,35 +1,66 @@
-"""Cholesky beside MKL PARDISO: analysis, refactorization and solve of symmetric positive definite matrices.
+"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so.2, which pypardiso's wheels bring."""
 
-    MKL=/path/of/libmkl_rt.so.2 MKL_NUM_THREADS=2 python asv_bench/peers/pardiso.py [--repeat 3] [case ...]
-
-pypardiso's wheels bring the library. Ratios are PARDISO's seconds over ours. The two do not take turns here: PARDISO's
-threads spin for a while after a call and would slow the other down, so there is a pause between them.
-"""
-
-import argparse
 import ctypes
 import os
-import time
 
 import numpy as np
-from common import load, our_phases, peers_module, print_phases
+import scipy.sparse as sp
+
+from ..timing import backward_error, timed
+from . import with_sums
+
+KINDS, MOST_FLOPS = (False, True), float("inf")
+GENERAL, DEFINITE = 11, 2  # mtype
+ANALYSIS, FACTORIZATION, SOLVE, RELEASE = 11, 22, 33, -1  # phase
+REPEAT = 3
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", default=["G3_circuit", "elast:20x20x20"])
-    parser.add_argument("--repeat", type=int, default=3)
-    arguments = parser.parse_args()
-    peer, library = peers_module("pardiso"), ctypes.CDLL(os.environ["MKL"])
-    results = []
-    for case in arguments.cases:
-        A = load(case)
-        b = np.random.default_rng(0).normal(size=A.shape[0])
-        here = our_phases(A, b, arguments.repeat, cholesky=True)
-        results.append((case, A.shape[0], here, peer.bench(library, A, b, spd=True)))
-        time.sleep(0.5)
-    print_phases("PARDISO", results)
+def missing():
+    return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so.2"
 
 
-if __name__ == "__main__":
-    main()
+def measure(problem):
+    """The least of REPEAT for refactor and solve."""
+    solver = Pardiso(problem.scaled, problem.b, problem.definite)
+    try:
+        found = {"analyze": solver.seconds(ANALYSIS), "factor": solver.seconds(FACTORIZATION)}
+        found["refactor"] = min(solver.seconds(FACTORIZATION) for _ in range(REPEAT))
+        found["solve"] = min(solver.seconds(SOLVE) for _ in range(REPEAT))
+    finally:
+        solver.run(RELEASE)
+    return with_sums(found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)})
+
+
+class Pardiso:
+    """One matrix and right-hand side: rows from 1 on, the upper triangle of a definite matrix."""
+
+    def __init__(self, A, b, definite):
+        self.library = ctypes.CDLL(os.environ["MKL"])
+        rows = sp.csr_array(sp.triu(A) if definite else A)
+        rows.sort_indices()
+        self.state, self.options = np.zeros(64, np.int64), np.zeros(64, np.int32)
+        self.matrix = [rows.data.astype(np.float64), *((a + 1).astype(np.int32) for a in (rows.indptr, rows.indices))]
+        self.kind, self.n, self.b, self.x = ctypes.c_int(DEFINITE if definite else GENERAL), A.shape[0], b, b * 0
+        self.library.pardisoinit(pointer(self.state), ctypes.byref(self.kind), pointer(self.options))
+
+    def run(self, phase):
+        """Raises RuntimeError where PARDISO reports an error."""
+        error = ctypes.c_int()
+
+        def number(value):
+            return ctypes.byref(ctypes.c_int(value))
+
+        self.library.pardiso(
+            *(pointer(self.state), number(1), number(1), ctypes.byref(self.kind), number(phase), number(self.n)),
+            *(*map(pointer, self.matrix), None, number(1), pointer(self.options), number(0)),
+            *(pointer(self.b), pointer(self.x), ctypes.byref(error)),
+        )
+        if error.value:
+            raise RuntimeError(f"PARDISO returned error {error.value}")
+
+    def seconds(self, phase):
+        return timed(lambda: self.run(phase))[0]
+
+
+def pointer(array):
+    return array.ctypes.data_as(ctypes.c_void_p)

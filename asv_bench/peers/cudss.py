@@ -1,0 +1,164 @@
+"""NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
+
+Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
+Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD.
+"""
+
+import ctypes
+import os
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import phases
+
+FLOAT64, INT32 = 1, 10  # cudaDataType
+GENERAL, SPD = 0, 3  # cudssMatrixType_t
+FULL, UPPER = 0, 2  # cudssMatrixViewType_t
+REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
+ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
+
+KINDS, MOST_FLOPS = (False, True), float("inf")
+
+
+def missing():
+    return "" if os.path.exists(os.environ.get("CUDSS", "")) else "CUDSS has to name libcudss.so"
+
+
+def measure(problem):
+    """Phases between CUDA events and from Python, as of ours; values and right-hand side are on the device."""
+    clock, b = problem.clock, problem.put(problem.b)
+    opened = []
+
+    def first():
+        while opened:
+            opened.pop().__exit__()
+        solver = CuDSS(problem.A, b, problem.definite).__enter__()
+        opened.append(solver)
+        return {"analyze": clock.once(solver.analyze)[0], "factor": clock.once(solver.factor)[0]}, solver
+
+    try:
+        found, solver = phases.least(first, problem.again)
+        solver.values[...] = problem.put(CuDSS.stored(problem.scaled, problem.definite).data)
+        solver.refactor()
+
+        def solved(other):
+            b[...] = other
+            solver.solve()
+            return solver.x
+
+        found["backward_error"] = problem.error(solved)
+        b[...] = problem.put(problem.b)
+        found |= phases.repeated(clock, solver.refactor, solver.solve, lambda: (solver.refactor(), solver.solve()))
+        found |= problem.walk(solver.step, CuDSS.order_of(problem.A))
+        flops = solver.query(FLOPS)
+        found |= {"flops": None if flops is None else float(flops), "entries": solver.query(ENTRIES)}
+    finally:
+        while opened:
+            opened.pop().__exit__()
+    return found
+
+
+class CuDSS:
+    """One matrix, one block of right-hand sides. Use as a context: device memory is freed at its end.
+
+    Parameters
+    ----------
+    A : sparse array, shape (n, n)
+        float64.
+    b : cupy.ndarray, shape (n,) or (n, k), by columns
+    definite : bool
+        Symmetric positive definite.
+    """
+
+    def __init__(self, A, b, definite):
+        import cupy
+
+        self.cupy = cupy
+        self.library = ctypes.CDLL(os.environ["CUDSS"])
+        self.order = rows = self.stored(A, definite)
+        self.values = cupy.asarray(rows.data)
+        self.x = cupy.zeros_like(b)
+        self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
+        names = ("handle", "config", "data", "matrix", "rhs", "solution")
+        self.handle, self.config, self.data, self.matrix, self.rhs, self.solution = (ctypes.c_void_p() for _ in names)
+        self.definite = definite
+
+    @staticmethod
+    def stored(A, definite):
+        """The entries that cuDSS is given, in its order: rows, the upper triangle of a definite matrix."""
+        rows = sp.csr_array(sp.triu(A) if definite else A)
+        rows.sort_indices()
+        return rows
+
+    @classmethod
+    def order_of(cls, A):
+        """Which entries of A.data those are."""
+        numbers = sp.csc_array((np.arange(1.0, A.nnz + 1), A.indices, A.indptr), shape=A.shape)
+        return cls.stored(numbers, False).data.astype(np.int64) - 1
+
+    def __enter__(self):
+        library, ref, n = self.library, ctypes.byref, ctypes.c_int64(self.order.shape[0])
+        check(library.cudssCreate(ref(self.handle)))
+        if os.environ.get("CUDSS_MT"):
+            check(library.cudssSetThreadingLayer(self.handle, os.environ["CUDSS_MT"].encode()))
+        check(library.cudssSetStream(self.handle, ctypes.c_void_p(self.cupy.cuda.get_current_stream().ptr)))
+        check(library.cudssConfigCreate(ref(self.config)))
+        check(library.cudssDataCreate(self.handle, ref(self.data)))
+        pointers, columns, b = self.held
+        kind = (SPD, UPPER) if self.definite else (GENERAL, FULL)
+        structure = (pointer(pointers), None, pointer(columns), pointer(self.values), INT32, INT32, FLOAT64, *kind, 0)
+        check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
+        for vector, array in ((self.rhs, b), (self.solution, self.x)):
+            count = ctypes.c_int64(1 if array.ndim == 1 else array.shape[1])
+            check(library.cudssMatrixCreateDn(ref(vector), n, count, n, pointer(array), FLOAT64, 0))
+        return self
+
+    def __exit__(self, *_):
+        self.cupy.cuda.get_current_stream().synchronize()
+        for matrix in (self.matrix, self.rhs, self.solution):
+            self.library.cudssMatrixDestroy(matrix)
+        self.library.cudssDataDestroy(self.handle, self.data)
+        self.library.cudssConfigDestroy(self.config)
+        self.library.cudssDestroy(self.handle)
+
+    def execute(self, phase):
+        check(
+            self.library.cudssExecute(self.handle, phase, self.config, self.data, self.matrix, self.solution, self.rhs)
+        )
+
+    def analyze(self):
+        self.execute(REORDERING)
+        self.execute(SYMBOLIC)
+
+    def factor(self):
+        self.execute(FACTORIZATION)
+
+    def refactor(self):
+        self.execute(REFACTORIZATION)
+
+    def solve(self):
+        self.execute(SOLVE)
+
+    def step(self, values):
+        """Refactor with these values and solve; the solution."""
+        self.values[...] = values
+        self.refactor()
+        self.solve()
+        return self.x
+
+    def query(self, name):
+        """An int64 that cuDSS knows about its factors: ENTRIES or FLOPS; None where it does not say."""
+        value, written = ctypes.c_int64(), ctypes.c_size_t()
+        arguments = (self.handle, self.data, name, ctypes.byref(value), ctypes.c_size_t(8), ctypes.byref(written))
+        return None if self.library.cudssDataGet(*arguments) else value.value
+
+
+def pointer(array):
+    return ctypes.c_void_p(array.data.ptr)
+
+
+def check(status):
+    """Raise RuntimeError unless cuDSS reports success."""
+    if status:
+        raise RuntimeError(f"cuDSS returned status {status}")

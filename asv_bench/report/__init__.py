@@ -1,0 +1,50 @@
+"""Pages of tables from records: one a suite, of the records of one commit."""
+
+from .. import records, suites
+from . import circuits, comparison, crisscross, glu, sflu, streaming, supernodal
+from .further import COLUMNS
+from .tables import origin
+
+OWN = {
+    "supernodal": supernodal.tables,
+    "circuits": circuits.tables,
+    "streaming": streaming.tables,
+    "glu": glu.tables,
+    "sflu": sflu.tables,
+    "crisscross": crisscross.tables,
+}
+
+
+def tables(suite, found):
+    """All tables of records of a suite, as Markdown."""
+    return OWN[suite](found) if suite in OWN else comparison.tables(found, COLUMNS.get(suite, ()))
+
+
+def page(suite, files, commit=None):
+    """The page of a suite, of a commit or the newest complete one: where its records come from, and tables of them."""
+    found = records.one_commit(records.read(files), commit)
+    commands = "\n".join(f"python -m asv_bench {words}" for words in (f"run {suite} --out FILE", f"report {suite}"))
+    parts = [f"# {suite}", suites.describe(suite), f"{origin(found)} Machine: {records.machine(files)}."]
+    return "\n\n".join([*parts, f"```bash\n{commands}\n```", tables(suite, found)]) + "\n"
+
+
+INDEX = """# Results
+
+Tables of measurements, made of the records in `asv_bench/records` by `python -m asv_bench report`; a test holds that
+they are what the records say. Each page is of one commit. [](../benchmarks.md) says how the suites measure,
+[](../performance.md) and [](../engines.md) what follows from it.
+
+{items}
+
+```{{toctree}}
+:hidden:
+
+{names}
+```
+"""
+
+
+def index(names):
+    """The page that lists the others."""
+    items = "\n".join(f"- [{name}]({name}.md): {suites.describe(name)}" for name in names)
+    return INDEX.format(items=items, names="\n".join(names))

@@ -1,0 +1,135 @@
+"""One small case of every kind, for compute-sanitizer, which makes kernels 10 to 100 times slower; no times.
+
+    compute-sanitizer --tool memcheck python -m asv_bench run sanitize
+    compute-sanitizer --tool racecheck python -m asv_bench run sanitize --apart
+
+Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
+by LU and Cholesky, with the memory that it wants and with windows (`streaming`), and the engines of circuits, each of
+their modes. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
+matrices are just large enough for fronts of every class. Cases are matrices of MATRICES.
+
+Warps that work off a group of columns hand values to each other through shared memory by acquire and release of flags,
+or by words that carry their own tag. Racecheck knows barriers only and reports each of these hand-overs. --apart gives
+every column a group of its own: what is left is what barriers order. Groups are tested by the emulator, in any order
+of their warps, and by equal bits on the device (tests/gpu).
+"""
+
+from contextlib import nullcontext
+
+import numpy as np
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+
+from .. import internals, records
+from ..options import device_clock, names, note
+from ..phases import on_host
+from ..timing import backward_error
+
+FRONTS = ("rlc:16x16", "convdiff:11", "poisson:9x9x9", "elast:5x5x5")
+STREAMED = "poisson:24x24x24"
+COLUMNS = "rlc:16x16"
+BORDERED = f"{COLUMNS} with a border"
+CASES = (*FRONTS, STREAMED, BORDERED)
+PEERS, BUDGET = (), 0.0
+ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
+CORNER = 100
+COLUMNS_OF_B = 3
+
+
+def add_arguments(parser):
+    parser.add_argument("--scalars", default="fdFD", help="letters of f, d, F, D")
+    parser.add_argument("--engines", type=names, default=ENGINES, help="names joined by commas")
+    parser.add_argument("--apart", action="store_true", help="columns one by one, not in groups")
+
+
+def bordered():
+    """COLUMNS with one more row and column that touch all others: a long column of sflu."""
+    A = gallery.named(COLUMNS)
+    border = sp.csc_array(1e-3 * np.cos(np.arange(A.shape[0])[:, None]))
+    return sp.csc_array(sp.block_array([[A, border], [border.T, sp.csc_array([[1.0]])]]))
+
+
+def turned(A, scalar):
+    """The matrix in this number type; a complex one if it is complex."""
+    A = A.astype(scalar)
+    if A.dtype.kind == "c":
+        turn = np.exp(1j * np.arange(A.shape[0])).astype(scalar)
+        A = sp.csc_array(sp.diags_array(turn) @ A @ sp.diags_array(turn.conj()))
+    return A
+
+
+def ways(engine):
+    """Contexts in which an engine of columns goes each of its ways, by name."""
+    found = {"": nullcontext} if engine != "crisscross" else {}
+    division = gallery.named(COLUMNS).shape[0] - CORNER
+    if engine == "crisscross":
+        found[f"from column {division}"] = lambda: internals.forced_division(division)
+    for way in internals.FORCED:
+        if way.startswith(engine):
+            found[way.removeprefix(engine)] = lambda way=way: internals.forced(way)
+    return found
+
+
+def kinds(engine, scalar):
+    """Case, name of what is run, matrix, context and function that factors it."""
+    if engine == "supernodal":
+        for case in FRONTS:
+            factorize = gs.cholesky if case.startswith(("poisson", "elast")) else gs.splu
+            A = turned(gallery.named(case), scalar)
+            yield case, "", A, nullcontext, lambda A, f=factorize: f(A, engine="supernodal")
+        if scalar == "d":
+            yield STREAMED, "streaming", gallery.named(STREAMED), nullcontext, streaming
+        return
+    for way, context in ways(engine).items():
+        yield COLUMNS, way.strip(), turned(gallery.named(COLUMNS), scalar), context, lambda A: gs.splu(A, engine=engine)
+    if engine == "sflu":
+        yield BORDERED, "", turned(bordered(), scalar), nullcontext, with_long_column
+
+
+def streaming(A):
+    """A Cholesky factor with hardly more memory than the least that it can do with."""
+    symbolic = gs.analyze(A, cholesky=True, engine="supernodal")
+    memory = int(1.05 * internals.least_bytes(symbolic, COLUMNS_OF_B))
+    factor = gs.cholesky(A, engine="supernodal", device_memory=memory)
+    assert factor.stats.n_windows > 1
+    return factor
+
+
+def with_long_column(A):
+    factor = gs.splu(A, engine="sflu")
+    assert internals.program_of(factor).long_columns.size == 1
+    return factor
+
+
+def check(A, factor, clock, limit):
+    """Refactor and solve; the largest backward error, AssertionError where one is beyond the limit."""
+    factor.refactor(clock.put(A.data))
+    b = np.asfortranarray(np.random.default_rng(0).normal(size=(A.shape[0], COLUMNS_OF_B)).astype(A.dtype))
+    worst = 0.0
+    for columns in (b[:, :1], b):
+        for trans, M in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            error = backward_error(M, on_host(factor.solve(clock.put(columns), trans)), columns)
+            assert error < limit, f"{trans}: backward error {error:.1e}"
+            worst = max(worst, error)
+    factor.refactor_solve(clock.put(A.data), clock.put(b[:, 0]))
+    return worst
+
+
+def run(arguments):
+    clock = device_clock(arguments)
+    if not arguments.emulated:
+        import cupy
+
+        cupy.cuda.set_allocator(None)
+    with internals.columns_apart() if arguments.apart else nullcontext():
+        for scalar in arguments.scalars:
+            for engine in arguments.engines:
+                for case, way, A, context, factorize in kinds(engine, scalar):
+                    if case not in arguments.cases:
+                        continue
+                    with context():
+                        error = check(A, factorize(A), clock, 1e3 * np.finfo(scalar).eps)
+                    note(f"{engine} {case} {way} {scalar}: well")
+                    yield records.make(case, engine, "check", None, backward_error=error, variant=f"{way} {scalar}")

@@ -1,0 +1,147 @@
+"""Seconds on the host and on the device, repetition and means.
+
+`device` is the time between two CUDA events around one call. A kernel that spins first keeps the stream busy while the
+host enqueues the rest, so that what is measured is the work of the device and not how fast Python is. `wall` is what a
+caller waits from the call to the end of a synchronization. Both are medians after a warm-up that also brings the clocks
+of the device up. Without a device only `wall` exists: the CPU engine is measured by the same suites.
+"""
+
+import gc
+import statistics
+import time
+
+import numpy as np
+
+from gpusplu.measure import backward_error, timed
+
+__all__ = ["DeviceClock", "EmulatedClock", "HostClock", "backward_error", "best", "geomean", "interleaved", "timed"]
+
+SPIN = r"""
+extern "C" __global__ void spin(long long nanoseconds) {
+  long long start, now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); while (now - start < nanoseconds);
+}
+"""
+SPIN_SECONDS = 400e-6  # longer than the host needs to enqueue a refactorization and a solve
+
+
+class HostClock:
+    """Without a device.
+
+    Parameters
+    ----------
+    budget : float, optional
+        How long one measurement repeats [s], a third of it for warming up.
+    """
+
+    on_device = has_events = False
+
+    def __init__(self, budget=0.2):
+        self.budget = budget
+
+    def put(self, array):
+        """An array where the engines want it that this clock is for."""
+        return array
+
+    def synchronize(self):
+        pass
+
+    def call(self, function):
+        """Seconds and result of one call."""
+        start = time.perf_counter()
+        result = function()
+        self.synchronize()
+        return time.perf_counter() - start, result
+
+    def once(self, function):
+        """The same, with nothing under way and no garbage collection inside."""
+        gc.collect()
+        self.synchronize()
+        return self.call(function)
+
+    def repeats(self, function):
+        """Call until warm; how many calls fit into the budget, 3 to 200."""
+        took, _ = self.once(function)
+        end = time.perf_counter() + self.budget / 3
+        while time.perf_counter() < end:
+            took = min(took, self.call(function)[0])
+        return int(min(200, max(3, self.budget / took)))
+
+    def wall(self, function):
+        return statistics.median(self.call(function)[0] for _ in range(self.repeats(function)))
+
+    def device(self, function):
+        return self.wall(function)
+
+
+class EmulatedClock(HostClock):
+    """Arrays are a device's, time is the emulator's: for rehearsals, one call of each."""
+
+    on_device = True
+
+    def put(self, array):
+        import cupy
+
+        return cupy.asarray(array)
+
+    def repeats(self, function):
+        return 1
+
+
+class DeviceClock(HostClock):
+    """With CuPy, on its current stream."""
+
+    on_device = has_events = True
+    put = EmulatedClock.put
+
+    def __init__(self, budget=0.2):
+        import cupy
+
+        super().__init__(budget)
+        self.cuda = cupy.cuda
+        self.spin = cupy.RawKernel(SPIN, "spin")
+
+    def synchronize(self):
+        self.cuda.get_current_stream().synchronize()
+
+    def spin_for(self, seconds):
+        """Keep the current stream busy, so that the host can run ahead."""
+        self.spin((1,), (1,), (int(seconds * 1e9),))
+
+    def device(self, function):
+        start, end = self.cuda.Event(), self.cuda.Event()
+        seconds = []
+        for _ in range(min(self.repeats(function), max(3, int(self.budget / SPIN_SECONDS)))):
+            self.spin_for(SPIN_SECONDS)
+            start.record()
+            function()
+            end.record()
+            end.synchronize()
+            seconds.append(1e-3 * self.cuda.get_elapsed_time(start, end))
+        return statistics.median(seconds)
+
+
+def interleaved(functions, repeat):
+    """Least seconds of each function, taking turns so that a noisy moment hits them all."""
+    least = [float("inf")] * len(functions)
+    for _ in range(repeat):
+        for k, function in enumerate(functions):
+            least[k] = min(least[k], timed(function)[0])
+    return least
+
+
+def best(function, repeat):
+    """Least seconds of one function called again and again, as a simulator does: caches and threads stay warm."""
+    gc.collect()
+    least = float("inf")
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function()
+        least = min(least, time.perf_counter() - start)
+    return least
+
+
+def geomean(ratios):
+    """Geometric mean."""
+    return float(np.exp(np.mean(np.log(ratios))))

@@ -34,7 +34,7 @@ def test_scipys_own_tests_pass_under_install(tmp_path):
     assert counts["tests"] - counts["skipped"] >= 345, counts
 
 
-@pytest.mark.parametrize("engine", ["supernodal", "glu", "crisscross"])
+@pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
 def test_scipys_own_test_of_the_natural_order(tmp_path, engine):
     counts = run_suite(tmp_path, "scipy_on_emulator", "-k", "test_natural_permc", GPUSPLU_TESTED_ENGINE=engine)
     assert counts["tests"] - counts["skipped"] >= 1, counts

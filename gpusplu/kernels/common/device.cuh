@@ -219,7 +219,7 @@ __device__ __forceinline__ unsigned load_relaxed(const unsigned* p) {
 }
 __device__ __forceinline__ void store_release(unsigned* p, unsigned v) {
 #ifdef GPUSPLU_EMULATED
-  *p = v;
+  emulator::store_release(p, v);
 #else
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 #endif

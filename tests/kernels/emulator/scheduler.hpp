@@ -170,6 +170,12 @@ inline unsigned load_acquire(const unsigned* p) {
   return *(const volatile unsigned*)p;
 }
 
+// Somebody got on, so that waiting begins anew.
+inline void store_release(unsigned* p, unsigned v) {
+  *p = v;
+  machine.spins = 0;
+}
+
 struct Launch {
   unsigned grid, block, shared_bytes, seed;
 };

@@ -160,18 +160,18 @@ def test_a_factor_of_the_core_checks_lengths():
     A = random_matrix()
     factor, symbolic = gs.splu(A)._core, gs.analyze(A)
     canonical = symbolic.parts()[0].pattern.core
-    other = gs.analyze(random_matrix(59))._core
+    other = gs.analyze(random_matrix(59)).parts()[1].core
     for call in (
         lambda: factor.refactor(A.data[:3], None),
         lambda: factor.refactor(A.data, np.arange(3)),
         lambda: factor.solve(np.ones(59), 0),
         lambda: factor.solve(np.ones((60, 1, 1), order="F"), 0),
         lambda: factor.solve(np.ones(60), 7),
-        lambda: _core.factor(symbolic._core, canonical, A.data[:3]),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data[:3]),
         lambda: _core.factor(other, canonical, A.data),
-        lambda: _core.factor(symbolic._core, canonical, A.data, pivoting="none"),
-        lambda: _core.factor(symbolic._core, canonical, A.data, refine="none"),
-        lambda: _core.factor(symbolic._core, canonical, A.data, pivot_threshold=np.nan),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivoting="none"),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, refine="none"),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivot_threshold=np.nan),
         lambda: _core.make_plan(other, canonical.ptr, canonical.ind),
     ):
         with pytest.raises(ValueError) as refused:  # noqa: PT011 all kinds of messages

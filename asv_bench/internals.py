@@ -14,6 +14,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+from gpusplu.engines.grouped_program import GroupedProgram
+from gpusplu.engines.program import Program
+from gpusplu.engines.recorded import Recorded
+from gpusplu.plans.columns import make_column_plan
+from gpusplu.plans.crisscross_model import H200 as CORNER_COSTS
+from gpusplu.plans.crisscross_model import CornerCosts, predict_divisions
+from gpusplu.plans.fronts import make_plan
 
 import gpusplu as gs
 from gpusplu import _core, matrix
@@ -21,15 +28,8 @@ from gpusplu.engines import front_memory
 from gpusplu.engines.crisscross import CrisscrossProgram
 from gpusplu.engines.glu import MODES as GLU_MODES
 from gpusplu.engines.glu import GluProgram
-from gpusplu.engines.grouped_program import GroupedProgram
-from gpusplu.engines.program import Program
-from gpusplu.engines.recorded import Recorded
 from gpusplu.engines.sflu import SfluProgram
 from gpusplu.kernels import launch
-from gpusplu.plans.columns import make_column_plan
-from gpusplu.plans.crisscross_model import H200 as CORNER_COSTS
-from gpusplu.plans.crisscross_model import CornerCosts, predict_divisions
-from gpusplu.plans.fronts import make_plan
 
 __all__ = ["CORNER_COSTS", "GLU_MODES", "CornerCosts", "predict_divisions"]
 

@@ -79,3 +79,14 @@ class DeviceMemoryError(GpuspluError, MemoryError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.needed, self.free)
+
+
+def require(holds: bool, what: str) -> None:
+    """Refuse a pickle of which something does not hold.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not holds:
+        raise ValueError(f"the pickle is damaged: {what}")

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
-from .errors import NotPositiveDefiniteError
+from .errors import NotPositiveDefiniteError, require
 from .report import explain_factor
 from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
 from .stats import Stats
-from .symbolic import Symbolic
+from .symbolic import FACTORS, Symbolic
 
 
 class SlogDet(NamedTuple):
@@ -309,8 +309,6 @@ class Factor:
         return explain_factor(self._symbolic, self.stats)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .unpickle import restore_factor
-
         return restore_factor, (type(self), self._symbolic, self._core.values())
 
     def __repr__(self) -> str:
@@ -367,7 +365,32 @@ class CholeskyFactor(Factor):
         return self.slogdet().logabsdet
 
 
+def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
+    """A factor of the class `kind`, factored again.
+
+    Raises
+    ------
+    ValueError
+        The parts do not belong together.
+    NonFiniteError
+    RuntimeError
+        ``Factor is exactly singular``.
+    NotPositiveDefiniteError
+    """
+    whole = isinstance(kind, type) and issubclass(kind, Factor) and isinstance(symbolic, Symbolic)
+    require(whole and issubclass(kind, CholeskyFactor if symbolic.cholesky else LUFactor), "a part is something else")
+    values = isinstance(canonical, np.ndarray) and canonical.dtype in matrix.FLOATS
+    require(values and canonical.shape == (symbolic.nnz,), "the values are not those of the analysis")
+    canonical = np.ascontiguousarray(canonical)
+    matrix.check_finite(symbolic.parts()[0].pattern, canonical)
+    factor: Factor = kind(symbolic, canonical)
+    return factor
+
+
 def inverse(gather: ndarray) -> ndarray:
     scatter = np.empty_like(gather)
     scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
     return scatter
+
+
+FACTORS.update(lu=LUFactor, cholesky=CholeskyFactor)

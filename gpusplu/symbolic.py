@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import matrix
+from . import _core, matrix
 from .engines import registry
-from .engines.interface import Analysis
-from .problem import Problem
+from .engines.interface import KINDS, Analysis
+from .errors import EngineUnavailableError, require
+from .options import ORDERINGS, PIVOTINGS, REFINEMENTS, Options, one_of
+from .problem import Problem, Request
 from .selection.select import Choice, select
 
 if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
+
+
+#: The class of a factor by the kind of factorization; factor.py enters its own.
+FACTORS: dict[str, Any] = {}
 
 
 class Symbolic:
@@ -79,13 +85,11 @@ class Symbolic:
             ``Factor is exactly singular``.
         NotPositiveDefiniteError
         """
-        from .factor import CholeskyFactor, LUFactor
-
-        kind = CholeskyFactor if self.cholesky else LUFactor
         pattern = self._problem.pattern
         canonical = matrix.values_for(pattern, values, self.cholesky)
         matrix.check_finite(pattern, canonical)
-        return kind(self, canonical)
+        factor: LUFactor | CholeskyFactor = FACTORS[self._problem.kind](self, canonical)
+        return factor
 
     def parts(self) -> tuple[Problem, Analysis]:
         """What engines know of the pattern: for those who ask them about it."""
@@ -101,8 +105,6 @@ class Symbolic:
         return registry.named(self.engine).factor(self._problem, self._analysis, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .unpickle import restore_symbolic
-
         problem = self._problem
         known = problem.pattern, problem.dtype, problem.kind, problem.options
         return restore_symbolic, (*known, self._choice, self._analysis.core, self.seconds)
@@ -115,3 +117,52 @@ class Symbolic:
 def analyze_problem(problem: Problem) -> Symbolic:
     """Choose an engine for a matrix, and analyse for it."""
     return Symbolic(problem, *select(problem))
+
+
+def restore_symbolic(
+    pattern: Any, dtype: Any, kind: Any, options: Any, choice: Any, core: Any, seconds: Any
+) -> Symbolic:
+    """A Symbolic of its parts, for the CPU engine where its device is not there.
+
+    The core has checked the pattern and the analysis, each by itself (core/matrix/validate.hpp and
+    core/analysis/validate.hpp).
+
+    Raises
+    ------
+    ValueError
+        The parts do not belong together.
+    """
+    classes = (matrix.Pattern, np.dtype, Options, Choice, _core.Symbolic, dict)
+    whole = all(map(isinstance, (pattern, dtype, options, choice, core, seconds), classes))
+    require(whole and isinstance(pattern.core, _core.Canonical), "a part is something else")
+    require(dtype in matrix.FLOATS and kind == KINDS[core.cholesky], "the analysis is not of this kind")
+    _core.validate(core, pattern.core)
+    one_of("ordering", options.ordering, ORDERINGS)
+    one_of("pivoting", options.pivoting, PIVOTINGS)
+    one_of("refine", options.refine, REFINEMENTS)
+    one_of("engine", choice.engine, registry.names())
+    engine, method = registry.named(choice.engine), core.method
+    fits = kind in engine.kinds and method in engine.methods
+    require(fits or core.structural_rank < core.n, "the engine is not one for this analysis")
+    require(isinstance(choice.request, Request), "a part is something else")
+    require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are no number")
+    require(all(isinstance(value, float) for value in seconds.values()), "the seconds of the phases are no numbers")
+    choice = choice_here(choice)
+    problem = Problem(pattern, np.empty(0, dtype), kind, options, choice.request)
+    problem.seconds.update(seconds)
+    return Symbolic(problem, choice, Analysis(core))
+
+
+def choice_here(choice: Choice) -> Choice:
+    """The choice, or the CPU engine where its device is not there."""
+    if not registry.named(choice.engine).on_device:
+        return choice
+    from .cuda import devices
+
+    try:
+        devices.open_device(choice.request.device)
+    except EngineUnavailableError as error:
+        reason = f"pickled with engine={choice.engine!r}, which cannot run here: {error}"
+        request = choice.request._replace(engine=registry.DEFAULT, reason=reason, device=None)
+        return Choice(registry.DEFAULT, reason, request)
+    return choice

@@ -44,6 +44,12 @@ def hosts() -> tuple[str, ...]:
     return tuple(name for name, engine in _engines.items() if name == DEFAULT or (engine and not engine.on_device))
 
 
+def names_for(kind: str) -> list[str]:
+    """Of engines that make this kind of factorization, those on devices first."""
+    fitting = [engine for engine in map(named, names()) if kind in engine.kinds]
+    return [engine.name for engine in sorted(fitting, key=lambda engine: not engine.on_device)]
+
+
 def register(engine: Engine) -> None:
     """Add an engine, or put it in the place of the one of its name."""
     _engines[engine.name] = engine

@@ -17,8 +17,8 @@ from gpusplu import gallery
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
-from gpusplu.engines.supernodal.engine import predict
 from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.engines.supernodal.predict import predict
 from gpusplu.traits import structure_of
 
 

@@ -17,8 +17,8 @@ from gpusplu.cost.model import Prediction
 from gpusplu.cost.observation import Observation
 from gpusplu.cuda import devices
 from gpusplu.engines import registry
-from gpusplu.engines.columns.engine import predict as predict_columns
-from gpusplu.engines.cpu.engine import predict as predict_cpu
+from gpusplu.engines.columns.predict import predict as predict_columns
+from gpusplu.engines.cpu.predict import predict as predict_cpu
 from gpusplu.engines.device.engine import COMPILE_SHARE
 from gpusplu.matrix import canonicalize, read_matrix
 from gpusplu.options import Options

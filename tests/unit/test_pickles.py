@@ -11,7 +11,8 @@ from small_matrices import random_matrix, spd_matrix
 
 import gpusplu as gs
 from gpusplu import _core
-from gpusplu.unpickle import restore_factor, restore_symbolic
+from gpusplu.factor import restore_factor
+from gpusplu.symbolic import restore_symbolic
 
 FIELDS = (
     *("method", "n", "nnz", "cholesky", "row_perm", "col_perm", "row_scale", "col_scale", "block_ptr", "parent"),

@@ -13,21 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ...cost import table
 from ...cost.calibration import costs_of
-from ...cost.features import factor_features, moving, start_features
-from ...cost.model import Costs, Prediction, fastest, seconds
+from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...problem import Problem
 from ...traits import Structure
-from ..cpu.engine import pivoting_seconds
+from .. import registry
 from ..cpu.factor import cpu_factor
 from ..device.engine import DeviceEngine
 from ..interface import Analysis, Measure
-from .plan import MOST_MAPPED, ColumnPlan, make_column_plan
-
-# Orderings of all column engines.
-table.add({"columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7}})
+from .plan import ColumnPlan, make_column_plan
+from .predict import column_bytes, predict
 
 
 class ColumnEngine(DeviceEngine):
@@ -38,7 +34,8 @@ class ColumnEngine(DeviceEngine):
 
     def obstacle(self, problem: Problem) -> str:
         if problem.cholesky:
-            return f"engine={self.name!r} is for LU; pass engine='supernodal' or engine='cpu' to cholesky"
+            others = " or ".join(f"engine={name!r}" for name in registry.names_for("cholesky"))
+            return f"engine={self.name!r} is for LU; pass {others} to cholesky"
         return super().obstacle(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
@@ -104,26 +101,3 @@ class ColumnEngine(DeviceEngine):
         from .observe import observe_columns
 
         return {} if cholesky else observe_columns(self.name, measure, costs)
-
-
-def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
-    """Of a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made of them."""
-    features = factor_features(structure)
-    refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
-    first = pivoting_seconds(structure, costs) + plan + refactor
-    first += seconds(costs["start.factor"], start_features(structure))
-    return Prediction(
-        engine,
-        seconds(costs["columns.analyze"], features),
-        first,
-        refactor,
-        solve,
-        moving(costs, structure, on_device, True),
-    )
-
-
-def column_bytes(structure: Structure) -> int:
-    """Device memory that a column engine is going to need, about [bytes]."""
-    entries, updates = 2 * structure.fill, structure.flops / 2
-    maps = 2 * updates if updates <= MOST_MAPPED else 0
-    return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...cost.features import factor_features, start_features
 from ...cost.model import Costs, seconds
 from ...cost.observation import Observation, Observations, beside_solve, excess
-from ..cpu.engine import pivoting_seconds
+from ..cpu.predict import pivoting_seconds
 from ..interface import Measure
 
 

@@ -12,7 +12,7 @@ from ...cost.features import factor_features
 from ...cost.observation import Observation, Observations, beside_solve
 from ...timing import other_values, repeated, timed
 from ...traits import structure_of
-from .engine import PHASES
+from .predict import PHASES
 
 COLUMN_FLOPS = 2e9  # above, column LU is no choice and takes too long [flop]
 

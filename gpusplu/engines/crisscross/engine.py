@@ -11,6 +11,7 @@ from ...problem import Problem
 from ...stats import show
 from ..columns.engine import ColumnEngine
 from ..columns.plan import ColumnPlan
+from .predict import COSTS
 
 
 class CrisscrossEngine(ColumnEngine):
@@ -24,11 +25,7 @@ class CrisscrossEngine(ColumnEngine):
 
     name = "crisscross"
     files = ("columns/column_solve.cu", "columns/crisscross.cu", "common/residual.cu", "common/values.cu")
-    costs = {  # noqa: RUF012 (never changed)
-        "crisscross.plan": {"call": 1e-3, "rows": 3.5e-6, "fill": 2e-7, "flops": 1e-12},
-        "crisscross.refactor": {"call": 3.4e-5, "levels": 5.9e-7, "fill": 7e-10, "flops": 4e-12},
-        "crisscross.solve": {"call": 5.9e-5, "levels": 2.1e-7, "fill": 2.2e-10},
-    }
+    costs = COSTS
 
     def __init__(self, **options: Any):
         self._options = options

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...cost.calibration import costs_of
-from ...cost.features import moving, start_features
-from ...cost.model import Costs, Features, Prediction, seconds
+from ...cost.model import Costs, Prediction
 from ...cost.observation import Observations
 from ...cuda import devices
 from ...problem import Problem
 from ...stats import show
-from ...traits import Structure
 from ..device.engine import DeviceEngine
 from ..interface import Analysis, Measure
-from .plan import PHASES, Plan
+from .predict import COSTS, predict
 
 
 class SupernodalEngine(DeviceEngine):
@@ -32,10 +30,7 @@ class SupernodalEngine(DeviceEngine):
         "fronts/solve_fronts.cu",
         "fronts/warp_fronts.cu",
     )
-    costs = {  # noqa: RUF012 (never changed)
-        "supernodal.refactor": {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
-        "supernodal.solve": {"call": 17e-6, "modelled": 0.65},
-    }
+    costs = COSTS
 
     def obstacle(self, problem: Problem) -> str:
         if problem.options.pivoting == "partial":
@@ -114,22 +109,6 @@ class SupernodalEngine(DeviceEngine):
         from .observe import observe_fronts
 
         return observe_fronts(name, measure, budget)
-
-
-def plan_features(plan: Plan) -> Features:
-    """Features of a plan: modelled seconds."""
-    modelled = dict(zip(PHASES, map(float, plan.phase_seconds), strict=True))
-    return {"call": 1.0, **modelled, "modelled": float(plan.solve_seconds)}
-
-
-def predict(structure: Structure, plan: Plan, costs: Costs, on_device: bool = False) -> Prediction:
-    """With the engine's plan."""
-    features = plan_features(plan)
-    refactor, solve = (seconds(costs[f"supernodal.{phase}"], features) for phase in ("refactor", "solve"))
-    if plan.streamed:  # the plan's own, copies and all; kernels that take longer hide more of them
-        refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
-    first = refactor + seconds(costs["start.factor"], start_features(structure))
-    return Prediction("supernodal", 0.0, first, refactor, solve, moving(costs, structure, on_device, True))
 
 
 ENGINE = SupernodalEngine()

@@ -11,7 +11,7 @@ from ...cost.observation import Observation, Observations, beside_solve, excess
 from ...matrix import to_device
 from ...timing import repeated, synchronizer
 from ..interface import Measure
-from .engine import plan_features
+from .predict import plan_features
 
 
 def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:

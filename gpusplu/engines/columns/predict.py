@@ -1,0 +1,36 @@
+"""Predicted seconds of the column engines."""
+
+from __future__ import annotations
+
+from ...cost import table
+from ...cost.features import factor_features, moving, start_features
+from ...cost.model import Costs, Prediction, seconds
+from ...traits import Structure
+from ..cpu.predict import pivoting_seconds
+from .plan import MOST_MAPPED
+
+# Orderings of all column engines.
+table.add({"columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7}})
+
+
+def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:
+    """Of a column engine: in the first factorization the CPU engine chooses pivots, and a plan is made of them."""
+    features = factor_features(structure)
+    refactor, solve, plan = (seconds(costs[f"{engine}.{phase}"], features) for phase in ("refactor", "solve", "plan"))
+    first = pivoting_seconds(structure, costs) + plan + refactor
+    first += seconds(costs["start.factor"], start_features(structure))
+    return Prediction(
+        engine,
+        seconds(costs["columns.analyze"], features),
+        first,
+        refactor,
+        solve,
+        moving(costs, structure, on_device, True),
+    )
+
+
+def column_bytes(structure: Structure) -> int:
+    """Device memory that a column engine is going to need, about [bytes]."""
+    entries, updates = 2 * structure.fill, structure.flops / 2
+    maps = 2 * updates if updates <= MOST_MAPPED else 0
+    return int(entries * (16 + structure.itemsize) + maps + structure.nnz * (16 + 3 * structure.itemsize))

@@ -1,0 +1,29 @@
+"""Predicted seconds of the supernodal engine."""
+
+from __future__ import annotations
+
+from ...cost.features import moving, start_features
+from ...cost.model import Costs, Features, Prediction, seconds
+from ...traits import Structure
+from .plan import PHASES, Plan
+
+COSTS: Costs = {
+    "supernodal.refactor": {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
+    "supernodal.solve": {"call": 17e-6, "modelled": 0.65},
+}
+
+
+def plan_features(plan: Plan) -> Features:
+    """Features of a plan: modelled seconds."""
+    modelled = dict(zip(PHASES, map(float, plan.phase_seconds), strict=True))
+    return {"call": 1.0, **modelled, "modelled": float(plan.solve_seconds)}
+
+
+def predict(structure: Structure, plan: Plan, costs: Costs, on_device: bool = False) -> Prediction:
+    """With the engine's plan."""
+    features = plan_features(plan)
+    refactor, solve = (seconds(costs[f"supernodal.{phase}"], features) for phase in ("refactor", "solve"))
+    if plan.streamed:  # the plan's own, copies and all; kernels that take longer hide more of them
+        refactor, solve = max(refactor, float(plan.factor_seconds)), max(solve, float(plan.solve_seconds))
+    first = refactor + seconds(costs["start.factor"], start_features(structure))
+    return Prediction("supernodal", 0.0, first, refactor, solve, moving(costs, structure, on_device, True))

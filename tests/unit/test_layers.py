@@ -1,0 +1,146 @@
+"""Imports go downwards only, without circles; an engine's name stands in its own folder only."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from gpusplu.engines import registry
+
+ROOT = Path(__file__).parents[2] / "gpusplu"
+#: Rooms of the house from the ground up; those of a row do not know each other.
+LAYERS = (
+    ("_core", "errors", "once", "_scipy", "stats"),
+    ("matrix", "options", "timing", "threads", "gallery", "cuda"),
+    ("rhs", "traits"),
+    ("cost",),
+    ("problem",),
+    ("engines.interface",),
+    ("engines.registry",),
+    ("engines.cpu",),
+    ("engines.device",),
+    ("engines.columns", "engines.supernodal"),
+    ("engines.glu", "engines.sflu"),
+    ("engines.crisscross",),
+    ("selection",),
+    ("symbolic", "report"),
+    ("factor",),
+    ("pipeline",),
+    ("linalg",),
+    ("compat", "measure"),
+    ("install", "plotting"),
+    ("",),
+    ("cli",),
+    ("__main__",),
+)
+#: Of each engine, what is not its name: a string, an argument.
+SPELLED = r"""(?<![\w.])["']{name}["'.]|engine=["']{name}["']"""
+
+
+def modules(root):
+    """Path of every module by its name inside the package; the package itself is ""."""
+    found = {}
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return {**found, "_core": None}
+
+
+def imported(name, path, known):
+    """Modules of the package that a module imports, anywhere in it but for types."""
+    tree = ast.parse(path.read_text())
+    types = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    left_out = {id(child) for node in types for child in ast.walk(node)}
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    package = [part for part in package if part]
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or id(node) in left_out:
+            continue
+        if node.level:
+            base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+        elif (node.module or "").split(".")[0] == "gpusplu":
+            base = node.module.split(".")[1:]
+        else:
+            continue
+        base = ".".join(part for part in base if part)
+        for alias in node.names:
+            whole = f"{base}.{alias.name}".lstrip(".")
+            yield whole if whole in known else base
+
+
+def imports_of(root):
+    known = modules(root)
+    return {name: {*imported(name, path, known)} - {name} if path else set() for name, path in known.items()}
+
+
+def layer(name):
+    """Row and room of a module."""
+    rooms = [(len(room), row, room) for row, rooms in enumerate(LAYERS) for room in rooms]
+    fitting = [one for one in rooms if name == one[2] or (one[2] and name.startswith(one[2] + "."))]
+    return max(fitting)[1:] if fitting else None
+
+
+def upwards(imports):
+    """Imports that do not go downwards."""
+    for name, others in imports.items():
+        for other in others:
+            if name in ("engines",) or other in ("engines",):
+                continue  # a docstring
+            here, there = layer(name), layer(other)
+            if here is None or there is None or (here[0] <= there[0] and here != there):
+                yield f"{name} imports {other}"
+
+
+def circles(imports):
+    """Modules that import themselves by way of others: what is left when all without imports are taken away."""
+    left = {name: set(others) for name, others in imports.items()}
+    while free := [name for name, others in left.items() if not others & left.keys()]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+def test_imports_go_downwards():
+    imports = imports_of(ROOT)
+    assert len(imports) > 90
+    assert list(upwards(imports)) == []
+    assert circles(imports) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [("matrix.py", "from .linalg import splu"), ("engines/glu/plan.py", "def f():\n    from ..sflu import program")],
+)
+def test_an_import_upwards_is_seen(tmp_path, room, line):
+    for path in ROOT.rglob("*.py"):
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+    (tmp_path / room).write_text(line + "\n")
+    assert len(list(upwards(imports_of(tmp_path)))) == 1
+
+
+def test_a_circle_is_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("name", sorted({*registry.BUILT_IN} - {registry.DEFAULT}))  # errors advise to take that
+def test_names_of_engines_stand_in_their_folders(name):
+    allowed = (ROOT / "engines" / name, ROOT / "engines" / "registry.py")
+    found = []
+    for path in ROOT.rglob("*.py"):
+        if any(path.is_relative_to(place) for place in allowed):
+            continue
+        code = without_docstrings(path.read_text())
+        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(SPELLED.format(name=name), code)]
+    assert found == []
+
+
+def without_docstrings(text):
+    """The code without comments and docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body[0].value.value = ""
+    return ast.unparse(tree)

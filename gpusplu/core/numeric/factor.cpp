@@ -34,23 +34,43 @@ template <class T> double relative_size(const std::vector<T>& step, const std::v
   return largest;
 }
 
-// Scaling moves rounding errors of the scaled matrix back by at most this factor.
-double amplification(const Symbolic& s) {
-  if (s.row_scale.empty() || s.n == 0) return 1;
-  return 1 / (*std::min_element(s.row_scale.begin(), s.row_scale.end()) *
-              *std::min_element(s.col_scale.begin(), s.col_scale.end()));
+// Of a system with a known answer: 1, unless the entries of A are near an end of the range.
+template <class T> T moderate_entry(double largest_of_A) {
+  constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
+  const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
+  return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
+}
+
+// out = v times a power of two.
+template <class T> void scale_by_power(const T* v, idx n, int exponent, T* out) {
+  using Real = real_t<T>;
+  const auto* from = reinterpret_cast<const Real*>(v);
+  auto* to = reinterpret_cast<Real*>(out);
+  for (off i = 0; i < off(is_complex<T> ? 2 : 1) * n; i++) to[i] = std::ldexp(from[i], exponent);
 }
 
 }  // namespace
 
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
-    : symbolic_(std::move(symbolic)), A_(A), values_(values, values + A.nnz()), options_(options) {
+    : A_(A), values_(values, values + A.nnz()), options_(options) {
+  take(with_scales_of<T>(std::move(symbolic)));
   if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
   const Stopwatch watch;
   largest_ = largest_part(values_.data(), (off)values_.size());
   factor(true);
   stats_.factor_seconds = watch.seconds();
+}
+
+template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
+  symbolic_ = std::move(symbolic);
+  const std::vector<double>* scales[] = {&symbolic_->row_scale, &symbolic_->col_scale};
+  for (const int k : {0, 1}) {
+    least_scale_[k] = largest_scale_[k] = 1;
+    if (scales[k]->empty()) continue;
+    const auto [least, largest] = std::minmax_element(scales[k]->begin(), scales[k]->end());
+    least_scale_[k] = *least, largest_scale_[k] = *largest;
+  }
 }
 
 template <class T> double Factor<T>::norm(Trans trans) {
@@ -70,20 +90,19 @@ template <class T> void Factor<T>::factor(bool fresh) {
       info_ = column_->refactor(values_.data(), nullptr);
       if (!certified()) fresh = true, stats_.n_repivoted++;
     }
-    if (fresh) {
-      factor_column(options_.pivot_threshold);
-      if (!certified()) use_partial_pivoting();
-    }
+    // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
+    if (fresh && !(factor_column(options_.pivot_threshold) && certified())) use_partial_pivoting();
   }
   decide_checks(fresh || symbolic_ != symbolic_before);
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
-// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| but for a modest c.
+// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| but for a modest c: scaling moves rounding errors of
+// the scaled matrix back by at most the reciprocals of the least scales.
 template <class T> double Factor<T>::error_bound() const {
   if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
-  return eps<T> * growth * amplification(*symbolic_) / largest_;
+  return eps<T> * growth / (least_scale_[0] * least_scale_[1]) / largest_;
 }
 
 // Fronts that had to perturb a pivot, and any factor with much growth, are accurate to fewer digits than the precision
@@ -107,12 +126,13 @@ template <class T> bool Factor<T>::must_measure(Trans trans) const {
   return !symbolic_->cholesky && !(trusted_ && verified_[trans != Trans::none]);
 }
 
-template <class T> void Factor<T>::factor_column(double threshold) {
+// Whether that succeeded.
+template <class T> bool Factor<T>::factor_column(double threshold) {
   if (!column_) column_ = std::make_unique<ColumnLU<T>>(*symbolic_, A_);
   typename ColumnLU<T>::Options options;
   options.pivot_threshold = threshold;
   info_ = column_->factor(values_.data(), options);
-  if (info_.status != FactorInfo::ok) throw SingularError(info_.column);
+  return info_.status == FactorInfo::ok;
 }
 
 template <class T> void Factor<T>::factor_front(bool fresh) {
@@ -132,7 +152,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   if (renewed->structural_rank < renewed->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   front_.reset();
-  symbolic_ = std::move(renewed);
+  take(std::move(renewed));
   factor_front(true);
 }
 
@@ -145,36 +165,45 @@ template <class T> bool Factor<T>::certified() {
   if (info_.status != FactorInfo::ok || (front_ && info_.n_tiny > 0)) return false;
   if (!doubtful() && (!front_ || error_bound() < std::sqrt(eps<T>))) return true;
   norms_[0] = norms_[1] = -1;
-  std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
-  multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
+  std::vector<T> known(A_.n, moderate_entry<T>(largest_)), b(A_.n), x(A_.n);
+  multiply(A_, values_.data(), Trans::none, known.data(), b.data(), 1);
   return checked_solve(Trans::none, 1, b.data(), x.data());
+}
+
+// For column LU, of the values at hand; the order of columns stays where it is the caller's.
+template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const {
+  AnalyzeOptions by_columns;
+  by_columns.method = MethodChoice::column;
+  by_columns.matching = matching;
+  if (column_ && symbolic_->ordering == "natural") by_columns.ordering = Ordering::natural;
+  if (column_ && symbolic_->ordering == "user")
+    by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
+  return analyze(A_, values_.data(), by_columns);
 }
 
 // Column LU by partial pivoting on an analysis of the values at hand, until a solve with a known answer is accurate:
 // first of the matrix as matching scales it, then, as SuperLU does it, of the matrix as it is, where scales are so
-// large that numbers overflow. The order of columns stays where it is the caller's. What is held stays where that
-// throws.
+// large that numbers overflow. What is held stays where that throws, and where pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
-  const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
+  const bool unscaled = column_ && symbolic_->ordering == "natural";
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
-    const bool last = own_order || n_resorts_ + 1 == most_resorts;
+    const bool last = unscaled || n_resorts_ + 1 == most_resorts;
     n_resorts_ = last ? most_resorts : n_resorts_ + 1;
-    AnalyzeOptions by_columns;
-    by_columns.method = MethodChoice::column;
-    by_columns.matching = !last;
-    auto renewed = own_order ? symbolic_ : std::make_shared<const Symbolic>(analyze(A_, values_.data(), by_columns));
+    auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);
     typename ColumnLU<T>::Options options;
     options.pivot_threshold = last ? 1 : std::max(options_.pivot_threshold, 0.5);
     const FactorInfo info = column->factor(values_.data(), options);
-    if (info.status != FactorInfo::ok && last) throw SingularError(info.column);
+    const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
+    if (last && (info.status == FactorInfo::singular || (info.status != FactorInfo::ok && !holds)))
+      throw SingularError(info.column);
     if (info.status != FactorInfo::ok) continue;
     stats_.n_repivoted++;
     info_ = info;
     front_.reset();
     column_ = std::move(column);
-    symbolic_ = std::move(renewed);
+    take(std::move(renewed));
     done = certified();
   }
 }
@@ -221,7 +250,7 @@ template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbo
   if (symbolic_ != symbolic) {
     column_.reset();
     front_.reset();
-    symbolic_ = std::move(symbolic);
+    take(std::move(symbolic));
   }
   factor(true);
 }
@@ -232,6 +261,39 @@ template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* 
   else column_->solve(trans, nrhs, b, A_.n, x, A_.n);
 }
 
+// Whether no number that matters left the range of the type on the way from b to x: x shows overflow, and b and x are
+// so large that what underflows beside them is rounding error, scaled or not.
+template <class T> bool Factor<T>::in_range(Trans trans, const T* b, const T* x) const {
+  const double size_of_b = largest_part(b, A_.n), size_of_x = largest_part(x, A_.n);
+  if (!std::isfinite(size_of_x)) return false;
+  const int in = trans == Trans::none ? 0 : 1;
+  const double least = std::numeric_limits<real_t<T>>::min() / eps<T>;
+  return size_of_b == 0 || (size_of_b * std::min(1.0, least_scale_[in]) >= least &&
+                            size_of_x / std::max(1.0, largest_scale_[1 - in]) >= least);
+}
+
+// Solves, and where that leaves the range of the type again for multiples of b: of about 1, and if that overflows of
+// ever smaller ones.
+template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const {
+  constexpr int range = std::numeric_limits<real_t<T>>::max_exponent;
+  engine_solve(trans, nrhs, b, x);
+  std::vector<T> multiple, solution;
+  for (idx k = 0; k < nrhs; k++, b += A_.n, x += A_.n) {
+    if (in_range(trans, b, x)) continue;
+    const double size = largest_part(b, A_.n);
+    if (!std::isfinite(size) || size == 0) continue;
+    multiple.resize(A_.n), solution.resize(A_.n);
+    bool finite = false;
+    for (int exponent = 0; !finite && exponent > -range; exponent -= range / 4) {
+      const int shift = exponent - std::ilogb(size);
+      scale_by_power(b, A_.n, shift, multiple.data());
+      engine_solve(trans, 1, multiple.data(), solution.data());
+      finite = all_finite(solution.data(), A_.n);
+      if (finite) scale_by_power(solution.data(), A_.n, -shift, x);
+    }
+  }
+}
+
 // Solves, measures the normwise backward error ||b - op(A) x|| / (||op(A)|| ||x|| + ||b||), the largest over the
 // columns, of doubtful factors also the error of single rows, and refines while that helps. Whether what is left in x
 // is accurate.
@@ -240,7 +302,7 @@ template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T*
   const double norm_of_A = norm(trans);
   const bool by_rows = doubtful();
   const std::vector<double>& scale = trans == Trans::none ? symbolic_->row_scale : symbolic_->col_scale;
-  engine_solve(trans, nrhs, b, x);
+  solve_in_range(trans, nrhs, b, x);
   std::vector<T> r(size), step, better;
   std::vector<ResidualNorms> norms(nrhs);
   struct Error {
@@ -252,8 +314,11 @@ template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T*
   auto measure = [&](const T* y) {
     Error error;
     residual(A_, values_.data(), trans, y, b, r.data(), nrhs, norms.data());
-    for (const ResidualNorms& column : norms)
+    for (ResidualNorms& column : norms) {
+      // what is left where entries of x or products underflow to the last bit
+      if (column.residual <= std::numeric_limits<real_t<T>>::denorm_min() * (A_.n + norm_of_A)) column.residual = 0;
       error.normwise = max_or_nan(error.normwise, backward_error(column, norm_of_A));
+    }
     if (by_rows)
       error.rowwise =
           rowwise_error(A_, values_.data(), trans, y, b, r.data(), scale.empty() ? nullptr : scale.data(), nrhs);
@@ -266,7 +331,7 @@ template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T*
   // After a perturbed pivot steps are taken until they are small: residuals may be so where the solution is all wrong.
   for (bool goes_on = info_.n_perturbed > 0 || !(error.excess() <= 1); goes_on && steps < 3;) {
     step.resize(size);
-    engine_solve(trans, nrhs, r.data(), step.data());
+    solve_in_range(trans, nrhs, r.data(), step.data());
     better.assign(x, x + size);
     for (size_t i = 0; i < size; i++) better[i] += step[i];
     if (info_.n_perturbed > 0) moved = relative_size(step, better, nrhs);
@@ -289,12 +354,16 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
          all_finite(b, (off)A_.n * nrhs);
 }
 
-template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
+template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
   std::shared_lock shared = together();
-  if (!must_measure(trans)) {
+  bool good = !must_measure(trans);
+  if (good) {
     engine_solve(trans, nrhs, b, x);
-  } else if (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
+    for (idx k = 0; good && k < nrhs; k++) good = in_range(trans, b + (off)k * A_.n, x + (off)k * A_.n);
+    if (!good && options_.refine == Refine::never) solve_in_range(trans, nrhs, b, x);
+  }
+  if (!good && options_.refine != Refine::never && !checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     shared.unlock();
     const std::unique_lock own = exclusive();
     while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
@@ -304,6 +373,8 @@ template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   }
   std::lock_guard lock(stats_mutex_);
   stats_.solve_seconds = watch.seconds();
+  const off size = (off)A_.n * nrhs;
+  return good || all_finite(x, size) || !all_finite(b, size);
 }
 
 template <class T> double Factor<T>::reciprocal_condition() const {

@@ -134,7 +134,7 @@ def circuit(rng, n, exponent):
     g = 10.0 ** rng.uniform(-12, 4, a.size)
     G = sp.coo_array((np.concatenate((g, g, -g, -g)), (np.concatenate((a, b, a, b)), np.concatenate((a, b, b, a)))))
     G = sp.csc_array(sp.coo_array((G.data, G.coords), shape=(nodes, nodes)) + sp.diags_array(np.full(nodes, 1e-12)))
-    plus = rng.permutation(nodes)[: min(sources, nodes)]
+    plus = rng.permutation(nodes)[: n - nodes]
     V = sp.coo_array((np.ones(plus.size), (np.arange(plus.size), plus)), shape=(n - nodes, nodes))
     return sp.csc_array(sp.block_array([[G, V.T], [V, None]]) if n > nodes else G)
 

@@ -50,8 +50,8 @@ def match(A, least=0.499):
         modulus = np.abs(entries.data.astype(np.complex128))
         cols = np.repeat(np.arange(n), np.diff(entries.indptr))
         scaled = modulus * row_scale[entries.indices] * col_scale[cols]
-        # scales beyond what the type holds twice are cut off, which leaves no entry larger than it was, or than 1
-        top = 2.0 ** (np.finfo(A.dtype).maxexp // 2 - 1)
+        # scales beyond the range of the type are cut off, which leaves no entry larger than it was, or than 1
+        top = 2.0 ** (np.finfo(A.dtype).maxexp - 2)
         stopped = np.isin(row_scale[entries.indices], (top, 1 / top)) | np.isin(col_scale[cols], (top, 1 / top))
         assert scaled[~stopped].max(initial=0) <= 2.001
         assert np.all(scaled / 2.001 <= np.maximum(1, modulus))

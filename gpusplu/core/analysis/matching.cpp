@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "analysis/augmenting_paths.hpp"
+#include "analysis/symbolic.hpp"
 
 namespace gs {
 namespace {

@@ -19,8 +19,7 @@ template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_pt
   return cut_off;
 }
 
-#define GS_INSTANTIATE(T) \
-  template std::shared_ptr<const Symbolic> with_scales_of<T>(std::shared_ptr<const Symbolic>);
+#define GS_INSTANTIATE(T) template std::shared_ptr<const Symbolic> with_scales_of<T>(std::shared_ptr<const Symbolic>);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,5 +1,6 @@
 // The result of analysis: permutations, scaling, block structure and the supernodal structure, as flat arrays.
 #pragma once
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,10 @@
 namespace gs {
 
 enum class Method { column, front };  // column LU (Gilbert-Peierls), or fronts (multifrontal LU and Cholesky)
+
+// Scales are powers of two up to this exponent and down to minus it, so that they and their reciprocals are in the
+// range of the type. The product of two need not be: where it overflows there is no entry, or a subnormal one.
+template <class T> constexpr int largest_scale_exponent = std::numeric_limits<real_t<T>>::max_exponent - 2;
 
 // Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is what is factored: permutations are gather.
 struct Symbolic {

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -50,10 +49,6 @@ template <class T> inline real_t<T> abs1(T v) {
   if constexpr (is_complex<T>) return std::abs(v.real()) + std::abs(v.imag());
   else return std::abs(v);
 }
-
-// Scales are powers of two up to this exponent and down to minus it: a scale of a row, one of a column, their product
-// and the reciprocals are in the range of the type.
-template <class T> constexpr int largest_scale_exponent = std::numeric_limits<real_t<T>>::max_exponent / 2 - 1;
 
 enum class Trans { none, transpose, conj_transpose };
 

@@ -41,6 +41,14 @@ template <class T> T moderate_entry(double largest_of_A) {
   return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
 }
 
+// Of v, not all zero, times powers of two: the largest binary exponent.
+template <class T> int largest_exponent(const T* v, idx n, const std::vector<double>& scale) {
+  int largest = std::numeric_limits<int>::min();
+  for (idx i = 0; i < n; i++)
+    if (v[i] != T(0)) largest = std::max(largest, 1 + std::ilogb(abs1(v[i] * real_t<T>(0.5))) + (scale.empty() ? 0 : std::ilogb(scale[i])));
+  return largest;
+}
+
 // out = v times a power of two.
 template <class T> void scale_by_power(const T* v, idx n, int exponent, T* out) {
   using Real = real_t<T>;
@@ -178,7 +186,18 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   if (column_ && symbolic_->ordering == "natural") by_columns.ordering = Ordering::natural;
   if (column_ && symbolic_->ordering == "user")
     by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
-  return analyze(A_, values_.data(), by_columns);
+  Symbolic renewed = analyze(A_, values_.data(), by_columns);
+  if (!renewed.row_scale.empty()) return renewed;
+  // one number for all, away from the ends of the range: sums of two parts overflow at one, reciprocals at the other
+  constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
+                bottom = std::numeric_limits<real_t<T>>::min_exponent + 32;
+  const int exponent = largest_ > 0 ? std::ilogb(largest_) : 0;
+  const int shift = exponent > top ? top - exponent : exponent < bottom ? -exponent : 0;
+  if (shift != 0) {
+    renewed.row_scale.assign(A_.n, std::ldexp(1.0, shift / 2));
+    renewed.col_scale.assign(A_.n, std::ldexp(1.0, shift - shift / 2));
+  }
+  return renewed;
 }
 
 // Column LU by partial pivoting on an analysis of the values at hand, until a solve with a known answer is accurate:
@@ -189,7 +208,7 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
     const bool last = unscaled || n_resorts_ + 1 == most_resorts;
     n_resorts_ = last ? most_resorts : n_resorts_ + 1;
-    auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
+    const auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);
     typename ColumnLU<T>::Options options;
@@ -203,7 +222,7 @@ template <class T> void Factor<T>::use_partial_pivoting() {
     info_ = info;
     front_.reset();
     column_ = std::move(column);
-    take(std::move(renewed));
+    take(renewed);
     done = certified();
   }
 }
@@ -272,8 +291,8 @@ template <class T> bool Factor<T>::in_range(Trans trans, const T* b, const T* x)
                             size_of_x / std::max(1.0, largest_scale_[1 - in]) >= least);
 }
 
-// Solves, and where that leaves the range of the type again for multiples of b: of about 1, and if that overflows of
-// ever smaller ones.
+// Solves, and where that leaves the range of the type again for multiples of b: that are about 1 when they are scaled,
+// and if they overflow for ever smaller ones.
 template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const {
   constexpr int range = std::numeric_limits<real_t<T>>::max_exponent;
   engine_solve(trans, nrhs, b, x);
@@ -282,10 +301,12 @@ template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T
     if (in_range(trans, b, x)) continue;
     const double size = largest_part(b, A_.n);
     if (!std::isfinite(size) || size == 0) continue;
+    const int scaled_exponent =
+        largest_exponent(b, A_.n, trans == Trans::none ? symbolic_->row_scale : symbolic_->col_scale);
     multiple.resize(A_.n), solution.resize(A_.n);
     bool finite = false;
     for (int exponent = 0; !finite && exponent > -range; exponent -= range / 4) {
-      const int shift = exponent - std::ilogb(size);
+      const int shift = exponent - scaled_exponent;
       scale_by_power(b, A_.n, shift, multiple.data());
       engine_solve(trans, 1, multiple.data(), solution.data());
       finite = all_finite(solution.data(), A_.n);

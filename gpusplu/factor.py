@@ -369,10 +369,8 @@ def engine_factor(symbolic: Symbolic, canonical: ndarray) -> Any:
     if symbolic.engine == "supernodal" and 0 < symbolic.n == symbolic.structural_rank:
         from .engines.device_factor import DeviceFactor
 
-        program = symbolic.program(canonical.dtype)
-        return DeviceFactor(
-            program, symbolic._core, symbolic._pattern, canonical, options, symbolic._choice.device_memory
-        )
+        program, core = symbolic.program(canonical.dtype), symbolic._core.with_scales_of(canonical.dtype.char)
+        return DeviceFactor(program, core, symbolic._pattern, canonical, options, symbolic._choice.device_memory)
     if symbolic.engine in COLUMN_ENGINES and 0 < symbolic.n == symbolic.structural_rank:
         from .engines.columns import factor_columns
 

@@ -106,7 +106,8 @@ class Symbolic:
 
             device, allowed = launch.open_device(self._choice.device), self._choice.device_memory
             if self._plan is None or np.dtype(self._plan.scalar) != dtype:
-                _, self._plan = plan_within([self._core], self._pattern, dtype, device, allowed)
+                core = self._core.with_scales_of(dtype.char)
+                _, self._plan = plan_within([core], self._pattern, dtype, device, allowed)
             self._programs[dtype] = FrontProgram(device, self._plan, self._pattern)
             self._programs[dtype].prepare()
         return self._programs[dtype]

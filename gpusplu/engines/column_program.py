@@ -78,7 +78,7 @@ class ColumnProgram(Program):
 
     def repivoted(self, cpu: Any) -> Program | None:
         plan = self.plan
-        same = np.array_equal(cpu.row_perm, plan.row_perm) and np.array_equal(cpu.col_perm, plan.col_perm)
+        same = is_planned(cpu, plan, plan.row_perm, plan.col_perm)
         return None if same or self._remake is None else self._remake(cpu)
 
     # ---- the plan on the device
@@ -116,3 +116,9 @@ class ColumnProgram(Program):
             (self.upload(plan.row_perm), self.upload(plan.row_scale)),
             (self.upload(plan.col_perm), self.upload(plan.col_scale)),
         ]
+
+
+def is_planned(cpu: Any, plan: ColumnPlan, row_perm: np.ndarray, col_perm: np.ndarray) -> bool:
+    """Whether the CPU engine's factor has these pivots and the scales of the plan."""
+    scales = ((cpu.symbolic.row_scale, plan.row_scale), (cpu.symbolic.col_scale, plan.col_scale))
+    return all(np.array_equal(*pair) for pair in ((cpu.row_perm, row_perm), (cpu.col_perm, col_perm), *scales))

@@ -23,6 +23,7 @@ from ..plans.crisscross import corner_last, divide
 from ..plans.crisscross_model import Curves, predict_divisions
 from ..plans.fronts import Limits
 from .buffers import Buffers, Memory, Vectors
+from .column_program import is_planned
 from .grouped_program import CONTROL_BYTES, RESIDENT
 from .program import Program, addresses
 from .sflu import CORNER_ARRAYS, LONG_SCALARS, SfluProgram
@@ -66,7 +67,7 @@ class CrisscrossProgram(SfluProgram):
         return float(2.0 * self._parts.multiply_adds + self.plan.nnz + corner)
 
     def repivoted(self, cpu: Any) -> Program | None:
-        same = all(map(np.array_equal, (cpu.row_perm, cpu.col_perm), self._given))
+        same = is_planned(cpu, self.plan, *self._given)
         return None if same or self._remake is None else self._remake(cpu)
 
     def prepare(self) -> None:

@@ -84,9 +84,13 @@ template <class T> class Pivoting {
 
   T entry(idx k, off p) const {
     const off from = B_.first[k] + (p - B_.ptr[k]);
-    T v = values_[source_ ? source_[from] : from];
+    const T v = values_[source_ ? source_[from] : from];
     if (!row_scale_) return v;
-    return v * (row_scale_[B_.row[p]] * col_scale_[k]);  // in one, as refactorizations do it
+    // one factor, which overflows for subnormal entries and where zeros are stored
+    const double scale =
+        std::min((double)row_scale_[B_.row[p]] * col_scale_[k], std::numeric_limits<double>::max() / 2);
+    if constexpr (is_complex<T>) return T(Real(v.real() * scale), Real(v.imag() * scale));
+    else return T(v * scale);
   }
 
   bool fail(FactorInfo::Status status, idx k) {

@@ -150,10 +150,10 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   AnalyzeOptions by_columns;
   by_columns.method = MethodChoice::column;
   by_columns.matching = matching;
-  if (column_ && symbolic_->ordering == "natural") by_columns.ordering = Ordering::natural;
-  if (column_ && symbolic_->ordering == "user")
-    by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
+  const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
+  if (own_order) by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
   Symbolic renewed = analyze(A_, values_.data(), by_columns);
+  if (own_order) renewed.ordering = symbolic_->ordering;
   if (!renewed.row_scale.empty()) return renewed;
   // one number for all, away from the ends of the range: sums of two parts overflow at one, reciprocals at the other
   constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
@@ -171,10 +171,8 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
 // first of the matrix as matching scales it, then, as SuperLU does it, of the matrix as it is, where scales are so
 // large that numbers overflow. What is held stays where that throws, and where pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
-  const bool unscaled = column_ && symbolic_->ordering == "natural";
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
-    const bool last = unscaled || n_resorts_ + 1 == most_resorts;
-    n_resorts_ = last ? most_resorts : n_resorts_ + 1;
+    const bool last = ++n_resorts_ == most_resorts;
     const auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);

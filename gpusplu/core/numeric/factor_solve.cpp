@@ -57,15 +57,18 @@ template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* 
   else column_->solve(trans, nrhs, b, A_.n, x, A_.n);
 }
 
-// Whether no number that matters left the range of the type on the way from b to x: x shows overflow, and b and x are
-// so large that what underflows beside them is rounding error, scaled or not.
+// Whether no number that matters left the range of the type on the way from b to x: x shows overflow, and some entries
+// of b and x are so large that what underflows beside them is rounding error, scaled or not.
 template <class T> bool Factor<T>::in_range(Trans trans, const T* b, const T* x) const {
-  const double size_of_b = largest_part(b, A_.n), size_of_x = largest_part(x, A_.n);
-  if (!std::isfinite(size_of_x)) return false;
+  if (!all_finite(x, A_.n)) return false;
+  constexpr double least = std::numeric_limits<real_t<T>>::min() / eps<T>;
+  const auto reaches = [&](const T* v, double size) {  // mostly at once
+    return std::any_of(v, v + A_.n, [size](const T& entry) { return abs1(entry) >= size; });
+  };
   const int in = trans == Trans::none ? 0 : 1;
-  const double least = std::numeric_limits<real_t<T>>::min() / eps<T>;
-  return size_of_b == 0 || (size_of_b * std::min(1.0, least_scale_[in]) >= least &&
-                            size_of_x / std::max(1.0, largest_scale_[1 - in]) >= least);
+  if (reaches(b, least / std::min(1.0, least_scale_[in])))
+    return reaches(x, least * std::max(1.0, largest_scale_[1 - in]));
+  return std::all_of(b, b + A_.n, [](const T& entry) { return entry == T(0); });
 }
 
 // Solves, and where that leaves the range of the type again for multiples of b: that are about 1 when they are scaled,
@@ -154,6 +157,7 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
 
 template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
+  const off size = (off)A_.n * nrhs;
   std::shared_lock shared = together();
   bool good = !must_measure(trans);
   if (good) {
@@ -164,14 +168,16 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   if (!good && options_.refine != Refine::never && !checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     shared.unlock();
     const std::unique_lock own = exclusive();
+    std::vector<T> finite;  // what is not accurate is better than what overflows
     while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
+      if (all_finite(x, size)) finite.assign(x, x + size);
       use_partial_pivoting();
       decide_checks(true);
     }
+    if (!finite.empty() && !all_finite(x, size)) std::copy(finite.begin(), finite.end(), x);
   }
   std::lock_guard lock(stats_mutex_);
   stats_.solve_seconds = watch.seconds();
-  const off size = (off)A_.n * nrhs;
   return good || all_finite(x, size) || !all_finite(b, size);
 }
 

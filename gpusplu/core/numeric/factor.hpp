@@ -105,6 +105,7 @@ template <class T> class Factor {
   void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;
   bool doubtful() const;
   bool checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  void solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
   double norm(Trans trans);
   bool must_measure(Trans trans) const;
@@ -113,8 +114,8 @@ template <class T> class Factor {
   PatternView A_;
   std::vector<T> values_, spare_;
   FactorOptions options_;
-  std::unique_ptr<ColumnLU<T>> column_;
-  std::unique_ptr<FrontFactor<T>> front_;
+  std::shared_ptr<ColumnLU<T>> column_;
+  std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
   double largest_ = 0;                  // largest entry of A
   double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for

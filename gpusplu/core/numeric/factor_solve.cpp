@@ -155,6 +155,24 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
          all_finite(b, (off)A_.n * nrhs);
 }
 
+// With pivots chosen anew until the solution is accurate. Where it ends up out of range that is no fault of the pivots,
+// as a rule, and those before come back.
+template <class T> void Factor<T>::solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x) {
+  const auto symbolic = symbolic_;
+  const auto column = column_;
+  const auto front = front_;
+  const FactorInfo info = info_;
+  while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
+    use_partial_pivoting();
+    decide_checks(true);
+  }
+  if (all_finite(x, (off)A_.n * nrhs) || !all_finite(b, (off)A_.n * nrhs)) return;
+  column_ = column, front_ = front, info_ = info;
+  take(symbolic);
+  decide_checks(true);
+  checked_solve(trans, nrhs, b, x);
+}
+
 template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
   const off size = (off)A_.n * nrhs;
@@ -168,13 +186,7 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   if (!good && options_.refine != Refine::never && !checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     shared.unlock();
     const std::unique_lock own = exclusive();
-    std::vector<T> finite;  // what is not accurate is better than what overflows
-    while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
-      if (all_finite(x, size)) finite.assign(x, x + size);
-      use_partial_pivoting();
-      decide_checks(true);
-    }
-    if (!finite.empty() && !all_finite(x, size)) std::copy(finite.begin(), finite.end(), x);
+    solve_by_ladder(trans, nrhs, b, x);
   }
   std::lock_guard lock(stats_mutex_);
   stats_.solve_seconds = watch.seconds();

@@ -7,6 +7,12 @@
 
 namespace gs {
 
+void cut_scales(Symbolic& symbolic, int largest_exponent) {
+  const double largest = std::ldexp(1.0, largest_exponent);
+  for (double& scale : symbolic.row_scale) scale = std::clamp(scale, 1 / largest, largest);
+  for (double& scale : symbolic.col_scale) scale = std::clamp(scale, 1 / largest, largest);
+}
+
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic) {
   const double largest = std::ldexp(1.0, largest_scale_exponent<T>);
   const auto fits = [&](double scale) { return scale >= 1 / largest && scale <= largest; };
@@ -14,8 +20,7 @@ template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_pt
       std::all_of(symbolic->col_scale.begin(), symbolic->col_scale.end(), fits))
     return symbolic;
   auto cut_off = std::make_shared<Symbolic>(*symbolic);
-  for (double& scale : cut_off->row_scale) scale = std::clamp(scale, 1 / largest, largest);
-  for (double& scale : cut_off->col_scale) scale = std::clamp(scale, 1 / largest, largest);
+  cut_scales(*cut_off, largest_scale_exponent<T>);
   return cut_off;
 }
 

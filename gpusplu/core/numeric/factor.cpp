@@ -154,6 +154,8 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   if (own_order) by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
   Symbolic renewed = analyze(A_, values_.data(), by_columns);
   if (own_order) renewed.ordering = symbolic_->ordering;
+  // half the range, so that solutions in between stay in it where the whole was too much
+  cut_scales(renewed, largest_scale_exponent<T> / 2);
   if (!renewed.row_scale.empty()) return renewed;
   // one number for all, away from the ends of the range: sums of two parts overflow at one, reciprocals at the other
   constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,

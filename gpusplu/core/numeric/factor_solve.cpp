@@ -90,7 +90,11 @@ template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T
       scale_by_power(b, A_.n, shift, multiple.data());
       engine_solve(trans, 1, multiple.data(), solution.data());
       finite = all_finite(solution.data(), A_.n);
-      if (finite) scale_by_power(solution.data(), A_.n, -shift, x);
+      if (!finite) continue;
+      scale_by_power(solution.data(), A_.n, -shift, solution.data());
+      const bool overflows = !all_finite(x, A_.n) && !all_finite(solution.data(), A_.n);
+      for (idx i = 0; i < A_.n; i++)
+        if (!overflows || !all_finite(x + i, 1)) x[i] = solution[i];
     }
   }
 }
@@ -170,7 +174,6 @@ template <class T> void Factor<T>::solve_by_ladder(Trans trans, idx nrhs, const 
   column_ = column, front_ = front, info_ = info;
   take(symbolic);
   decide_checks(true);
-  checked_solve(trans, nrhs, b, x);
 }
 
 template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {

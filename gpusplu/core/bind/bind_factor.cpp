@@ -82,7 +82,7 @@ template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T>
     nb::gil_scoped_release release;
     if (nrhs) finite = self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
   }
-  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, "overflow encountered in solve: the solution is not finite", 1) < 0)
+  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, "overflow encountered in solve: the solution is not finite, or not accurate", 1) < 0)
     throw nb::python_error();
   if (b.ndim() == 1) return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(x, {(size_t)n}, owner));
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(x, {(size_t)n, nrhs}, owner, {1, (int64_t)n}));

@@ -70,7 +70,7 @@ template <class T> class Factor {
   off refactor(const T* values, const off* source);
 
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and
-  // X is not: numbers left the range of the type, whatever was tried.
+  // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
   bool solve(Trans trans, idx nrhs, const T* b, T* x);
 
   // What follows may be asked for while another thread refactors; each answer is of one factorization.

@@ -193,7 +193,9 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   }
   std::lock_guard lock(stats_mutex_);
   stats_.solve_seconds = watch.seconds();
-  return good || all_finite(x, size) || !all_finite(b, size);
+  if (good || !all_finite(b, size)) return true;
+  const bool measured = options_.refine != Refine::never && options_.pivoting != Pivoting::fixed;
+  return all_finite(x, size) && !(measured && stats_.backward_error > rowwise_below<T>);
 }
 
 #define GS_INSTANTIATE(T)                                                \

@@ -89,6 +89,8 @@ def judge(A, M, b, trans, answer, warned):
     scipys = solve_as_scipy(A, b, trans)
     best = np.inf if scipys is None else backward_error(M, scipys, b)
     if np.isfinite(answer).all():
+        if warned:
+            return "not accurate, and said so"
         return "as SciPy" if WORSE * best >= error else f"wrong: {error:.1e}, SciPy {best:.1e}"
     if not warned:
         return "wrong: not finite, and no warning"

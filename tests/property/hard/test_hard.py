@@ -10,7 +10,7 @@ import gpusplu as gs
 
 from .emulated_engines import GPU_ENGINES, use_emulated_device
 from .generators import GENERATORS
-from .systems import System, run
+from .systems import System, check_singular, run
 from .verdict import BOUND, backward_error
 
 SYSTEMS, AT_ONCE = 2800, 100
@@ -119,7 +119,7 @@ def test_good_values_after_any_that_were_accepted():
         try:
             factor.refactor(values)
         except RuntimeError as error:
-            assert "singular" in str(error)
+            check_singular(error)
         factor.refactor(A.data)
         assert backward_error(A.toarray(), factor.solve(b), b) <= BOUND * EPS["d"]
 

@@ -15,7 +15,7 @@ def extended(M):
 
 
 def backward_error(M, x, b):
-    """Normwise, in the infinity norm; what a last bit of a subnormal number can do is left out. Infinite if x is not."""
+    """Normwise, in the infinity norm; what a last bit of a subnormal number can do is left out; inf if x is."""
     if not np.isfinite(x).all():
         return np.inf
     info = np.finfo(x.dtype)

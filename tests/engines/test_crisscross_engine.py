@@ -110,10 +110,17 @@ def test_new_pivots_are_noticed(device):
     """Pivots are compared with those that were given, not with their order here."""
     A = canonical(gallery.named("rlc:12x12"))
     program = divided(A, A.shape[0] - 90, ordering="nd")._core._recorded.program
-    given = SimpleNamespace(row_perm=program._pivots[0], col_perm=program._pivots[1])
-    assert (given.col_perm != program.plan.col_perm).any()
-    assert program.has_pivots_of(given)
-    assert not program.has_pivots_of(SimpleNamespace(row_perm=given.row_perm[::-1], col_perm=given.col_perm))
+    names = ("row_perm", "col_perm", "row_scale", "col_scale")
+    given = dict(zip(names, program._pivots, strict=True))
+    assert (given["col_perm"] != program.plan.col_perm).any()
+
+    def factor(row_perm, col_perm, row_scale, col_scale):
+        symbolic = SimpleNamespace(row_scale=row_scale, col_scale=col_scale)
+        return SimpleNamespace(row_perm=row_perm, col_perm=col_perm, symbolic=symbolic)
+
+    assert program.has_pivots_of(factor(**given))
+    assert not program.has_pivots_of(factor(**{**given, "row_perm": given["row_perm"][::-1]}))
+    assert not program.has_pivots_of(factor(**{**given, "row_scale": 2 * given["row_scale"]}))
 
 
 def test_division_is_chosen_and_told(device):

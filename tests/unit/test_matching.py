@@ -50,10 +50,11 @@ def match(A, least=0.499):
         modulus = np.abs(entries.data.astype(np.complex128))
         cols = np.repeat(np.arange(n), np.diff(entries.indptr))
         scaled = modulus * row_scale[entries.indices] * col_scale[cols]
-        assert scaled.max() <= 2.001
-        # subnormal numbers next to large ones want scales that no double holds; those stop at the last one
-        largest = 2.0**1023
-        stopped = (row_scale[entries.indices] == largest) | (col_scale[cols] == largest)
+        # scales beyond the range of the type are cut off, which leaves no entry larger than it was, or than 1
+        top = 2.0 ** (np.finfo(A.dtype).maxexp - 2)
+        stopped = np.isin(row_scale[entries.indices], (top, 1 / top)) | np.isin(col_scale[cols], (top, 1 / top))
+        assert scaled[~stopped].max(initial=0) <= 2.001
+        assert np.all(scaled / 2.001 <= np.maximum(1, modulus))
         assert scaled[(entries.indices == row_of_col[cols]) & ~stopped].min(initial=1) >= least
     return row_of_col
 

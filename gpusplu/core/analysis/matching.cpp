@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "analysis/augmenting_paths.hpp"
+#include "analysis/symbolic.hpp"
 
 namespace gs {
 namespace {
@@ -77,7 +78,7 @@ struct Row {
 class ProductMatching {
  public:
   template <class T> ProductMatching(PatternView A, const T* values);
-  Matching run();
+  Matching run(int largest_exponent);
 
   // Edges for AugmentingPaths: the tight entries, u_i + v_j = c_ij.
   off begin(idx j) const { return ptr_[j]; }
@@ -95,7 +96,7 @@ class ProductMatching {
   bool solve(off limit);
   bool augment(idx root);
   void update_duals(idx root, std::int64_t shortest);
-  void scale(Matching& result);
+  void scale(Matching& result, int largest_exponent);
 
   const idx n_;
   std::unique_ptr<off[]> ptr_, diagonal_;
@@ -241,21 +242,22 @@ bool ProductMatching::solve(off limit) {
 
 // Searches are short as a rule, but on some matrices almost every one of them goes through a large part of the graph.
 // Costs in whole bits make many paths equally long, and searches end ten times sooner.
-Matching ProductMatching::run() {
+Matching ProductMatching::run(int largest_exponent) {
   if (!solve(20 * ptr_[n_] + 1'000'000)) {
     for (off p = 0; p < ptr_[n_]; ++p) entry_[p].cost &= -(1 << fraction_bits);
     solve(std::numeric_limits<off>::max());
   }
   Matching result;
   result.structural_rank = n_ - (idx)unmatched_.size();
-  scale(result);
+  scale(result, largest_exponent);
   result.row_of_col = std::move(row_of_col_);
   return result;
 }
 
 // Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A shift between
-// them is free: it gives both the same middle, so that neither overflows.
-void ProductMatching::scale(Matching& result) {
+// them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no entry
+// larger than it was, or than 1.
+void ProductMatching::scale(Matching& result, int largest_exponent) {
   result.row_scale.assign(n_, 1);
   result.col_scale.assign(n_, 1);
   if (result.structural_rank < n_ || n_ == 0) return;
@@ -270,9 +272,9 @@ void ProductMatching::scale(Matching& result) {
   auto row_exponent = [&](idx i) { return row_[i].dual; };
   auto col_exponent = [&](idx j) { return v_[j] - col_max_[j]; };
   const std::int64_t shift = (twice_middle(row_exponent) - twice_middle(col_exponent)) / 4;
-  auto power_of_two = [](std::int64_t log) {
+  auto power_of_two = [largest_exponent](std::int64_t log) {
     const std::int64_t exponent = (log + (1 << (fraction_bits - 1))) >> fraction_bits;
-    return std::bit_cast<double>((1023 + std::clamp<std::int64_t>(exponent, -1022, 1023)) << 52);
+    return std::ldexp(1.0, (int)std::clamp<std::int64_t>(exponent, -largest_exponent, largest_exponent));
   };
   for (idx i = 0; i < n_; ++i) result.row_scale[i] = power_of_two(row_exponent(i) - shift);
   for (idx j = 0; j < n_; ++j) result.col_scale[j] = power_of_two(col_exponent(j) + shift);
@@ -281,7 +283,7 @@ void ProductMatching::scale(Matching& result) {
 }  // namespace
 
 template <class T> Matching max_product_matching(PatternView A, const T* values) {
-  return ProductMatching(A, values).run();
+  return ProductMatching(A, values).run(largest_scale_exponent<T>);
 }
 
 template Matching max_product_matching(PatternView, const float*);

@@ -1,5 +1,7 @@
 // The result of analysis: permutations, scaling, block structure and the supernodal structure, as flat arrays.
 #pragma once
+#include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,10 @@ namespace gs {
 
 enum class Method { column, front };  // column LU (Gilbert-Peierls), or fronts (multifrontal LU and Cholesky)
 
+// Scales are powers of two up to this exponent and down to minus it, so that they and their reciprocals are in the
+// range of the type. The product of two need not be: where it overflows there is no entry, or a subnormal one.
+template <class T> constexpr int largest_scale_exponent = std::numeric_limits<real_t<T>>::max_exponent - 2;
+
 // Everything is 0-based. B = (Dr A Dc)[row_perm][:, col_perm] is what is factored: permutations are gather.
 struct Symbolic {
   idx n = 0;
@@ -19,9 +25,10 @@ struct Symbolic {
   Method method = Method::front;
 
   std::vector<idx> row_perm, col_perm;
-  std::vector<double> row_scale, col_scale;  // powers of two by A's rows and columns; empty: all ones
-  std::vector<idx> block_ptr;                // block upper triangular form of B (column method): nblocks + 1 boundaries
-                                             // (fronts: always {0, n})
+  // Powers of two by A's rows and columns, with exponents of at most largest_scale_exponent; empty: all ones.
+  std::vector<double> row_scale, col_scale;
+  std::vector<idx> block_ptr;  // block upper triangular form of B (column method): nblocks + 1 boundaries
+                               // (fronts: always {0, n})
   // Symmetrized structure B + B^T. Columns follow the postordered supernode tree: a column's parent comes after it, and
   // every subtree of supernodes is contiguous (a subtree of columns need not be, where siblings merged into a parent).
   std::vector<idx> parent;     // n, -1 at roots
@@ -48,6 +55,12 @@ struct Symbolic {
 
   idx nsuper() const { return (idx)super_parent.size(); }
 };
+
+// Cuts scales off at this exponent, and at minus it.
+void cut_scales(Symbolic& symbolic, int largest_exponent);
+
+// The same with scales in the range of T, which another type's analysis may have left; itself where they are.
+template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic);
 
 // Runs work() as a stage of the analysis, or as another part of one.
 template <class Work> auto timed(Symbolic& symbolic, const char* stage, Work&& work) {

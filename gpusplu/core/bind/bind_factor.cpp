@@ -98,10 +98,13 @@ template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T>
   const size_t size = (size_t)n * nrhs;
   auto* x = new T[size + 1];
   nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  bool finite = true;
   {
     nb::gil_scoped_release release;
-    if (nrhs) self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
+    if (nrhs) finite = self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
   }
+  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, "overflow encountered in solve: the solution is not finite, or not accurate", 1) < 0)
+    throw nb::python_error();
   if (b.ndim() == 1) return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(x, {(size_t)n}, owner));
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(x, {(size_t)n, nrhs}, owner, {1, (int64_t)n}));
 }

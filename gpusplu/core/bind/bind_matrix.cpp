@@ -135,6 +135,12 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
   m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
   m.def(
+      "backward_error",
+      [](double residual, double x, double b, double norm_of_A) {
+        return backward_error({residual, x, b}, norm_of_A);
+      },
+      "residual"_a, "x"_a, "b"_a, "norm_of_A"_a, "Normwise, from largest moduli and the norm of op(A).");
+  m.def(
       "norm_inf",
       [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {
         return norm_inf(matrix_view(ptr, ind, values), values.data(), trans_of(trans));

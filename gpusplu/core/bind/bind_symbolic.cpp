@@ -1,5 +1,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
@@ -22,6 +24,11 @@ using PatternArrays = std::pair<NumPy<off>, NumPy<idx>>;
 
 PatternArrays to_arrays(Pattern&& pattern) {
   return {to_numpy(std::move(pattern.ptr)), to_numpy(std::move(pattern.ind))};
+}
+
+std::shared_ptr<const Symbolic> with_scales_of_dtype(std::shared_ptr<Symbolic> symbolic, const std::string& dtype) {
+  const bool single = dtype == "f" || dtype == "F";
+  return single ? with_scales_of<float>(std::move(symbolic)) : with_scales_of<double>(std::move(symbolic));
 }
 
 const char* method_name(Method method) { return method == Method::column ? "column" : "front"; }
@@ -156,6 +163,8 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("nsuper", &Symbolic::nsuper)
       .def_prop_ro("row_perm", &view_of<&Symbolic::row_perm>)
       .def_prop_ro("col_perm", &view_of<&Symbolic::col_perm>)
+      .def("with_scales_of", &with_scales_of_dtype, "dtype"_a,
+           "The same with scales in the range of this dtype, which another dtype's analysis may have left.")
       .def_prop_ro("row_scale", &view_of<&Symbolic::row_scale>)
       .def_prop_ro("col_scale", &view_of<&Symbolic::col_scale>)
       .def_prop_ro("block_ptr", &view_of<&Symbolic::block_ptr>)

@@ -103,6 +103,7 @@ template <class T> double rowwise_error(PatternView A, const T* values, Trans op
     });
     double largest = 0;
     for (idx i = 0; i < A.n; i++) largest = max_or_nan(largest, scale ? size[i] *= scale[i] : size[i]);
+    if (largest == std::numeric_limits<double>::infinity()) return largest;  // nothing can be said
     const double noise = 100 * (double)std::numeric_limits<real_t<T>>::epsilon() * largest;
     for (idx i = 0; i < A.n; i++) {
       const double residual = scale ? modulus(r[i]) * scale[i] : modulus(r[i]);
@@ -135,9 +136,12 @@ template <class T> double norm_inf(PatternView A, const T* values, Trans op) {
 
 double backward_error(const ResidualNorms& norms, double norm_op_A) {
   if (norms.residual == 0) return norms.x + norms.b == norms.x + norms.b ? 0 : std::nan("");
-  const double error = norms.residual / (norm_op_A * norms.x + norms.b);
   const double infinity = std::numeric_limits<double>::infinity();
-  return norms.residual == infinity || norms.x == infinity ? infinity : error;
+  if (norms.residual == infinity || norms.x == infinity) return infinity;
+  const double size = norm_op_A * norms.x + norms.b;
+  if (size < infinity || std::isnan(size)) return norms.residual / size;
+  const double norm = std::min(norm_op_A, std::numeric_limits<double>::max());  // the error is at most overestimated
+  return norms.residual / norm / (norms.x + norms.b / norm);
 }
 
 #define GS_INSTANTIATE(T)                                                                                        \

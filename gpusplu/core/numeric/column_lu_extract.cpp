@@ -88,6 +88,12 @@ template <class T> class Column {
   std::vector<T> value_;
 };
 
+// v * by, a power of two that may be out of the range of the type where the product is not.
+template <class T> T scaled(T v, double by) {
+  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * by), real_t<T>(v.imag() * by));
+  else return T(v * by);
+}
+
 template <class T> void append(Matrix<T>& out, idx row, T v) {
   out.pattern.ind.push_back(row);
   out.values.push_back(v);
@@ -107,7 +113,7 @@ template <class T> Matrix<T> ColumnLU<T>::lower() const {
         if (v != T(0)) column.add(row, v);
       });
       append(out, k, T(1));
-      column.sorted([&](idx row, T v) { append(out, row, v * (real_t<T>)(row_scale(k) / row_scale(row))); });
+      column.sorted([&](idx row, T v) { append(out, row, scaled(v, row_scale(k) / row_scale(row))); });
       out.pattern.ptr.push_back((off)out.pattern.ind.size());
     }
   return out;
@@ -125,7 +131,7 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   out.pattern.ptr.push_back(0);
   Column<T> inner;
   for (idx k = 0; k < n_; k++) {
-    const auto emit = [&](idx row, T v) { append(out, row, v * (real_t<T>)(1 / (row_scale(row) * col_scale(k)))); };
+    const auto emit = [&](idx row, T v) { append(out, row, scaled(v, 1 / (row_scale(row) * col_scale(k)))); };
     inner.clear();
     for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
       if (v == T(0)) return;
@@ -142,7 +148,7 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
 
 template <class T> std::vector<T> ColumnLU<T>::upper_diagonal() const {
   std::vector<T> out(n_);
-  for (idx k = 0; k < n_; k++) out[k] = nodes_->pivot[k] * (real_t<T>)(1 / (row_scale(k) * col_scale(k)));
+  for (idx k = 0; k < n_; k++) out[k] = scaled(nodes_->pivot[k], 1 / (row_scale(k) * col_scale(k)));
   return out;
 }
 

@@ -84,10 +84,13 @@ template <class T> class Pivoting {
 
   T entry(idx k, off p) const {
     const off from = B_.first[k] + (p - B_.ptr[k]);
-    T v = values_[source_ ? source_[from] : from];
-    if (row_scale_) v *= row_scale_[B_.row[p]];
-    if (col_scale_) v *= col_scale_[k];
-    return v;
+    const T v = values_[source_ ? source_[from] : from];
+    if (!row_scale_) return v;
+    // one factor, which overflows for subnormal entries and where zeros are stored
+    const double scale =
+        std::min((double)row_scale_[B_.row[p]] * col_scale_[k], std::numeric_limits<double>::max() / 2);
+    if constexpr (is_complex<T>) return T(Real(v.real() * scale), Real(v.imag() * scale));
+    else return T(v * scale);
   }
 
   bool fail(FactorInfo::Status status, idx k) {
@@ -195,7 +198,11 @@ template <class T> class Pivoting {
       if (size > largest) largest = size, best = p;
       if (row == diagonal) on_diagonal = p;
     }
-    if (best < 0) return fail(FactorInfo::singular, k);
+    if (best < 0) {  // all of them zero, or not numbers
+      const bool zeros = std::all_of(out_.lower.begin() + begin, out_.lower.begin() + lower_end_,
+                                     [](const T& v) { return v == T(0); });
+      return fail(zeros ? FactorInfo::singular : FactorInfo::not_finite, k);
+    }
     if (options_.diagonal_preference && on_diagonal >= 0) {
       const Real size = abs1(out_.lower[on_diagonal]);
       if (size > 0 && size >= options_.pivot_threshold * largest) best = on_diagonal;
@@ -204,7 +211,7 @@ template <class T> class Pivoting {
     const Real size = abs1(pivot);
     const T inverse = T(1) / pivot;
     if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
-    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::singular, k);
+    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
     const idx row = out_.lower_row[best];
     out_.lower_row[best] = out_.lower_row[--lower_end_];
     out_.lower[best] = out_.lower[lower_end_];

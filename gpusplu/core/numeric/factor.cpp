@@ -9,48 +9,43 @@
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
+#include "numeric/accuracy.hpp"
 #include "numeric/condition.hpp"
 
 namespace gs {
 namespace {
 
-template <class T> constexpr double eps = std::numeric_limits<real_t<T>>::epsilon();
-// Solves above `refine_above` are refined; one that stays above `accept_below` is not accepted from fronts.
-template <class T> constexpr double refine_above = 8 * eps<T>;
-template <class T> constexpr double accept_below = 100 * eps<T>;
 // Solves whose backward error is bounded by this are not measured.
 template <class T> constexpr double trusted_below = 16 * eps<T>;
-// Row by row, a doubtful factor has to be this accurate; partial pivoting alone is not always (3e-7 for sherman2).
-template <class T> const double rowwise_below = std::sqrt(eps<T>);
-
-// Largest entry of a refinement step beside that of the solution, the largest over the columns.
-template <class T> double relative_size(const std::vector<T>& step, const std::vector<T>& x, idx nrhs) {
-  const off n = (off)x.size() / nrhs;
-  double largest = 0;
-  for (idx k = 0; k < nrhs; k++) {
-    const double size = largest_modulus(step.data(), k * n, (k + 1) * n);
-    if (size != 0) largest = max_or_nan(largest, size / largest_modulus(x.data(), k * n, (k + 1) * n));
-  }
-  return largest;
-}
-
-// Scaling moves rounding errors of the scaled matrix back by at most this factor.
-double amplification(const Symbolic& s) {
-  if (s.row_scale.empty() || s.n == 0) return 1;
-  return 1 / (*std::min_element(s.row_scale.begin(), s.row_scale.end()) *
-              *std::min_element(s.col_scale.begin(), s.col_scale.end()));
+// Of a system with a known answer: 1, unless the entries of A are near an end of the range.
+template <class T> T moderate_entry(double largest_of_A) {
+  constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
+  const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
+  return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
 }
 
 }  // namespace
 
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
-    : symbolic_(std::move(symbolic)), A_(A), values_(values, values + A.nnz()), options_(options) {
+    : A_(A), values_(values, values + A.nnz()), options_(options) {
+  take(with_scales_of<T>(std::move(symbolic)));
   if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
   const Stopwatch watch;
   largest_ = largest_part(values_.data(), (off)values_.size());
   factor(true);
   stats_.factor_seconds = watch.seconds();
+}
+
+template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
+  symbolic_ = std::move(symbolic);
+  const std::vector<double>* scales[] = {&symbolic_->row_scale, &symbolic_->col_scale};
+  for (const int k : {0, 1}) {
+    least_scale_[k] = largest_scale_[k] = 1;
+    if (scales[k]->empty()) continue;
+    const auto [least, largest] = std::minmax_element(scales[k]->begin(), scales[k]->end());
+    least_scale_[k] = *least, largest_scale_[k] = *largest;
+  }
 }
 
 template <class T> double Factor<T>::norm(Trans trans) {
@@ -70,20 +65,19 @@ template <class T> void Factor<T>::factor(bool fresh) {
       info_ = column_->refactor(values_.data(), nullptr);
       if (!certified()) fresh = true, stats_.n_repivoted++;
     }
-    if (fresh) {
-      factor_column(options_.pivot_threshold);
-      if (!certified()) use_partial_pivoting();
-    }
+    // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
+    if (fresh && !(factor_column(options_.pivot_threshold) && certified())) use_partial_pivoting();
   }
   decide_checks(fresh || symbolic_ != symbolic_before);
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
-// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| but for a modest c.
+// Numerical Algorithms, theorem 9.3), so this bounds ||E|| / ||A|| but for a modest c: scaling moves rounding errors of
+// the scaled matrix back by at most the reciprocals of the least scales.
 template <class T> double Factor<T>::error_bound() const {
   if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
-  return eps<T> * growth * amplification(*symbolic_) / largest_;
+  return eps<T> * growth / (least_scale_[0] * least_scale_[1]) / largest_;
 }
 
 // Fronts that had to perturb a pivot, and any factor with much growth, are accurate to fewer digits than the precision
@@ -107,12 +101,13 @@ template <class T> bool Factor<T>::must_measure(Trans trans) const {
   return !symbolic_->cholesky && !(trusted_ && verified_[trans != Trans::none]);
 }
 
-template <class T> void Factor<T>::factor_column(double threshold) {
+// Whether that succeeded.
+template <class T> bool Factor<T>::factor_column(double threshold) {
   if (!column_) column_ = std::make_unique<ColumnLU<T>>(*symbolic_, A_);
   typename ColumnLU<T>::Options options;
   options.pivot_threshold = threshold;
   info_ = column_->factor(values_.data(), options);
-  if (info_.status != FactorInfo::ok) throw SingularError(info_.column);
+  return info_.status == FactorInfo::ok;
 }
 
 template <class T> void Factor<T>::factor_front(bool fresh) {
@@ -132,7 +127,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   if (renewed->structural_rank < renewed->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   front_.reset();
-  symbolic_ = std::move(renewed);
+  take(std::move(renewed));
   factor_front(true);
 }
 
@@ -145,36 +140,56 @@ template <class T> bool Factor<T>::certified() {
   if (info_.status != FactorInfo::ok || (front_ && info_.n_tiny > 0)) return false;
   if (!doubtful() && (!front_ || error_bound() < std::sqrt(eps<T>))) return true;
   norms_[0] = norms_[1] = -1;
-  std::vector<T> ones(A_.n, T(1)), b(A_.n), x(A_.n);
-  multiply(A_, values_.data(), Trans::none, ones.data(), b.data(), 1);
+  std::vector<T> known(A_.n, moderate_entry<T>(largest_)), b(A_.n), x(A_.n);
+  multiply(A_, values_.data(), Trans::none, known.data(), b.data(), 1);
   return checked_solve(Trans::none, 1, b.data(), x.data());
+}
+
+// For column LU, of the values at hand; the order of columns stays where it is the caller's.
+template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const {
+  AnalyzeOptions by_columns;
+  by_columns.method = MethodChoice::column;
+  by_columns.matching = matching;
+  const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
+  if (own_order) by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
+  Symbolic renewed = analyze(A_, values_.data(), by_columns);
+  if (own_order) renewed.ordering = symbolic_->ordering;
+  // half the range, so that solutions in between stay in it where the whole was too much
+  cut_scales(renewed, largest_scale_exponent<T> / 2);
+  if (!renewed.row_scale.empty()) return renewed;
+  // one number for all, away from the ends of the range: sums of two parts overflow at one, reciprocals at the other
+  constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
+                bottom = std::numeric_limits<real_t<T>>::min_exponent + 32;
+  const int exponent = largest_ > 0 ? std::ilogb(largest_) : 0;
+  const int shift = exponent > top ? top - exponent : exponent < bottom ? -exponent : 0;
+  if (shift != 0) {
+    renewed.row_scale.assign(A_.n, std::ldexp(1.0, shift / 2));
+    renewed.col_scale.assign(A_.n, std::ldexp(1.0, shift - shift / 2));
+  }
+  return renewed;
 }
 
 // Column LU by partial pivoting on an analysis of the values at hand, until a solve with a known answer is accurate:
 // first of the matrix as matching scales it, then, as SuperLU does it, of the matrix as it is, where scales are so
-// large that numbers overflow. The order of columns stays where it is the caller's. What is held stays where that
-// throws.
+// large that numbers overflow. What is held stays where that throws, and where pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
-  const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
-    const bool last = own_order || n_resorts_ + 1 == most_resorts;
-    n_resorts_ = last ? most_resorts : n_resorts_ + 1;
-    AnalyzeOptions by_columns;
-    by_columns.method = MethodChoice::column;
-    by_columns.matching = !last;
-    auto renewed = own_order ? symbolic_ : std::make_shared<const Symbolic>(analyze(A_, values_.data(), by_columns));
+    const bool last = ++n_resorts_ == most_resorts;
+    const auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);
     typename ColumnLU<T>::Options options;
     options.pivot_threshold = last ? 1 : std::max(options_.pivot_threshold, 0.5);
     const FactorInfo info = column->factor(values_.data(), options);
-    if (info.status != FactorInfo::ok && last) throw SingularError(info.column);
+    const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
+    if (last && (info.status == FactorInfo::singular || (info.status != FactorInfo::ok && !holds)))
+      throw SingularError(info.column);
     if (info.status != FactorInfo::ok) continue;
     stats_.n_repivoted++;
     info_ = info;
     front_.reset();
     column_ = std::move(column);
-    symbolic_ = std::move(renewed);
+    take(renewed);
     done = certified();
   }
 }
@@ -221,89 +236,9 @@ template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbo
   if (symbolic_ != symbolic) {
     column_.reset();
     front_.reset();
-    symbolic_ = std::move(symbolic);
+    take(std::move(symbolic));
   }
   factor(true);
-}
-
-template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* b, T* x) const {
-  if (front_) front_->solve(trans, nrhs, b, A_.n, x, A_.n);
-  else if (!column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
-  else column_->solve(trans, nrhs, b, A_.n, x, A_.n);
-}
-
-// Solves, measures the normwise backward error ||b - op(A) x|| / (||op(A)|| ||x|| + ||b||), the largest over the
-// columns, of doubtful factors also the error of single rows, and refines while that helps. Whether what is left in x
-// is accurate.
-template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T* b, T* x) {
-  const size_t size = (size_t)A_.n * nrhs;
-  const double norm_of_A = norm(trans);
-  const bool by_rows = doubtful();
-  const std::vector<double>& scale = trans == Trans::none ? symbolic_->row_scale : symbolic_->col_scale;
-  engine_solve(trans, nrhs, b, x);
-  std::vector<T> r(size), step, better;
-  std::vector<ResidualNorms> norms(nrhs);
-  struct Error {
-    double normwise = 0, rowwise = 0;
-    double excess() const {  // over what need not be refined
-      return max_or_nan(normwise, rowwise) / refine_above<T>;
-    }
-  };
-  auto measure = [&](const T* y) {
-    Error error;
-    residual(A_, values_.data(), trans, y, b, r.data(), nrhs, norms.data());
-    for (const ResidualNorms& column : norms)
-      error.normwise = max_or_nan(error.normwise, backward_error(column, norm_of_A));
-    if (by_rows)
-      error.rowwise =
-          rowwise_error(A_, values_.data(), trans, y, b, r.data(), scale.empty() ? nullptr : scale.data(), nrhs);
-    return error;
-  };
-  Error error = measure(x);
-  if (error.excess() <= 1) verified_[trans != Trans::none] = true;
-  off steps = 0;
-  double moved = 0;
-  // After a perturbed pivot steps are taken until they are small: residuals may be so where the solution is all wrong.
-  for (bool goes_on = info_.n_perturbed > 0 || !(error.excess() <= 1); goes_on && steps < 3;) {
-    step.resize(size);
-    engine_solve(trans, nrhs, r.data(), step.data());
-    better.assign(x, x + size);
-    for (size_t i = 0; i < size; i++) better[i] += step[i];
-    if (info_.n_perturbed > 0) moved = relative_size(step, better, nrhs);
-    const Error next = measure(better.data());
-    if (!(next.excess() < std::max(error.excess(), 1.0))) break;
-    std::copy(better.begin(), better.end(), x);
-    goes_on = !(moved <= std::sqrt(eps<T>)) || (!(next.excess() <= 1) && next.excess() < 0.5 * error.excess());
-    error = next;
-    steps++;
-  }
-  std::lock_guard lock(stats_mutex_);
-  stats_.n_refinement += steps;
-  stats_.backward_error = error.normwise;
-  return moved <= 0.1 && error.normwise <= accept_below<T> && error.rowwise <= rowwise_below<T>;
-}
-
-// Nothing is left to be tried after partial pivoting, and nothing helps where b is not finite.
-template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
-  return n_resorts_ < most_resorts && !symbolic_->cholesky && options_.pivoting != Pivoting::fixed &&
-         all_finite(b, (off)A_.n * nrhs);
-}
-
-template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
-  const Stopwatch watch;
-  std::shared_lock shared = together();
-  if (!must_measure(trans)) {
-    engine_solve(trans, nrhs, b, x);
-  } else if (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
-    shared.unlock();
-    const std::unique_lock own = exclusive();
-    while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
-      use_partial_pivoting();
-      decide_checks(true);
-    }
-  }
-  std::lock_guard lock(stats_mutex_);
-  stats_.solve_seconds = watch.seconds();
 }
 
 template <class T> double Factor<T>::reciprocal_condition() const {

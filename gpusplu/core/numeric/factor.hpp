@@ -69,8 +69,9 @@ template <class T> class Factor {
   // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored.
   off refactor(const T* values, const off* source);
 
-  // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe.
-  void solve(Trans trans, idx nrhs, const T* b, T* x);
+  // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and
+  // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
+  bool solve(Trans trans, idx nrhs, const T* b, T* x);
 
   // What follows may be asked for while another thread refactors; each answer is of one factorization.
   FactorSummary summary() const;
@@ -87,10 +88,12 @@ template <class T> class Factor {
 
  private:
   static constexpr int most_resorts = 2;
+  void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
   void factor_front(bool fresh);
-  void factor_column(double threshold);
+  bool factor_column(double threshold);
   void use_partial_pivoting();
+  Symbolic analysis_by_columns(bool matching) const;
   bool certified();
   std::shared_lock<std::shared_mutex> together() const;
   std::unique_lock<std::shared_mutex> exclusive() const;
@@ -98,8 +101,11 @@ template <class T> class Factor {
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
+  bool in_range(Trans trans, const T* b, const T* x) const;
+  void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;
   bool doubtful() const;
   bool checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  void solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
   double norm(Trans trans);
   bool must_measure(Trans trans) const;
@@ -108,12 +114,14 @@ template <class T> class Factor {
   PatternView A_;
   std::vector<T> values_, spare_;
   FactorOptions options_;
-  std::unique_ptr<ColumnLU<T>> column_;
-  std::unique_ptr<FrontFactor<T>> front_;
+  std::shared_ptr<ColumnLU<T>> column_;
+  std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
   double largest_ = 0;                  // largest entry of A
   double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
   bool trusted_ = false;                // the error bound is good
+  double least_scale_[2] = {1, 1};      // of rows, of columns
+  double largest_scale_[2] = {1, 1};
   int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
   mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it

@@ -42,11 +42,13 @@ class ColumnProgram(Program):
 
     def __init__(self, device: Any, plan: ColumnPlan, pattern: Pattern, dtype: np.dtype, pivot_threshold: float = 0.1):
         super().__init__(device, pattern, dtype)
-        self._pivots = plan.row_perm, plan.col_perm
+        # As they were given: columns may be arranged anew.
+        self._pivots = plan.row_perm, plan.col_perm, plan.row_scale, plan.col_scale
         self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
 
     def has_pivots_of(self, cpu: Any) -> bool:
-        return all(map(np.array_equal, (cpu.row_perm, cpu.col_perm), self._pivots))
+        scales = cpu.symbolic.row_scale, cpu.symbolic.col_scale
+        return all(map(np.array_equal, (cpu.row_perm, cpu.col_perm, *scales), self._pivots))
 
     def compose(self, plan: ColumnPlan, flops: float, *parts: Part) -> None:
         """Take over the plan as the engine arranged it, and its parts."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _core
 from ...cuda.stream import Buffer, Graph, Stream
 from .buffers import Buffers
 from .program import Program
@@ -233,7 +234,8 @@ class Recorded:
     def backward_error(self) -> float:
         """Of the last solve that measured it, or of a step of refinement after it."""
         status = self.status()
-        return status.residual / (status.a_norm * status.x_norm + status.b_norm) if status.residual else 0.0
+        error: float = _core.backward_error(status.residual, status.x_norm, status.b_norm, status.a_norm)
+        return error
 
     def vector_bytes(self, nrhs: int) -> int:
         return int(self.n) * nrhs * self.program.dtype.itemsize

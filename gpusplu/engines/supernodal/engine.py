@@ -77,9 +77,8 @@ class SupernodalEngine(DeviceEngine):
 
         key = "supernodal.program", values.dtype
         program = problem.once(key, lambda: self.upload(problem, analysis, values.dtype))
-        return DeviceFactor(
-            program, analysis.core, problem.pattern, values, problem.options, problem.request.device_memory
-        )
+        core, allowed = analysis.core.with_scales_of(values.dtype.char), problem.request.device_memory
+        return DeviceFactor(program, core, problem.pattern, values, problem.options, allowed)
 
     def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype) -> Any:
         """The program that all factors of this type on the pattern share."""
@@ -87,7 +86,7 @@ class SupernodalEngine(DeviceEngine):
 
         plan = analysis.plan
         if plan is None or np.dtype(plan.scalar) != dtype:
-            plan = self.plan(problem, [analysis.core], dtype).plan
+            plan = self.plan(problem, [analysis.core.with_scales_of(dtype.char)], dtype).plan
         program = FrontProgram(self.device(problem), plan, problem.pattern)
         program.prepare()
         return program

@@ -1,0 +1,1 @@
+"""Hard systems by the thousand: no answer is wrong without a word (see docs/reliability.md)."""

@@ -1,0 +1,27 @@
+"""The GPU engines on the emulated device of tests/kernels."""
+
+import sys
+from pathlib import Path
+
+from gpusplu.kernels import launch
+
+GPU_ENGINES = ("supernodal", "glu", "sflu", "crisscross")
+
+
+def use_emulated_device():
+    """From now on the engines find it where they look for a device; returns what undoes that."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "kernels"))
+    import fake_cupy
+    from emulated_device import EmulatedDevice
+
+    found, device, cupy = launch.open_device, EmulatedDevice(), sys.modules.get("cupy")
+    launch.open_device = lambda which=None: device
+    sys.modules["cupy"] = fake_cupy
+
+    def undo():
+        launch.open_device = found
+        sys.modules.pop("cupy")
+        if cupy is not None:
+            sys.modules["cupy"] = cupy
+
+    return undo

@@ -21,6 +21,9 @@ template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::devi
 template <class T> struct FactorBinding {
   nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
+  ~FactorBinding() {
+    if (factor && factor->abandoned()) (void)factor.release();
+  }
 };
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,

@@ -54,7 +54,7 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
 }
 
 template <class T> double Factor<T>::norm(Trans trans) {
-  std::lock_guard lock(stats_mutex_);
+  std::lock_guard lock(use_.counts);
   double& norm = norms_[trans != Trans::none];
   if (norm < 0) norm = norm_inf(A_, values_.data(), trans);
   return norm;
@@ -179,18 +179,8 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   }
 }
 
-template <class T> std::shared_lock<std::shared_mutex> Factor<T>::together() const {
-  std::lock_guard turn(turn_);
-  return std::shared_lock(mutex_);
-}
-
-template <class T> std::unique_lock<std::shared_mutex> Factor<T>::exclusive() const {
-  std::lock_guard turn(turn_);
-  return std::unique_lock(mutex_);
-}
-
 template <class T> off Factor<T>::refactor(const T* values, const off* source) {
-  const std::unique_lock own = exclusive();
+  const UseLock::Exclusive own = use_.exclusive();
   const Stopwatch watch;
   const off nnz = (off)values_.size();
   spare_.resize(nnz);
@@ -277,7 +267,7 @@ template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T*
     error = next;
     steps++;
   }
-  std::lock_guard lock(stats_mutex_);
+  std::lock_guard lock(use_.counts);
   stats_.n_refinement += steps;
   stats_.backward_error = error.normwise;
   return moved <= 0.1 && error.normwise <= accept_below<T> && error.rowwise <= rowwise_below<T>;
@@ -291,24 +281,24 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
 
 template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
-  std::shared_lock shared = together();
+  std::shared_lock shared = use_.together();
   if (!must_measure(trans)) {
     engine_solve(trans, nrhs, b, x);
   } else if (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     shared.unlock();
-    const std::unique_lock own = exclusive();
+    const UseLock::Exclusive own = use_.exclusive();
     while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
       use_partial_pivoting();
       decide_checks(true);
     }
   }
-  std::lock_guard lock(stats_mutex_);
+  std::lock_guard lock(use_.counts);
   stats_.solve_seconds = watch.seconds();
 }
 
 template <class T> double Factor<T>::reciprocal_condition() const {
   if (A_.n == 0) return std::numeric_limits<double>::infinity();
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   const double inverse_norm =
       estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
   const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));
@@ -316,13 +306,13 @@ template <class T> double Factor<T>::reciprocal_condition() const {
 }
 
 template <class T> FactorStats Factor<T>::stats() const {
-  const std::shared_lock shared = together();
-  std::lock_guard lock(stats_mutex_);
+  const std::shared_lock shared = use_.together();
+  std::lock_guard lock(use_.counts);
   return stats_;
 }
 
 template <class T> FactorSummary Factor<T>::summary() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   FactorSummary all;
   all.info = info_;
   all.symbolic = symbolic_;
@@ -335,32 +325,32 @@ template <class T> FactorSummary Factor<T>::summary() const {
 }
 
 template <class T> std::vector<T> Factor<T>::values() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   return values_;
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   return front_ ? front_->row_perm() : column_->row_perm();
 }
 
 template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   return front_ ? front_->col_perm() : column_->col_perm();
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   return front_ ? front_->diagonal() : column_->upper_diagonal();
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   return front_ ? front_->lower() : column_->lower();
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = use_.together();
   return front_ ? front_->upper() : column_->upper();
 }
 

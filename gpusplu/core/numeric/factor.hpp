@@ -10,11 +10,10 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <stdexcept>
 
 #include "analysis/symbolic.hpp"
+#include "base/fork.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_factor.hpp"
@@ -72,6 +71,10 @@ template <class T> class Factor {
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe.
   void solve(Trans trans, idx nrhs, const T* b, T* x);
 
+  // A forked child has it half changed, because another thread was refactoring: all of the above and below throws, and
+  // it must not even be destroyed.
+  bool abandoned() const { return use_.abandoned(); }
+
   // What follows may be asked for while another thread refactors; each answer is of one factorization.
   FactorSummary summary() const;
   FactorStats stats() const;
@@ -92,8 +95,6 @@ template <class T> class Factor {
   void factor_column(double threshold);
   void use_partial_pivoting();
   bool certified();
-  std::shared_lock<std::shared_mutex> together() const;
-  std::unique_lock<std::shared_mutex> exclusive() const;
   double error_bound() const;
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic);
@@ -116,10 +117,8 @@ template <class T> class Factor {
   bool trusted_ = false;                // the error bound is good
   int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
-  mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it
-  mutable std::mutex turn_;             // taken before mutex_, so that solves cannot starve a refactorization
-  FactorStats stats_;
-  mutable std::mutex stats_mutex_;  // concurrent solves write stats_
+  mutable UseLock use_;                 // solves share it; refactor and the ladder own it
+  FactorStats stats_;                   // concurrent solves write it, and norms_, under use_.counts
 };
 
 }  // namespace gs

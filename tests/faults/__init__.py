@@ -1,0 +1,1 @@
+"""Tests that take away what a process relies on: threads, memory, the process itself."""

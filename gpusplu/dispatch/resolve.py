@@ -123,10 +123,15 @@ def no_device() -> str:
     """Why no GPU can be used, found without importing CuPy; empty if one can."""
     if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
         return "CuPy is not installed"
+    from ..kernels.process import use_cuda
+
     count = ctypes.c_int()
     try:
         driver = ctypes.CDLL("libcuda.so.1")
+        use_cuda()
         failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     except (OSError, AttributeError):
         return "there is no CUDA driver"
+    except EngineUnavailableError as error:
+        return str(error)
     return "there is no CUDA device" if failed or not count.value else ""

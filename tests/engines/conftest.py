@@ -7,13 +7,19 @@ import pytest
 from emulated_device import EmulatedDevice
 
 from gpusplu.kernels import launch
+from gpusplu.kernels.process import use_cuda
 
 
 @pytest.fixture
 def device(monkeypatch):
     """The device that CuPy would find, emulated."""
     emulated_device = EmulatedDevice()
-    monkeypatch.setattr(launch, "open_device", lambda which=None: emulated_device)
+
+    def open_device(which=None):
+        use_cuda()
+        return emulated_device
+
+    monkeypatch.setattr(launch, "open_device", open_device)
     return emulated_device
 
 

@@ -9,7 +9,7 @@ BEGIN = "import numpy as np, gpusplu as gs\nfrom faults.forking import *\n"
 def test_child_factors_beside_busy_threads():
     run(
         BEGIN + "with busy(solves):\n"
-        "    answers = [child(solves) for _ in range(60)]\n"
+        "    answers = [child(solves) for _ in range(20)]\n"
         "assert set(answers) == {'True'}, answers",
         **THREADS,
     )
@@ -18,7 +18,7 @@ def test_child_factors_beside_busy_threads():
 def test_child_factors_beside_busy_threads_of_circuits():
     run(
         BEGIN + "with busy(lambda: solves(CIRCUIT)):\n"
-        "    answers = [child(lambda: solves(CIRCUIT)) for _ in range(60)]\n"
+        "    answers = [child(lambda: solves(CIRCUIT)) for _ in range(20)]\n"
         "assert set(answers) == {'True'}, answers",
         **THREADS,
     )
@@ -32,7 +32,7 @@ def test_child_uses_a_factor_that_a_thread_solves_with():
         "    lu.refactor(2 * ELASTIC.data)\n"
         "    return np.allclose(2 * lu.solve(b), x), lu.stats['n_refactor']\n"
         "with busy(lambda: lu.solve(b)):\n"
-        "    answers = [child(use) for _ in range(60)]\n"
+        "    answers = [child(use) for _ in range(20)]\n"
         "assert set(answers) == {'(True, 1)'}, answers",
         **THREADS,
     )
@@ -51,7 +51,7 @@ def test_child_is_told_of_a_factor_that_a_thread_was_changing():
         "    lu = None\n"
         "    return told if solves() else 'no further factorization'\n"
         "with busy(lambda: lu.refactor(values), 1):\n"
-        "    print('\\n'.join(child(use) for _ in range(60)))",
+        "    print('\\n'.join(child(use) for _ in range(20)))",
         **THREADS,
     ).splitlines()
     told = [answer for answer in answers if "half changed" in answer]

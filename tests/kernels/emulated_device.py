@@ -19,6 +19,7 @@ import numpy as np
 from gpusplu.errors import DeviceMemoryError
 from gpusplu.kernels.compile import kinds
 from gpusplu.kernels.layout import arguments
+from gpusplu.kernels.process import use_cuda
 from gpusplu.kernels.queue import Buffer, Graph, Rehearsal
 
 GUARD = 64  # bytes behind every buffer
@@ -161,6 +162,7 @@ class EmulatedDevice:
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
 
     def __enter__(self) -> EmulatedDevice:
+        use_cuda()
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -158,7 +158,6 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
     const bool last = own_order || n_resorts_ + 1 == most_resorts;
-    n_resorts_ = last ? most_resorts : n_resorts_ + 1;
     AnalyzeOptions by_columns;
     by_columns.method = MethodChoice::column;
     by_columns.matching = !last;
@@ -168,6 +167,7 @@ template <class T> void Factor<T>::use_partial_pivoting() {
     typename ColumnLU<T>::Options options;
     options.pivot_threshold = last ? 1 : std::max(options_.pivot_threshold, 0.5);
     const FactorInfo info = column->factor(values_.data(), options);
+    n_resorts_ = last ? most_resorts : n_resorts_ + 1;  // not before: a step that lacks memory is taken again
     if (info.status != FactorInfo::ok && last) throw SingularError(info.column);
     if (info.status != FactorInfo::ok) continue;
     stats_.n_repivoted++;
@@ -194,12 +194,19 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
   largest_ = largest;
-  try {
-    factor(false);
-  } catch (...) {
+  const auto go_back = [&](bool anew) {
     values_.swap(spare_);
     largest_ = largest_before;
-    restore(symbolic_before);
+    restore(symbolic_before, anew);
+  };
+  try {
+    factor(lost_);
+    lost_ = false;
+  } catch (const std::bad_alloc&) {
+    go_back(true);
+    throw;
+  } catch (...) {
+    go_back(false);
     throw;
   }
   stats_.n_refactor++;
@@ -207,13 +214,34 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   return -1;
 }
 
-template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbolic) {
-  if (symbolic_ != symbolic) {
-    column_.reset();
-    front_.reset();
-    symbolic_ = std::move(symbolic);
+// Factors the values held, `anew` with nothing of what there is. Where memory is too short even for that, the next who
+// uses the factor does it.
+template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbolic, bool anew) {
+  lost_ = true;
+  if (anew || symbolic_ != symbolic) column_.reset(), front_.reset();
+  symbolic_ = std::move(symbolic);
+  try {
+    factor(true);
+    lost_ = false;
+  } catch (const std::bad_alloc&) {
+    column_.reset(), front_.reset();
   }
-  factor(true);
+}
+
+// What restore() left to be done is nothing that the caller of a const function sees.
+template <class T> void Factor<T>::recover() {
+  const UseLock::Exclusive own = use_.exclusive();
+  if (lost_) restore(symbolic_, true);
+  if (lost_) throw std::bad_alloc();
+}
+
+template <class T> std::shared_lock<std::shared_mutex> Factor<T>::held() const {
+  for (;;) {
+    std::shared_lock shared = use_.together();
+    if (!lost_) return shared;
+    shared.unlock();
+    const_cast<Factor*>(this)->recover();
+  }
 }
 
 template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* b, T* x) const {
@@ -281,12 +309,13 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
 
 template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
-  std::shared_lock shared = use_.together();
+  std::shared_lock shared = held();
   if (!must_measure(trans)) {
     engine_solve(trans, nrhs, b, x);
   } else if (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     shared.unlock();
     const UseLock::Exclusive own = use_.exclusive();
+    if (lost_) throw std::bad_alloc();
     while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
       use_partial_pivoting();
       decide_checks(true);
@@ -298,7 +327,7 @@ template <class T> void Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
 
 template <class T> double Factor<T>::reciprocal_condition() const {
   if (A_.n == 0) return std::numeric_limits<double>::infinity();
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   const double inverse_norm =
       estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
   const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));
@@ -306,13 +335,13 @@ template <class T> double Factor<T>::reciprocal_condition() const {
 }
 
 template <class T> FactorStats Factor<T>::stats() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   std::lock_guard lock(use_.counts);
   return stats_;
 }
 
 template <class T> FactorSummary Factor<T>::summary() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   FactorSummary all;
   all.info = info_;
   all.symbolic = symbolic_;
@@ -325,32 +354,32 @@ template <class T> FactorSummary Factor<T>::summary() const {
 }
 
 template <class T> std::vector<T> Factor<T>::values() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   return values_;
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   return front_ ? front_->row_perm() : column_->row_perm();
 }
 
 template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   return front_ ? front_->col_perm() : column_->col_perm();
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   return front_ ? front_->diagonal() : column_->upper_diagonal();
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   return front_ ? front_->lower() : column_->lower();
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
-  const std::shared_lock shared = use_.together();
+  const std::shared_lock shared = held();
   return front_ ? front_->upper() : column_->upper();
 }
 

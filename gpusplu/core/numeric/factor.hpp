@@ -97,7 +97,9 @@ template <class T> class Factor {
   bool certified();
   double error_bound() const;
   void decide_checks(bool fresh);
-  void restore(std::shared_ptr<const Symbolic> symbolic);
+  void restore(std::shared_ptr<const Symbolic> symbolic, bool anew);
+  void recover();
+  std::shared_lock<std::shared_mutex> held() const;  // to share what is factored
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool doubtful() const;
   bool checked_solve(Trans trans, idx nrhs, const T* b, T* x);
@@ -114,6 +116,7 @@ template <class T> class Factor {
   FactorInfo info_;
   double largest_ = 0;                  // largest entry of A
   double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;                   // nothing is factored: memory was too short to go back to the values held
   bool trusted_ = false;                // the error bound is good
   int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement

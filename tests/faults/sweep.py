@@ -17,7 +17,9 @@ ALL = 1 << 40
 
 
 class mallinfo2(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks use keep".split()]
+    _fields_ = [
+        (name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks use keep".split()
+    ]
     _fields_.append(("keepcost", ctypes.c_size_t))
 
 

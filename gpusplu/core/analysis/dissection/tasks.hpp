@@ -16,6 +16,9 @@ struct Workspace;
 // Tasks that idle threads may take, the largest first. Whoever offered a task waits for it before it returns, so tasks
 // may use the stack and the arenas of the thread that offered them. Tasks of half a millisecond follow each other
 // closely, so those who wait look around for a moment before they sleep.
+//
+// A task that throws leaves the workspace it ran in as it was at that moment, amid the work of who waited meanwhile. So
+// it is the end for all: further tasks are not run, and whoever joins one gets the error.
 class Tasks {
  public:
   enum State { offered, taken, done };
@@ -23,11 +26,11 @@ class Tasks {
     off size;
     std::function<void(Workspace&)> body;
     std::atomic<State> state = offered;
-    std::exception_ptr error = nullptr;
   };
   void offer(Task& task);
   // Runs the task unless somebody has taken it; then waits for its end and, with `help`, runs other tasks meanwhile.
   void join(Task& task, Workspace& ws, bool help);
+  void rethrow();             // what the first task that threw threw
   bool withdraw(Task& task);  // false: somebody has taken it
   void serve(Workspace& ws);  // runs tasks until close()
   void close();
@@ -47,6 +50,7 @@ class Tasks {
   std::vector<Task*> offered_;
   std::atomic<int> n_offered_ = 0;  // for those who look without the lock
   std::atomic<bool> closed_ = false;
+  std::exception_ptr error_;  // of the first task that threw
 };
 
 // body(ws) on some thread, at the latest when the fork is joined or goes out of scope.
@@ -56,7 +60,7 @@ class Fork {
   ~Fork();
   Fork(const Fork&) = delete;
   Fork& operator=(const Fork&) = delete;
-  void join(bool help);  // throws what the body threw
+  void join(bool help);  // throws what this task or another threw
 
  private:
   Tasks* tasks_;

@@ -1,4 +1,4 @@
-"""The library that makes allocations of the core fail (failing.cpp): compiled here, used in programs it is preloaded to."""
+"""The library that makes allocations of the core fail (failing.cpp): compiled here, preloaded to programs."""
 
 from __future__ import annotations
 

@@ -17,10 +17,9 @@ ALL = 1 << 40
 
 
 class mallinfo2(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks use keep".split()
-    ]
-    _fields_.append(("keepcost", ctypes.c_size_t))
+    """See mallinfo(3)."""
+
+    _fields_ = [(f"field{k}", ctypes.c_size_t) for k in range(10)]
 
 
 def bytes_in_use() -> int:
@@ -29,7 +28,7 @@ def bytes_in_use() -> int:
     function = ctypes.CDLL(None).mallinfo2
     function.restype = mallinfo2
     info = function()
-    return int(info.use + info.hblkhd)
+    return int(info.field7 + info.field4)  # uordblks, hblkhd
 
 
 def sweep(work: Callable[[], object], check: Callable[[], None], most: int = 400) -> tuple[int, int]:

@@ -30,17 +30,9 @@ Tasks::Task* Tasks::take_largest() {
 }
 
 void Tasks::run(Task& task, Workspace& ws, std::unique_lock<std::mutex>& lock) {
-  if (!error_) {
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      task.body(ws);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    lock.lock();
-    if (error && !error_) error_ = error;
-  }
+  lock.unlock();
+  try_to(task.body, ws);
+  lock.lock();
   task.state = done;
   if (takers_.sleepers) takers_.wakes.notify_all();  // whoever waits for the task may be among them
   if (waiters_.sleepers) waiters_.wakes.notify_all();
@@ -77,6 +69,19 @@ void Tasks::join(Task& task, Workspace& ws, bool help) {
   while (task.state != done) {
     if (Task* other = help ? take_largest() : nullptr) run(*other, ws, lock);
     else pause(help ? takers_ : waiters_, lock, [&] { return task.state == done || (help && n_offered_ > 0); });
+  }
+}
+
+void Tasks::try_to(const std::function<void(Workspace&)>& body, Workspace& ws) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    body(ws);
+  } catch (...) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_) error_ = std::current_exception();
   }
 }
 

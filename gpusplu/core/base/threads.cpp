@@ -25,7 +25,9 @@ int default_threads() {
 }
 
 std::atomic<int> limit{0};
-thread_local bool inside_team = false;
+// In the block that a thread begins with: another is allocated at the first use, and where that fails glibc ends the
+// process.
+__attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false;
 
 constexpr int kSpins = 20000;  // about 0.3 ms
 

@@ -8,6 +8,7 @@ loaded later import the stub. Copies elsewhere (class attributes, default argume
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,15 @@ if "_stubs" not in globals():  # else this module is loaded again, and what it d
     _installed = False
     _holders = 0
     _stubs: dict[str, Callable[..., Any]] = {}
+
+
+def _renew_lock() -> None:
+    """In a forked child: a thread that is not there may hold it."""
+    global _lock
+    _lock = RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def install() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import Any
@@ -10,14 +11,16 @@ from typing import Any
 class Once:
     """Values by key, each made by the first who asks; others wait for it."""
 
-    __slots__ = ("_found", "_lock")
+    __slots__ = ("_found", "_lock", "_process")
 
     def __init__(self) -> None:
-        self._lock = RLock()
+        self._lock, self._process = RLock(), os.getpid()
         self._found: dict[Hashable, Any] = {}
 
     def __call__(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._found:
+            if self._process != os.getpid():  # a thread that a forked child does not have may hold the lock there
+                self._lock, self._process = RLock(), os.getpid()
             with self._lock:
                 if key not in self._found:
                     self._found[key] = make()

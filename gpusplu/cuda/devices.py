@@ -22,6 +22,7 @@ from . import cache as compiled
 from .dependent_launch import dependent_launch
 from .layout import arguments
 from .nvrtc import kinds
+from .process import use_cuda
 from .stream import Buffer, Graph, Kernel, Stream
 
 OLDEST = 75  # compute capability
@@ -67,6 +68,7 @@ class Device:
         self._dependent = dependent_launch(self.arch)
 
     def __enter__(self) -> Device:
+        use_cuda()
         self._device.__enter__()
         return self
 
@@ -248,17 +250,20 @@ def open_device(which: Any = None) -> Device:
     Raises
     ------
     EngineUnavailableError
-        No CuPy, no driver, no such device, or one that is too old.
+        No CuPy, no driver, no such device, one that is too old, or a process forked from one that uses CUDA.
     TypeError
         `which` is none of these.
     """
     try:
         cupy = import_module("cupy")
+        use_cuda()
         count = cupy.cuda.runtime.getDeviceCount()
     except ImportError as error:
         raise EngineUnavailableError(
             f"GPU engines need CuPy ({error}); pip install 'gpusplu[cuda13]' or 'gpusplu[cuda12]', or pass engine='cpu'"
         ) from None
+    except EngineUnavailableError:
+        raise
     except Exception as error:  # CUDA's own exceptions exist only where CuPy does
         raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass engine='cpu'") from None
     if which is None:

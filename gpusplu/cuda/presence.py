@@ -7,6 +7,9 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 
+from ..errors import EngineUnavailableError
+from .process import use_cuda
+
 
 @cache
 def no_device() -> str:
@@ -16,9 +19,12 @@ def no_device() -> str:
     count = ctypes.c_int()
     try:
         driver = ctypes.CDLL("libcuda.so.1")
+        use_cuda()
         failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     except (OSError, AttributeError):
         return "there is no CUDA driver"
+    except EngineUnavailableError as error:
+        return str(error)
     return "there is no CUDA device" if failed or not count.value else ""
 
 

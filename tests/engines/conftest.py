@@ -7,13 +7,19 @@ import pytest
 from emulated_device import EmulatedDevice
 
 from gpusplu.cuda import devices
+from gpusplu.cuda.process import use_cuda
 
 
 @pytest.fixture
 def device(monkeypatch):
     """The device that CuPy would find, emulated."""
     emulated_device = EmulatedDevice()
-    monkeypatch.setattr(devices, "open_device", lambda which=None: emulated_device)
+
+    def open_device(which=None):
+        use_cuda()
+        return emulated_device
+
+    monkeypatch.setattr(devices, "open_device", open_device)
     return emulated_device
 
 

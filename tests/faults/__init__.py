@@ -1,1 +1,4 @@
-"""What breaks from outside: mutated pickles and mutated files. By hand: ``python -m tests.faults --minutes 60``."""
+"""What breaks from outside: processes, threads and memory taken away, mutated pickles and files.
+
+By hand: ``python -m tests.faults --minutes 60``.
+"""

@@ -18,6 +18,7 @@ import numpy as np
 
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kinds
+from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Buffer, Graph
 from gpusplu.errors import DeviceMemoryError
 
@@ -163,6 +164,7 @@ class EmulatedDevice:
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
 
     def __enter__(self) -> EmulatedDevice:
+        use_cuda()
         return self
 
     def __exit__(self, *error: object) -> None:

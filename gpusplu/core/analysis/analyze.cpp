@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <complex>
-#include <future>
 #include <numeric>
+#include <optional>
 
 #include "analysis/amd.hpp"
 #include "analysis/block_triangular.hpp"
@@ -13,6 +13,7 @@
 #include "analysis/matching.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/time_model.hpp"
+#include "base/beside.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
 
@@ -62,9 +63,9 @@ Ordered order_automatic(PatternView graph, PatternView A, const AnalyzeOptions& 
   if (only_dissection(graph)) return order_dissection(graph);
   Ordered by_degree, by_dissection;
   if (n >= both_at_once) {
-    auto other = std::async(std::launch::async, order_amd, graph);
+    Beside other([&] { by_degree = order_amd(graph); });
     by_dissection = order_dissection(graph);
-    by_degree = other.get();
+    other.join();
   } else {
     by_degree = order_amd(graph);
     const double dissection_seconds = 0.8e-6 * n + 0.06e-6 * (double)graph.nnz();
@@ -320,9 +321,10 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   if (options.ordering == Ordering::automatic && only_dissection(graph.view(), middling)) {
     orders.push_back(order_dissection(graph.view()));
   } else if (options.ordering == Ordering::automatic) {
-    auto other = std::async(std::launch::async, order_amd, graph.view());
-    orders.push_back(order_dissection(graph.view()));
-    orders.push_back(other.get());
+    orders.resize(2);
+    Beside other([&] { orders[1] = order_amd(graph.view()); });
+    orders[0] = order_dissection(graph.view());
+    other.join();
     drop_hopeless(orders);
   } else {
     orders.push_back(order_graph(graph.view(), A, options));
@@ -330,10 +332,11 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   s.stages.emplace_back("order", ordering.seconds());
   std::vector<Symbolic> candidates(orders.size(), s);
   const auto finish = [&](size_t k) { finish_front(candidates[k], graph.view(), std::move(orders[k]), row_of_col); };
-  std::future<void> second;
-  if (orders.size() > 1) second = std::async(std::launch::async, finish, 1);
+  const auto finish_second = [&] { finish(1); };
+  std::optional<Beside<decltype(finish_second)>> second;
+  if (orders.size() > 1) second.emplace(finish_second);
   finish(0);
-  if (second.valid()) second.get();
+  if (second) second->join();
   return candidates;
 }
 
@@ -346,8 +349,10 @@ template <class T> Symbolic analyze_columns(PatternView A, const T* values, cons
   const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
   Ordered order = timed(s, "order", [&] {
     if (options.ordering != Ordering::automatic) return order_graph(graph.view(), A, options);
-    auto other = std::async(std::launch::async, order_amd, graph.view());
-    Ordered by_dissection = order_dissection(graph.view()), by_degree = other.get();
+    Ordered by_dissection, by_degree;
+    Beside other([&] { by_degree = order_amd(graph.view()); });
+    by_dissection = order_dissection(graph.view());
+    other.join();
     const bool dissect = level_seconds(by_dissection.tree.cost) < level_seconds(by_degree.tree.cost);
     return dissect ? by_dissection : by_degree;
   });

@@ -32,8 +32,7 @@ std::atomic<int> forced{0};
 
 int simd_best_level() {
 #if defined(__x86_64__)
-  static const int best = __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
-  return best;
+  return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
 #else
   return 0;
 #endif

@@ -7,11 +7,13 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace gs {
 namespace {
@@ -31,7 +33,9 @@ int default_threads() {
 }
 
 std::atomic<int> limit{0};
-thread_local bool inside_team = false;
+// In the block that a thread begins with: another is allocated at the first use, and where that fails glibc ends the
+// process.
+__attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false;
 
 constexpr int kSpins = 20000;  // about 0.3 ms
 
@@ -52,7 +56,8 @@ int wait_while(const std::atomic<int>& word, int value) {
 // within microseconds, and waking a sleeping thread costs tens of them.
 struct Pool {
   std::mutex busy;
-  std::vector<std::thread> workers;
+  int n_workers = 0;
+  std::atomic<int> greeting{0};  // of a worker that starts: 1, or -1 if it cannot
   std::atomic<int> epoch{0};
   std::atomic<int> seats{0};
   std::atomic<int> finished{0};
@@ -75,12 +80,28 @@ struct Pool {
     }
   }
 
-  void run(int team_size, void (*f)(void*, const Team&), void* c, bool all) {
-    while ((int)workers.size() < team_size - 1) {
-      const int seen = epoch.load();  // jobs published before are not for this worker
-      workers.emplace_back([this, seen] { work(seen); });
-      workers.back().detach();
+  // A worker counts once it has what it needs.
+  bool start_worker() {
+    greeting.store(0, std::memory_order_relaxed);
+    const int seen = epoch.load();  // jobs published before are not for this worker
+    try {
+      std::thread([this, seen] {
+        const bool ready = can_throw();
+        greeting.store(ready ? 1 : -1, std::memory_order_release);
+        greeting.notify_one();
+        if (ready) work(seen);
+      }).detach();
+    } catch (const std::system_error&) {
+      return false;
+    } catch (const std::bad_alloc&) {
+      return false;
     }
+    return wait_while(greeting, 0) > 0;
+  }
+
+  void run(int want, void (*f)(void*, const Team&), void* c, bool all) {
+    while (n_workers < want - 1 && start_worker()) n_workers++;
+    const int team_size = std::min(want, n_workers + 1);
     Barrier b(team_size);
     body = f, context = c, size = team_size, barrier = &b;
     finished.store(0, std::memory_order_relaxed);
@@ -95,28 +116,33 @@ struct Pool {
   }
 };
 
-// Never destroyed: workers may outlive static destructors. A forked child starts with a pool of its own.
-Pool* pool = nullptr;
-std::once_flag pool_once;
+// Constant when the library is loaded and never destroyed: workers may outlive static destructors. A forked child
+// starts with a pool of its own.
+constinit Pool pool;
 
-Pool& the_pool() {
-  std::call_once(pool_once, [] {
-    pool = new Pool;
-    pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
-  });
-  return *pool;
-}
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { new (&pool) Pool; });
 
 }  // namespace
 
 int num_threads() {
   const int n = limit.load(std::memory_order_relaxed);
   if (n >= 1) return n;
-  static const int fallback = default_threads();
-  return fallback;
+  static std::atomic<int> fallback{
+      0};  // not a constant of this function: its guard is a lock that a fork may find held
+  int found = fallback.load(std::memory_order_relaxed);
+  if (found == 0) fallback.store(found = default_threads(), std::memory_order_relaxed);
+  return found;
 }
 
 void set_num_threads(int n) { limit.store(n, std::memory_order_relaxed); }
+
+bool can_throw() {
+  void* volatile probe = std::malloc(4096);
+  std::free(probe);
+  if (!probe) return false;
+  [[maybe_unused]] const volatile int asked = std::uncaught_exceptions();
+  return true;
+}
 
 void Barrier::wait() {
   const int phase = phase_.load(std::memory_order_relaxed);
@@ -132,9 +158,8 @@ void Barrier::wait() {
 void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all) {
   const int size = std::min(want, num_threads());
   if (size > 1 && !inside_team) {
-    Pool& p = the_pool();
-    std::unique_lock<std::mutex> lock(p.busy, std::try_to_lock);
-    if (lock.owns_lock()) return p.run(size, body, context, all);
+    std::unique_lock<std::mutex> lock(pool.busy, std::try_to_lock);
+    if (lock.owns_lock()) return pool.run(size, body, context, all);
   }
   body(context, Team{});
 }

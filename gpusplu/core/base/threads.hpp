@@ -15,6 +15,11 @@ inline void relax() {
 int num_threads();  // current limit: set_num_threads, else GPUSPLU_NUM_THREADS, else the processors we may use
 void set_num_threads(int n);  // n < 1 restores the default
 
+// What the C++ library needs in a thread in order to throw is allocated when it first throws, and where that fails, as
+// it well may when memory is what an exception is about, the process is aborted. So a thread has it allocated when it
+// starts. False: memory is too short; the thread must end without a word.
+bool can_throw();
+
 // Barrier for the members of one team: spins for a moment, then sleeps, in case the machine is oversubscribed.
 class Barrier {
  public:
@@ -45,8 +50,9 @@ void run_team(int want, void (*body)(void*, const Team&), void* context, bool al
 }
 
 // Runs body(const Team&) on min(want, num_threads()) threads, the caller among them, and returns when all are done.
-// Runs on the caller alone when the pool is in use by another thread or the caller is inside a team already, so
-// `body` must be right for every team size. The body must not throw.
+// Runs on the caller alone when the pool is in use by another thread or the caller is inside a team already, and on
+// fewer threads where the system does not grant as many, so `body` must be right for every team size. The body must
+// not throw.
 template <class F> void run_team(int want, F&& body) {
   using Body = std::remove_reference_t<F>;
   detail::run_team(

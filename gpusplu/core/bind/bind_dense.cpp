@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <span>
 #include <vector>
 
 #include "base/stopwatch.hpp"
@@ -42,15 +43,16 @@ template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<i
   require_entries(pivots, (off)L.shape(1), "pivots");
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
-  PivotStats stats;
+  std::vector<PivotStats> stats(std::max(team_size, 1));
   const PivotRule rule{perturb_below, tiny_below};
   {
     nb::gil_scoped_release release;
     run_team(team_size, [&](const Team& team) {
-      lu_front<T>(team, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, stats);
+      lu_front<T>(team, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, stats[team.rank]);
     });
   }
-  return as_dict(stats);
+  for (const PivotStats& others : std::span(stats).subspan(1)) merge(stats[0], others);
+  return as_dict(stats[0]);
 }
 
 template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
@@ -95,7 +97,7 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
   std::vector<T> l((size_t)R * W), ut((size_t)H * W), c((size_t)H * H);
   std::vector<idx> pivots(W);
   const PivotRule rule{1e-8, 1e-12};
-  PivotStats stats;
+  std::vector<PivotStats> stats(std::max(team_size, 1));
   double least = 1e300;
   nb::gil_scoped_release release;
   for (int r = 0; r < repeats; r++) {
@@ -104,7 +106,7 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
     std::copy_n(C.data(), c.size(), c.begin());
     const auto body = [&](const Team& team) {
       if (cholesky) cholesky_front<T>(team, W, H, l.data(), R, c.data(), H);
-      else lu_front<T>(team, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, stats);
+      else lu_front<T>(team, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, stats[team.rank]);
     };
     const Stopwatch watch;
     if (team_size > 1) run_team(team_size, body);

@@ -23,6 +23,10 @@ template <class T> struct FactorBinding {
   nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
   off nnz, nvalues;  // of the canonical matrix, and what the caller has
+
+  ~FactorBinding() {
+    if (factor && factor->abandoned()) (void)factor.release();
+  }
 };
 
 Pivoting pivoting_of(const std::string& name) {

@@ -8,7 +8,6 @@
 #include "base/scalars.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 namespace gs {
 namespace {
@@ -184,16 +183,10 @@ template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, 
     if (team.rank == 0) kernels<T>().lu_front(W, H, L, ldl, Ut, ldu, C, ldc, pivots, &rule, &stats);
     return team.sync();
   }
-  PivotStats mine;
-  {
-    Phases phases(team);
-    const LuFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, Ut, ldu, C, ldc, pivots, rule, mine};
-    front.factor_square();
-    if (H > 0) front.finish();
-    static std::mutex merging;
-    std::lock_guard<std::mutex> lock(merging);
-    merge(stats, mine);
-  }
+  Phases phases(team);
+  const LuFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, Ut, ldu, C, ldc, pivots, rule, stats};
+  front.factor_square();
+  if (H > 0) front.finish();
 }
 
 template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, T* C, off ldc) {

@@ -10,7 +10,7 @@
 
 namespace gs {
 
-// Statistics are added to by rank 0 only.
+// Every member passes statistics of its own.
 template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc,
                                  idx* pivots, const PivotRule& rule, PivotStats& stats);
 

@@ -49,7 +49,7 @@ template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic
 }
 
 template <class T> double Factor<T>::norm(Trans trans) {
-  std::lock_guard lock(stats_mutex_);
+  std::lock_guard lock(use_.counts);
   double& norm = norms_[trans != Trans::none];
   if (norm < 0) norm = norm_inf(A_, values_.data(), trans);
   return norm;
@@ -174,13 +174,14 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
 // large that numbers overflow. What is held stays where that throws, and where pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
-    const bool last = ++n_resorts_ == most_resorts;
+    const bool last = n_resorts_ + 1 == most_resorts;
     const auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);
     typename ColumnLU<T>::Options options;
     options.pivot_threshold = last ? 1 : std::max(options_.pivot_threshold, 0.5);
     const FactorInfo info = column->factor(values_.data(), options);
+    n_resorts_++;  // not before: a step that lacks memory is taken again
     const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
     if (last && (info.status == FactorInfo::singular || (info.status != FactorInfo::ok && !holds)))
       throw SingularError(info.column);
@@ -194,18 +195,8 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   }
 }
 
-template <class T> std::shared_lock<std::shared_mutex> Factor<T>::together() const {
-  std::lock_guard turn(turn_);
-  return std::shared_lock(mutex_);
-}
-
-template <class T> std::unique_lock<std::shared_mutex> Factor<T>::exclusive() const {
-  std::lock_guard turn(turn_);
-  return std::unique_lock(mutex_);
-}
-
 template <class T> off Factor<T>::refactor(const T* values, const off* source) {
-  const std::unique_lock own = exclusive();
+  const UseLock::Exclusive own = use_.exclusive();
   const Stopwatch watch;
   const off nnz = (off)values_.size();
   spare_.resize(nnz);
@@ -219,12 +210,19 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
   largest_ = largest;
-  try {
-    factor(false);
-  } catch (...) {
+  const auto go_back = [&](bool anew) {
     values_.swap(spare_);
     largest_ = largest_before;
-    restore(symbolic_before);
+    restore(symbolic_before, anew);
+  };
+  try {
+    factor(lost_);
+    lost_ = false;
+  } catch (const std::bad_alloc&) {
+    go_back(true);
+    throw;
+  } catch (...) {
+    go_back(false);
     throw;
   }
   stats_.n_refactor++;
@@ -232,18 +230,39 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   return -1;
 }
 
-template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbolic) {
-  if (symbolic_ != symbolic) {
-    column_.reset();
-    front_.reset();
-    take(std::move(symbolic));
+// Factors the values held, `anew` with nothing of what there is. Where memory is too short even for that, the next who
+// uses the factor does it.
+template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbolic, bool anew) {
+  lost_ = true;
+  if (anew || symbolic_ != symbolic) column_.reset(), front_.reset();
+  take(std::move(symbolic));
+  try {
+    factor(true);
+    lost_ = false;
+  } catch (const std::bad_alloc&) {
+    column_.reset(), front_.reset();
   }
-  factor(true);
+}
+
+// What restore() left to be done is nothing that the caller of a const function sees.
+template <class T> void Factor<T>::recover() {
+  const UseLock::Exclusive own = use_.exclusive();
+  if (lost_) restore(symbolic_, true);
+  if (lost_) throw std::bad_alloc();
+}
+
+template <class T> std::shared_lock<std::shared_mutex> Factor<T>::held() const {
+  for (;;) {
+    std::shared_lock shared = use_.together();
+    if (!lost_) return shared;
+    shared.unlock();
+    const_cast<Factor*>(this)->recover();
+  }
 }
 
 template <class T> double Factor<T>::reciprocal_condition() const {
   if (A_.n == 0) return std::numeric_limits<double>::infinity();
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   const double inverse_norm =
       estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
   const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));
@@ -251,13 +270,13 @@ template <class T> double Factor<T>::reciprocal_condition() const {
 }
 
 template <class T> FactorStats Factor<T>::stats() const {
-  const std::shared_lock shared = together();
-  std::lock_guard lock(stats_mutex_);
+  const std::shared_lock shared = held();
+  std::lock_guard lock(use_.counts);
   return stats_;
 }
 
 template <class T> FactorSummary Factor<T>::summary() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   FactorSummary all;
   all.info = info_;
   all.symbolic = symbolic_;
@@ -270,32 +289,32 @@ template <class T> FactorSummary Factor<T>::summary() const {
 }
 
 template <class T> std::vector<T> Factor<T>::values() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   return values_;
 }
 
 template <class T> std::vector<idx> Factor<T>::row_perm() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   return front_ ? front_->row_perm() : column_->row_perm();
 }
 
 template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   return front_ ? front_->col_perm() : column_->col_perm();
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   return front_ ? front_->diagonal() : column_->upper_diagonal();
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   return front_ ? front_->lower() : column_->lower();
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
-  const std::shared_lock shared = together();
+  const std::shared_lock shared = held();
   return front_ ? front_->upper() : column_->upper();
 }
 

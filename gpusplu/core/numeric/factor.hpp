@@ -10,11 +10,10 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <stdexcept>
 
 #include "analysis/symbolic.hpp"
+#include "base/fork.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_factor.hpp"
@@ -73,6 +72,10 @@ template <class T> class Factor {
   // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
   bool solve(Trans trans, idx nrhs, const T* b, T* x);
 
+  // A forked child has it half changed, because another thread was refactoring: all of the above and below throws, and
+  // it must not even be destroyed.
+  bool abandoned() const { return use_.abandoned(); }
+
   // What follows may be asked for while another thread refactors; each answer is of one factorization.
   FactorSummary summary() const;
   FactorStats stats() const;
@@ -95,11 +98,11 @@ template <class T> class Factor {
   void use_partial_pivoting();
   Symbolic analysis_by_columns(bool matching) const;
   bool certified();
-  std::shared_lock<std::shared_mutex> together() const;
-  std::unique_lock<std::shared_mutex> exclusive() const;
   double error_bound() const;
   void decide_checks(bool fresh);
-  void restore(std::shared_ptr<const Symbolic> symbolic);
+  void restore(std::shared_ptr<const Symbolic> symbolic, bool anew);
+  void recover();
+  std::shared_lock<std::shared_mutex> held() const;  // to share what is factored
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool in_range(Trans trans, const T* b, const T* x) const;
   void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;
@@ -119,15 +122,14 @@ template <class T> class Factor {
   FactorInfo info_;
   double largest_ = 0;                  // largest entry of A
   double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;                   // nothing is factored: memory was too short to go back to the values held
   bool trusted_ = false;                // the error bound is good
   double least_scale_[2] = {1, 1};      // of rows, of columns
   double largest_scale_[2] = {1, 1};
   int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
-  mutable std::shared_mutex mutex_;     // solves share it; refactor and the ladder own it
-  mutable std::mutex turn_;             // taken before mutex_, so that solves cannot starve a refactorization
-  FactorStats stats_;
-  mutable std::mutex stats_mutex_;  // concurrent solves write stats_
+  mutable UseLock use_;                 // solves share it; refactor and the ladder own it
+  FactorStats stats_;                   // concurrent solves write it, and norms_, under use_.counts
 };
 
 }  // namespace gs

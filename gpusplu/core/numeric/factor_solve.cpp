@@ -147,7 +147,7 @@ template <class T> bool Factor<T>::checked_solve(Trans trans, idx nrhs, const T*
     error = next;
     steps++;
   }
-  std::lock_guard lock(stats_mutex_);
+  std::lock_guard lock(use_.counts);
   stats_.n_refinement += steps;
   stats_.backward_error = error.normwise;
   return moved <= 0.1 && error.normwise <= accept_below<T> && error.rowwise <= rowwise_below<T>;
@@ -179,7 +179,7 @@ template <class T> void Factor<T>::solve_by_ladder(Trans trans, idx nrhs, const 
 template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const Stopwatch watch;
   const off size = (off)A_.n * nrhs;
-  std::shared_lock shared = together();
+  std::shared_lock shared = held();
   bool good = !must_measure(trans);
   if (good) {
     engine_solve(trans, nrhs, b, x);
@@ -188,10 +188,11 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   }
   if (!good && options_.refine != Refine::never && !checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     shared.unlock();
-    const std::unique_lock own = exclusive();
+    const UseLock::Exclusive own = use_.exclusive();
+    if (lost_) throw std::bad_alloc();
     solve_by_ladder(trans, nrhs, b, x);
   }
-  std::lock_guard lock(stats_mutex_);
+  std::lock_guard lock(use_.counts);
   stats_.solve_seconds = watch.seconds();
   if (good || !all_finite(b, size)) return true;
   const bool measured = options_.refine != Refine::never && options_.pivoting != Pivoting::fixed;

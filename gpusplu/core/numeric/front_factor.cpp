@@ -112,7 +112,7 @@ template <class T> struct FrontFactor<T>::Run {
   // The child that is added first may be copied into C if it covers all of it.
   bool covers(const FrontShape& shape, idx child) const {
     const idx n_rows = factor.shape(child).H;
-    return n_rows >= shape.H && rel(child)[n_rows - shape.H] == shape.W;
+    return shape.H > 0 && n_rows >= shape.H && rel(child)[n_rows - shape.H] == shape.W;
   }
 
   // Assembles columns of front s; children from the last to the first: the last is the warmest.

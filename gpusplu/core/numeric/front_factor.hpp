@@ -11,10 +11,10 @@
 // for any number of threads.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "analysis/symbolic.hpp"
+#include "base/spare.hpp"
 #include "numeric/dense_front.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_memory.hpp"
@@ -74,8 +74,7 @@ template <class T> class FrontFactor {
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front
 
-  mutable std::mutex workspace_mutex_;
-  mutable std::unique_ptr<Workspace> workspace_;  // of the last solve with one right-hand side, for the next
+  mutable Spare<Workspace> workspace_;  // of the last solve with one right-hand side, for the next
 };
 
 }  // namespace gs

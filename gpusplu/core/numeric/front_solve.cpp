@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "base/scalars.hpp"
@@ -79,10 +78,7 @@ template <class T> struct FrontFactor<T>::Solver {
       from_scale = (transposed ? symbolic.col_scale : symbolic.row_scale).data();
       to_scale = (transposed ? symbolic.row_scale : symbolic.col_scale).data();
     }
-    if (nrhs == 1) {
-      std::lock_guard<std::mutex> lock(factor.workspace_mutex_);
-      space = std::move(factor.workspace_);
-    }
+    if (nrhs == 1) space = factor.workspace_.take();
     if (space && (int)space->sums.size() >= threads) return;
     const std::size_t row_bytes = sizeof(T) * (std::size_t(symbolic.n) * (threads + 1) + plan.carry_size);
     const std::size_t fitting = std::max(kWorkspace, factor.panels_.bytes() / 4) / std::max<std::size_t>(row_bytes, 1);
@@ -91,9 +87,7 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 
   ~Solver() {
-    if (space->block > 1) return;
-    std::lock_guard<std::mutex> lock(factor.workspace_mutex_);
-    factor.workspace_ = std::move(space);
+    if (space->block == 1) factor.workspace_.keep(std::move(space));
   }
 
   // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.

@@ -29,12 +29,12 @@ class DeviceFactor(DeviceFactorization):
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
-        with self._lock, self._device:
+        with self._device, self._lock:
             return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         """Refactor with the caller's values and solve for a right-hand side, both on one side, by one graph."""
-        with self._lock, self._device:
+        with self._device, self._lock:
             self._settle(self._recorded.begin())
             self._pending = True
             return self._solve(b, trans, values)
@@ -186,7 +186,7 @@ class DeviceFactor(DeviceFactorization):
 
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them."""
-        with self._lock, self._device:
+        with self._device, self._lock:
             self._settle(self._recorded.begin())
             status, program = self._found, self._recorded.program
             cpu = self._cpu.stats() if self._on_cpu else {}

@@ -6,6 +6,9 @@ may be singular or indefinite, or a solve was not accurate, the CPU engine facto
 whole columns. Where a program can be made anew of its pivots the device goes on; else the CPU engine solves until the
 next refactor.
 
+The device is entered before the lock is taken: a forked child is told there that the factor is not for it, and does not
+wait for a thread that it does not have.
+
 Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
 with it shows at the next call, which then raises and holds the factor of the values before.
 """
@@ -80,7 +83,7 @@ class DeviceFactorization:
         self._pending = False  # a refactorization was not waited for
         self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
-        with self._lock, self._device:
+        with self._device, self._lock:
             self._recorded = Recorded(program, device_memory)
             stream = self._recorded.begin()
             self._recorded.send(stream, self._recorded.buffers.values.pointer, canonical)
@@ -111,7 +114,7 @@ class DeviceFactorization:
             Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
         """
         start = perf_counter()
-        with self._lock, self._device:
+        with self._device, self._lock:
             stream = self._recorded.begin()
             self._settle(stream)
             if type(values) is self.device_array:
@@ -235,13 +238,13 @@ class DeviceFactorization:
         return self._cpu
 
     def _settled_cpu(self) -> Any:
-        with self._lock, self._device:
+        with self._device, self._lock:
             self._settle(self._recorded.begin())
             return self._make_cpu()
 
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""
-        with self._lock, self._device:
+        with self._device, self._lock:
             stream = self._recorded.begin()
             self._settle(stream)
             stream.synchronize()

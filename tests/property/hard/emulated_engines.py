@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from gpusplu.kernels import launch
+from gpusplu.cuda import devices
 
 GPU_ENGINES = ("supernodal", "glu", "sflu", "crisscross")
 
@@ -14,12 +14,12 @@ def use_emulated_device():
     import fake_cupy
     from emulated_device import EmulatedDevice
 
-    found, device, cupy = launch.open_device, EmulatedDevice(), sys.modules.get("cupy")
-    launch.open_device = lambda which=None: device
+    found, device, cupy = devices.open_device, EmulatedDevice(), sys.modules.get("cupy")
+    devices.open_device = lambda which=None: device
     sys.modules["cupy"] = fake_cupy
 
     def undo():
-        launch.open_device = found
+        devices.open_device = found
         sys.modules.pop("cupy")
         if cupy is not None:
             sys.modules["cupy"] = cupy

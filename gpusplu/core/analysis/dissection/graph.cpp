@@ -36,10 +36,12 @@ std::byte* Arena::raw(std::size_t bytes) {
 
 void Zeros::reserve(idx n) {
   if (n <= size_) return;
-  size_ = std::max(n, (idx)std::min<off>(2 * (off)size_, INT32_MAX));
+  const idx size = std::max(n, (idx)std::min<off>(2 * (off)size_, INT32_MAX));
+  size_ = 0;
   data_.reset();
-  data_.reset(static_cast<idx*>(std::calloc((std::size_t)size_, sizeof(idx))));
+  data_.reset(static_cast<idx*>(std::calloc((std::size_t)size, sizeof(idx))));
   if (!data_) throw std::bad_alloc();
+  size_ = size;
 }
 
 }  // namespace gs::nd

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -76,20 +75,15 @@ std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& option
 
   const int threads = std::min(num_threads(), options.threads > 0 ? options.threads : num_threads());
   nd::Tasks tasks;
-  std::exception_ptr error;  // of the calling thread; the others' come to it with their tasks
   run_helpers(threads, [&](int rank) {
     if (rank > 0 && rank <= kProbers && probe) probe->help();
     nd::Workspace ws;
     if (threads > 1) ws.tasks = &tasks;
     if (rank > 0) return tasks.serve(ws);
-    try {
-      lead(ws, attempts);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    tasks.try_to([&](nd::Workspace& own) { lead(own, attempts); }, ws);
     tasks.close();
   });
-  if (error) std::rethrow_exception(error);
+  tasks.rethrow();
   const bool second = attempts.size() > 1 && attempts[1].flops < attempts[0].flops;
   return std::move(attempts[second].order);
 }

@@ -86,11 +86,8 @@ void Probe::help() {
   Workspace ws;
   ws.tasks = &tasks_;
   for (int which = begun_.fetch_add(1); which < 2; which = begun_.fetch_add(1)) {
-    try {
-      flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts, ws);
-    } catch (...) {
-      error_[which] = std::current_exception();
-    }
+    tasks_.try_to([&](Workspace& own) { flops_[which] = trial(which == 0 ? Coarse::separators : Coarse::cuts, own); },
+                  ws);
     if (done_.fetch_add(1) == 1) tasks_.close();
   }
   tasks_.serve(ws);
@@ -98,8 +95,7 @@ void Probe::help() {
 
 Coarse Probe::answer() {
   help();
-  for (const std::exception_ptr& error : error_)
-    if (error) std::rethrow_exception(error);
+  tasks_.rethrow();
   return flops_[1] < flops_[0] ? Coarse::cuts : Coarse::separators;
 }
 

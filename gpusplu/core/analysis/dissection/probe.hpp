@@ -1,7 +1,6 @@
 // Chooses between separators and cuts at the coarse levels.
 #pragma once
 #include <atomic>
-#include <exception>
 #include <vector>
 
 #include "analysis/dissection/graph.hpp"
@@ -27,7 +26,6 @@ class Probe {
   Graph ball_;
   std::uint64_t seed_;
   double flops_[2] = {0, 0};
-  std::exception_ptr error_[2];
   std::atomic<int> begun_{0}, done_{0};
   Tasks tasks_;
 };

@@ -31,11 +31,7 @@ Tasks::Task* Tasks::take_largest() {
 
 void Tasks::run(Task& task, Workspace& ws, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
-  try {
-    task.body(ws);
-  } catch (...) {
-    task.error = std::current_exception();
-  }
+  try_to(task.body, ws);
   lock.lock();
   task.state = done;
   if (takers_.sleepers) takers_.wakes.notify_all();  // whoever waits for the task may be among them
@@ -76,6 +72,24 @@ void Tasks::join(Task& task, Workspace& ws, bool help) {
   }
 }
 
+void Tasks::try_to(const std::function<void(Workspace&)>& body, Workspace& ws) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (error_) return;
+  }
+  try {
+    body(ws);
+  } catch (...) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+}
+
+void Tasks::rethrow() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
 void Tasks::serve(Workspace& ws) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closed_) {
@@ -103,7 +117,7 @@ void Fork::join(bool help) {
   joined_ = true;
   if (!tasks_) return task_.body(ws_);
   tasks_->join(task_, ws_, help);
-  if (task_.error) std::rethrow_exception(task_.error);
+  tasks_->rethrow();
 }
 
 void for_each(Workspace& ws, int count, bool parallel, const std::function<void(int, Workspace&)>& body) {

@@ -16,6 +16,9 @@ struct Workspace;
 // Tasks that idle threads may take, the largest first. Whoever offered a task waits for it before it returns, so tasks
 // may use the stack and the arenas of the thread that offered them. Tasks of half a millisecond follow each other
 // closely, so those who wait look around for a moment before they sleep.
+//
+// What throws leaves the workspace it ran in as it was at that moment, amid the work of who waited meanwhile. So it is
+// the end for all: nothing more is begun, and whoever joins a task gets the error.
 class Tasks {
  public:
   enum State { offered, taken, done };
@@ -23,13 +26,14 @@ class Tasks {
     off size;
     std::function<void(Workspace&)> body;
     std::atomic<State> state = offered;
-    std::exception_ptr error = nullptr;
   };
   void offer(Task& task);
   // Runs the task unless somebody has taken it; then waits for its end and, with `help`, runs other tasks meanwhile.
   void join(Task& task, Workspace& ws, bool help);
-  bool withdraw(Task& task);  // false: somebody has taken it
-  void serve(Workspace& ws);  // runs tasks until close()
+  bool withdraw(Task& task);                                                // false: somebody has taken it
+  void serve(Workspace& ws);                                                // runs tasks until close()
+  void try_to(const std::function<void(Workspace&)>& body, Workspace& ws);  // the same for what nobody joins
+  void rethrow();                                                           // what was thrown first
   void close();
 
  private:
@@ -47,6 +51,7 @@ class Tasks {
   std::vector<Task*> offered_;
   std::atomic<int> n_offered_ = 0;  // for those who look without the lock
   std::atomic<bool> closed_ = false;
+  std::exception_ptr error_;  // the first
 };
 
 // body(ws) on some thread, at the latest when the fork is joined or goes out of scope.
@@ -56,7 +61,7 @@ class Fork {
   ~Fork();
   Fork(const Fork&) = delete;
   Fork& operator=(const Fork&) = delete;
-  void join(bool help);  // throws what the body threw
+  void join(bool help);  // throws what this task or another threw
 
  private:
   Tasks* tasks_;

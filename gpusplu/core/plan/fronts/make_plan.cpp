@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <future>
+#include <deque>
 #include <stdexcept>
 
+#include "base/beside.hpp"
 #include "base/stopwatch.hpp"
 #include "plan/fronts/plan.hpp"
 #include "plan/fronts/time_model.hpp"
@@ -74,18 +75,20 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
   for (const Symbolic* symbolic : symbolics)
     if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
   const Stopwatch watch;
-  const auto begun = [&](std::size_t k) {
-    Plan plan = plan_fronts(*symbolics[k], parameters);
-    if (symbolics.size() > 1) predict_times(plan);
-    return plan;
+  std::vector<Plan> plans(symbolics.size());
+  const auto begin = [&](std::size_t k) {
+    plans[k] = plan_fronts(*symbolics[k], parameters);
+    if (symbolics.size() > 1) predict_times(plans[k]);
   };
-  std::vector<std::future<Plan>> others;
-  for (std::size_t k = 1; k < symbolics.size(); k++) others.push_back(std::async(std::launch::async, begun, k));
-  BestPlan best{0, begun(0)};
-  for (std::size_t k = 1; k < symbolics.size(); k++) {
-    Plan other = others[k - 1].get();
-    if (seconds(other) < seconds(best.plan)) best = {k, std::move(other)};
-  }
+  const auto begin_one = [&begin](std::size_t k) { return [&begin, k] { begin(k); }; };
+  std::deque<Beside<decltype(begin_one(0))>> others;
+  for (std::size_t k = 1; k < symbolics.size(); k++) others.emplace_back(begin_one(k));
+  begin(0);
+  for (auto& other : others) other.join();
+  std::size_t which = 0;
+  for (std::size_t k = 1; k < plans.size(); k++)
+    if (seconds(plans[k]) < seconds(plans[which])) which = k;
+  BestPlan best{which, std::move(plans[which])};
   complete(*symbolics[best.which], A, watch, best.plan);
   return best;
 }

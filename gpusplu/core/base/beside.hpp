@@ -1,0 +1,50 @@
+// Two things at once, where the system grants a thread for it.
+#pragma once
+#include <exception>
+#include <system_error>
+#include <thread>
+
+#include "base/threads.hpp"
+
+namespace gs {
+
+// Runs f() on a thread of its own; where none can be had, in join().
+template <class F> class Beside {
+ public:
+  explicit Beside(F f) : f_(std::move(f)) {
+    try {
+      thread_ = std::thread([this] {
+        if (can_throw()) run();
+      });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~Beside() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+  void join() {  // throws what f threw
+    if (thread_.joinable()) thread_.join();
+    if (!done_) run();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void run() {
+    try {
+      f_();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    done_ = true;
+  }
+
+  F f_;
+  bool done_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace gs

@@ -1,0 +1,65 @@
+// What a fork leaves behind: the child has one thread, and what others were at stays as they had it at that moment.
+//
+// The core has no lock that is held across a fork. Locks live in objects that are renewed in the child (here), or on
+// the stacks of the threads that use them, which the child never sees; the pool of threads starts anew (threads.cpp).
+#pragma once
+#include <mutex>
+#include <shared_mutex>
+#include <stdexcept>
+
+namespace gs {
+
+// An object whose renew() a forked child calls before anything else.
+class Renewed {
+ public:
+  Renewed();
+  Renewed(const Renewed&) = delete;
+  Renewed& operator=(const Renewed&) = delete;
+
+ protected:
+  virtual ~Renewed();
+  virtual void renew() noexcept = 0;
+
+ private:
+  friend struct Register;
+  Renewed *next_ = nullptr, *previous_ = nullptr;
+};
+
+struct AbandonedError : std::runtime_error {
+  AbandonedError()
+      : std::runtime_error(
+            "another thread was changing this factor when the process forked, so this child has it half changed; "
+            "factor the matrix again") {}
+};
+
+// Of an object that many read and one changes. A child finds all locks free; what another thread was changing at the
+// fork is of no use there, and whoever asks for it gets an AbandonedError.
+class UseLock : Renewed {
+ public:
+  class Exclusive {
+   public:
+    explicit Exclusive(UseLock& owner);
+    ~Exclusive() { owner_.changing_ = false; }
+
+   private:
+    UseLock& owner_;
+    std::unique_lock<std::shared_mutex> lock_;
+  };
+
+  std::shared_lock<std::shared_mutex> together();
+  Exclusive exclusive() { return Exclusive(*this); }
+  bool abandoned() const { return abandoned_; }
+  std::mutex counts;  // for those who share, about what they count
+
+ private:
+  void renew() noexcept override;
+  void check() const {
+    if (abandoned_) throw AbandonedError();
+  }
+
+  std::shared_mutex use_;
+  std::mutex turn_;  // taken before use_, so that those who read cannot starve one who changes
+  bool changing_ = false, abandoned_ = false;
+};
+
+}  // namespace gs

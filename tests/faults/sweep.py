@@ -1,0 +1,84 @@
+"""Every allocation of the core fails once, alone and with all that follow: a MemoryError, and nothing is lost."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Callable
+
+import numpy as np
+
+from gpusplu import cholesky, gallery, splu
+from gpusplu.linalg import analyze
+
+from .failing import allocations, failing
+
+ALL = 1 << 40
+
+
+class mallinfo2(ctypes.Structure):
+    """See mallinfo(3)."""
+
+    _fields_ = [(f"field{k}", ctypes.c_size_t) for k in range(10)]
+
+
+def bytes_in_use() -> int:
+    """Of the C library's memory."""
+    gc.collect()
+    function = ctypes.CDLL(None).mallinfo2
+    function.restype = mallinfo2
+    info = function()
+    return int(info.field7 + info.field4)  # uordblks, hblkhd
+
+
+def sweep(work: Callable[[], object], check: Callable[[], None], most: int = 400) -> tuple[int, int]:
+    """Let every allocation of `work` fail, or `most` of them evenly; how many there are and how many raised."""
+    work(), check()
+    count = allocations(work)
+    raised = 0
+    for first in range(0, count, max(1, -(-count // most))):
+        for last in (first, ALL):
+            try:
+                with failing(first, last):
+                    work()
+            except MemoryError:
+                raised += 1
+            check()
+    return count, raised
+
+
+def grows(work: Callable[[], object], check: Callable[[], None]) -> int:
+    """Memory that a further sweep leaves behind [bytes]."""
+    sweep(work, check, 10)
+    before = bytes_in_use()
+    sweep(work, check, 10)
+    return bytes_in_use() - before
+
+
+def accurate(A, factor) -> None:
+    """The factor is of A."""
+    for b in (np.ones(A.shape[0], A.dtype), np.ones((A.shape[0], 11), A.dtype, order="F")):
+        x = factor.solve(b)
+        assert abs(A @ x - b).max() <= 1e-9 * (abs(A).max() * abs(x).max() + 1)
+
+
+def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], object], Callable[[], None]]]:
+    """What is done to a matrix, and what must hold after it failed."""
+    A = gallery.named(name).astype(dtype)
+    factorize = cholesky if options.pop("cholesky", False) else splu
+    factor = factorize(A, **options)
+    b, many, values = np.ones(A.shape[0], A.dtype), np.ones((A.shape[0], 11), A.dtype, order="F"), A.data.copy()
+
+    def holds() -> None:
+        accurate(A, factor)
+
+    def fresh() -> None:
+        accurate(A, factorize(A, **options))
+
+    return {
+        "analyze": (lambda: analyze(A, cholesky=factorize is cholesky), fresh),
+        "factor": (lambda: factorize(A, **options), fresh),
+        "refactor": (lambda: factor.refactor(values), holds),
+        "solve": (lambda: (factor.solve(b), factor.solve(many, "T"), factorize(A, **options).solve(many)), holds),
+        "parts": (lambda: (factor.symbolic, factor._core.lower(), factor.slogdet(), factor.rcond()), holds),
+    }

@@ -1,0 +1,43 @@
+"""Allocations of the core that fail: always a MemoryError, never a crash, a leak, or a wrong answer afterwards."""
+
+import pytest
+from failing import library
+from program import run
+
+SWEEP = (
+    "from faults.sweep import cases, grows, sweep\n"
+    "for work, check in cases({name!r}, {dtype!r}, **{options!r}).values():\n"
+    "    count, raised = sweep(work, check, {most})\n"
+    "    assert count > 0 and raised > 0, (count, raised)\n"
+    "    assert grows(work, check) < {growth}\n"
+)
+
+
+def swept(name, dtype, most, growth, threads, **options):
+    source = SWEEP.format(name=name, dtype=dtype, options=options, most=most, growth=growth)
+    run(source, 300, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))
+
+
+@pytest.mark.parametrize("dtype", ["d", "D"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("circuit:6x6", {}),
+        ("elast:3x3x3", {}),
+        ("poisson:12x12", {"cholesky": True}),
+        ("poisson:12x12", {"ordering": "nd"}),
+    ],
+    ids=["columns", "fronts", "cholesky", "dissection"],
+)
+def test_every_allocation(name, options, dtype):
+    swept(name, dtype, 10**6, 20_000, 1, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("circuit:60x60", {}), ("elast:6x6x6", {"ordering": "nd"}), ("poisson:60x60", {"ordering": "nd"})],
+    ids=["columns", "fronts", "dissection"],
+)
+def test_some_allocations_of_teams(name, options):
+    """A contribution block's slab of 256 KiB comes and goes with the team."""
+    swept(name, "d", 25, 2_000_000, 4, **options)

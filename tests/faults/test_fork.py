@@ -1,0 +1,70 @@
+"""A child forked while other threads are in the core: it must work, or say why not, and never hang."""
+
+from program import run
+
+THREADS = {"GPUSPLU_NUM_THREADS": "4"}
+BEGIN = "import numpy as np, gpusplu as gs\nfrom faults.forking import *\n"
+
+
+def test_child_factors_beside_busy_threads():
+    run(
+        BEGIN + "with busy(solves):\n"
+        "    answers = [child(solves) for _ in range(20)]\n"
+        "assert set(answers) == {'True'}, answers",
+        **THREADS,
+    )
+
+
+def test_child_factors_beside_busy_threads_of_circuits():
+    run(
+        BEGIN + "with busy(lambda: solves(CIRCUIT)):\n"
+        "    answers = [child(lambda: solves(CIRCUIT)) for _ in range(20)]\n"
+        "assert set(answers) == {'True'}, answers",
+        **THREADS,
+    )
+
+
+def test_child_uses_a_factor_that_a_thread_solves_with():
+    run(
+        BEGIN + "lu, b = gs.splu(ELASTIC), np.ones(ELASTIC.shape[0])\n"
+        "def use():\n"
+        "    x = lu.solve(b)\n"
+        "    lu.refactor(2 * ELASTIC.data)\n"
+        "    return np.allclose(2 * lu.solve(b), x), lu.stats['n_refactor']\n"
+        "with busy(lambda: lu.solve(b)):\n"
+        "    answers = [child(use) for _ in range(20)]\n"
+        "assert set(answers) == {'(True, 1)'}, answers",
+        **THREADS,
+    )
+
+
+def test_child_is_told_of_a_factor_that_a_thread_was_changing():
+    answers = run(
+        BEGIN + "lu, b = gs.splu(ELASTIC), np.ones(ELASTIC.shape[0])\n"
+        "values = ELASTIC.data.copy()\n"
+        "def use():\n"
+        "    global lu\n"
+        "    try:\n"
+        "        return bool(abs(ELASTIC @ lu.solve(b) - 1).max() < 1e-9)\n"
+        "    except RuntimeError as error:\n"
+        "        told = str(error)\n"
+        "    lu = None\n"
+        "    return told if solves() else 'no further factorization'\n"
+        "with busy(lambda: lu.refactor(values), 1):\n"
+        "    print('\\n'.join(child(use) for _ in range(20)))",
+        **THREADS,
+    ).splitlines()
+    told = [answer for answer in answers if "half changed" in answer]
+    assert told
+    assert set(answers) - set(told) <= {"True"}
+
+
+def test_a_child_forks_again():
+    run(
+        BEGIN + "def nested():\n"
+        "    with busy(solves):\n"
+        "        return child(solves), child(solves)\n"
+        "with busy(solves):\n"
+        "    assert child(nested) == str(('True', 'True'))",
+        **THREADS,
+    )

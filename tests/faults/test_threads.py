@@ -1,0 +1,56 @@
+"""Threads that the system refuses to start: the work is done by those there are."""
+
+import pytest
+from failing import library
+from program import run
+
+WORK = """
+import hashlib, numpy as np
+from faults.failing import functions
+from gpusplu import _core, cholesky, gallery, splu
+
+functions().failing_threads({allowed})
+def digest(*arrays):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+for name, ordering in [("circuit:60x60", "auto"), ("elast:8x8x8", "auto"), ("poisson:90x90", "nd")]:
+    A = gallery.named(name)
+    b = np.ones((A.shape[0], 3), order="F")
+    lu = splu(A, ordering=ordering)
+    x = lu.solve(b)
+    assert abs(A @ x - b).max() < 1e-8 * abs(A).max() * abs(x).max()
+    lu.refactor(2 * A.data)
+    print(name, digest(x, lu.solve(b), lu.L.data, lu.perm_c))
+A = gallery.named("elast:8x8x8")
+print(digest(cholesky(A).L.data))
+for symbolic in _core.analyze_fronts(A.indptr.astype(np.int64), A.indices, A.data):
+    print(symbolic.ordering, digest(symbolic.col_perm))
+"""
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return run(WORK.format(allowed=-1), LD_PRELOAD=library(), GPUSPLU_NUM_THREADS="4")
+
+
+@pytest.mark.parametrize("allowed", range(5))
+def test_results_are_those_of_all_threads(expected, allowed):
+    assert run(WORK.format(allowed=allowed), LD_PRELOAD=library(), GPUSPLU_NUM_THREADS="4") == expected
+
+
+def test_threads_are_asked_for_again():
+    run(
+        "import os\n"
+        "from faults.failing import functions\n"
+        "from faults.forking import solves\n"
+        "def threads():\n"
+        "    return len(os.listdir('/proc/self/task'))\n"
+        "before = threads()\n"
+        "functions().failing_threads(1)\n"
+        "assert solves() and threads() == before + 1\n"
+        "functions().failing_threads(-1)\n"
+        "assert solves() and threads() == before + 3\n",
+        LD_PRELOAD=library(),
+        GPUSPLU_NUM_THREADS="4",
+        OMP_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
+    )

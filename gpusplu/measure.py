@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import matrix
+from .engines import registry
 from .errors import GpuspluError
 from .linalg import analyze
 from .timing import Measured, backward_error, nothing, other_values, repeated, synchronizer, timed
@@ -48,7 +49,7 @@ def measure(
     analysis, symbolic = timed(lambda: analyze(A, cholesky=cholesky, engine=engine, **options))
     factorization, factor = timed(lambda: symbolic.factor(A.data))
     new, rhs = put(scaled.data), put(b)
-    finish = synchronizer() if factor.engine != "cpu" or on_device else nothing
+    finish = synchronizer() if registry.named(factor.engine).on_device or on_device else nothing
     factor.refactor(new)
     x = factor.solve(rhs)
     error = backward_error(scaled, x if isinstance(x, np.ndarray) else x.get(), b)

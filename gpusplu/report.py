@@ -117,9 +117,11 @@ def durations(seconds: Mapping[str, float]) -> str:
 
 
 def method_text(method: str) -> str:
-    if method == "column":
-        return "column LU with threshold partial pivoting (little fill)"
-    return "fronts (supernodes and dense kernels)"
+    known = {
+        "column": "column LU with threshold partial pivoting (little fill)",
+        "front": "fronts (supernodes and dense kernels)",
+    }
+    return known.get(method, method)
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:

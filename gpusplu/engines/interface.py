@@ -1,8 +1,9 @@
 """What an engine is: all that the facade, the selection and the command line know of one.
 
 An engine is a folder of this package (or, for tests, any object) with a subclass of `Engine` that registry.py lists.
-The order of calls is obstacle, predict, analyze, factor; whoever names an engine skips predict. What an engine makes of
-a matrix is kept in the matrix's `Problem`, so that predict and analyze do nothing twice.
+The order of calls is obstacle, predict, analyze, factor; whoever names an engine skips predict, and where there is an
+obstacle nothing else is asked. What an engine makes of a matrix is kept in the matrix's `Problem`, so that predict and
+analyze do nothing twice.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ class Analysis(NamedTuple):
 
 
 class EngineFactor(Protocol):
-    """A factor as engines make it; `Factor` puts SciPy's surface on it. The core's own factor is one."""
+    """A factor as engines make it; `Factor` puts SciPy's surface on it. The core's own factor is one.
+
+    Threads may call it at once. Of its values, solutions and right-hand sides all have one dtype, that of the values it
+    was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
+    """
 
     n: int
     nnz: int
@@ -71,7 +76,10 @@ class EngineFactor(Protocol):
     def rcond(self) -> float: ...
 
     def stats(self) -> dict[str, Any]:
-        """Counts, seconds and sizes, as the core's factor names them."""
+        """Counts, seconds and sizes, as the core's factor names them.
+
+        ``bytes``, ``factor_seconds``, ``refactor_seconds`` and ``solve_seconds`` have to be there.
+        """
 
 
 class Engine(ABC):
@@ -114,13 +122,7 @@ class Engine(ABC):
 
     @abstractmethod
     def analyze(self, problem: Problem) -> Analysis:
-        """Order, analyse and, where that can be done without values, plan.
-
-        Raises
-        ------
-        EngineUnavailableError
-            There is an obstacle.
-        """
+        """Order, analyse and, where that can be done without values, plan."""
 
     @abstractmethod
     def remember(self, problem: Problem, analysis: Analysis) -> None:

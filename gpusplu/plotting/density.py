@@ -1,11 +1,14 @@
 """Density of the submatrix that remains after k steps of elimination: real, and predicted from probabilities.
 
-Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 4, equations 1-10) predict this
-density from probabilities. The paper's text was not at hand; what follows is derived here under the assumption that it
-rests on, that entries fall independently of each other.
+Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 4.2) predict this density of a
+symmetric pattern from average degrees: a pivot's degree is alpha times the average of the remaining submatrix (eq. 8),
+its neighbours are neighbours as often as any two rows (eqs. 4-6), which gives a recursion for the number of entries
+(eq. 9) and the density (eq. 10). Both predictions below rest on the same independence, of any pattern and without a
+constant to choose.
 
 **Uniform.** Let an off-diagonal entry of the remaining submatrix be nonzero with probability d. Step k makes (i, j)
-nonzero if (i, k) and (k, j) both are, so ``1 - d' = (1 - d)(1 - d^2)``.
+nonzero if (i, k) and (k, j) both are, so ``1 - d' = (1 - d)(1 - d^2)``. That is eq. 9 with alpha = 1, but for terms
+that vanish as the submatrix grows.
 
 **By degrees.** Pivots of a fill-reducing order are anything but uniform: they come by rising degree. Row i expects a_i
 and column j expects b_j further entries, N in all, and (i, j) is nonzero with probability ``min(1, a_i b_j / N)``

@@ -19,9 +19,9 @@ def column_levels(structure: ColumnStructure, right_looking: bool = True) -> np.
     ----------
     structure : ColumnStructure
     right_looking : bool, optional
-        True: column k waits for j < k with U(j, k) or L(k, j). The second half is the correction of Lee, Achar and
-        Nakhla (TVLSI 2018, dynamic GLU): where several columns update the rest of the matrix at once, one must not read
-        row k's L while another still changes it. False: left-looking, U(j, k) alone.
+        True: column k waits for j < k with U(j, k) or L(k, j). The second half is GLU 2.0's correction, which Lee,
+        Achar and Nakhla (TVLSI 2018, section II-C) explain: where several columns update the rest of the matrix at
+        once, one must not read row k's L while another still changes it. False: left-looking, U(j, k) alone.
 
     Returns
     -------

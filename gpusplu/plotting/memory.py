@@ -1,13 +1,16 @@
 """Where on the matrix plane a column factorization asks for memory, and in what strides.
 
 Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 5) draw the distributions of memory
-requests (MemReqDist) and of memory strides (MemStrdDist) over the matrix plane. The paper's text was not at hand; the
-definitions below are ours:
+requests (MemReqDist) and of memory strides (MemStrdDist) over the matrix plane. They trace LU by rows through a dense
+work vector (algorithm 2); ours traces LU by columns in place, so the definitions differ:
 
 - A *request* is the access to one stored entry, drawn at the entry's place. Left-looking column LU updates column k by
-  column j for every U(j, k): that asks once for U(j, k), for every L(i, j), and for every (i, k) that it changes.
+  column j for every U(j, k): that asks once for U(j, k), for every L(i, j), and for every (i, k) that it changes. In
+  the paper (section 5.1) a multiply-add is four requests: value and index of the factor, reading and writing the
+  target.
 - A *stride* is the distance, in stored entries of column k, between the places of two consecutive (i, k) of one update;
-  1 means that neighbouring threads meet neighbouring memory. It is drawn at the second one's place.
+  1 means that neighbouring threads meet neighbouring memory. It is drawn at the second one's place. In the paper (eqs.
+  11 and 12) it is counted in the work vector and one less, so that neighbours have 0.
 - *Blocked* at division point p, rows and columns from p on are one dense array. In it the Schur complement holds an
   entry while all columns before p are summed into it (one request), and LU runs on tiles of 32 x 32: an entry is asked
   for once as target and, as a factor, once for every tile to its right (L) or below (U). All strides there are 1.

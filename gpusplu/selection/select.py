@@ -46,7 +46,10 @@ def select(problem: Problem) -> tuple[Choice, Analysis]:
     """
     request = problem.request
     choice = choose(problem) if request.engine == AUTO else Choice(request.engine, request.reason, request)
-    return choice, registry.named(choice.engine).analyze(problem)
+    engine = registry.named(choice.engine)
+    if reason := engine.obstacle(problem):
+        raise EngineUnavailableError(reason)
+    return choice, engine.analyze(problem)
 
 
 def choose(problem: Problem) -> Choice:

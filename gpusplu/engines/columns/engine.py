@@ -39,7 +39,6 @@ class ColumnEngine(DeviceEngine):
         return super().obstacle(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
-        self.refuse(problem)
         return Analysis(problem.for_columns())
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:

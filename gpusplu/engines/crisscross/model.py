@@ -1,8 +1,9 @@
 """Where to divide the columns of crisscross LU: predicted seconds of the sparse part and of the dense trailing block.
 
-Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, eqs. 16-19) choose the division point by
-two curves over p, the time of the sparse part, which grows with p, and that of the dense part, which falls. The text of
-the paper was not at hand: the two curves and their sum are its idea, what they are made of is ours.
+Chen, Wang, Yang et al. (crisscross blocked LU for circuit matrices on GPUs, section 6.2.1) try every division point p
+and take the least sum of two terms (eq. 18): the flops of either part over a rate, which was fitted as a logarithm of
+the flops for the sparse part (eq. 16) and of the order for the dense one (eq. 17, flops by eq. 19). The sum and the
+search are theirs; what the two terms are made of is ours, because waiting and not flops decides on this device.
 
 Which columns are in the trailing block is not left to the ordering: those that are finished last, if all columns were
 sparse (core/plan/columns/times.hpp). Whoever waits for one of them is finished later still, so it can be moved to the

@@ -1,9 +1,9 @@
 """The crisscross engine's program: columns by busy waiting up to a division point, and a dense trailing block.
 
-Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs; plan.py says what is done where, model.py
-how the division point is chosen. It is composed of sflu's factorization of columns, whose last tickets are U12 and the
-Schur complement (trailing.py), of the solves of all column engines, and of fronts: the trailing block is one front. A
-solve is the sweep forward of the columns, the trailing block, and the sweep backward.
+Chen, Wang, Yang et al., crisscross blocked LU for circuit matrices on GPUs, section 6.2; plan.py says what is done
+where, model.py how the division point is chosen. It is composed of sflu's factorization of columns, whose last tickets
+are U12 and the Schur complement (trailing.py), of the solves of all column engines, and of fronts: the trailing block
+is one front. A solve is the sweep forward of the columns, the trailing block, and the sweep backward.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from ...cost.features import factor_features, start_features
 from ...cost.model import Prediction, seconds
 from ...cuda import devices
 from ...cuda.presence import is_loaded
-from ...errors import EngineUnavailableError
 from ...problem import Problem
 from ..cpu.factor import cpu_factor
 from ..interface import Analysis, Engine
@@ -36,11 +35,6 @@ class DeviceEngine(Engine):
     def device(self, problem: Problem) -> Any:
         """The device that was asked for, opened."""
         return devices.open_device(problem.request.device)
-
-    def refuse(self, problem: Problem) -> None:
-        """Raise EngineUnavailableError where there is an obstacle."""
-        if reason := self.obstacle(problem):
-            raise EngineUnavailableError(reason)
 
     def least(self, problem: Problem) -> float:
         """What comes before the first factorization: CuPy or kernels that are not there, an analysis, a factor."""

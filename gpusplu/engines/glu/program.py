@@ -1,7 +1,8 @@
 """The glu engine's program: column-based right-looking LU, level by level.
 
-He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), with the dependency rule and the modes of Lee, Achar and Nakhla, IEEE TVLSI
-26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how: kernels/columns/glu.cu.
+He, Tan, Wang and Shi, IEEE TVLSI 24 (2016), algorithms 2 and 4, with the levels (section II-C) and the modes (section
+III-B) of Lee, Achar and Nakhla, IEEE TVLSI 26 (2018). What runs when: core/plan/columns/glu_schedule.hpp; how:
+kernels/columns/glu.cu.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Columns factored by busy waiting: sflu's, and those ahead of crisscross' trailing block.
 
-Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU, with tickets, release and acquire, and groups of columns in shared memory
-(kernels/columns/sflu.cuh says what differs from the paper). A factorization is one launch.
+Zhao, Wen, Luo, Jin, Liu and Zhou's SFLU (section III-C, algorithm 2), with tickets, release and acquire, and groups
+of columns in shared memory (kernels/columns/sflu.cuh says what differs from the paper). A factorization is one launch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The pattern of L + U found on the device, by the symbolic phase of SFLU (kernels/columns/sflu_symbolic.cu)."""
+"""The pattern of L + U found on the device, by the symbolic phase of SFLU (section III-B, algorithm 1).
+
+The kernel: kernels/columns/sflu_symbolic.cu.
+"""
 
 from __future__ import annotations
 

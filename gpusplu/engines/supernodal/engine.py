@@ -39,7 +39,6 @@ class SupernodalEngine(DeviceEngine):
 
     def analyze(self, problem: Problem) -> Analysis:
         """The ordering whose plan promises the fastest factorization and solve."""
-        self.refuse(problem)
         return problem.once("supernodal", lambda: self._planned(problem))  # type: ignore[no-any-return]
 
     def _planned(self, problem: Problem) -> Analysis:

@@ -69,7 +69,7 @@ def commands_by_time(device, commands, clock):
             self.names.append(name)
             self.events.append(event())
 
-        def launch(self, kernel, *rest, early=False):  # one after another, as the events stand between
+        def launch(self, kernel, *rest, dependent=False):  # one after another, as the events stand between
             super().launch(kernel, *rest)
             self.note(kernel.name)
 

@@ -23,7 +23,7 @@ from ..plans.crisscross import corner_last, divide
 from ..plans.crisscross_model import Curves, predict_divisions
 from ..plans.fronts import Limits
 from .buffers import Buffers, Memory, Vectors
-from .grouped_program import CONTROL_BYTES, RESIDENT
+from .grouped_program import CONTROL_BYTES, RESERVED_BYTES, RESIDENT
 from .program import Program, addresses
 from .sflu import CORNER_ARRAYS, LONG_SCALARS, SfluProgram
 from .supernodal import FrontProgram
@@ -58,7 +58,7 @@ class CrisscrossProgram(SfluProgram):
             nothing: Any = SimpleNamespace(n=self._parts.corner.n, nnz=0, size=0, core=SimpleNamespace(identity=True))
             self.corner = FrontProgram(device, self._parts.corner, nothing)  # its values are the columns'
             self.corner.tiny, self.corner.singular = self.tiny, self.singular
-        self.corner_terms = _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, self._parts.division)
+        self.corner_terms = _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, self._parts.division)
         return plan
 
     def _count_flops(self) -> float:
@@ -89,7 +89,7 @@ class CrisscrossProgram(SfluProgram):
         """Shared memory for a column of the corner and its terms [bytes], and for how many entries at most."""
         itemsize = self.dtype.itemsize
         longest = int(np.diff(self.plan.col_ptr[self.division :]).max(initial=0)) * itemsize
-        taken = 1024 + CONTROL_BYTES + LONG_SCALARS * itemsize
+        taken = RESERVED_BYTES + CONTROL_BYTES + LONG_SCALARS * itemsize
         room = int(self.device.shared_memory_bytes) // RESIDENT - taken & ~15
         if longest + LEAST_BATCH <= room:
             return min(room, longest + MOST_BATCH), longest // itemsize
@@ -143,9 +143,9 @@ class CrisscrossProgram(SfluProgram):
     def _terms(self) -> dict[str, Buffer | None]:
         """Of the corner's columns, by the names of the kernel's arguments."""
         plan, (capacity, kept) = self.plan, self._shared
-        early = RESIDENT * int(self.device.multiprocessors)
-        terms = _core.corner_terms(
-            plan.col_ptr, plan.row, plan.diag, self.division, capacity, kept, early, self.dtype.itemsize
+        overlapped = RESIDENT * int(self.device.multiprocessors)
+        terms = _core.trailing_terms(
+            plan.col_ptr, plan.row, plan.diag, self.division, capacity, kept, overlapped, self.dtype.itemsize
         )
         return {name: self.upload(array) for name, array in terms.items()}
 

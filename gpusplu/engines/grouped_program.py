@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..cuda.layout import record, struct
+from ..cuda.layout import constant, record, struct
 from ..cuda.stream import Buffer, Kernel, Stream
 from ..dispatch import costs
 from .buffers import GROUP, Buffers, Memory, Vectors
 from .column_program import ColumnProgram
 from .program import address
 
-CONTROL_BYTES = struct("columns/column_groups.cuh", "ColumnControl").itemsize
-THREADS, RESIDENT = 512, 2  # of a block; blocks a multiprocessor
-MOST_COLUMNS = 448  # of a group
+SHARED = "shared/columns.hpp"
+CONTROL_BYTES = struct(SHARED, "ColumnControl").itemsize
+THREADS, RESIDENT = (
+    constant(SHARED, "COLUMN_THREADS"),
+    constant(SHARED, "COLUMN_BLOCKS"),
+)  # of a block; a multiprocessor
+MOST_COLUMNS = constant(SHARED, "MOST_GROUP_COLUMNS")
+RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class GroupedProgram(ColumnProgram):
     @property
     def capacity(self) -> int:
         """Entries of L + U that a block has room for."""
-        room = self.device.shared_memory_bytes // RESIDENT - 1024 - CONTROL_BYTES - 4 * MOST_COLUMNS
+        room = self.device.shared_memory_bytes // RESIDENT - RESERVED_BYTES - CONTROL_BYTES - 4 * MOST_COLUMNS
         return int(room // self.dtype.itemsize)
 
     @cached_property
@@ -147,7 +152,7 @@ class GroupedProgram(ColumnProgram):
     def vector_memory(self, capacity: int) -> Memory:
         columns = 1 if capacity == 1 else GROUP
         values = 2 * self.n * columns * -(-capacity // columns)  # of both sweeps
-        return Memory({}, {"mail": 2 * values * self.dtype.itemsize, "solve_control": 16})
+        return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": 16})
 
     # ---- commands
 
@@ -224,7 +229,7 @@ class GroupedProgram(ColumnProgram):
             ld=self.n,
             nrhs=nrhs,
             conjugate=int(trans == 2),
-            mail=vectors.own["mail"].pointer,
+            packets=vectors.own["packets"].pointer,
             division=self.division,
-            corner=address(vectors.own.get("corner")),
+            trailing=address(vectors.own.get("corner")),
         )

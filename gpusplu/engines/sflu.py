@@ -11,16 +11,16 @@ from functools import cached_property
 import numpy as np
 
 from .. import _core
-from ..cuda.layout import record, struct
+from ..cuda.layout import constant, record, struct
 from ..cuda.stream import Buffer, Kernel, Stream
 from .buffers import Buffers, Memory
-from .grouped_program import CONTROL_BYTES, THREADS, GroupedProgram
+from .grouped_program import CONTROL_BYTES, GroupedProgram
 from .program import address, addresses
 
-MOST_PLACES = 1024
+MOST_PLACES = constant("shared/columns.hpp", "MOST_PLACES")
 LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
-CORNER_ARRAYS = struct("columns/sflu.cuh", "CornerArrays")
-LONG_SCALARS = THREADS // 32  # that a block keeps for long columns
+CORNER_ARRAYS = struct("columns/sflu.cuh", "TrailingArrays")
+LONG_SCALARS = constant("shared/columns.hpp", "COLUMN_WARPS")  # that a block keeps for long columns
 
 
 class SfluProgram(GroupedProgram):
@@ -57,12 +57,12 @@ class SfluProgram(GroupedProgram):
         if self._mapped:
             return 0
         longest = int((self.plan.col_ptr[1:] - self.plan.diag).max(initial=2))
-        room = super().capacity * self.dtype.itemsize // (4 * (THREADS // 32))  # half of it
+        room = super().capacity * self.dtype.itemsize // (4 * LONG_SCALARS)  # half of it
         return min(longest, room, MOST_PLACES) & ~1
 
     @property
     def _places_bytes(self) -> int:
-        return 2 * self._places * (THREADS // 32)
+        return 2 * self._places * LONG_SCALARS
 
     @property
     def capacity(self) -> int:
@@ -119,13 +119,13 @@ class SfluProgram(GroupedProgram):
 
     @property
     def _corner_record(self) -> np.ndarray:
-        """``struct CornerArrays`` of kernels/columns/trailing_columns.cuh."""
+        """``struct TrailingArrays`` of kernels/columns/trailing_columns.cuh."""
         return np.zeros((), CORNER_ARRAYS)
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         groups, own = self.groups, buffers.own
         source, scale = self._entries
-        flags = groups.columns + 3 & ~3
+        flags = _core.flag_words(groups.columns)
         file, kernel = self._factor_kernel
         begins = self._factor_begins
         shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
@@ -139,7 +139,7 @@ class SfluProgram(GroupedProgram):
             CONTROL_BYTES + LONG_SCALARS * self.dtype.itemsize + max(shared, int(corner["capacity"])),
             columns=self.column_record(file),
             longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
-            corner=corner,
+            trailing=corner,
             source=address(source),
             scale=address(scale),
             values=values.pointer,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cuda.layout import record, struct
+from ..cuda.layout import constant, record, struct
 from ..cuda.stream import Buffer, Stream
 from ..matrix import Pattern
-from ..plans.fronts import FRONT, Plan
+from ..plans.fronts import SHARED, Plan
 from .buffers import Buffers, Memory, Vectors
 from .front_memory import (
     FACTOR_ARRAYS,
@@ -29,13 +29,13 @@ from .front_solve import FrontSolve
 from .program import Program, addresses
 from .windows import Windows
 
-DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
-INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
-# File, kernel and threads of a block by phase.
+DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that is dependent
+WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
+# File and kernel by phase.
 FRONT_KERNELS = (
-    ("fronts/warp_fronts.cu", "factor_warps", 128),
-    ("fronts/block_fronts.cu", "factor_small", 128),
-    ("fronts/block_fronts.cu", "factor_blocks", 512),
+    ("fronts/warp_fronts.cu", "factor_warps"),
+    ("fronts/block_fronts.cu", "factor_small"),
+    ("fronts/block_fronts.cu", "factor_blocks"),
 )
 
 
@@ -164,7 +164,9 @@ class FrontProgram(Program):
     def _factor_phase(
         self, stream: Stream, buffers: Buffers, values: Buffer, launch: np.ndarray, dependent: bool
     ) -> None:
-        phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
+        phase, count, threads, shared_bytes = (
+            int(launch[name]) for name in ("phase", "count", "threads", "shared_bytes")
+        )
         shared = {
             "values": values.pointer,
             "factor": buffers.own["factor"].pointer,
@@ -178,26 +180,20 @@ class FrontProgram(Program):
             arrivals = buffers.own["arrivals"] if dependent else None
             arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
             fields = {**addresses(arrays), **shared, "task_count": count}
-            fields["tasks"] += struct("fronts/large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
+            fields["tasks"] += struct("shared/large_fronts.hpp", "LargeTask").itemsize * int(launch["begin"])
             fields["counters"] += 4 * int(launch["scalars"])
             args = record(kernel.arguments, **fields)
-            resident, shared_bytes = self.plan.large_blocks, self.plan.large_shared_bytes
+            resident = self.plan.large_blocks
             if dependent:
                 resident, shared_bytes = 1, max(shared_bytes, self.plan.limits.shared_memory_bytes // 2 + 1024)
-            stream.launch(
-                kernel, self._blocks(count, 1, resident), self.plan.large_threads, shared_bytes, args, dependent
-            )
+            stream.launch(kernel, self._blocks(count, 1, resident), threads, shared_bytes, args, dependent)
             return
-        file, name, threads = FRONT_KERNELS[phase]
+        file, name = FRONT_KERNELS[phase]
         kernel = self.kernel(file, name)
         arrays = {**self._factor_arrays, "counters": buffers.own["counters"], "arrivals": buffers.own["arrivals"]}
         fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
         fields["start"] += 4 * int(launch["begin"])
-        if phase == 0:
-            warps = threads // 32
-            grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
-        else:
-            grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
+        grid = -(-count // WARP_FRONTS) if phase == 0 else count
         stream.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), dependent)
 
 

@@ -85,8 +85,8 @@ def test_sparse_part_without_maps():
     assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()
 
 
-def corner_terms(plan, p, capacity=1200, kept=60, early=10):
-    return SimpleNamespace(**_core.corner_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, early, 8))
+def corner_terms(plan, p, capacity=1200, kept=60, overlapped=10):
+    return SimpleNamespace(**_core.trailing_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, overlapped, 8))
 
 
 def ranked(plan, terms, p):
@@ -113,7 +113,7 @@ def test_terms_are_the_products(p):
             here = slice(ptr[r], ptr[r + 1])
             assert terms.place[here].tolist() == [dense[i, j] for j in expected]
             assert terms.position[here].tolist() == [dense[j, k] - plan.col_ptr[k] for j in expected]
-    assert _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
+    assert _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
 
 
 @pytest.mark.parametrize("capacity", [16, 200, 100000])

@@ -31,6 +31,7 @@ from .windows import Windows
 
 DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that is dependent
 WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
+RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
 # File and kernel by phase.
 FRONT_KERNELS = (
     ("fronts/warp_fronts.cu", "factor_warps"),
@@ -185,7 +186,8 @@ class FrontProgram(Program):
             args = record(kernel.arguments, **fields)
             resident = self.plan.large_blocks
             if dependent:
-                resident, shared_bytes = 1, max(shared_bytes, self.plan.limits.shared_memory_bytes // 2 + 1024)
+                resident, most = 1, self.plan.limits.shared_memory_bytes
+                shared_bytes = max(shared_bytes, most // 2 + RESERVED_BYTES)
             stream.launch(kernel, self._blocks(count, 1, resident), threads, shared_bytes, args, dependent)
             return
         file, name = FRONT_KERNELS[phase]

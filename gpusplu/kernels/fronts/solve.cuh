@@ -19,7 +19,7 @@
 #include "common/exchange.cuh"
 #include "shared/solve.hpp"
 
-constexpr int SEVERAL = several(sizeof(Scalar));  // right-hand sides of a group where there are several
+constexpr int SEVERAL = solve_rhs_group(sizeof(Scalar));  // right-hand sides of a group where there are several
 
 struct SolveArgs {
   const SolveFront* slots;

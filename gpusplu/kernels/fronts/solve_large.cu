@@ -12,7 +12,8 @@
 // (common/exchange.cuh), so that there is no barrier between the tiles of a task; only the last tile of a task is
 // waited for without a pause.
 //
-// Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV, LOADS>::SCALARS scalars.
+// Grid: any number of blocks; block: SOLVE_THREADS. Shared memory: SOLVE_TICKET_BYTES and
+// large_solve_scalars(TILE, NV).
 // Tasks are tickets in topological order (core/plan/fronts/solve_schedule.hpp). Preconditions: forward runs after the
 // forward solve of phases 0 to 2 and backward before their backward solve; progress is zero at first (each direction
 // clears what the other uses). Deterministic.

@@ -54,7 +54,7 @@ struct LargeSolveTask {
 };
 
 // Right-hand sides that are solved together where there are several.
-GPUSPLU_HOST_DEVICE constexpr int several(int scalar_bytes) { return scalar_bytes == 16 ? 4 : 8; }
+GPUSPLU_HOST_DEVICE constexpr int solve_rhs_group(int scalar_bytes) { return scalar_bytes == 16 ? 4 : 8; }
 
 // Blocks that should be resident on a multiprocessor.
 GPUSPLU_HOST_DEVICE constexpr int solve_blocks(int scalar_bytes) { return scalar_bytes == 16 ? 1 : 2; }

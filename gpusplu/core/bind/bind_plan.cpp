@@ -34,7 +34,9 @@ gpu::LargeShape large_shape_of(const Plan& plan) {
 }
 
 // Right-hand sides that the kernels take together where there are `nrhs`.
-int solve_columns(const Plan& plan, int nrhs) { return nrhs == 1 ? 1 : gpu::solve_rhs_group(plan.parameters.scalar_bytes()); }
+int solve_columns(const Plan& plan, int nrhs) {
+  return nrhs == 1 ? 1 : gpu::solve_rhs_group(plan.parameters.scalar_bytes());
+}
 
 // Blocks on a multiprocessor and shared memory of a block, of a solve with that many right-hand sides at a time.
 nb::tuple solve_shape(const Plan& plan, int columns) {

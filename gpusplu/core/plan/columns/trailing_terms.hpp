@@ -1,7 +1,7 @@
 // What the columns of the dense trailing block take from the columns before it (kernels/columns/trailing_columns.cuh),
 // as sums by target.
 //
-// Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with its rows. An
+// Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with rows of the block. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of
 // L(i, j) U(j, k): a term is the place of L(i, j) and the position of U(j, k) in the column, j ascending.
 //

@@ -6,7 +6,10 @@ dtype of the same bytes. Pointers are uint64, which holds an address of either s
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -28,7 +31,14 @@ STRUCT = re.compile(r"\bstruct\s+(\w+)\s*\{([^{}]*)\}\s*;")
 KERNEL = re.compile(r"\bGPUSPLU_KERNEL\s*\(\s*(\w+)\s*,\s*(\w+)\s*,")
 MEMBERS = re.compile(r"^(?:const )?((?:unsigned )?(?:long long|short)|\w+)(?=[ *])(.+)$")
 DECLARATOR = re.compile(r"^(\**)\s*(\w+)\s*(?:\[(\w+)\])?$")
-CONSTANT = r"\bconstexpr\s+int\s[^;]*\b{name}\s*=\s*(\d+)\b"
+CONSTANT = re.compile(r"\bconstexpr\s+int\s+(\w+)\s*(?:\[\w+(?:\s*-\s*\w+)?\]\s*)?=([^;]*);")
+OPERATIONS: dict[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift,
+}
 
 
 @cache
@@ -71,19 +81,46 @@ def record(dtype: np.dtype, **fields: object) -> np.ndarray:
     return filled
 
 
+@cache
 def constant(file: str, name: str) -> int:
-    """Value of a ``constexpr int`` that is a plain number.
+    """Value of a ``constexpr int``: numbers and other such constants, added, subtracted, multiplied, divided, shifted.
 
     Raises
     ------
     KeyError
         No such constant.
+    ValueError
+        It is made of something else.
     """
+    return evaluated(file, name, ast.parse(expression_of(file, name), mode="eval").body)
+
+
+@cache
+def constants(file: str, name: str) -> tuple[int, ...]:
+    """Values of a ``constexpr int`` array; raises as `constant` does."""
+    values = ast.parse(expression_of(file, name).strip("{}") + ",", mode="eval").body
+    return tuple(evaluated(file, name, value) for value in getattr(values, "elts", ()))
+
+
+def expression_of(file: str, name: str) -> str:
+    """What the constant is said to be, as Python writes it."""
     for text in sources(file).values():
-        match = re.search(CONSTANT.format(name=name), without_comments(text))
-        if match:
-            return int(match[1])
+        for found, value in CONSTANT.findall(without_comments(text)):
+            if found == name:
+                return " ".join(value.split()).replace("/", "//")
     raise KeyError(f"{file} includes no constant {name}")
+
+
+def evaluated(file: str, name: str, node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.Name):
+        return constant(file, node.id)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -evaluated(file, name, node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
+        return OPERATIONS[type(node.op)](evaluated(file, name, node.left), evaluated(file, name, node.right))
+    raise ValueError(f"{file}: the host cannot read constant {name}")
 
 
 def members(file: str, name: str) -> list[tuple[str, str, str]]:

@@ -40,7 +40,7 @@ def test_segments(monkeypatch, make):
 
 
 def test_large_fronts_only(monkeypatch):
-    """Then it is they who count the solves, which mail is told apart by."""
+    """Then it is they who count the solves, which packets are told apart by."""
     monkeypatch.setattr(devices, "open_device", lambda which=None: EmulatedDevice(seed=1))
     plans = []
 

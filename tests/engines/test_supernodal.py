@@ -90,7 +90,7 @@ def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_numbers_of_columns_in_turn(device, monkeypatch, make):
-    """Solves leave counters and mail as the next one needs them, for any number of groups."""
+    """Solves leave counters and packets as the next one needs them, for any number of groups."""
 
     def planned(cores, *arguments):
         return cores[0], make_plan(cores[0], *arguments, **PHASES["mixed"])

@@ -11,7 +11,9 @@ import numpy as np
 from gpusplu import _core
 from gpusplu.cuda import layout
 
-CONTROL_BYTES = 16
+SHARED = "shared/columns.hpp"
+CONTROL_BYTES = layout.struct(SHARED, "ColumnControl").itemsize
+THREADS, WARPS = layout.constant(SHARED, "COLUMN_THREADS"), layout.constant(SHARED, "COLUMN_WARPS")
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Factorization:
         self.corner, self.corner_bytes, self.kept = {}, 0, kept
         if self.division < plan.n:
             sizes = corner_bytes, kept, 4, self.dtype.itemsize
-            self.corner = _core.corner_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
+            self.corner = _core.trailing_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
             self.corner_bytes = corner_bytes
         self.library = emulated.compile(
             "columns/crisscross.cu" if self.corner else "columns/sflu.cu", self.dtype.char, 0
@@ -115,17 +117,17 @@ class Factorization:
         for name, array in self.longs.items():
             args["longs"][name] = array.ctypes.data
         for name, array in self.corner.items():
-            args["corner"][name] = array.ctypes.data
-        args["corner"]["capacity"], args["corner"]["kept"] = self.corner_bytes, self.kept
+            args["trailing"][name] = array.ctypes.data
+        args["trailing"]["capacity"], args["trailing"]["kept"] = self.corner_bytes, self.kept
         args["values"], args["status"] = values.ctypes.data, status.ctypes.data
         args["capacity"], args["flags"] = self.capacity, self.groups.columns
         args["tiny"], args["singular"] = tiny, singular
         args["division"] = self.division
         follows = _core.columns_that_follow(self.plan.col_ptr, self.plan.row, self.plan.diag)
         args["follows"], args["places"] = follows.ctypes.data, self.places
-        flags = 4 * (self.groups.columns + 3 & ~3)
-        shared = flags + self.capacity * self.dtype.itemsize + 2 * 16 * self.places
-        shared = CONTROL_BYTES + 16 * self.dtype.itemsize + max(shared, self.corner_bytes)
+        flags = 4 * _core.flag_words(self.groups.columns)
+        shared = flags + self.capacity * self.dtype.itemsize + 2 * WARPS * self.places
+        shared = CONTROL_BYTES + WARPS * self.dtype.itemsize + max(shared, self.corner_bytes)
         if level_ptr is None:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):
@@ -133,21 +135,21 @@ class Factorization:
             args["tickets"] = tickets("columns/sflu.cu", self.groups, self.control, begin, end - begin, last)
             name = "factor_crisscross" if self.corner else "factor_sflu"
             name += "" if args["columns"]["map16"] else "_search"
-            self.library.launch(name, grid, 512, shared, args, seed)
+            self.library.launch(name, grid, THREADS, shared, args, seed)
         return self.factor.copy(), status
 
 
 def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_levels=False, skipped=0):
     """op(A)^-1 b, b of shape (n, nrhs), `columns` right-hand sides at a time.
 
-    Then again with the same mail, but without the first groups, if some are to be `skipped`.
+    Then again with the same packets, but without the first groups, if some are to be `skipped`.
     """
     b = np.asfortranarray(b)
     x = np.full_like(b, np.nan, order="F")
     n, nrhs = b.shape
     rhs_groups = -(-nrhs // columns)
     row_diag = plan.row_ptr[:-1] + np.bincount(plan.row[plan.row > plan.column], minlength=n)
-    mail = np.zeros(4 * n * columns * rhs_groups, b.dtype)
+    packets = np.zeros(4 * n * columns * rhs_groups, b.dtype)
     control = np.zeros(4, np.uint32)
     into, out = (plan.row_perm, plan.row_scale), (plan.col_perm, plan.col_scale)
     if trans != "N":
@@ -157,7 +159,7 @@ def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_leve
         "factor": factor,
         "b": b,
         "x": x,
-        "mail": mail,
+        "packets": packets,
         "perm_in": into[0],
         "scale_in": into[1],
         "perm_out": out[0],
@@ -178,7 +180,7 @@ def solve(plan, groups, factor, b, trans="N", columns=1, seed=0, grid=3, by_leve
     for begin, end in [*launches, (skipped, tickets_end)] if skipped else launches:
         first, count = begin * rhs_groups, (end - begin) * rhs_groups
         args["tickets"] = tickets("columns/column_solve.cu", groups, control, first, count, end == tickets_end)
-        library.launch(name, grid, 512, shared, args, seed)
+        library.launch(name, grid, THREADS, shared, args, seed)
     return x
 
 

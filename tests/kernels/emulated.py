@@ -69,7 +69,7 @@ def compile(
     # A GPU stops at addresses that this processor reads and writes.
     flags += ["-fsanitize=address,undefined" if sanitize else "-fsanitize=alignment", "-fno-sanitize-recover=alignment"]
     digest = hashlib.sha256(repr((compiler(), file, flags)).encode())
-    for source in sorted([*KERNELS.rglob("*.cu*"), *EMULATOR.glob("*.hpp")]):
+    for source in sorted([*KERNELS.rglob("*.*"), *EMULATOR.glob("*.hpp")]):
         digest.update(source.read_bytes())
     cache_dir = Path(tempfile.gettempdir()) / f"gpusplu-emulated-{os.getuid()}"
     cache_dir.mkdir(exist_ok=True)

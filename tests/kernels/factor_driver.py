@@ -10,13 +10,13 @@ import numpy as np
 from gpusplu.cuda import layout
 from gpusplu.engines.supernodal.plan import Plan
 
-# Kernel, threads, and scalars of shared memory besides the front, by phase
+# File and kernel by phase
 SMALL = (
-    ("fronts/warp_fronts.cu", "factor_warps", 128),
-    ("fronts/block_fronts.cu", "factor_small", 128),
-    ("fronts/block_fronts.cu", "factor_blocks", 512),
+    ("fronts/warp_fronts.cu", "factor_warps"),
+    ("fronts/block_fronts.cu", "factor_small"),
+    ("fronts/block_fronts.cu", "factor_blocks"),
 )
-WARPS = 4
+WARPS = layout.constant("shared/fronts.hpp", "WARP_FRONTS")
 
 
 @dataclass
@@ -46,7 +46,7 @@ def factor(
     result = Factored(
         np.full(int(plan.factor_size), np.nan, dtype),
         np.full(max(int(plan.block_size), 1), np.nan, dtype),
-        np.zeros((), layout.struct("fronts/front.cuh", "Status")),
+        np.zeros((), layout.struct("shared/values.hpp", "Status")),
         np.zeros(plan.nf, np.uint32),
     )
     counters, arrivals = np.zeros(plan.nf, np.uint32), result.arrivals
@@ -71,18 +71,15 @@ def factor(
     for launch in plan.launches:
         if not first <= launch["phase"] < 3:
             continue
-        file, kernel, threads = SMALL[launch["phase"]]
+        file, kernel = SMALL[launch["phase"]]
         library = emulated.compile(file, dtype.char, int(plan.cholesky), sanitize=sanitize)
         args = np.zeros((), layout.struct(file, "FactorArgs"))
         for name, array in arrays.items():
             args[name] = array.ctypes.data if array.size else 0
         start = np.ascontiguousarray(plan.start[launch["begin"] : launch["begin"] + launch["count"]])
         args["start"], args["count"], args["walk"], args["tiny"] = start.ctypes.data, len(start), 1, tiny
-        if launch["phase"] == 0:
-            grid, shared = -(-len(start) // WARPS), WARPS * (2 * 96 + 16 * 20 * dtype.itemsize)
-        else:
-            grid, shared = len(start), 256 + (int(launch["scalars"]) + 16 * 20) * dtype.itemsize
-        library.launch(kernel, grid, threads, shared, args, seed)
+        grid = -(-len(start) // WARPS) if launch["phase"] == 0 else len(start)
+        library.launch(kernel, grid, int(launch["threads"]), int(launch["shared_bytes"]), args, seed)
     records, large = plan.front_records, np.asarray(plan.phase) == 3
     assert not counters.any() and not arrivals[~large].any()
     if first == 0:

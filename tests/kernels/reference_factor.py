@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PANEL = 16  # columns of a panel in phases 0 to 2
+from gpusplu.cuda.layout import constant
+
+PANEL = constant("shared/fronts.hpp", "PANEL")  # columns of a panel in phases 0 to 2
 
 
 @dataclass

@@ -16,6 +16,7 @@ from gpusplu.engines.supernodal.plan import Limits, Plan, make_plan
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 GROUP_CAPACITY = 32
+SHARED = "shared/solve.hpp"
 
 
 @dataclass
@@ -75,7 +76,6 @@ def case(name: str, dtype: str, cholesky: bool, multiprocessors: int = 132, **pa
     A = matrix(name, dtype, cholesky)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")
-    parameters = {"large_tile": layout_tile(np.dtype(dtype).itemsize), **parameters}
     plan = make_plan(symbolic, pattern, dtype, Limits(multiprocessors=multiprocessors), **parameters)
     # In the next wider type: what is compared below is the solve, not this factor.
     wide = A.data.astype({"f": "d", "F": "D"}.get(dtype, dtype))
@@ -96,14 +96,13 @@ class Solver:
         nan = np.array(np.nan, case.A.dtype)
         self.x = np.full_like(self.b, nan)
         nrhs = self.b.shape[1]
-        self.width = 1 if nrhs == 1 else 4 if case.A.dtype.itemsize == 16 else 8
+        self.plan, self.width = plan, plan.solve_columns(nrhs)
         groups, places = -(-nrhs // self.width), max(1, len(plan.below))
         transposed = trans != "N" and not cholesky
         perms, scales = [plan.row_perm, plan.col_perm], [plan.row_scale, plan.col_scale]
         into, out = (1, 0) if transposed else (0, 1)
         self.kernels = "fronts/solve_transposed.cu" if transposed else "fronts/solve_fronts.cu"
         self.middle = "_transposed" if transposed else ""
-        self.bytes = case.A.dtype.itemsize
         self.compile = lambda file: emulated.compile(file, case.scalar, cholesky)
         self.keep: list[np.ndarray] = []
         self.args = np.zeros((), layout.struct("fronts/solve_large.cu", "LargeSolveArgs"))
@@ -131,18 +130,19 @@ class Solver:
             places=places,
             work=np.full(groups * plan.n * self.width, nan),
             vectors=np.full(groups * places * self.width, nan),
-            counters=np.zeros(8 + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
-            control=np.zeros(4, np.uint32),
-            mail=np.zeros((plan.n * groups * self.width + places) * self.bytes // 4, np.uint64),
+            counters=np.zeros(layout.constant(SHARED, "SOLVE_CONTROL") + 2 * GROUP_CAPACITY * plan.nf, np.uint32),
+            control=np.zeros(layout.constant(SHARED, "SOLVE_TICKETS"), np.uint32),
+            packets=np.zeros((plan.n * groups * self.width + places) * case.A.dtype.itemsize // 4, np.uint64),
         )
-        large = schedule.large_bytes.size // 40
+        large = len(schedule.large_bytes.view(layout.struct(SHARED, "LargeSolveFront")))
+        task = layout.struct(SHARED, "LargeSolveTask")
         self.fill(
             self.args,
             fronts=schedule.large_bytes,
             forward=schedule.large_forward_bytes,
             backward=schedule.large_backward_bytes,
-            forward_count=schedule.large_forward_bytes.size // 8,
-            backward_count=schedule.large_backward_bytes.size // 8,
+            forward_count=len(schedule.large_forward_bytes.view(task)),
+            backward_count=len(schedule.large_backward_bytes.view(task)),
             front_count=large,
             transposed=transposed,
             progress=np.zeros(max(1, groups * large), np.uint32),
@@ -156,27 +156,21 @@ class Solver:
             record[name] = pointer(value) if isinstance(value, np.ndarray) else value
 
     def run(self, grid: int, seed: int) -> None:
-        width, bytes, args = self.width, self.bytes, self.args
+        plan, width, args = self.plan, self.width, self.args
         suffix = "1" if width == 1 else "several"
-        gather = 256  # Gather, BlockScratch, LargeScratch
-        fronts = 16 + (gather + 2 * (256 + 16)) * width * bytes
-        tile = layout_tile(bytes)
-        large = 16 + (17 * tile + tile * tile if width == 1 else 9 * tile * width) * bytes
+        threads = layout.constant(SHARED, "SOLVE_THREADS")
+        fronts = plan.solve_shape(width)[1]
+        forward, backward = (plan.large_solve_shape(way, width)[1] for way in (True, False))
         is_large = args["forward_count"] > 0
         small = self.compile(self.kernels)
-        small.launch(f"solve_forward{self.middle}_{suffix}", grid, 256, fronts, args["solve"], seed)
+        small.launch(f"solve_forward{self.middle}_{suffix}", grid, threads, fronts, args["solve"], seed)
         args["solve"]["ends_solve"] = args["solve"]["tickets"] == 0
         if is_large:
             library = self.compile("fronts/solve_large.cu")
-            library.launch(f"solve_large_forward_{suffix}", grid, 256, large, args, seed)
-            library.launch(f"solve_large_backward_{suffix}", grid, 256, large, args, seed)
+            library.launch(f"solve_large_forward_{suffix}", grid, threads, forward, args, seed)
+            library.launch(f"solve_large_backward_{suffix}", grid, threads, backward, args, seed)
         args["solve"]["ends_solve"] = 1
-        small.launch(f"solve_backward{self.middle}_{suffix}", grid, 256, fronts, args["solve"], seed)
-
-
-def layout_tile(bytes: int) -> int:
-    """NB of phase 3, as large_shape.cuh."""
-    return 32 if bytes == 16 else 64
+        small.launch(f"solve_backward{self.middle}_{suffix}", grid, threads, fronts, args["solve"], seed)
 
 
 def solve(case: Case, b: np.ndarray, trans: str = "N", seed: int = 0, grid: int = 2) -> np.ndarray:

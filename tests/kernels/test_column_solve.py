@@ -52,7 +52,7 @@ def test_bits_repeat_in_any_order_of_threads_and_by_levels():
         assert solve(plan, here, lu, b, trans, columns=4).tobytes() == x.tobytes()
 
 
-def test_mail_of_an_earlier_solve_is_not_taken():
+def test_packets_of_an_earlier_solve_are_not_taken():
     A, plan = random_columns(60, 0.05, seed=6)
     lu, b, here = factor(plan, A.data), rhs(60, "d"), groups(plan, 40, 100, 12)
     with pytest.raises(emulated.EmulationError, match="waited too long"):

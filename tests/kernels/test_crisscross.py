@@ -35,7 +35,7 @@ def test_division(p):
     if p == 60:
         assert parts.trailing is None
         return
-    assert parts.trailing.nf == 1 and parts.corner.n == 60 - p
+    assert parts.trailing.nf == 1 and parts.trailing.n == 60 - p
     expected = [e for e in range(plan.nnz) if plan.row[e] >= p and plan.column[e] >= p]
     assert sorted(parts.trailing.entry_source) == expected
 
@@ -85,8 +85,8 @@ def test_sparse_part_without_maps():
     assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()
 
 
-def corner_terms(plan, p, capacity=1200, kept=60, early=10):
-    return SimpleNamespace(**_core.corner_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, early, 8))
+def trailing_terms(plan, p, capacity=1200, kept=60, overlapped=10):
+    return SimpleNamespace(**_core.trailing_terms(plan.col_ptr, plan.row, plan.diag, p, capacity, kept, overlapped, 8))
 
 
 def ranked(plan, terms, p):
@@ -103,7 +103,7 @@ def ranked(plan, terms, p):
 @pytest.mark.parametrize("p", [0, 30, 59])
 def test_terms_are_the_products(p):
     _, plan = random_columns(60, 0.05, seed=4)
-    terms = corner_terms(plan, p)
+    terms = trailing_terms(plan, p)
     dense = np.full((60, 60), -1)
     dense[plan.row, plan.column] = np.arange(plan.nnz)
     for k, _, ranks, ptr in ranked(plan, terms, p):
@@ -113,7 +113,7 @@ def test_terms_are_the_products(p):
             here = slice(ptr[r], ptr[r + 1])
             assert terms.place[here].tolist() == [dense[i, j] for j in expected]
             assert terms.position[here].tolist() == [dense[j, k] - plan.col_ptr[k] for j in expected]
-    assert _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
+    assert _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, p) == len(terms.place) == terms.term_ptr[-1]
 
 
 @pytest.mark.parametrize("capacity", [16, 200, 100000])
@@ -121,7 +121,7 @@ def test_steps_of_u12_wait_for_each_other(capacity):
     """Steps know all of their terms, fill batches, and those of a batch have room together or are one entry."""
     _, plan = random_columns(120, 0.03, seed=9)
     p = 90
-    terms = corner_terms(plan, p, capacity, kept=0)
+    terms = trailing_terms(plan, p, capacity, kept=0)
     batches, steps = [], []
     for c, (k, uppers, ranks, ptr) in enumerate(ranked(plan, terms, p)):
         step = terms.step[terms.step_ptr[c] : terms.step_ptr[c + 1]]
@@ -170,7 +170,7 @@ def bordered(n, width, seed=0):
 def test_entries_of_very_many_terms(corner_bytes, kept):
     A, plan = bordered(600, 5)
     p = 597
-    terms = corner_terms(plan, p, corner_bytes, kept)
+    terms = trailing_terms(plan, p, corner_bytes, kept)
     assert terms.huge.tolist() == [3, 3, 3]
     assert (np.diff(terms.term_ptr) > 64).reshape(3, -1).sum(axis=1).tolist() == [5, 5, 5]
     expected = factor(plan, A.data, p)

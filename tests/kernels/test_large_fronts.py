@@ -66,14 +66,13 @@ class Emulated:
             self.arrays["entry_scale"] = plan.entry_scale
         for name, array in self.arrays.items():
             args[name] = array.ctypes.data
-        args["task_count"] = len(plan.large_task_bytes) // struct(FILE, "LargeTask").itemsize
+        args["task_count"] = len(plan.large_task_bytes) // struct("shared/large_fronts.hpp", "LargeTask").itemsize
         args["tiny"] = tiny
 
     def run(self, seed=0, grid=3):
         self.status["n_perturbed"] = 0
-        self.library.launch(
-            "factor_large", grid, self.plan.large_threads, self.plan.large_shared_bytes, self.args, seed
-        )
+        launch = self.plan.launches[-1]
+        self.library.launch("factor_large", grid, int(launch["threads"]), int(launch["shared_bytes"]), self.args, seed)
         return self
 
 
@@ -201,7 +200,7 @@ def test_two_tiles_a_task(cholesky):
     """Of the contribution blocks of wide fronts, on a device that has no use for more tasks."""
     A = with_leaves(star(3, 150, 200, 140), 4, 3, 40)
     plan = plan_of(A, bool(cholesky), Limits(multiprocessors=1))
-    assert (plan.large_task_bytes.view(struct(FILE, "LargeTask"))["tiles"] == 2).any()
+    assert (plan.large_task_bytes.view(struct("shared/large_fronts.hpp", "LargeTask"))["tiles"] == 2).any()
     check(plan, Emulated(plan, A.data).run(), A.data)
 
 
@@ -228,7 +227,7 @@ def test_small_shared_memory(dtype, cholesky):
     """As on devices before sm_80: fewer stages."""
     A = matrix("wide star", dtype, cholesky)
     plan = plan_of(A, bool(cholesky), Limits(shared_memory_bytes=65536, arch=75))
-    assert plan.large_shared_bytes <= 65536
+    assert plan.launches["shared_bytes"].max() <= 65536
     check(plan, Emulated(plan, A.data, defines=("LARGE_SHARED_KB=64",)).run(), A.data)
 
 

@@ -12,7 +12,7 @@ from gpusplu.engines.columns.groups import make_groups
 from gpusplu.engines.crisscross.plan import divide
 
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
-PARTS = ("target", "level", "depths", "huge_end", "late_end", "rest", "rests", "early", "earlies")
+PARTS = ("target", "level", "depths", "huge_end", "deep_end", "rest", "rest_count", "shallow", "shallow_count")
 
 
 def branches(blocks, size, tail, dtype="d", density=0.7, seed=0):
@@ -52,14 +52,14 @@ def test_parts(make):
     _, plan = make()
     columns = [k for k in range(plan.n) if plan.diag[k] > plan.col_ptr[k]][-12:]
     found, parts = listed(plan, columns)
-    some_early = 0
+    some_shallow = 0
     for k, part in zip(columns, parts, strict=True):
         terms = terms_of(plan, k)
-        early = found["early"][part["early"] :][: part["earlies"]].tolist()
-        rest = found["rest"][part["rest"] :][: part["rests"]].tolist()
-        assert sorted(early + rest) == list(range(plan.diag[k] - plan.col_ptr[k]))
+        shallow = found["shallow"][part["shallow"] :][: part["shallow_count"]].tolist()
+        rest = found["rest"][part["rest"] :][: part["rest_count"]].tolist()
+        assert sorted(shallow + rest) == list(range(plan.diag[k] - plan.col_ptr[k]))
         assert rest == sorted(rest)
-        known = {t for t in early if t not in terms}
+        known = {t for t in shallow if t not in terms}
         ends = found["level"][part["level"] :][: part["depths"]].tolist()
         begin = part["target"]
         for end in ends:  # a depth needs those before only
@@ -68,15 +68,15 @@ def test_parts(make):
             assert all(from_ in known for t in depth for _, from_ in terms[t])
             known |= set(depth)
             begin = end
-        assert known == set(early)
-        some_early += len(early)
-        for i in range(part["target"], part["late_end"]):
+        assert known == set(shallow)
+        some_shallow += len(shallow)
+        for i in range(part["target"], part["deep_end"]):
             t = int(found["target"][i])
             here = found["term"].reshape(-1, 2)[found["term_ptr"][i] : found["term_ptr"][i + 1]]
             assert list(map(tuple, here.tolist())) == [term for term in terms[t] if term[1] in known]
-        late = found["target"][begin : part["late_end"]].tolist()
-        assert set(late) == {t for t in terms if t not in known and any(f in known for _, f in terms[t])}
-    assert some_early > 0
+        deep = found["target"][begin : part["deep_end"]].tolist()
+        assert set(deep) == {t for t in terms if t not in known and any(f in known for _, f in terms[t])}
+    assert some_shallow > 0
 
 
 def test_columns_are_chosen_by_work_and_by_what_comes_before():
@@ -150,7 +150,7 @@ def test_bits_repeat_in_any_order_of_threads_and_by_levels():
         assert again.tobytes() == lu.tobytes()
 
 
-def test_early_entries_are_waited_for():
+def test_shallow_entries_are_waited_for():
     A, plan = branches(40, 3, 1)
     factorization, here = run(A, plan, [plan.n - 1])
     factorization.run(A.data)

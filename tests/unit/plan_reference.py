@@ -6,7 +6,9 @@ core/plan/fronts/plan.hpp.
 
 import numpy as np
 
-PANEL = 16
+from gpusplu.cuda.layout import constant, constants
+
+PANEL, GROUPS = constant("shared/fronts.hpp", "PANEL"), constants("shared/fronts.hpp", "GROUPS")
 
 
 def panels(plan, f):
@@ -71,7 +73,7 @@ def assemble_items(plan, blocks, f, front):
     record = plan.front_records[f]
     if record["children"] == 0:
         return
-    groups = (4, 16, 64)[plan.phase[f]]
+    groups = GROUPS[plan.phase[f]]
     partial = plan.partial[record["partial_begin"] :][: record["partial_count"]]
     wide = np.hstack([front, np.zeros((len(front), len(partial)), front.dtype)])
     for group in range(groups):

@@ -122,7 +122,7 @@ def test_no_corner_that_gains_little():
 
 def test_corners_of_too_many_terms_are_left_out(monkeypatch):
     _, plan = random_columns(90, 0.04, seed=1)
-    terms = np.array([_core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, p) for p in candidates(90)])
+    terms = np.array([_core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, p) for p in candidates(90)])
     monkeypatch.setattr(crisscross_model, "MOST_TERMS", np.median(terms))
     assert (predict_divisions(plan, "d", costs=COSTS).division == 90).sum() == 1
     assert 1 < len(predict_divisions(plan, "d", costs=COSTS).division) < len(terms)

@@ -7,7 +7,7 @@ from test_plan import plan_of
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
 
-FILE = "fronts/large_fronts.cu"
+FILE = "shared/large_fronts.hpp"
 TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargePiece")
 CASES = {
     "poisson": lambda: gallery.poisson(90, 80),

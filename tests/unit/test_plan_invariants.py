@@ -8,8 +8,10 @@ from small_matrices import canonical
 from test_plan import PARAMETERS, plan_of
 
 from gpusplu import _core, gallery
-from gpusplu.cuda.layout import struct
-from gpusplu.engines.supernodal.plan import GROUPS, front_ld
+from gpusplu.cuda.layout import constants, struct
+from gpusplu.engines.supernodal.plan import SHARED
+
+GROUPS = constants(SHARED, "GROUPS")
 
 
 def star(n=400, leaves=3):
@@ -133,7 +135,7 @@ def test_phases_are_closed_under_descendants(plan):
     segment = np.searchsorted(plan.segment_ptr, np.arange(plan.nf), side="right") - 1
     small_parent = (parent >= 0) & (phase[parent] < 3)
     np.testing.assert_array_equal(segment[small_parent], segment[parent[small_parent]])
-    tasks = plan.large_task_bytes.view(struct("fronts/large_fronts.cu", "LargeTask"))["front"]  # their fronts
+    tasks = plan.large_task_bytes.view(struct("shared/large_fronts.hpp", "LargeTask"))["front"]  # their fronts
     done = np.zeros(plan.nf, bool)
     for launch in plan.launches:
         work = slice(launch["begin"], launch["begin"] + launch["count"])
@@ -144,7 +146,7 @@ def test_phases_are_closed_under_descendants(plan):
         else:
             np.testing.assert_array_equal(np.sort(plan.start[work]), np.flatnonzero(mine & (level == 0)))
             assert launch["scalars"] == max(
-                front_ld(r["rows"]) * (r["rows"] + r["partial_count"]) for r in records[mine]
+                _core.front_ld(r["rows"]) * (r["rows"] + r["partial_count"]) for r in records[mine]
             )
         assert launch["rows"] == records["rows"][mine].max() and launch["width"] == records["width"][mine].max()
         for f in np.flatnonzero(mine):

@@ -118,7 +118,7 @@ def test_blocks_live_until_their_parent_has_them(plan):
 def test_launches_of_a_segment(plan):
     segment, tasks = (
         segment_of(plan),
-        plan.large_task_bytes.view(struct("fronts/large_fronts.cu", "LargeTask"))["front"],
+        plan.large_task_bytes.view(struct("shared/large_fronts.hpp", "LargeTask"))["front"],
     )
     assert plan.launch_ptr[-1] == len(plan.launches)
     for s, (begin, end) in enumerate(zip(plan.launch_ptr[:-1], plan.launch_ptr[1:], strict=True)):

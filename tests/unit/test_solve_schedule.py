@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, gallery
+from gpusplu.cuda.layout import constant, struct
 from gpusplu.engines.supernodal.plan import Limits, make_plan
 
-FIELDS = ("width", "rows", "kind", "first", "front", "parent", "children", "below", "gather_begin", "gather_count")
-SLOT = np.dtype([(name, np.int32) for name in FIELDS] + [("factor", np.int64)])  # struct SolveFront
+SLOT, SLOTS = struct("shared/solve.hpp", "SolveFront"), constant("shared/solve.hpp", "SOLVE_SLOTS")
 TINY, WARP, BLOCK = 0, 1, 2
-SLOTS = 8
 
 
 class Pattern:

@@ -60,6 +60,6 @@ void bind_columns(nb::module_&);
 void bind_large(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 void bind_column_groups(nb::module_&);
-void bind_corner_terms(nb::module_&);
+void bind_trailing_terms(nb::module_&);
 
 }  // namespace gs

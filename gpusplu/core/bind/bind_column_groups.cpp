@@ -28,6 +28,8 @@ void bind_column_groups(nb::module_& m) {
       },
       "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a, "alone"_a = nb::none(),
       "(range, level_ptr): groups of columns for one block each; see core/plan/columns/groups.hpp.");
+  m.def("flag_words", &gpu::flag_words, "columns"_a, "Words of shared memory for the flags of a group of columns.");
+  m.def("bitmap_words", &gpu::bitmap_words, "n"_a, "Words of shared memory of a warp in the symbolic phase of sflu.");
   m.def(
       "columns_that_follow",
       [](In<off> col_ptr, In<idx> row, In<off> diag) {
@@ -66,7 +68,7 @@ void bind_column_groups(nb::module_& m) {
         out["term"] = flat(made.term);
         out["level"] = to_numpy(std::move(made.level));
         out["rest"] = to_numpy(std::move(made.rest));
-        out["early"] = to_numpy(std::move(made.early));
+        out["shallow"] = to_numpy(std::move(made.shallow));
         return out;
       },
       "col_ptr"_a, "row"_a, "diag"_a, "columns"_a,

@@ -32,7 +32,7 @@ LargeTasks make(In<idx> width, In<idx> rows, In<idx> parent, In<idx> phase, In<o
   return gpu::make_large_tasks({.nf = (idx)nf,
                                 .cholesky = cholesky,
                                 .scalar = scalar[0],
-                                .tile = gpu::large_tile(scalar[0]),
+                                .tile = gpu::large_tile(gpu::scalar_bytes(scalar[0])),
                                 .multiprocessors = multiprocessors,
                                 .width = width.data(),
                                 .rows = rows.data(),

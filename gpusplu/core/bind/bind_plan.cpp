@@ -5,6 +5,7 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "plan/fronts/plan.hpp"
+#include "plan/fronts/solve_schedule.hpp"
 
 namespace gs {
 namespace {
@@ -29,8 +30,24 @@ template <auto member> auto bytes_of(nb::handle self) {
   return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
 }
 
-LargeShape large_shape_of(const Plan& plan) {
-  return large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes / 1024);
+gpu::LargeShape large_shape_of(const Plan& plan) {
+  return gpu::large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes / 1024);
+}
+
+// Right-hand sides that the kernels take together where there are `nrhs`.
+int solve_columns(const Plan& plan, int nrhs) {
+  return nrhs == 1 ? 1 : gpu::solve_rhs_group(plan.parameters.scalar_bytes());
+}
+
+// Blocks on a multiprocessor and shared memory of a block, of a solve with that many right-hand sides at a time.
+nb::tuple solve_shape(const Plan& plan, int columns) {
+  const int bytes = plan.parameters.scalar_bytes();
+  return nb::make_tuple(gpu::solve_blocks(bytes), gpu::SOLVE_TICKET_BYTES + gpu::solve_scalars(columns) * bytes);
+}
+nb::tuple large_solve_shape(const Plan& plan, bool forward, int columns) {
+  const int bytes = plan.parameters.scalar_bytes();
+  const int scalars = gpu::large_solve_scalars(plan.parameters.large_tile, columns);
+  return nb::make_tuple(gpu::large_solve_blocks(forward, columns), gpu::SOLVE_TICKET_BYTES + scalars * bytes);
 }
 
 PlanParameters parameters_of(const nb::kwargs& named) {
@@ -142,9 +159,10 @@ void bind_plan(nb::module_& m) {
                    [](nb::handle self) { return view_numpy(nb::cast<const Plan&>(self).large.piece_ptr, self); })
       .def_prop_ro("large_counters", [](const Plan& p) { return p.large.counters; })
       .def_prop_ro("large_seconds", [](const Plan& p) { return p.large.seconds; })
-      .def_prop_ro("large_threads", [](const Plan& p) { return large_shape_of(p).threads; })
       .def_prop_ro("large_blocks", [](const Plan& p) { return large_shape_of(p).blocks; })
-      .def_prop_ro("large_shared_bytes", [](const Plan& p) { return large_shape_of(p).shared_bytes; })
+      .def("solve_columns", &solve_columns, "nrhs"_a)
+      .def("solve_shape", &solve_shape, "columns"_a)
+      .def("large_solve_shape", &large_solve_shape, "forward"_a, "columns"_a)
       .def_prop_ro("finish", &array_of<&Plan::finish>)
       .def_prop_ro("phase_seconds", &array_of<&Plan::phase_seconds>)
       .def_ro("factor_seconds", &Plan::factor_seconds)
@@ -152,6 +170,7 @@ void bind_plan(nb::module_& m) {
       .def_ro("flops", &Plan::flops)
       .def_ro("seconds", &Plan::seconds);
 
+  m.def("front_ld", &gpu::front_ld, "rows"_a, "Leading dimension of a front in shared memory.");
   m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "parameters"_a,
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of. "
         "Parameters: fields of PlanParameters, core/plan/fronts/plan.hpp.");

@@ -19,5 +19,5 @@ NB_MODULE(_core, m) {
   gs::bind_large(m);
   gs::bind_solve_schedule(m);
   gs::bind_column_groups(m);
-  gs::bind_corner_terms(m);
+  gs::bind_trailing_terms(m);
 }

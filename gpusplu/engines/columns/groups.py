@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cuda.layout import record, struct
+from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Kernel, Stream
 from ..device.part import Part, address
 from .plan import ColumnPlan
 
-CONTROL_BYTES = struct("columns/column_groups.cuh", "ColumnControl").itemsize
-THREADS, RESIDENT = 512, 2  # of a block; blocks a multiprocessor
-MOST_COLUMNS = 448  # of a group
+SHARED = "shared/columns.hpp"
+CONTROL_BYTES = struct(SHARED, "ColumnControl").itemsize
+THREADS, RESIDENT = constant(SHARED, "COLUMN_THREADS"), constant(SHARED, "COLUMN_BLOCKS")  # blocks a multiprocessor
+MOST_COLUMNS = constant(SHARED, "MOST_GROUP_COLUMNS")
+RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Grouping:
 
 def group_capacity(device: Any, itemsize: int) -> int:
     """Entries of L + U that a block has room for, where `RESIDENT` blocks share the memory of a multiprocessor."""
-    room = device.shared_memory_bytes // RESIDENT - 1024 - CONTROL_BYTES - 4 * MOST_COLUMNS
+    room = device.shared_memory_bytes // RESIDENT - RESERVED_BYTES - CONTROL_BYTES - 4 * MOST_COLUMNS
     return int(room // itemsize)
 
 

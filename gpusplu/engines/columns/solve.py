@@ -32,7 +32,7 @@ class ColumnSolve(Part):
         """Work memory with up to `capacity` right-hand sides."""
         columns = 1 if capacity == 1 else GROUP
         values = 2 * self._arrays.plan.n * columns * -(-capacity // columns)  # of both sweeps
-        return Memory({}, {"mail": 2 * values * self.dtype.itemsize, "solve_control": 16})
+        return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": 16})
 
     def ready(self) -> None:
         """Upload what a solve reads, and load its kernels."""
@@ -89,7 +89,7 @@ class ColumnSolve(Part):
             ld=arrays.plan.n,
             nrhs=nrhs,
             conjugate=int(trans == 2),
-            mail=vectors.own["mail"].pointer,
+            packets=vectors.own["packets"].pointer,
             division=self._division,
-            corner=address(vectors.own.get("corner")),
+            trailing=address(vectors.own.get("trailing")),
         )

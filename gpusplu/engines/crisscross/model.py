@@ -30,11 +30,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _core
-from ..supernodal.plan import Limits, front_ld
+from ...cuda.layout import constant
+from ..supernodal.plan import SHARED, Limits
 from .plan import dense_seconds
 
 LARGEST_BLOCK = 4096
-PANEL = 16  # of a front
+PANEL = constant(SHARED, "PANEL")
 MOST_TERMS = 20_000_000  # of 8 bytes each
 MARGIN = 0.05
 
@@ -157,7 +158,7 @@ def predict_divisions(
 
 def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> float:
     rows = -(-m // PANEL) * PANEL
-    in_block = front_ld(rows) * rows * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
+    in_block = _core.front_ld(rows) * rows * np.dtype(dtype).itemsize <= limits.shared_memory_bytes
     return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
 
 
@@ -206,6 +207,6 @@ class _Updates:
         if p == self.n:
             return 0.0
         costs, waves = self.costs, -(-(self.n - p) // (2 * multiprocessors))
-        longest = _core.longest_corner_column(*self.pattern, self.position, p, costs.entry, costs.own)
+        longest = _core.longest_trailing_column(*self.pattern, self.position, p, costs.entry, costs.own)
         seconds = costs.trailing + (waves - 1) * (costs.wave + costs.depth * self.depth[p]) + costs.term * self.terms[p]
         return float(seconds + longest)

@@ -103,7 +103,7 @@ class CrisscrossProgram(ColumnProgram):
         if self.fronts:
             memory = with_front(memory, vector_memory(self.fronts.plan, capacity))
         order = self.n - self.division
-        return memory._replace(empty={**memory.empty, "corner": order * capacity * self.dtype.itemsize})
+        return memory._replace(empty={**memory.empty, "trailing": order * capacity * self.dtype.itemsize})
 
     def ready_to_factor(self) -> None:
         self.factorization.ready()
@@ -128,7 +128,7 @@ class CrisscrossProgram(ColumnProgram):
         if self.fronts is None:
             self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
             return
-        count, inner = self.factorization.launches.groups.count, vectors.own["corner"]
+        count, inner = self.factorization.launches.groups.count, vectors.own["trailing"]
         forward, backward = np.array([0, count]), np.array([count, 2 * count])
         self.solution.sweep(stream, buffers, vectors, trans, nrhs, b, x, forward, more=True)
         self.fronts.solve(stream, of_front(buffers), of_front(vectors), trans, nrhs, inner, inner)

@@ -10,7 +10,7 @@ import numpy as np
 from ... import _core
 from ...cuda.layout import record
 from ...cuda.stream import Buffer
-from ..columns.groups import CONTROL_BYTES, RESIDENT
+from ..columns.groups import CONTROL_BYTES, RESERVED_BYTES, RESIDENT
 from ..columns.plan import ColumnPlan
 from ..device.part import Part, addresses
 from ..sflu.factorization import LONG_SCALARS, TRAILING_ARRAYS
@@ -37,7 +37,7 @@ class Trailing(Part):
         self._plan, self._division = plan, division
         itemsize = self.dtype.itemsize
         longest = int(np.diff(plan.col_ptr[division:]).max(initial=0)) * itemsize
-        taken = 1024 + CONTROL_BYTES + LONG_SCALARS * itemsize
+        taken = RESERVED_BYTES + CONTROL_BYTES + LONG_SCALARS * itemsize
         room = int(device.shared_memory_bytes) // RESIDENT - taken & ~15
         # Shared memory for a column and its terms [bytes], and for how many entries at most.
         self.capacity, self.kept = room, (room - LEAST_BATCH) // itemsize
@@ -48,7 +48,7 @@ class Trailing(Part):
         """Of the terms, and of the pointer, place in the order, step and wait of each entry [bytes]."""
         plan = self._plan
         entries = plan.nnz - plan.col_ptr[self._division]
-        terms = _core.count_corner_terms(plan.col_ptr, plan.row, plan.diag, self._division)
+        terms = _core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division)
         return int(20 * entries + 8 * terms)
 
     def ready(self) -> None:
@@ -58,10 +58,10 @@ class Trailing(Part):
     @cached_property
     def _terms(self) -> dict[str, Buffer | None]:
         """By the names of the kernel's arguments."""
-        plan, early = self._plan, RESIDENT * int(self.device.multiprocessors)
-        sizes = self.capacity, self.kept, early, self.dtype.itemsize
-        return self.upload_all(_core.corner_terms(plan.col_ptr, plan.row, plan.diag, self._division, *sizes))
+        plan, overlapped = self._plan, RESIDENT * int(self.device.multiprocessors)
+        sizes = self.capacity, self.kept, overlapped, self.dtype.itemsize
+        return self.upload_all(_core.trailing_terms(plan.col_ptr, plan.row, plan.diag, self._division, *sizes))
 
     def record(self) -> np.ndarray:
-        """``struct CornerArrays`` of kernels/columns/trailing_columns.cuh."""
+        """``struct TrailingArrays`` of kernels/columns/trailing_columns.cuh."""
         return record(TRAILING_ARRAYS, **addresses(self._terms), capacity=self.capacity, kept=self.kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...cuda.devices import usable_bytes
+from ...cuda.layout import constant
 from ...cuda.stream import Buffer
 from ...errors import DeviceMemoryError
 from .staging import STATUS, Staging
@@ -12,7 +13,7 @@ from .staging import STATUS, Staging
 if TYPE_CHECKING:
     from .program import Program
 
-GROUP = 4  # right-hand sides that a solve kernel takes together where there are several
+GROUP = constant("shared/values.hpp", "RHS_GROUP")  # right-hand sides that a kernel takes together if there are several
 
 
 class Memory(NamedTuple):

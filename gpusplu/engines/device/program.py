@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...cuda.layout import record
+from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
 from .part import Part, address
+
+SHARED = "shared/values.hpp"
+THREADS = constant(SHARED, "VALUE_THREADS")  # of a block
+VALUE_BYTES, RESIDUAL_BYTES = constant(SHARED, "VALUE_SHARED_BYTES"), constant(SHARED, "RESIDUAL_SHARED_BYTES")
 
 
 class Program(Part, ABC):
@@ -172,7 +176,7 @@ class Program(Part, ABC):
             count=count,
             status=buffers.device_status.pointer,
         )
-        stream.launch(kernel, self.blocks(count, 256, 8), 256, 64, args)
+        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
 
     def move(self, stream: Stream, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
@@ -186,7 +190,7 @@ class Program(Part, ABC):
             second=second[1],
             second_count=second[2],
         )
-        stream.launch(kernel, self.blocks(count, 256, 8), 256, 0, args)
+        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
 
     def report(self, stream: Stream, buffers: Buffers) -> None:
         """The status to the host, and cleared for the next factorization."""
@@ -222,10 +226,10 @@ class Program(Part, ABC):
             status=buffers.device_status.pointer,
             report=buffers.host.status.ctypes.data,  # page-locked, so it has the same address there
         )
-        stream.launch(kernel, self.blocks(n << lanes_log2, 256, 8), 256, 128, args)
+        stream.launch(kernel, self.blocks(n << lanes_log2, THREADS, 8), THREADS, RESIDUAL_BYTES, args)
 
     def add_step(self, stream: Stream, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
         """x += step"""
         kernel, n = self.kernel("common/residual.cu", "add_step"), self.n
         args = record(kernel.arguments, x=vectors.x.pointer, step=vectors.step.pointer, ld=n, n=n, nrhs=nrhs)
-        stream.launch(kernel, self.blocks(n * nrhs, 256, 8), 256, 0, args)
+        stream.launch(kernel, self.blocks(n * nrhs, THREADS, 8), THREADS, 0, args)

@@ -13,12 +13,12 @@ from ...cuda.layout import struct
 if TYPE_CHECKING:
     from .program import Program
 
-STATUS = struct("common/status.cuh", "Status")
+STATUS = struct("shared/values.hpp", "Status")
 STAGED = 1 << 26  # bytes of an array at most; larger ones are copied from and to pageable memory
 
 
 class Status(NamedTuple):
-    """What a factorization and a measured solve say of themselves: ``struct Status`` of kernels/common/status.cuh."""
+    """What a factorization and a measured solve say of themselves: ``struct Status`` of kernels/shared/values.hpp."""
 
     n_perturbed: int
     n_tiny: int

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cuda.layout import record, struct
+from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
@@ -29,12 +29,13 @@ from ..device.part import address
 FILE = "columns/glu.cu"
 MODES = ("cluster", "batch", "pipeline")
 KERNELS = ("update_levels", "update_batch", "update_pipeline")
-THREADS = 256  # of a block, but of pipelines
-PIECE, TASK = struct(FILE, "GluPiece"), struct(FILE, "GluTask")
-CHAIN, STEP, UPDATE = (struct(FILE, name) for name in ("GluChain", "GluStep", "GluUpdate"))
-RESIDENT = 4  # blocks a multiprocessor
-SPARE_BYTES = 1024  # of the shared memory of a block
-RUN = np.dtype([(name, np.int32) for name in ("mode", "level_begin", "level_end", "begin", "end", "widest", "slots")])
+SHARED = "shared/glu.hpp"
+THREADS = constant(SHARED, "GLU_THREADS")  # of a block, but of pipelines
+PIECE, TASK, RUN = (struct(SHARED, name) for name in ("GluPiece", "GluTask", "GluRun"))
+CHAIN, STEP, UPDATE = (struct(SHARED, name) for name in ("GluChain", "GluStep", "GluUpdate"))
+RESIDENT = constant(SHARED, "GLU_BLOCKS")  # blocks a multiprocessor
+TICKET_BYTES, FINISH_THREADS = constant(SHARED, "GLU_TICKET_BYTES"), constant(SHARED, "GLU_FINISH_THREADS")
+SPARE_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class GluProgram(ColumnProgram):
             counters=buffers.own["counters"].pointer,
             counter_count=sum(self._counter_words),
         )
-        stream.launch(kernel, self.blocks(max(self.plan.nnz, sum(self._counter_words)), 256, 8), 256, 0, args)
+        stream.launch(kernel, self.blocks(max(self.plan.nnz, sum(self._counter_words)), THREADS, 8), THREADS, 0, args)
 
     def _update(self, stream: Stream, buffers: Buffers, number: int, run: np.ndarray) -> None:
         mode, begin, end, widest = (int(run[name]) for name in ("mode", "begin", "end", "widest"))
@@ -161,13 +162,13 @@ class GluProgram(ColumnProgram):
         if MODES[mode] == "batch":
             # Twice what a level has, so that the next level's blocks are there when it ends.
             grid = min(2 * widest, RESIDENT * int(self.device.multiprocessors))
-            stream.launch(kernel, grid, THREADS, 8, record(kernel.arguments, **fields, begin=begin))
+            stream.launch(kernel, grid, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=begin))
             return
         first_piece = self.schedule.level_piece
         for level in range(int(run["level_begin"]), int(run["level_end"])):
             first, pieces = int(first_piece[level]), int(first_piece[level + 1] - first_piece[level])
             if pieces:
-                stream.launch(kernel, pieces, THREADS, 8, record(kernel.arguments, **fields, begin=first))
+                stream.launch(kernel, pieces, THREADS, TICKET_BYTES, record(kernel.arguments, **fields, begin=first))
 
     def _finish(self, stream: Stream, buffers: Buffers) -> None:
         kernel = self.kernel(FILE, "finish_glu")
@@ -181,4 +182,4 @@ class GluProgram(ColumnProgram):
             singular=self.tiny,
             n=self.plan.n,
         )
-        stream.launch(kernel, self.blocks(8 * self.plan.n, 256, 8), 256, 0, args)
+        stream.launch(kernel, self.blocks(FINISH_THREADS * self.plan.n, THREADS, 8), THREADS, 0, args)

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cuda.layout import record, struct
+from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
-from ..columns.groups import CONTROL_BYTES, THREADS, Grouping, GroupLaunches, choose_groups, group_capacity
+from ..columns.groups import CONTROL_BYTES, SHARED, Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
 from ..columns.program import least_pivot
 from ..device.buffers import Buffers
 from ..device.part import Part, address, addresses
 
-MOST_PLACES = 1024
+MOST_PLACES = constant(SHARED, "MOST_PLACES")
 LONG_ARRAYS = struct("columns/sflu.cuh", "LongArrays")
-TRAILING_ARRAYS = struct("columns/sflu.cuh", "CornerArrays")
-LONG_SCALARS = THREADS // 32  # that a block keeps for long columns
+TRAILING_ARRAYS = struct("columns/sflu.cuh", "TrailingArrays")
+LONG_SCALARS = constant(SHARED, "COLUMN_WARPS")  # that a block keeps for long columns
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ColumnFactorization(Part):
         room = group_capacity(self.device, itemsize)
         self.mapped = is_mapped(plan)
         self._places = 0 if self.mapped else places_of_a_warp(plan, room * itemsize)
-        self._places_bytes = 2 * self._places * (THREADS // 32)
+        self._places_bytes = 2 * self._places * (LONG_SCALARS)
         self._pattern = plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
         self.long_columns: np.ndarray = np.empty(0, np.int32)
         if tuning.splits and self.mapped:
@@ -106,7 +106,7 @@ class ColumnFactorization(Part):
         """Add the launches."""
         groups, own = self.launches.groups, buffers.own
         source, scale = self._arrays.entries
-        flags = groups.columns + 3 & ~3
+        flags = _core.flag_words(groups.columns)
         shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
         trailing = np.zeros((), TRAILING_ARRAYS) if self._trailing is None else self._trailing.record()
         tiny = least_pivot(self.dtype)
@@ -119,7 +119,7 @@ class ColumnFactorization(Part):
             CONTROL_BYTES + LONG_SCALARS * self.dtype.itemsize + max(shared, int(trailing["capacity"])),
             columns=self._arrays.record(self._file),
             longs=record(LONG_ARRAYS, **addresses(self._long_arrays)),
-            corner=trailing,
+            trailing=trailing,
             source=address(source),
             scale=address(scale),
             values=values.pointer,
@@ -150,4 +150,4 @@ def is_mapped(plan: ColumnPlan) -> bool:
 def places_of_a_warp(plan: ColumnPlan, room: int) -> int:
     """Places that a warp keeps: those of the longest column of L, if half of the `room` of a block has them [bytes]."""
     longest = int((plan.col_ptr[1:] - plan.diag).max(initial=2))
-    return min(longest, room // (4 * (THREADS // 32)), MOST_PLACES) & ~1
+    return min(longest, room // (4 * (LONG_SCALARS)), MOST_PLACES) & ~1

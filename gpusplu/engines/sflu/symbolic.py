@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...cuda.layout import record
+from ... import _core
+from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer
 from ...errors import DeviceMemoryError
 
 GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
+RESERVED_BYTES = constant("shared/columns.hpp", "RESERVED_SHARED_BYTES")
 
 
 class LuPattern(NamedTuple):
@@ -30,12 +32,6 @@ class LuPattern(NamedTuple):
     col_ptr: np.ndarray
     row: np.ndarray
     diag: np.ndarray
-
-
-def bitmap_words(n: int) -> int:
-    """Words of shared memory that a warp keeps the rows of its column in."""
-    chunks = -(-n // 1024)
-    return (chunks + 31 & ~31) + 32 * chunks
 
 
 def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern:
@@ -57,8 +53,8 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
     n = len(ptr) - 1
     if n == 0:
         return LuPattern(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
-    if 4 * bitmap_words(n) > device.shared_memory_bytes:
-        raise DeviceMemoryError(4 * bitmap_words(n), device.shared_memory_bytes)
+    if 4 * _core.bitmap_words(n) > device.shared_memory_bytes:
+        raise DeviceMemoryError(4 * _core.bitmap_words(n), device.shared_memory_bytes)
     search = Search(device, ptr, ind, row_perm, col_perm)
     capacity = GUESS * (int(ptr[-1]) + n)
     while True:
@@ -91,9 +87,9 @@ class Search:
 
     def launch(self, capacity: int) -> None:
         """The kernel alone; `used`, `done` and `tickets` are zero."""
-        stream, shared = self.device.own_stream(), 4 * bitmap_words(self.n)
+        stream, shared = self.device.own_stream(), 4 * _core.bitmap_words(self.n)
         pointers = {name: buffer.pointer for name, buffer in self.buffers.items()}
-        resident = max(1, min(32, self.device.shared_memory_bytes // (shared + 1024)))
+        resident = max(1, min(32, self.device.shared_memory_bytes // (shared + RESERVED_BYTES)))
         grid = min(self.n, resident * int(self.device.multiprocessors))
         args = record(self.kernel.arguments, **pointers, n=self.n, capacity=capacity)
         stream.launch(self.kernel, grid, 32, shared, args)

@@ -11,22 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from ...cuda.layout import record, struct
+from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Vectors
 from ..device.part import Part, addresses
 from .memory import FACTOR_ARRAYS, LARGE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS, SOLVE_ARRAYS, arrays_of
 from .out_of_core import Windows
-from .plan import FRONT, Plan
+from .plan import SHARED, Plan
 from .solve import FrontSolve, solve_file
 
 DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
-INVERSE_SCALARS = 16 * 20  # of the front or of the inverted block that a warp works on
-# File, kernel and threads of a block by phase.
+WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
+RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
+# File and kernel by phase.
 FRONT_KERNELS = (
-    ("fronts/warp_fronts.cu", "factor_warps", 128),
-    ("fronts/block_fronts.cu", "factor_small", 128),
-    ("fronts/block_fronts.cu", "factor_blocks", 512),
+    ("fronts/warp_fronts.cu", "factor_warps"),
+    ("fronts/block_fronts.cu", "factor_small"),
+    ("fronts/block_fronts.cu", "factor_blocks"),
 )
 
 
@@ -155,7 +156,9 @@ class Fronts(Part):
     def _factor_phase(
         self, stream: Stream, buffers: Buffers, values: Buffer, launch: np.ndarray, dependent: bool
     ) -> None:
-        phase, count, itemsize = int(launch["phase"]), int(launch["count"]), self.dtype.itemsize
+        phase, count, threads, shared_bytes = (
+            int(launch[name]) for name in ("phase", "count", "threads", "shared_bytes")
+        )
         shared = {
             "values": values.pointer,
             "factor": buffers.own["factor"].pointer,
@@ -169,26 +172,21 @@ class Fronts(Part):
             arrivals = buffers.own["arrivals"] if dependent else None
             arrays = {**self._large_arrays, "counters": buffers.own["large_counters"], "arrivals": arrivals}
             fields = {**addresses(arrays), **shared, "task_count": count}
-            fields["tasks"] += struct("fronts/large_fronts.cu", "LargeTask").itemsize * int(launch["begin"])
+            fields["tasks"] += struct("shared/large_fronts.hpp", "LargeTask").itemsize * int(launch["begin"])
             fields["counters"] += 4 * int(launch["scalars"])
             args = record(kernel.arguments, **fields)
-            resident, shared_bytes = self.plan.large_blocks, self.plan.large_shared_bytes
+            resident = self.plan.large_blocks
             if dependent:
-                resident, shared_bytes = 1, max(shared_bytes, self.plan.limits.shared_memory_bytes // 2 + 1024)
-            stream.launch(
-                kernel, self.blocks(count, 1, resident), self.plan.large_threads, shared_bytes, args, dependent
-            )
+                resident, most = 1, self.plan.limits.shared_memory_bytes
+                shared_bytes = max(shared_bytes, most // 2 + RESERVED_BYTES)
+            stream.launch(kernel, self.blocks(count, 1, resident), threads, shared_bytes, args, dependent)
             return
-        file, name, threads = FRONT_KERNELS[phase]
+        file, name = FRONT_KERNELS[phase]
         kernel = self.kernel(file, name)
         arrays = {**self._factor_arrays, "counters": buffers.own["counters"], "arrivals": buffers.own["arrivals"]}
         fields = {**addresses(arrays), **shared, "count": count, "walk": 1}
         fields["start"] += 4 * int(launch["begin"])
-        if phase == 0:
-            warps = threads // 32
-            grid, shared_bytes = -(-count // warps), warps * (2 * FRONT.itemsize + INVERSE_SCALARS * itemsize)
-        else:
-            grid, shared_bytes = count, 256 + (INVERSE_SCALARS + int(launch["scalars"])) * itemsize
+        grid = -(-count // WARP_FRONTS) if phase == 0 else count
         stream.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), dependent)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...cuda.devices import usable_bytes
+from ...cuda.layout import constant
 from ...matrix import Pattern
 from ..device.buffers import GROUP, Memory
 from ..device.staging import STATUS
@@ -16,8 +17,9 @@ from .plan import Limits, Plan, make_best_plan, make_plan
 
 BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
 STREAM_SHARE = 0.9  # of the free memory that a factor fills which takes all that it gets: others need some too
-CONTROL = 8  # words ahead of the counters of a solve
-TICKETS = 4  # words of every part of a solve
+SHARED = "shared/solve.hpp"
+CONTROL = constant(SHARED, "SOLVE_CONTROL")  # words ahead of the counters of a solve
+TICKETS = constant(SHARED, "SOLVE_TICKETS")  # words of every part of a solve
 SMALLEST = 256  # bytes that a buffer takes at least
 MOST_PLANS = 3  # for one limit: a plan that streams has a little more to upload than the one before
 
@@ -73,23 +75,18 @@ def factor_memory(plan: Plan) -> Memory:
 def vector_memory(plan: Plan, capacity: int) -> Memory:
     """What solves with up to `capacity` right-hand sides write besides the vectors of any engine."""
     itemsize, below = np.dtype(plan.scalar).itemsize, max(1, plan.below.size)
-    columns = group_size(itemsize, capacity)
+    columns = plan.solve_columns(capacity)
     groups = -(-capacity // columns)
-    mailed = plan.n + below if capacity == 1 else plan.n * groups * columns
+    sent = plan.n + below if capacity == 1 else plan.n * groups * columns
     return Memory(
         {"work": plan.n * groups * columns * itemsize, "vectors": below * groups * columns * itemsize},
         {
             "counters": 4 * (CONTROL + 2 * -(-capacity // GROUP) * plan.nf),  # for Vectors.groups
             "control": 4 * TICKETS * plan.solve_parts,
             "progress": 4 * groups * int(np.count_nonzero(plan.phase == 3)),
-            "mail": 2 * mailed * itemsize,
+            "packets": 2 * sent * itemsize,
         },
     )
-
-
-def group_size(itemsize: int, nrhs: int) -> int:
-    """Right-hand sides that the kernels take together: SEVERAL of kernels/fronts/solve.cuh."""
-    return 1 if nrhs == 1 else 4 if itemsize == 16 else 8
 
 
 def estimated_bytes(plan: Plan, pattern: Pattern) -> int:

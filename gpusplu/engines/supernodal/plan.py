@@ -12,22 +12,12 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...cuda.layout import struct
 
-#: ``struct Front`` of ``kernels/fronts/front.cuh``.
-FRONT = np.dtype(
-    [
-        *((name, np.int32) for name in ("width", "rows", "first", "parent", "climb", "pending")),
-        *((name, np.int32) for name in ("entry_count", "children", "owner_begin", "partial_begin", "partial_count")),
-        ("level", np.int32),
-        *((name, np.int64) for name in ("entry_begin", "factor", "block", "block_base", "below", "row_begin")),
-    ]
-)
-#: A launch of the factorization: fronts ``start[begin : begin + count]`` of a phase, or large tasks.
-LAUNCH = np.dtype([(name, np.int32) for name in ("phase", "begin", "count", "scalars", "rows", "width")])
+SHARED = "shared/fronts.hpp"  # what planner, kernels and this agree on
+FRONT, LAUNCH = struct(SHARED, "Front"), struct(SHARED, "Launch")
 
 PHASES = ("warp", "small", "block", "large")
-#: Assembly groups of 8 lanes in a front of phase 0 to 2.
-GROUPS = (4, 16, 64)
 
 
 @dataclass(frozen=True)
@@ -53,11 +43,6 @@ class Limits:
     arch: int = 90
     block_bytes: int = 0
     memory_bytes: int = 0
-
-
-def front_ld(rows: int) -> int:
-    """Leading dimension of a front in shared memory."""
-    return ((rows + 3) & ~7) + 4
 
 
 class Plan:

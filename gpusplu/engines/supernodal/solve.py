@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...cuda.layout import record, struct
+from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Kernel, Stream
 from ..device.buffers import Buffers, Vectors
 from ..device.part import address, addresses
-from .memory import TICKETS, group_size
+from .memory import SHARED, TICKETS
 
 if TYPE_CHECKING:
     from .fronts import Fronts
 
-SLOTS = 8  # records of a ticket
-SLOT_BYTES = struct("fronts/solve_large.cu", "SolveFront").itemsize
-TASK_BYTES = struct("fronts/solve_large.cu", "LargeSolveTask").itemsize
-THREADS = 256
-LARGE_BLOCKS = {"forward": 3, "backward": 2}  # with large fronts, on a multiprocessor
+SLOTS = constant(SHARED, "SOLVE_SLOTS")  # records of a ticket
+SLOT_BYTES = struct(SHARED, "SolveFront").itemsize
+TASK_BYTES = struct(SHARED, "LargeSolveTask").itemsize
+THREADS = constant(SHARED, "SOLVE_THREADS")
 
 
 def solve_file(transposed: bool) -> str:
@@ -46,7 +45,7 @@ class FrontSolve:
     ):
         self._fronts, plan = fronts, fronts.plan
         self._schedule = plan.solve_schedule
-        self._columns = group_size(fronts.dtype.itemsize, nrhs)
+        self._columns = plan.solve_columns(nrhs)
         self._suffix = "1" if nrhs == 1 else "several"
         self._groups = -(-nrhs // self._columns)
         self._transposed = bool(trans and not fronts.cholesky)
@@ -72,7 +71,7 @@ class FrontSolve:
             "work": vectors.own["work"].pointer,
             "vectors": vectors.own["vectors"].pointer,
             "counters": vectors.own["counters"].pointer,
-            "mail": vectors.own["mail"].pointer,
+            "packets": vectors.own["packets"].pointer,
         }
         self._progress = vectors.own["progress"].pointer
 
@@ -104,15 +103,15 @@ class FrontSolve:
             return
         middle = "_transposed" if self._transposed else ""
         kernel = fronts.kernel(solve_file(self._transposed), f"solve_{way}{middle}_{self._suffix}")
-        scalars = (THREADS + 2 * (THREADS + 16)) * self._columns
-        grid = fronts.blocks(tickets * self._groups, 1, 1 if fronts.dtype.char == "D" else 2)
+        resident, shared_bytes = fronts.plan.solve_shape(self._columns)
+        grid = fronts.blocks(tickets * self._groups, 1, resident)
         args = record(kernel.arguments, **self._fields(part, part == 0))
         dependent = way == "backward"  # after a factorization, blocks that wait would crowd on a few multiprocessors
-        stream.launch(kernel, grid, THREADS, 16 + scalars * fronts.dtype.itemsize, args, dependent)
+        stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent)
 
     def _large(self, stream: Stream, part: int, way: str) -> None:
         """Fronts of phase 3."""
-        fronts, schedule, tile = self._fronts, self._schedule, self._fronts.plan.large_tile
+        fronts, schedule = self._fronts, self._schedule
         first, end = (getattr(schedule, f"{way}_ptr")[part : part + 2]).tolist()
         if first == end:
             return
@@ -129,7 +128,6 @@ class FrontSolve:
             transposed=self._transposed,
             progress=self._progress,
         )
-        one = self._columns == 1
-        scalars = 17 * tile + tile * tile if one else 9 * tile * self._columns
-        grid = fronts.blocks((end - first) * self._groups, 1, LARGE_BLOCKS[way] if one else 2)
-        stream.launch(kernel, grid, THREADS, 16 + scalars * fronts.dtype.itemsize, args, dependent=True)
+        resident, shared_bytes = fronts.plan.large_solve_shape(way == "forward", self._columns)
+        grid = fronts.blocks((end - first) * self._groups, 1, resident)
+        stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent=True)

@@ -10,12 +10,6 @@ struct ColumnTickets {
   unsigned* control;   // tickets taken, blocks that are done, epoch
 };
 
-struct ColumnControl {
-  int ticket, column;
-  unsigned epoch;
-  int unused;  // what comes after is aligned to 16 bytes
-};
-
 __device__ __forceinline__ void begin_tickets(const ColumnTickets& tickets, ColumnControl& control) {
   if (threadIdx.x == 0) control.epoch = load_acquire(tickets.control + 2) + 1;
 }

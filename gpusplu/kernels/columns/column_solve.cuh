@@ -2,12 +2,13 @@
 //
 //   N: L y = Dr b by rows of L, U z = y by rows of U, x = Dc z      T, H: U^T y = Dc b by columns of U, L^T z = y, ..
 // (right-hand side and solution permuted to and from the order of the pivots). A warp owns an unknown and gathers what
-// it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns (columns/column_groups.cuh) by
-// tickets, first those of the forward sweep, then the same groups the other way round. Unknowns are mail
-// (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in global memory between groups.
+// it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns
+// (columns/column_groups.cuh) by tickets, first those of the forward sweep, then the same groups the other way round.
+// Unknowns are packets (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in
+// global memory between groups.
 //
-// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, and the mail of
-// the largest group. The tag of mail in global memory is the epoch, in shared memory the ticket.
+// Grid: at most as many blocks as are resident together; block: COLUMN_THREADS; shared memory: 16 bytes, and the
+// packets of the largest group. The tag of packets in global memory is the epoch, in shared memory the ticket.
 #pragma once
 #include "columns/column_groups.cuh"
 #include "common/exchange.cuh"
@@ -25,11 +26,11 @@ struct ColumnSolveArgs {
   Scalar* x;
   long long ld;
   int nrhs, conjugate;
-  unsigned long long* mail;  // of both sweeps: n NV values each, for every NV right-hand sides
-  // Unknowns from here on are solved for between the sweeps, by others, in `corner`: n - division rows, nrhs columns.
-  // `row_diag` and `diag` of theirs are where the corner begins. n: there are none.
+  unsigned long long* packets;  // of both sweeps: n NV values each, for every NV right-hand sides
+  // Unknowns from here on are solved for between the sweeps, by others, in `trailing`: n - division rows, nrhs columns.
+  // `row_diag` and `diag` of theirs are where the trailing block begins. n: there are none.
   int division;
-  Scalar* corner;
+  Scalar* trailing;
 };
 
 namespace {
@@ -41,7 +42,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   int rhs;         // first right-hand side
   int first, end;  // unknowns of the group
   unsigned tag, group_tag;
-  Word* mail;  // of the sweep
+  Word* packets;  // of the sweep
 
   // Entries of a row that a lane has.
   struct Entries {
@@ -49,32 +50,32 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     Scalar value[TOGETHER];
   };
 
-  __device__ __forceinline__ Word* group_mail(int unknown) const {
+  __device__ __forceinline__ Word* group_packets(int unknown) const {
     return (Word*)(shared_memory + sizeof(ColumnControl)) + (unknown - first) * (NV * WORDS);
   }
-  __device__ __forceinline__ Word* mail_of(int unknown) const { return mail + (long long)unknown * (NV * WORDS); }
-  __device__ __forceinline__ bool take_mail(const Word* from, Scalar (&v)[NV]) const {
+  __device__ __forceinline__ Word* packet_of(int unknown) const { return packets + (long long)unknown * (NV * WORDS); }
+  __device__ __forceinline__ bool take_packet(const Word* from, Scalar (&v)[NV]) const {
     bool all = true;
 #pragma unroll
     for (int c = 0; c < NV; c++) {
-      Mail letter;
-      letter.load(from + c * WORDS);
-      all = all && letter.has(tag);
-      v[c] = letter.value();
+      Packet packet;
+      packet.load(from + c * WORDS);
+      all = all && packet.has(tag);
+      v[c] = packet.value();
     }
     return all;
   }
   __device__ __forceinline__ bool take(int unknown, Scalar (&v)[NV]) const {
-    if (unknown < first || unknown >= end) return take_mail(mail_of(unknown), v);
-    const Word* from = group_mail(unknown);
+    if (unknown < first || unknown >= end) return take_packet(packet_of(unknown), v);
+    const Word* from = group_packets(unknown);
     bool all = true;
 #pragma unroll
     for (int c = 0; c < NV; c++) {
-      Mail letter;
+      Packet packet;
 #pragma unroll
-      for (int w = 0; w < WORDS; w++) letter.word[w] = load_word(from + c * WORDS + w);
-      all = all && letter.has(group_tag);
-      v[c] = letter.value();
+      for (int w = 0; w < WORDS; w++) packet.word[w] = load_word(from + c * WORDS + w);
+      all = all && packet.has(group_tag);
+      v[c] = packet.value();
     }
     return all;
   }
@@ -103,7 +104,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) some |= p + (threadIdx.x & 31) + 32 * r < last ? 1u << r : 0u;
     for (unsigned missing = some; __any_sync(~0u, missing);) {
-      before_looking_again(mail, false);  // no pause; the emulator lets other warps run
+      before_looking_again(packets, false);  // no pause; the emulator lets other warps run
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
         if (missing >> r & 1 && take(entries.unknown[r], v[r])) missing &= ~(1u << r);
@@ -117,26 +118,26 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       }
   }
 
-  __device__ __forceinline__ Scalar* corner_entry(int k, int column) const {
-    return args.corner + (k - args.division) + (long long)column * (args.columns.n - args.division);
+  __device__ __forceinline__ Scalar* trailing_entry(int k, int column) const {
+    return args.trailing + (k - args.division) + (long long)column * (args.columns.n - args.division);
   }
 
-  // What the forward sweep, or whoever solved for the corner, left of unknown k.
+  // What the forward sweep, or whoever solved for the trailing block, left of unknown k.
   __device__ __forceinline__ void start_backward(int k, Scalar (&v)[NV]) const {
     if (k >= args.division) {
 #pragma unroll
-      for (int c = 0; c < NV; c++) v[c] = *corner_entry(k, min(rhs + c, args.nrhs - 1));
+      for (int c = 0; c < NV; c++) v[c] = *trailing_entry(k, min(rhs + c, args.nrhs - 1));
       return;
     }
-    const Word* from = mail_of(k) - (long long)args.columns.n * (NV * WORDS);
-    while (!take_mail(from, v)) before_looking_again(from, false);
+    const Word* from = packet_of(k) - (long long)args.columns.n * (NV * WORDS);
+    while (!take_packet(from, v)) before_looking_again(from, false);
   }
 
   __device__ __forceinline__ void give(int k, int at, Real scale, const Scalar (&v)[NV]) const {
     if (!backward && k >= args.division) {
 #pragma unroll
       for (int c = 0; c < NV; c++)
-        if (rhs + c < args.nrhs) *corner_entry(k, rhs + c) = v[c];
+        if (rhs + c < args.nrhs) *trailing_entry(k, rhs + c) = v[c];
       return;
     }
 #pragma unroll
@@ -144,10 +145,10 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       unsigned parts[WORDS];
       split(v[c], parts);
 #pragma unroll
-      for (int w = 0; w < WORDS; w++) store_word(group_mail(k) + c * WORDS + w, (Word)group_tag << 32 | parts[w]);
+      for (int w = 0; w < WORDS; w++) store_word(group_packets(k) + c * WORDS + w, (Word)group_tag << 32 | parts[w]);
     }
 #pragma unroll
-    for (int c = 0; c < NV; c++) mail_value(mail_of(k) + c * WORDS, v[c], tag);
+    for (int c = 0; c < NV; c++) send_value(packet_of(k) + c * WORDS, v[c], tag);
     if (!backward) return;
 #pragma unroll
     for (int c = 0; c < NV; c++)
@@ -159,9 +160,9 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     const int lane = threadIdx.x & 31;
     const long long* ptr = TRANSPOSED ? m.col_ptr : m.row_ptr;
     const long long diagonal = __ldg((TRANSPOSED ? m.diag : args.row_diag) + k);
-    const bool in_corner = k >= args.division, divides = TRANSPOSED != backward && !in_corner;
+    const bool is_trailing = k >= args.division, divides = TRANSPOSED != backward && !is_trailing;
     const long long from = backward ? diagonal + 1 : __ldg(ptr + k);
-    const long long last = !backward ? diagonal : in_corner ? from : __ldg(ptr + k + 1);
+    const long long last = !backward ? diagonal : is_trailing ? from : __ldg(ptr + k + 1);
     const long long pivot_place = TRANSPOSED || !divides ? diagonal : __ldg(m.diag + k);
     const int at = __ldg((backward ? args.perm_out : args.perm_in) + k);
     const double* scales = backward ? args.scale_out : args.scale_in;
@@ -200,16 +201,16 @@ template <int NV, bool TRANSPOSED> struct Sweep {
 
 template <int NV, bool TRANSPOSED> __device__ __forceinline__ void solve_columns(const ColumnSolveArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
-  Word* group_mail = (Word*)(shared_memory + sizeof(ColumnControl));
+  Word* group_packets = (Word*)(shared_memory + sizeof(ColumnControl));
   const int rhs_groups = (args.nrhs + NV - 1) / NV, n = args.columns.n;
-  for (int w = threadIdx.x; w < args.most_columns * (NV * WORDS); w += blockDim.x) group_mail[w] = 0;
+  for (int w = threadIdx.x; w < args.most_columns * (NV * WORDS); w += blockDim.x) group_packets[w] = 0;
   for (begin_tickets(args.tickets, control); next_ticket(args.tickets, control);) {
     const int step = control.ticket / rhs_groups, rhs_group = control.ticket % rhs_groups;
     const bool backward = step >= args.group_count;
     const int2 range = args.tickets.groups[backward ? 2 * args.group_count - 1 - step : step];
     const Sweep<NV, TRANSPOSED> sweep = {
         args,    backward,      rhs_group * NV,      range.x,
-        range.y, control.epoch, control.ticket + 1u, args.mail + (2ll * rhs_group + backward) * n * (NV * WORDS)};
+        range.y, control.epoch, control.ticket + 1u, args.packets + (2ll * rhs_group + backward) * n * (NV * WORDS)};
     for (;;) {
       const int c = next_column(control);
       if (c >= range.y - range.x) break;

@@ -1,9 +1,11 @@
-// Crisscross LU but for the corner's own factorization: the columns before the division as in SFLU (columns/sflu.cuh), and what
-// those of the corner take from them (columns/trailing_columns.cuh). Grid: at most as many blocks as are resident together;
-// block: 512 threads.
+// Crisscross LU but for the trailing block's own factorization: the columns before the division as in SFLU
+// (columns/sflu.cuh), and what those of the trailing block take from them (columns/trailing_columns.cuh). Grid: at most
+// as many blocks as are resident together; block: COLUMN_THREADS.
 #include "columns/sflu.cuh"
 
-GPUSPLU_KERNEL(factor_crisscross, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) { factor_groups<true, true>(args); }
-GPUSPLU_KERNEL(factor_crisscross_search, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) {
+GPUSPLU_KERNEL(factor_crisscross, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {
+  factor_groups<true, true>(args);
+}
+GPUSPLU_KERNEL(factor_crisscross_search, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {
   factor_groups<false, true>(args);
 }

@@ -8,12 +8,12 @@
 // the
 //   level before is done. Adds atomically.
 // update_pipeline: pipeline mode. Block b works chain begin + b off, column by column, in shared memory; no block waits
-//   for another. What belongs to later launches is added atomically. 64 to 1024 threads; shared memory: the slots of
+//   for another. What belongs to later launches is added atomically. Any threads; shared memory: the slots of
 //   the largest chain.
-// finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. 8 lanes a column.
+// finish_glu: L divided by its pivots; counts small pivots, finds the largest multiplier. GLU_FINISH_THREADS a column.
 //
 // Whoever waits waits for lower tickets only, and the next ticket is drawn before the work on the one at hand, so no
-// launch can hang however blocks are scheduled. Block: 256 threads; grid: any. Shared memory: 8 bytes.
+// launch can hang however blocks are scheduled. Block: GLU_THREADS; grid: any. Shared memory: GLU_TICKET_BYTES.
 // Not deterministic: with atomic additions sums depend on the order in which they arrive, up to rounding.
 #include "columns/glu.cuh"
 
@@ -39,14 +39,14 @@ namespace {
 
 __device__ __forceinline__ void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots,
                                                   int lane, int lanes, long long first_place) {
-  const Scalar pivot = load_shared_level(args.factor + task.pivot), upper = load_shared_level(args.factor + task.upper);
+  const Scalar pivot = load_l2(args.factor + task.pivot), upper = load_l2(args.factor + task.upper);
   const Scalar* lower = args.factor + task.pivot + 1;
   Scalar value(0);
-  if (lane < task.count) value = load_shared_level(lower + lane);
+  if (lane < task.count) value = load_l2(lower + lane);
   const Scalar x = -(upper * pivots.inverse(pivot));
   if (lane < task.count) add_atomically(args.factor + first_place, value * x);
   for (int e = lane + lanes; e < task.count; e += lanes)
-    add_atomically(args.factor + place_of(args, task, e), load_shared_level(lower + e) * x);
+    add_atomically(args.factor + place_of(args, task, e), load_l2(lower + e) * x);
 }
 
 // The threads' tasks of a piece; `wait` returns when what they read is final.
@@ -71,7 +71,7 @@ __device__ __forceinline__ void update_one(Scalar* values, Scalar* factor, int2 
 
 }  // namespace
 
-GPUSPLU_KERNEL(assemble_glu, GluAssembly, 256, 4) {
+GPUSPLU_KERNEL(assemble_glu, GluAssembly, GLU_THREADS, GLU_BLOCKS) {
   const long long step = (long long)gridDim.x * blockDim.x, first = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   for (long long p = first; p < args.count; p += step) {
     const int source = __ldg(args.source + p);
@@ -85,12 +85,12 @@ GPUSPLU_KERNEL(assemble_glu, GluAssembly, 256, 4) {
   for (long long c = first; c < args.counter_count; c += step) args.counters[c] = 0;
 }
 
-GPUSPLU_KERNEL(update_levels, GluArgs, 256, 4) {
+GPUSPLU_KERNEL(update_levels, GluArgs, GLU_THREADS, GLU_BLOCKS) {
   const GluPiece piece = load_piece(args.pieces + args.begin + blockIdx.x);
   update_piece(args, piece, [] {});
 }
 
-GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
+GPUSPLU_KERNEL(update_batch, GluArgs, GLU_THREADS, GLU_BLOCKS) {
   int* ticket = (int*)shared_memory;
   if (threadIdx.x == 0) *ticket = args.begin + (int)atomicAdd(args.ticket, 1u);
   __syncthreads();
@@ -114,7 +114,7 @@ GPUSPLU_KERNEL(update_batch, GluArgs, 256, 4) {
   }
 }
 
-GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
+GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
   constexpr int AHEAD = 4;  // updates of a thread that are done together, and known when the ones before are done
   const GluPivots pivots(args.tiny);
   Scalar* values = (Scalar*)shared_memory;
@@ -128,8 +128,7 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
 #pragma unroll
   for (int r = 0; r < AHEAD; r++)
     if (step.y + thread + r * threads < step.w) ahead[r] = __ldg(updates + step.y + thread + r * threads);
-  for (int k = thread; k < slots; k += threads)
-    values[k] = load_shared_level(args.factor + __ldg(args.places + chain.z + k));
+  for (int k = thread; k < slots; k += threads) values[k] = load_l2(args.factor + __ldg(args.places + chain.z + k));
   // The updates from `group` on, in exchange for those that follow: the next step's first where the step ends before.
   const auto fetch = [&](int group, int2(&now)[AHEAD]) {
     const bool ends = group + AHEAD * threads >= step.w;
@@ -163,8 +162,8 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, 1024, 1) {
   for (int k = thread; k < slots; k += threads) args.factor[__ldg(args.places + chain.z + k)] = values[k];
 }
 
-GPUSPLU_KERNEL(finish_glu, GluFinish, 256, 4) {
-  constexpr int LANES = 8;
+GPUSPLU_KERNEL(finish_glu, GluFinish, GLU_THREADS, GLU_BLOCKS) {
+  constexpr int LANES = GLU_FINISH_THREADS;
   const GluPivots pivots(args.tiny);
   const unsigned singular_bits = magnitude_bits((Real)args.singular);
   const int lane = threadIdx.x % LANES, together = blockDim.x / LANES;

@@ -4,25 +4,8 @@
 // so that a level needs one step instead of two, and `finish_glu` divides in the end. Pivots that are too small are
 // replaced by whoever reads them, and in the end.
 #pragma once
-#include "common/elimination.cuh"
-
-// The update of column k by column j.
-struct GluTask {
-  long long upper;  // place of U(j, k)
-  long long pivot;  // place of (j, j); L(:, j) follows
-  long long map;    // with maps: where those of this update begin; else where column k ends
-  int count;        // entries of L(:, j)
-  int offset;       // of U(j, k) from the begin of column k
-};
-
-// Tasks of one level that a block does together.
-struct GluPiece {
-  int begin, end;  // tasks
-  int lanes_log2;  // threads of a task
-  int level;
-  int wait_level, wait_pieces;  // batch: begins when so many pieces of that level are done; -1: at once
-  int padding[2];
-};
+#include "common/pivots.cuh"
+#include "shared/glu.hpp"
 
 struct GluArgs {
   const GluTask* tasks;
@@ -35,24 +18,6 @@ struct GluArgs {
   unsigned* ticket;  // batch: zero
   unsigned* done;    // batch: pieces of a level that are done; zero before its run
   double tiny;       // pivots below are replaced [scaled A]
-};
-
-// One multiply-add of a pipeline.
-struct GluUpdate {
-  unsigned short lower, upper;  // slots of L(i, j) and U(j, k)
-  int target;                   // slot of (i, k), or its place where it belongs to a later launch
-};
-
-// A column of a pipeline.
-struct GluStep {
-  int pivot;               // its slot
-  int begin, middle, end;  // updates, those from `middle` on of what belongs to later launches
-};
-
-// What a block of a pipeline does.
-struct GluChain {
-  int begin, end;                // steps
-  int places_begin, places_end;  // of the entries in its slots
 };
 
 struct GluPipeline {

@@ -1,29 +1,20 @@
-// Columns with many entries of U, which a whole block works on (core/plan/columns/long_columns.hpp): what their early
-// entries are, and what those mean to the others. A thread sums up an early entry, as many at a time as a depth has;
+// Columns with many entries of U, which a whole block works on (core/plan/columns/long_columns.hpp): what their shallow
+// entries are, and what those mean to the others. A thread sums up a shallow entry, as many at a time as a depth has;
 // nothing but a barrier and shared memory lies between two depths, because what else they need is loaded rounds before.
-// All columns of early entries have been waited for. A sum has its terms in the order of the plan: bitwise repeatable.
+// All columns of shallow entries have been waited for. A sum has its terms in the order of the plan: bitwise
+// repeatable.
 #pragma once
 #include "columns/columns.cuh"
-
-struct LongColumn {
-  int target;
-  int level, depths;
-  int huge_end, late_end;
-  int rest, rests;
-  int early, earlies;
-};
 
 struct LongArrays {
   const int* of_ticket;  // which long column a ticket is, or -1; null: there is none
   const LongColumn* parts;
   const int *target, *term_ptr;
-  const int2* term;  // place of L(i, j), position of U(j, k)
-  const int *level, *rest, *early;
+  const LongTerm* term;
+  const int *level, *rest, *shallow;
 };
 
 namespace {
-
-constexpr int LONG_WARPS = 16;  // of a block; as many scalars of shared memory
 
 struct LongSums {
   static constexpr int TOGETHER = 4;  // terms that a thread loads at a time
@@ -59,7 +50,8 @@ struct LongSums {
   }
   __device__ __forceinline__ void load_terms(Sum& s) const {
 #pragma unroll
-    for (int r = 0; r < TOGETHER; r++) s.term[r] = __ldg(arrays.term + s.begin + max(min(r, s.count - 1), 0));
+    for (int r = 0; r < TOGETHER; r++)
+      s.term[r] = __ldg((const int2*)arrays.term + s.begin + max(min(r, s.count - 1), 0));
   }
   __device__ __forceinline__ void load_values(Sum& s) const {
 #pragma unroll
@@ -75,14 +67,15 @@ struct LongSums {
       q += TOGETHER;
       if (q >= s.count) break;
 #pragma unroll
-      for (int r = 0; r < TOGETHER; r++) s.term[r] = __ldg(arrays.term + s.begin + min(q + r, s.count - 1));
+      for (int r = 0; r < TOGETHER; r++)
+        s.term[r] = __ldg((const int2*)arrays.term + s.begin + min(q + r, s.count - 1));
       load_values(s);
     }
     work[s.target] = sum;
   }
 
-  // Early entries, depth by depth.
-  __device__ __forceinline__ void solve_early() const {
+  // Shallow entries, depth by depth.
+  __device__ __forceinline__ void solve_shallow() const {
     if (!part.depths) return;
     Round round = {0, part.target, depth_end(0)}, next = after(round);
     Sum sum, ahead;
@@ -113,7 +106,7 @@ struct LongSums {
       Scalar value[TOGETHER];
       int2 term[TOGETHER];
 #pragma unroll
-      for (int r = 0; r < TOGETHER; r++) term[r] = __ldg(arrays.term + min(q + stride * r, end - 1));
+      for (int r = 0; r < TOGETHER; r++) term[r] = __ldg((const int2*)arrays.term + min(q + stride * r, end - 1));
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) value[r] = factor[term[r].x];
 #pragma unroll
@@ -126,7 +119,7 @@ struct LongSums {
   }
 
   // All other entries: those with most terms by the block, others by a warp each.
-  __device__ __forceinline__ void sum_late() const {
+  __device__ __forceinline__ void sum_deep() const {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     int i = part.depths ? depth_end(part.depths - 1) : part.target;
     for (; i < part.huge_end; i++) {
@@ -135,12 +128,12 @@ struct LongSums {
       __syncthreads();
       if (threadIdx.x == 0) {
         Scalar total = work[__ldg(arrays.target + i)];
-        for (int w = 0; w < LONG_WARPS; w++) total += partial[w];
+        for (int w = 0; w < COLUMN_WARPS; w++) total += partial[w];
         work[__ldg(arrays.target + i)] = total;
       }
       __syncthreads();
     }
-    for (i += warp; i < part.late_end; i += LONG_WARPS) {
+    for (i += warp; i < part.deep_end; i += COLUMN_WARPS) {
       const Scalar sum = sum_terms(i, lane, 32);
       if (lane == 0) work[__ldg(arrays.target + i)] += sum;
     }

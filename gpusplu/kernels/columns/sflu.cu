@@ -1,5 +1,9 @@
-// The columns of SFLU (columns/sflu.cuh). Grid: at most as many blocks as are resident together; block: 512 threads.
+// The columns of SFLU (columns/sflu.cuh). Grid: at most as many blocks as are resident together; block: COLUMN_THREADS.
 #include "columns/sflu.cuh"
 
-GPUSPLU_KERNEL(factor_sflu, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) { factor_groups<true, false>(args); }
-GPUSPLU_KERNEL(factor_sflu_search, SfluArgs, 512, sizeof(Scalar) == 16 ? 1 : 2) { factor_groups<false, false>(args); }
+GPUSPLU_KERNEL(factor_sflu, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {
+  factor_groups<true, false>(args);
+}
+GPUSPLU_KERNEL(factor_sflu_search, SfluArgs, COLUMN_THREADS, sizeof(Scalar) == 16 ? 1 : COLUMN_BLOCKS) {
+  factor_groups<false, false>(args);
+}

@@ -11,27 +11,27 @@
 //
 // A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
-// A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as above.
-// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, 16 scalars, those
-// of the largest group that has any room, a word a column, and without maps 16 bits for every place that a warp keeps.
-// Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
+// A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as
+// above. Grid: at most as many blocks as are resident together; block: COLUMN_THREADS; shared memory: 16 bytes, 16
+// scalars, those of the largest group that has any room, a word a column, and without maps 16 bits for every place that
+// a warp keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
 #pragma once
 #include "columns/column_groups.cuh"
-#include "columns/trailing_columns.cuh"
 #include "columns/long_columns.cuh"
+#include "columns/trailing_columns.cuh"
 
 struct SfluArgs {
   ColumnArrays columns;
   ColumnTickets tickets;
   LongArrays longs;
-  CornerArrays corner;
+  TrailingArrays trailing;
   const int* source;    // canonical value of a place of L + U, or -1: fill
   const double* scale;  // of canonical values; null: ones
   const Scalar* values;
   Scalar* factor;
   unsigned* done;  // of a column: the launch that finished it
-  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the dense corner
-  // of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
+  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the
+  // dense trailing block of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
   int division;
   int capacity;        // scalars of shared memory; larger groups stay in global memory
   int flags;           // most columns of a group
@@ -47,7 +47,7 @@ constexpr int IN_FLIGHT = 4, HALF = IN_FLIGHT / 2;  // loads of a lane that are 
 
 // Of shared memory: a scalar a warp, values of the group.
 __device__ __forceinline__ Scalar* warp_scalars() { return (Scalar*)(shared_memory + sizeof(ColumnControl)); }
-__device__ __forceinline__ Scalar* group_values() { return warp_scalars() + LONG_WARPS; }
+__device__ __forceinline__ Scalar* group_values() { return warp_scalars() + COLUMN_WARPS; }
 
 struct Group {
   int first, end;   // columns
@@ -103,7 +103,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, const LongColumn& part)
       : Column(args_, group_, group_.first) {
     list = args.longs.rest + part.rest;
-    uppers = part.rests;
+    uppers = part.rest_count;
   }
 
   // Values of the group.
@@ -172,7 +172,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
 
   // Without maps: where a warp keeps places.
   __device__ __forceinline__ unsigned short* kept() const {
-    return (unsigned short*)(group.flags + (args.flags + 3 & ~3)) + (threadIdx.x >> 5) * args.places;
+    return (unsigned short*)(group.flags + flag_words(args.flags)) + (threadIdx.x >> 5) * args.places;
   }
   __device__ __forceinline__ const int* rows_of(const Source& s) const {
     return args.columns.row + group.base + s.lower;
@@ -219,7 +219,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
       __syncwarp();
       for (int t = 0; t < here;) {
         const int run = min((__ffs(~(ready >> t)) - 1) & 63, here - t);
-        if (!run) apply_late(own, u0, t, mine, ready);
+        if (!run) apply_awaited(own, u0, t, mine, ready);
         else if (MAPS && all_short) apply_short(own, u0, t, t + run);
         else apply_long(own, u0, t, t + run);
         t += max(run, 1);
@@ -287,7 +287,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // The column that lane t has, which has to be waited for: what does not depend on it is loaded before.
-  __device__ __forceinline__ void apply_late(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
+  __device__ __forceinline__ void apply_awaited(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
     const Source s = source_from(own, t);
     const Scalar x = work()[begin + entry_of(own, u0, t)];
     Piece piece[IN_FLIGHT];
@@ -335,7 +335,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   __device__ __forceinline__ void store(int from, int last, int thread, int threads) const {
     if (!IN_SHARED) return;
     Scalar* to = args.factor + group.base;
-    for (int p = from + thread; p < last; p += threads) store_shared_level(to + p, work()[p]);
+    for (int p = from + thread; p < last; p += threads) store_l2(to + p, work()[p]);
   }
 
   // The pivot and the column of L; first for the group, then for all. Nobody waits for the column of U.
@@ -369,14 +369,14 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     const int thread = threadIdx.x;
     assemble(thread, blockDim.x);
     const int* rows = args.columns.row + group.base;
-    for (int i = thread; i < part.earlies; i += blockDim.x) {
-      const int j = __ldg(rows + __ldg(args.longs.early + part.early + i));
+    for (int i = thread; i < part.shallow_count; i += blockDim.x) {
+      const int j = __ldg(rows + __ldg(args.longs.shallow + part.shallow + i));
       while (!finished(j)) continue;
     }
     __syncthreads();
     const LongSums sums = {args.longs, part, args.factor, work(), warp_scalars()};
-    sums.solve_early();
-    sums.sum_late();
+    sums.solve_shallow();
+    sums.sum_deep();
     if (thread < 32) update();
     __syncthreads();
     if (thread < 32) finish();
@@ -384,15 +384,15 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 };
 
-// CORNER: the last tickets are columns of a corner.
-template <bool MAPS, bool CORNER> __device__ __forceinline__ void factor_groups(const SfluArgs& args) {
+// TRAILING: the last tickets are columns of the trailing block.
+template <bool MAPS, bool TRAILING> __device__ __forceinline__ void factor_groups(const SfluArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
   unsigned* flags = (unsigned*)(group_values() + args.capacity);
   begin_tickets(args.tickets, control);
   bool more = next_ticket(args.tickets, control);
   for (; more; more = next_ticket(args.tickets, control)) {
     const int2 range = args.tickets.groups[control.ticket];
-    if (CORNER && range.x >= args.division) break;
+    if (TRAILING && range.x >= args.division) break;
     const Group group = {range.x, range.y, __ldg(args.columns.col_ptr + range.x), flags, control.epoch};
     for (int c = threadIdx.x; c < group.end - group.first; c += blockDim.x) flags[c] = 0;
     __syncthreads();
@@ -413,11 +413,11 @@ template <bool MAPS, bool CORNER> __device__ __forceinline__ void factor_groups(
       else Column<false, MAPS>(args, group, k).run();
     }
   }
-  for (; CORNER && more; more = next_ticket(args.tickets, control)) {
-    const CornerInput input = {args.columns, args.corner, args.division, args.source,  args.scale,
-                               args.values,  args.factor, args.done,     control.epoch};
+  for (; TRAILING && more; more = next_ticket(args.tickets, control)) {
+    const TrailingInput input = {args.columns, args.trailing, args.division, args.source,  args.scale,
+                                 args.values,  args.factor,   args.done,     control.epoch};
     const int k = args.tickets.groups[control.ticket].x;
-    CornerColumn(input, k, shared_memory + sizeof(ColumnControl)).run();
+    TrailingColumn(input, k, shared_memory + sizeof(ColumnControl)).run();
   }
   end_tickets(args.tickets, control);
 }

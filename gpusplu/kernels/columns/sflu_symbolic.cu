@@ -4,12 +4,12 @@
 // The pattern of column k is that of A's, joined with L(:, j) for every j < k in it. A warp owns a column and a bitmap
 // of its rows in shared memory, with a bit for every 32 words that says where to look; every lane waits for a column of
 // its own and joins it, in any order, until there is nothing new. Mended and added to the paper: tickets and release
-// and acquire, as in columns/sflu.cu; of L(:, j) only the rows up to the first r with U(j, r) != 0 are joined, because L(:, r)
-// has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); whoever is too early for
-// that joins all of it.
-// Grid: any; block: 32 threads; shared memory: bitmap_words(n) words. Columns lie in `rows` wherever there was room:
-// their order there differs from run to run, nothing else does.
+// and acquire, as in columns/sflu.cu; of L(:, j) only the rows up to the first r with U(j, r) != 0 are joined, because
+// L(:, r) has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); whoever comes
+// too early for that joins all of it. Grid: any; block: 32 threads; shared memory: bitmap_words(n) words. Columns lie
+// in `rows` wherever there was room: their order there differs from run to run, nothing else does.
 #include "common/device.cuh"
+#include "shared/columns.hpp"
 
 struct SymbolicArgs {
   const long long* ptr;  // canonical A by columns
@@ -32,10 +32,10 @@ struct Bitmap {
   unsigned *words, *summary;
   int chunks;  // words of the summary, 1024 rows each
   __device__ __forceinline__ explicit Bitmap(int n) {
-    chunks = (n + 1023) / 1024;
+    chunks = bitmap_chunks(n);
     summary = (unsigned*)shared_memory;
-    words = summary + (chunks + 31 & ~31);
-    for (int w = threadIdx.x; w < (chunks + 31 & ~31) + 32 * chunks; w += 32) summary[w] = 0;
+    words = summary + summary_words(n);
+    for (int w = threadIdx.x; w < bitmap_words(n); w += 32) summary[w] = 0;
     __syncwarp();
   }
   __device__ __forceinline__ void set(int row) {

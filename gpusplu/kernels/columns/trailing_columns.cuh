@@ -1,16 +1,16 @@
-// U12 and the Schur complement of crisscross LU: what the columns of the dense corner take from those before.
+// U12 and the Schur complement of crisscross LU: what the columns of the dense trailing block take from those before.
 //
-// A block owns a column of the corner. Every entry is a sum of terms that the plan lists (core/plan/columns/
-// corner_terms.hpp), in a fixed order: bitwise repeatable. First come the entries of U12, step by step. What a batch of
-// steps needs is staged in shared memory together, so that a step costs no trip to memory. Then come all rows of the
+// A block owns a column of the block. Every entry is a sum of terms that the plan lists (core/plan/columns/
+// trailing_terms.hpp), in a fixed order: bitwise repeatable. First come the entries of U12, step by step. What a batch
+// of steps needs is staged in shared memory together, so that a step costs no trip to memory. Then come all rows of the
 // Schur complement at once, but for those of very many terms, which all warps sum up together. Tickets of these blocks
 // follow those of all other columns, so that they may wait for them, batch by batch, while the last of those are on
 // their way.
 #pragma once
 #include "columns/columns.cuh"
 
-struct CornerArrays {
-  const long long* term_ptr;  // by rank, from the first of the corner's columns on
+struct TrailingArrays {
+  const long long* term_ptr;  // by rank, from the first of the trailing columns on
   const int *place, *position;
   const int *order, *huge;
   const long long *step_ptr, *batch_ptr, *need_ptr;
@@ -20,9 +20,9 @@ struct CornerArrays {
 };
 
 // What is known to all blocks of the launch.
-struct CornerInput {
-  const ColumnArrays& columns;  // `diag` of the corner's columns: where their rows of the corner begin
-  const CornerArrays& corner;
+struct TrailingInput {
+  const ColumnArrays& columns;  // `diag` of the trailing columns: where their rows of the trailing block begin
+  const TrailingArrays& trailing;
   int division;
   const int* source;  // as in SfluArgs
   const double* scale;
@@ -34,26 +34,25 @@ struct CornerInput {
 
 namespace {
 
-constexpr int TOGETHER = 4;       // loads of a lane that are under way together
-constexpr int CORNER_WARPS = 16;  // of a block
+constexpr int TOGETHER = 4;  // loads of a lane that are under way together
 
 // A column, and the batch of its terms that is staged.
-struct CornerColumn {
-  const CornerInput& in;
+struct TrailingColumn {
+  const TrailingInput& in;
   long long begin;         // place of the column
   const long long* terms;  // of its entries, by rank
   int uppers, length, huge;
   const int *order, *step, *batch;
-  const long long* need_ptr;  // of the batches, then of the corner's entries
+  const long long* need_ptr;  // of the batches, then of the trailing block's entries
   int batches, room;
   bool in_shared;
   Scalar *partial, *values, *multipliers;  // partial: a scalar a warp
   int first;                               // rank of the first entry of the batch
   int *positions, *begins, *targets;
 
-  __device__ __forceinline__ CornerColumn(const CornerInput& input, int k, unsigned char* memory) : in(input) {
+  __device__ __forceinline__ TrailingColumn(const TrailingInput& input, int k, unsigned char* memory) : in(input) {
     const ColumnArrays& all = in.columns;
-    const CornerArrays& a = in.corner;
+    const TrailingArrays& a = in.trailing;
     const int c = k - in.division;
     begin = __ldg(all.col_ptr + k);
     const long long entry = begin - __ldg(all.col_ptr + in.division);
@@ -69,7 +68,7 @@ struct CornerColumn {
     batches = (int)(__ldg(a.batch_ptr + c + 1) - first_batch);
     in_shared = length <= a.kept;
     partial = (Scalar*)memory;
-    Scalar* rest = partial + CORNER_WARPS;
+    Scalar* rest = partial + COLUMN_WARPS;
     values = in_shared ? rest : in.factor + begin;
     multipliers = rest + (in_shared ? length : 0);
     room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
@@ -81,7 +80,7 @@ struct CornerColumn {
     const long long from = __ldg(need_ptr + batch_number), end = __ldg(need_ptr + batch_number + 1);
     const int lane = threadIdx.x & 31;
     for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x) {
-      const unsigned* flag = in.done + (q < end ? __ldg(in.corner.need + q) : 0);
+      const unsigned* flag = in.done + (q < end ? __ldg(in.trailing.need + q) : 0);
       bool ready = q >= end || load_relaxed(flag) == in.epoch;
       while (const unsigned missing = __ballot_sync(~0u, !ready)) {
         if (lane == __ffs(missing) - 1)
@@ -116,7 +115,7 @@ struct CornerColumn {
   __device__ __forceinline__ bool stage(int first_rank, int end) {
     first = first_rank;
     const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
-    if (4 + 8LL * (end - first) + count * (long long)(sizeof(Scalar) + 4) > room) return false;
+    if (batch_bytes(end - first, count, sizeof(Scalar)) > room) return false;
     positions = (int*)(multipliers + count);
     begins = positions + count;
     targets = begins + (end - first) + 1;
@@ -126,7 +125,7 @@ struct CornerColumn {
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) {
         const long long q = from + min(q0 + r * (int)blockDim.x, (int)count - 1);
-        place[r] = __ldg(in.corner.place + q), position[r] = __ldg(in.corner.position + q);
+        place[r] = __ldg(in.trailing.place + q), position[r] = __ldg(in.trailing.position + q);
       }
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) multiplier[r] = in.factor[place[r]];
@@ -159,7 +158,7 @@ struct CornerColumn {
 #pragma unroll
       for (int i = 0; i < TOGETHER; i++) {
         const long long t = min(q + lanes * i, end - 1);
-        place[i] = __ldg(in.corner.place + t), from[i] = __ldg(in.corner.position + t);
+        place[i] = __ldg(in.trailing.place + t), from[i] = __ldg(in.trailing.position + t);
       }
 #pragma unroll
       for (int i = 0; i < TOGETHER; i++) multiplier[i] = in.factor[place[i]];
@@ -219,7 +218,7 @@ struct CornerColumn {
       __syncthreads();
       if (threadIdx.x == 0) {
         Scalar total = values[__ldg(order + r)];
-        for (int w = 0; w < CORNER_WARPS; w++) total += partial[w];
+        for (int w = 0; w < COLUMN_WARPS; w++) total += partial[w];
         values[__ldg(order + r)] = total;
       }
       __syncthreads();

@@ -3,6 +3,10 @@
 // A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DCHOLESKY=0, 1) and architecture, by
 // NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/kernels/emulator stands in for CUDA.
 #pragma once
+#include "shared/host_device.hpp"
+
+using namespace gs::gpu;
+
 #ifdef GPUSPLU_EMULATED
 #include "cuda_emulator.hpp"
 #else
@@ -154,22 +158,22 @@ template <class T> __device__ __forceinline__ T warp_max(T x) {  // int or unsig
 }
 
 // ---- global memory that other blocks of the same launch write: past the first-level cache
-__device__ __forceinline__ float load_shared_level(const float* p) { return __ldcg(p); }
-__device__ __forceinline__ double load_shared_level(const double* p) { return __ldcg(p); }
-__device__ __forceinline__ Complex<float> load_shared_level(const Complex<float>* p) {
+__device__ __forceinline__ float load_l2(const float* p) { return __ldcg(p); }
+__device__ __forceinline__ double load_l2(const double* p) { return __ldcg(p); }
+__device__ __forceinline__ Complex<float> load_l2(const Complex<float>* p) {
   const float2 v = __ldcg((const float2*)p);
   return {v.x, v.y};
 }
-__device__ __forceinline__ Complex<double> load_shared_level(const Complex<double>* p) {
+__device__ __forceinline__ Complex<double> load_l2(const Complex<double>* p) {
   const double2 v = __ldcg((const double2*)p);
   return {v.x, v.y};
 }
-__device__ __forceinline__ void store_shared_level(float* p, float v) { __stcg(p, v); }
-__device__ __forceinline__ void store_shared_level(double* p, double v) { __stcg(p, v); }
-__device__ __forceinline__ void store_shared_level(Complex<float>* p, Complex<float> v) {
+__device__ __forceinline__ void store_l2(float* p, float v) { __stcg(p, v); }
+__device__ __forceinline__ void store_l2(double* p, double v) { __stcg(p, v); }
+__device__ __forceinline__ void store_l2(Complex<float>* p, Complex<float> v) {
   __stcg((float2*)p, make_float2(v.re, v.im));
 }
-__device__ __forceinline__ void store_shared_level(Complex<double>* p, Complex<double> v) {
+__device__ __forceinline__ void store_l2(Complex<double>* p, Complex<double> v) {
   __stcg((double2*)p, make_double2(v.re, v.im));
 }
 

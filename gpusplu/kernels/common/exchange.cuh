@@ -2,7 +2,7 @@
 // that who sees the tag has the value (the LL protocol of NVIDIA's NCCL). One trip through the second-level cache where
 // a flag with release and acquire takes two and a fence. Tags differ from solve to solve; memory is zero at first.
 #pragma once
-#include "fronts/front.cuh"
+#include "common/device.cuh"
 
 using Word = unsigned long long;
 constexpr int WORDS = sizeof(Scalar) / 4;  // of a value
@@ -23,7 +23,7 @@ template <class R> __device__ __forceinline__ void join(const unsigned* w, Compl
   join(w, v.re), join(w + sizeof(R) / 4, v.im);
 }
 
-__device__ __forceinline__ void mail_value(Word* to, Scalar v, unsigned tag) {
+__device__ __forceinline__ void send_value(Word* to, Scalar v, unsigned tag) {
   unsigned parts[WORDS];
   split(v, parts);
   const Word high = (Word)tag << 32;
@@ -33,7 +33,7 @@ __device__ __forceinline__ void mail_value(Word* to, Scalar v, unsigned tag) {
     for (int k = 0; k < WORDS; k += 2) store_words(to + k, high | parts[k], high | parts[k + 1]);
 }
 
-struct Mail {
+struct Packet {
   Word word[WORDS];
   __device__ __forceinline__ void load(const Word* from) {
     if constexpr (WORDS == 1) word[0] = load_word(from);
@@ -60,20 +60,20 @@ struct Mail {
 // pause in between leaves the cache to those that work (10 to 25% of a solve); who is next does without.
 template <int COUNT> __device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag,
                                                                  Scalar (&v)[COUNT], bool pause = true) {
-  Mail mail[COUNT];
+  Packet packet[COUNT];
   unsigned missing = (1u << COUNT) - 1;
   for (;;) {
 #pragma unroll
     for (int r = 0; r < COUNT; r++)
-      if (missing >> r & 1) mail[r].load(from[r]);
+      if (missing >> r & 1) packet[r].load(from[r]);
 #pragma unroll
     for (int r = 0; r < COUNT; r++)
-      if (mail[r].has(tag)) missing &= ~(1u << r);
+      if (packet[r].has(tag)) missing &= ~(1u << r);
     if (!missing) break;
     before_looking_again(from[0], pause);
   }
 #pragma unroll
-  for (int r = 0; r < COUNT; r++) v[r] = mail[r].value();
+  for (int r = 0; r < COUNT; r++) v[r] = packet[r].value();
 }
 __device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag, bool pause = true) {
   const Word* const all[1] = {from};

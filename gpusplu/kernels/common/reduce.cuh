@@ -1,6 +1,7 @@
 // Largest values over a block and over the device. Independent of order, so deterministic with atomics.
 #pragma once
-#include "fronts/front.cuh"
+#include "common/device.cuh"
+#include "shared/values.hpp"
 
 // Accumulators of residuals and norms.
 template <class T> struct WideOf { using type = double; };

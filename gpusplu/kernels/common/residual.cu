@@ -6,8 +6,8 @@
 // precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
 // largest, and is then moved to `report`, which may be the host's memory. Blocks join their norms in `norms`, in any
 // order, which does not matter to the largest; the last one publishes them.
-// Grid: any; block: 256 threads. Shared memory: 128 bytes. Precondition: *done and norms are zero, and are again
-// afterwards. Deterministic.
+// Grid: any; block: VALUE_THREADS. Shared memory: RESIDUAL_SHARED_BYTES. Precondition: *done and norms are zero, and
+// are again afterwards. Deterministic.
 #include "common/reduce.cuh"
 
 struct ResidualArgs {
@@ -160,11 +160,11 @@ template <int NV> __device__ __forceinline__ void measure(const ResidualArgs& ar
   if (threadIdx.x == 0) *args.done = 0;
 }
 
-GPUSPLU_KERNEL(measure_residual_1, ResidualArgs, 256, 2) { measure<1>(args); }
-GPUSPLU_KERNEL(measure_residual_4, ResidualArgs, 256, 2) { measure<4>(args); }
+GPUSPLU_KERNEL(measure_residual_1, ResidualArgs, VALUE_THREADS, 2) { measure<1>(args); }
+GPUSPLU_KERNEL(measure_residual_4, ResidualArgs, VALUE_THREADS, 2) { measure<RHS_GROUP>(args); }
 
 // x += step. Grid: any; block: any. Deterministic.
-GPUSPLU_KERNEL(add_step, StepArgs, 256, 1) {
+GPUSPLU_KERNEL(add_step, StepArgs, VALUE_THREADS, 1) {
   const long long count = (long long)args.n * args.nrhs, step = (long long)gridDim.x * blockDim.x;
   for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < count; k += step) {
     const long long column = k / args.n, at = column * args.ld + (k - column * args.n);

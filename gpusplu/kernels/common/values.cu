@@ -4,8 +4,8 @@
 // source ~p is the conjugate of from[p]. Without source_ptr every entry has one source, without source it is its own.
 // What `to` held goes to `previous`. Also does what check_values does. check_values: counts the values of `to` that are
 // NaN or Inf into status->not_finite, and raises status->largest to the largest modulus of the others. Grid: any (2048
-// threads a multiprocessor are best); block: 256 threads, one value each at a time. Shared memory: 64 bytes.
-// Precondition: status->not_finite and largest are zero. Deterministic.
+// threads a multiprocessor are best); block: VALUE_THREADS, one value each at a time. Shared memory:
+// VALUE_SHARED_BYTES. Precondition: status->not_finite and largest are zero. Deterministic.
 //
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
@@ -53,8 +53,8 @@ template <bool GATHER> __device__ __forceinline__ void values(const ValuesArgs& 
   if (bad) atomicAdd(&args.status->not_finite, bad);
 }
 
-GPUSPLU_KERNEL(gather_values, ValuesArgs, 256, 1) { values<true>(args); }
-GPUSPLU_KERNEL(check_values, ValuesArgs, 256, 1) { values<false>(args); }
+GPUSPLU_KERNEL(gather_values, ValuesArgs, VALUE_THREADS, 1) { values<true>(args); }
+GPUSPLU_KERNEL(check_values, ValuesArgs, VALUE_THREADS, 1) { values<false>(args); }
 
 struct MoveArgs {
   const Scalar *first, *second;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void move(const Scalar* from, Scalar* to, long long c
   }
 }
 
-GPUSPLU_KERNEL(move_arrays, MoveArgs, 256, 1) {
+GPUSPLU_KERNEL(move_arrays, MoveArgs, VALUE_THREADS, 1) {
   move(args.first, args.to_first, args.first_count);
   move(args.second, args.to_second, args.second_count);
 }

@@ -82,8 +82,8 @@ template <int N> struct Items {
     next = __ldg(args.owner_ptr + f.owner_begin + group), end = __ldg(args.owner_ptr + f.owner_begin + group + 1);
   }
   template <int B> __device__ __forceinline__ void load(const FactorArgs& args) {
-    const int k = threadIdx.x & 7;
-    batch[B] = k < N && next + k < end ? __ldg(args.items + next + k) : make_int4(0, 0, 0, 0);
+    const int k = threadIdx.x & (ITEM_ENTRIES - 1);
+    batch[B] = k < N && next + k < end ? __ldg((const int4*)args.items + next + k) : make_int4(0, 0, 0, 0);
     next += N;
   }
 };
@@ -94,13 +94,13 @@ template <int N> struct Contributions {
   int to[N];  // -1: none
 
   __device__ __forceinline__ void load(const int4& batch, const Scalar* blocks, int ld) {
-    const int lane = threadIdx.x & 7, shift = 8 * (lane & 3);
+    const int lane = threadIdx.x & (ITEM_ENTRIES - 1), shift = 8 * (lane & 3);
 #pragma unroll
     for (int q = 0; q < N; q++) {
       const int source = (int)(threadIdx.x & 24) | q, x = shuffle(batch.x, source), y = shuffle(batch.y, source),
                 z = shuffle(batch.z, source), w = shuffle(batch.w, source);
       const bool used = lane < y >> 16;
-      value[q] = used ? load_shared_level(blocks + x + lane) : Scalar(0);
+      value[q] = used ? load_l2(blocks + x + lane) : Scalar(0);
       to[q] = used ? ((lane < 4 ? z : w) >> shift & 255) + (y & 0xffff) * ld : -1;
     }
   }

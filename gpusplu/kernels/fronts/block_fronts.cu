@@ -1,32 +1,27 @@
 // Fronts in the shared memory of a block (phases 1 and 2).
 //
-// Kernels: factor_small (128 threads, several blocks on a multiprocessor) and factor_blocks (512 threads). Grid: count
+// Kernels: factor_small (several blocks on a multiprocessor) and factor_blocks (one). Grid: count
 // blocks; block k takes start front k and goes on with the parent when it finishes the last of its children of this
 // phase. It waits only for children of earlier phases: the kernel may begin before theirs is done, once all blocks of
-// that one have begun (early launch), and ends after it. Shared memory: BLOCK_SHARED_BYTES and the front,
-// ld * (R + partial columns) scalars, ld = front_ld(R). While a front is stored, the first entries and items of its
-// parent are loaded. Precondition: counters of the phase are zero, and are left so; arrivals count the children of
-// earlier phases, and are left zero. Deterministic: sums are taken in the order of the plan, whoever takes them.
+// that one have begun (programmatic dependent launch), and ends after it. Shared memory: front_shared_bytes(phase, ..).
+// While a front is stored, the first entries and items of its parent are loaded. Precondition: counters of the phase
+// are zero, and are left so; arrivals count the children of earlier phases, and are left zero. Deterministic: sums are
+// taken in the order of the plan, whoever takes them.
 //
 // Factor: lower R x W with D = A11^-1 of each panel of 16 columns on its diagonal, X = A21 D below it and, for LU, raw
 // A12 above; LU: upper W x H, raw. Contribution block H x H (Cholesky: lower triangle).
 #include "fronts/assembly.cuh"
 #include "fronts/panels.cuh"
 
-constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);
-
 struct BlockMemory {
   Front record[2];  // of this front and of its parent
   int next;         // this block goes on with the parent
   int ready;        // the parent's children of earlier phases are done
   int unused[14];
-  Scalar inverse[INVERSE_SCALARS];
+  Scalar inverse[PANEL_SCALARS];
 };
-constexpr int BLOCK_SHARED_BYTES = 256 + INVERSE_SCALARS * sizeof(Scalar);
+constexpr int BLOCK_SHARED_BYTES = front_shared_bytes(1, 0, sizeof(Scalar));
 static_assert(sizeof(BlockMemory) == BLOCK_SHARED_BYTES, "what the host asks for");
-
-// At least R, and 4 mod 8: operands of products meet no bank conflicts.
-__device__ __forceinline__ int front_ld(int R) { return ((R + 3) & ~7) + 4; }
 
 // By THREADS threads.
 template <int THREADS> __device__ __forceinline__ void clear_front(Scalar* front, const Front& f, int thread) {
@@ -58,11 +53,11 @@ __device__ __forceinline__ void add_partial_sums(const FactorArgs& args, const F
 }
 
 template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& args) {
-  constexpr int N_ENTRIES = sizeof(Scalar) == 16 ? 1 : is_complex ? 2 : 4, N_ITEMS = sizeof(Scalar) == 16 ? 4 : 8;
-  const int thread = threadIdx.x, group = thread >> 3;
+  constexpr int N_ENTRIES = sizeof(Scalar) == 16 ? 1 : is_complex ? 2 : 4, N_ITEMS = item_batch(1, sizeof(Scalar));
+  const int thread = threadIdx.x, group = thread >> ITEM_ENTRIES_LOG2;
   BlockMemory& memory = *(BlockMemory*)shared_memory;
   Scalar* front = (Scalar*)(shared_memory + BLOCK_SHARED_BYTES);
-  const PivotRules rules(args);
+  const PivotRules rules(args.tiny, args.singular, args.status);
   unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Entries<THREADS, N_ENTRIES> entries;
   Items<N_ITEMS> items;
@@ -125,5 +120,9 @@ template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& 
   report_growth(multiplier_bits, args.status);
 }
 
-GPUSPLU_KERNEL(factor_small, FactorArgs, 128, sizeof(Scalar) == 16 ? 2 : 4) { factor<128>(args); }
-GPUSPLU_KERNEL(factor_blocks, FactorArgs, 512, 1) { factor<512>(args); }
+GPUSPLU_KERNEL(factor_small, FactorArgs, SMALL_FRONT_THREADS, front_blocks(1, is_complex, sizeof(Scalar))) {
+  factor<SMALL_FRONT_THREADS>(args);
+}
+GPUSPLU_KERNEL(factor_blocks, FactorArgs, BLOCK_FRONT_THREADS, front_blocks(2, is_complex, sizeof(Scalar))) {
+  factor<BLOCK_FRONT_THREADS>(args);
+}

@@ -1,32 +1,11 @@
-// What the plan lays out in device memory. The Python side has the same structs as structured dtypes
-// (cuda/layout.py).
+// What the kernels of fronts of phases 0 to 2 are launched with.
 #pragma once
 #include "common/device.cuh"
-#include "common/status.cuh"
+#include "shared/fronts.hpp"
+#include "shared/values.hpp"
 
-constexpr int PANEL = 16;  // columns of a panel in fronts that a warp or a block factors
-
-// A front of R = rows and W = width: its first W rows and columns are pivots, the H = R - W others its contribution
-// block.
-struct Front {
-  int width, rows;
-  int first;        // plan position of the first pivot
-  int parent;       // -1: root
-  int climb;        // the parent if it is of the same phase, -2 - parent if of a later one before phase 3, else -1
-  int pending;      // children of the same phase
-  int entry_count;  // entries of A that are assembled here
-  int children;
-  int owner_begin;  // into owner_ptr: assembly items of each group of 8 lanes
-  int partial_begin,
-      partial_count;      // columns behind the front that take partial sums of crowded columns, and their homes
-  int level;              // inside the phase
-  long long entry_begin;  // into entry_source, entry_place, entry_scale
-  long long factor;       // into the factor arena [scalars]
-  long long block;        // into the arena of contribution blocks [scalars]
-  long long block_base;   // what the items' offsets count from
-  long long below;        // into the rows below the pivots and into the vector arena
-  long long row_begin;    // into gather_ptr
-};
+constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);  // a record is loaded so
+static_assert(sizeof(Front) % sizeof(int4) == 0 && sizeof(Item) == sizeof(int4));
 
 struct FactorArgs {
   const Front* fronts;
@@ -34,7 +13,7 @@ struct FactorArgs {
   int count;
   int walk;  // continue with a parent whose children are done
   const int* owner_ptr;
-  const int4* items;
+  const Item* items;
   const int* partial;
   const int* entry_source;
   const unsigned* entry_place;

@@ -1,10 +1,10 @@
 // Large fronts: what the tasks of fronts/large_fronts.cu know about a front, and where its tiles lie.
 //
 // A front's rows (and columns) are cut into tiles at 0, NB, .., W, W + NB, .., R: `pivot_tiles` of pivots, then those
-// of the contribution block. Storage: fronts/front.cuh and core/plan/fronts/plan.hpp.
+// of the contribution block. Storage: core/plan/fronts/plan.hpp.
 #pragma once
 #include "fronts/front.cuh"
-#include "fronts/large_shape.cuh"
+#include "shared/large_fronts.hpp"
 
 #ifndef LARGE_SHARED_KB
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ / 100 == 9 || __CUDA_ARCH__ / 100 == 10
@@ -22,28 +22,6 @@ constexpr int NB = shape.tile, THREADS = shape.threads, WARPS = THREADS / 32, DE
 
 using LocalRow = unsigned short;
 
-// One tile (row, col) of a front. Tasks are in topological order: a task waits only for earlier ones.
-struct LargeTask {
-  int front, large;  // of the plan, and among the large ones
-  int row, col;      // tile
-  int entry_begin;   // entries of A in this tile, from the front's first entry
-  int entry_count;
-  int row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
-  int tiles;                   // 2: tile (row + 1, col) is of this task too; neither has entries then
-};
-
-struct LargeFront {
-  int counter;      // of the front's progress counters
-  int block_tiles;  // tiles of the contribution block
-};
-
-// The rows below the pivots of a child that fall into one tile of its parent, as a range of the child's rows.
-struct LargePiece {
-  int child;       // of the plan
-  int begin, end;  // rows of the child's contribution block
-  int large;       // the child among the large fronts; -1: it is none; -2: an earlier launch has finished it
-};
-
 struct LargeArgs {
   const Front* fronts;
   const LargeFront* large;
@@ -59,14 +37,13 @@ struct LargeArgs {
   Scalar* factor;
   Scalar* blocks;
   const unsigned* arrivals;  // of small children, by front, in all launches; null: all are done before this launch
-  unsigned* counters;  // zeroed once: ticket, blocks that are done, launches before this one, reserved; then progress
+  unsigned* counters;        // zeroed once: LARGE_CONTROL words, then progress
   Status* status;
   double tiny;      // pivots below are replaced [scaled A]
   double singular;  // pivots below are counted in n_tiny too [scaled A]
 };
 
 constexpr unsigned EPOCH_STEP = 4096;  // more than the tile columns of any front
-constexpr int CONTROL = 4;             // counters ahead of the progress counters
 
 // Two neighbours in a column.
 struct __align__(sizeof(Scalar) < 8 ? 8 : 16) Pair {
@@ -78,8 +55,8 @@ __device__ __forceinline__ void store_pair(Scalar* to, Pair v) {
 #elif defined(SCALAR_F)
   __stcg((float4*)to, make_float4(v.x.re, v.x.im, v.y.re, v.y.im));
 #elif defined(SCALAR_D)
-  store_shared_level(to, v.x);
-  store_shared_level(to + 1, v.y);
+  store_l2(to, v.x);
+  store_l2(to + 1, v.y);
 #else
   __stcg((double2*)to, make_double2(v.x, v.y));
 #endif

@@ -2,8 +2,9 @@
 //
 // A task is one NB x NB tile (i, j) of a front, left-looking: the tile C_ij is assembled in shared memory
 // (fronts/tile_assembly.cuh) and stays there while X_ik U_kj over all earlier tile columns k is summed in registers
-// (fronts/tile_update.cuh). The sum starts at zero and is subtracted at once: thousands of products that were taken from C_ij
-// one after another would each be rounded at the size of C_ij, which costs a digit (docs/decisions/0007). Then
+// (fronts/tile_update.cuh). The sum starts at zero and is subtracted at once: thousands of products that were taken
+// from C_ij one after another would each be rounded at the size of C_ij, which costs a digit (docs/decisions/0007).
+// Then
 //   diagonal   Cholesky: L_jj and inv(L_jj)^H; LU: D_j = inv(C_jj), pivoting inside the tile
 //   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
@@ -13,8 +14,8 @@
 // of a row of L, of a column of U (they finish in order), and tiles of a child's contribution block. Counters only
 // grow: an epoch tells launches apart, the last block out resets the tickets, so that a graph can replay the launch.
 //
-// The launch may begin early, while small fronts are factored, once all blocks of these have begun: a front then waits
-// for its own small children. It ends after them.
+// As a dependent launch it begins while small fronts are factored, once all blocks of these have begun: a front then
+// waits for its own small children. It ends after them.
 //
 // Grid: at most as many blocks as are resident together. Block: shape.threads; shape.shared_bytes of shared memory.
 // Every tile is written once, by fixed sums: bitwise repeatable. Source: prototype large_fronts (its README has the
@@ -31,10 +32,10 @@ struct Control {
   int has_task;
   unsigned available, epoch;
 };
-static_assert(sizeof(Control) <= 128);
+static_assert(sizeof(Control) <= LARGE_CONTROL_BYTES);
 
 constexpr int CLERK = 32;  // the thread that looks for tasks, while thread 0 publishes results
-constexpr int WORK_BYTES = shape.shared_bytes - 128;
+constexpr int WORK_BYTES = shape.shared_bytes - LARGE_CONTROL_BYTES;
 constexpr int TILE_SCALARS = NB * STRIDE;
 constexpr int SCRATCH_BYTES = WORK_BYTES - shape.tall * TILE_SCALARS * (int)sizeof(Scalar);  // beside tiles
 static_assert(sizeof(AssemblyScratch) <= SCRATCH_BYTES && sizeof(CholeskyScratch) <= SCRATCH_BYTES &&
@@ -149,7 +150,7 @@ struct Tile {
     flat = right ? task.row : task.col;
     m = f.size(tall);
     n = f.size(flat);
-    done = counters + CONTROL + large.counter;
+    done = counters + LARGE_CONTROL + large.counter;
     lower_progress = done + 1;
     unsigned* upper_progress = CHOLESKY ? lower_progress : lower_progress + f.tiles;
     progress_a = (right ? upper_progress : lower_progress) + tall;

@@ -5,16 +5,14 @@
 // written into the upper triangle and takes the part of A12. What is done with a panel goes to global memory while
 // later panels are eliminated; the last update goes straight to the contribution block.
 #pragma once
-#include "common/elimination.cuh"
+#include "fronts/gauss_jordan.cuh"
 #include "fronts/tiles.cuh"
 
-constexpr int INVERSE_LD = 20;
-constexpr int INVERSE_SCALARS = PANEL * INVERSE_LD;
 constexpr int TILE = sizeof(Scalar) == 16 ? 1 : 2;  // registers
 
 struct Elimination {
   Scalar* front;    // shared
-  Scalar* inverse;  // shared: D of the current panel, INVERSE_LD x 16, anything beyond w
+  Scalar* inverse;  // shared: D of the current panel, PANEL_LD x 16, anything beyond w
   int ld, R, W;
   Scalar* lower;  // global
   Scalar* upper;
@@ -58,7 +56,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
   for (int i = 0; i < 2; i++)
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-      e.inverse[places.row[i] + places.column(q) * INVERSE_LD] = a[i][q];
+      e.inverse[places.row[i] + places.column(q) * PANEL_LD] = a[i][q];
     }
 }
 
@@ -66,7 +64,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
 __device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned& multiplier_bits) {
   Scalar c[1][2][4] = {};
   Scalar* panel = e.front + k0 * e.ld;
-  add_product<1, 2, false>(c, panel, e.ld, r0, e.R, e.inverse, INVERSE_LD, 0, PANEL, w);
+  add_product<1, 2, false>(c, panel, e.ld, r0, e.R, e.inverse, PANEL_LD, 0, PANEL, w);
   __syncwarp();
 #pragma unroll
   for (int n = 0; n < 2; n++)
@@ -123,11 +121,11 @@ __device__ __forceinline__ void update_tiles(const Elimination& e, int k0, int w
     if (CHOLESKY && r0 + 16 * M <= c0) continue;
     Scalar* to = more ? e.front + r0 + c0 * e.ld : e.block + (r0 - e.W) + (c0 - e.W) * H;
     const int ld = more ? e.ld : H;
-    const bool corner = more && r0 < n0 + PANEL && c0 < n0 + PANEL;
-    if (corner && M == 1) continue;
-    if (w == PANEL && r0 + 16 * M <= e.R && c0 + 8 * N <= e.R && !corner && (!CHOLESKY || r0 >= c0 + 8 * N - 1))
+    const bool next_pivots = more && r0 < n0 + PANEL && c0 < n0 + PANEL;
+    if (next_pivots && M == 1) continue;
+    if (w == PANEL && r0 + 16 * M <= e.R && c0 + 8 * N <= e.R && !next_pivots && (!CHOLESKY || r0 >= c0 + 8 * N - 1))
       update_tile<true, M, N>(e, k0, w, r0, c0, 0, to, ld);
-    else update_tile<false, M, N>(e, k0, w, r0, c0, corner ? n0 + PANEL : 0, to, ld);
+    else update_tile<false, M, N>(e, k0, w, r0, c0, next_pivots ? n0 + PANEL : 0, to, ld);
   }
 }
 
@@ -160,7 +158,7 @@ __device__ __forceinline__ void store_panel(const Elimination& e, int k0, int w,
 __device__ __forceinline__ void store_inverse(const Elimination& e, int k0, int w) {
   const int lane = threadIdx.x & 31, i = lane & 15;
   if (i >= w) return;
-  for (int j = lane >> 4; j < w; j += 2) e.lower[k0 + i + (k0 + j) * e.R] = e.inverse[i + j * INVERSE_LD];
+  for (int j = lane >> 4; j < w; j += 2) e.lower[k0 + i + (k0 + j) * e.R] = e.inverse[i + j * PANEL_LD];
 }
 
 // The whole block: all panels of the front.

@@ -1,41 +1,25 @@
 // What the solve kernels of phases 0 to 2 share: tickets, waiting, and the sums of the children's contributions.
 //
-// A ticket is SLOTS consecutive records: one front that the whole block solves (then all of them are the same record),
-// or up to SLOTS fronts of a warp each. Forward, tickets count up, children come before their parent, and a front waits
-// until its children have arrived; backward they count down and a front waits for its parent. Whoever waits, waits for
-// a lower ticket (or another warp of its own), so one resident block is enough to get through.
+// A ticket is SOLVE_SLOTS consecutive records: one front that the whole block solves (then all of them are the same
+// record), or up to SOLVE_SLOTS fronts of a warp each. Forward, tickets count up, children come before their parent,
+// and a front waits until its children have arrived; backward they count down and a front waits for its parent. Whoever
+// waits, waits for a lower ticket (or another warp of its own), so one resident block is enough to get through.
 //
 // Right-hand sides are solved in groups of NV (1 or SEVERAL), a ticket being worth one group. Work vector (plan order)
 // and vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not
 // depend on other fronts, so it is under way before the front waits.
 //
-// One right-hand side: values go from front to front by mail (common/exchange.cuh), each waited for by whoever needs it. The
-// tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front how many
-// children have arrived, then per group and front whether it is solved; forward clears what backward uses and the other
-// way round. Counters, control and mail are zero at the start of the first solve.
+// One right-hand side: values go from front to front as packets (common/exchange.cuh), each waited for by whoever needs
+// it. The tag counts solves, in counters[SOLVES]. Several: counters, after the SOLVE_CONTROL words, say per group and
+// front how many children have arrived, then per group and front whether it is solved; forward clears what backward
+// uses and the other way round. Counters, control and packets are zero at the start of the first solve.
 //
 // A solve can come in parts (core/plan/fronts/solve_schedule.hpp), each with its own launches, slots and `control`.
 #pragma once
 #include "common/exchange.cuh"
+#include "shared/solve.hpp"
 
-constexpr int SOLVE_THREADS = 256, SLOTS = SOLVE_THREADS / 32, CONTROL = 8;
-constexpr int FORWARD_TICKET = 0, BACKWARD_TICKET = 1, LARGE_FORWARD_TICKET = 2, LARGE_BACKWARD_TICKET = 3;
-constexpr int SOLVES = 0;
-constexpr int SEVERAL = sizeof(Scalar) == 16 ? 4 : 8;  // right-hand sides of a group where there are several
-enum SolveKind { TINY = 0, WARP = 1, BLOCK = 2 };
-
-// A front as the solve sees it; what core/plan/fronts/solve_schedule.hpp writes. 48 bytes, aligned to 16.
-struct SolveFront {
-  int width, rows;
-  int kind;   // SolveKind; -1: empty slot
-  int first;  // plan position of the first pivot
-  int front;
-  int parent;                      // -1: none in this launch
-  int children;                    // in this launch
-  int below;                       // into below and the vector arena
-  int gather_begin, gather_count;  // pieces
-  long long factor;
-};
+constexpr int SEVERAL = solve_rhs_group(sizeof(Scalar));  // right-hand sides of a group where there are several
 
 struct SolveArgs {
   const SolveFront* slots;
@@ -45,7 +29,7 @@ struct SolveArgs {
   int front_count;
   const int* below;
   const int* piece_ptr;  // of every local row of every front; a front's rows begin at first + below
-  const int4* pieces;    // places of the vector arena to be added, -1: none
+  const GatherPiece* pieces;
   const int *perm_in, *perm_out;
   const double *scale_in, *scale_out;  // null: ones
   const Scalar* factor;
@@ -61,19 +45,19 @@ struct SolveArgs {
   unsigned* control;  // tickets of this part
   int ends_solve;     // backward: no launch of this solve comes after this one
   unsigned long long*
-      mail;  // n values by plan position, then `places`; several right-hand sides: groups x n x NV; WORDS words each
+      packets;  // n values by plan position, then `places`; several right-hand sides: groups x n x NV; WORDS words each
 };
 
-// A front and the tag of its mail.
+// A front and the tag of its packets.
 struct SolveTask : SolveFront {
   unsigned tag;
 };
 
 __device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) {
-  return args.counters + CONTROL + (long long)group * args.front_count;
+  return args.counters + SOLVE_CONTROL + (long long)group * args.front_count;
 }
 __device__ __forceinline__ unsigned* solved(const SolveArgs& args, int group) {
-  return args.counters + CONTROL + (long long)(args.group_capacity + group) * args.front_count;
+  return args.counters + SOLVE_CONTROL + (long long)(args.group_capacity + group) * args.front_count;
 }
 __device__ __forceinline__ SolveTask load_front(const SolveFront* from, unsigned tag) {
   const int4* p = (const int4*)from;
@@ -93,9 +77,11 @@ template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs&
   return args.vectors + (long long)group * args.places * NV;
 }
 
-__device__ __forceinline__ Word* position_mail(const SolveArgs& args, long long at) { return args.mail + at * WORDS; }
-__device__ __forceinline__ Word* place_mail(const SolveArgs& args, int place) {
-  return args.mail + ((long long)args.n + place) * WORDS;
+__device__ __forceinline__ Word* position_packet(const SolveArgs& args, long long at) {
+  return args.packets + at * WORDS;
+}
+__device__ __forceinline__ Word* place_packet(const SolveArgs& args, int place) {
+  return args.packets + ((long long)args.n + place) * WORDS;
 }
 // Of forward or backward, before the first ticket is taken.
 __device__ __forceinline__ unsigned tag_of(const SolveArgs& args, bool forward) {
@@ -192,28 +178,28 @@ __device__ __forceinline__ void store_x(const SolveArgs& args, int group, int at
 }
 template <int NV> __device__ __forceinline__ void load_values(const Scalar* from, Scalar (&v)[NV]) {
 #pragma unroll
-  for (int j = 0; j < NV; j++) v[j] = load_shared_level(from + j);
+  for (int j = 0; j < NV; j++) v[j] = load_l2(from + j);
 }
 template <int NV> __device__ __forceinline__ void store_values(Scalar* to, const Scalar (&v)[NV]) {
 #pragma unroll
-  for (int j = 0; j < NV; j++) store_shared_level(to + j, v[j]);
+  for (int j = 0; j < NV; j++) store_l2(to + j, v[j]);
 }
 
 // x at plan position `at`, given to the fronts below and taken by them.
 template <int NV>
 __device__ __forceinline__ void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
-  if constexpr (NV == 1) mail_value(position_mail(args, at), x[0], tag);
+  if constexpr (NV == 1) send_value(position_packet(args, at), x[0], tag);
   else store_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
 }
 template <int NV>
 __device__ __forceinline__ void take_x(const SolveArgs& args, unsigned tag, int group, int at, Scalar (&x)[NV]) {
-  if constexpr (NV == 1) x[0] = wait_value(position_mail(args, at), tag);
+  if constexpr (NV == 1) x[0] = wait_value(position_packet(args, at), tag);
   else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
 }
 // Forward: what a front adds to a row of its parent.
 template <int NV> __device__ __forceinline__ void give_place(const SolveArgs& args, unsigned tag, int group, int place,
                                                              const Scalar (&y)[NV]) {
-  if constexpr (NV == 1) mail_value(place_mail(args, place), y[0], tag);
+  if constexpr (NV == 1) send_value(place_packet(args, place), y[0], tag);
   else store_values<NV>(vectors_of<NV>(args, group) + (long long)place * NV, y);
 }
 // Local row `row` after forward: a pivot, to the work vector, or below.
@@ -252,7 +238,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
   int4 ahead;                  // this thread's piece of the next window
 
   __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
-    ahead = __ldg(args.pieces + gather_begin + min(window + team_rank<TEAM>(), count - 1));
+    ahead = __ldg((const int4*)args.pieces + gather_begin + min(window + team_rank<TEAM>(), count - 1));
   }
   // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
   // row + rows - 1
@@ -284,7 +270,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
       const Word* from[4];
       Scalar one[4];
 #pragma unroll
-      for (int k = 0; k < 4; k++) from[k] = place_mail(args, places[k] < 0 ? places[0] : places[k]);
+      for (int k = 0; k < 4; k++) from[k] = place_packet(args, places[k] < 0 ? places[0] : places[k]);
       wait_values<4>(from, tag, one);
 #pragma unroll
       for (int k = 0; k < 4; k++) v[k][0] = one[k];

@@ -1,4 +1,4 @@
-// Fronts of phases 1 and 2 (at most 240 rows) by a block of 256 threads, panel by panel. The W x W part of `lower`
+// Fronts of phases 1 and 2 (at most BYTE_ROWS) by a block, panel by panel. The W x W part of `lower`
 // holds D in the diagonal blocks, X = A21 D below them, for LU raw A12 above them; `upper` the rest of A12.
 //
 // Two shapes of work. By rows: thread r keeps y_r in registers and subtracts panel after panel (N, and forward for
@@ -8,12 +8,13 @@
 #pragma once
 #include "fronts/solve.cuh"
 
-// One right-hand side: the next panel is under way early; several: registers go to them.
+// One right-hand side: the next panel is under way beside the one at hand; several: registers go to them.
 template <int NV> constexpr bool AHEAD = NV == 1;
-constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns: 8 x 32 >= 240
+constexpr int DEEP_ROWS = 8;  // rows of a lane in work by columns
+static_assert(DEEP_ROWS * 32 >= BYTE_ROWS && SOLVE_THREADS >= BYTE_ROWS);
 
 template <int NV> struct BlockScratch {
-  static constexpr int SCALARS = Gather<SOLVE_THREADS, NV>::SCALARS + 2 * (SOLVE_THREADS + PANEL) * NV;
+  static_assert(Gather<SOLVE_THREADS, NV>::SCALARS + 2 * (SOLVE_THREADS + PANEL) * NV == solve_scalars(NV));
   Scalar *partial, *v, *w;  // w, v: one entry a local row, and a panel behind
   __device__ explicit BlockScratch(Scalar* memory)
       : partial(memory),

@@ -8,27 +8,17 @@
 // stores U transposed, so L and U are tall panels both:
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
 //   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
-// Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come by mail (common/exchange.cuh), so that
-// there is no barrier between the tiles of a task; only the last tile of a task is waited for without a pause.
+// Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come as packets
+// (common/exchange.cuh), so that there is no barrier between the tiles of a task; only the last tile of a task is
+// waited for without a pause.
 //
-// Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV, LOADS>::SCALARS scalars.
+// Grid: any number of blocks; block: SOLVE_THREADS. Shared memory: SOLVE_TICKET_BYTES and
+// large_solve_scalars(TILE, NV).
 // Tasks are tickets in topological order (core/plan/fronts/solve_schedule.hpp). Preconditions: forward runs after the
 // forward solve of phases 0 to 2 and backward before their backward solve; progress is zero at first (each direction
 // clears what the other uses). Deterministic.
 #include "fronts/solve_tile.cuh"
 
-struct LargeSolveFront {
-  int width, rows, first, below;
-  int parent;        // among the large fronts; -1: root
-  int parent_tiles;  // of pivots
-  int arrivals;      // tiles of rows below the pivots of its large children
-  int reserved;
-  long long factor;
-};
-struct LargeSolveTask {
-  int front;  // among the large ones
-  int tile;   // forward: of rows, those below the pivots counted on; backward: of columns
-};
 struct LargeSolveArgs {
   SolveArgs solve;
   const LargeSolveFront* fronts;
@@ -48,7 +38,7 @@ enum Loads {
 
 template <int NV, Loads LOADS> struct LargeScratch {
   static constexpr int SCALARS = (NV == 1 ? 2 : 1) * PARTIAL<NV> + TILE * NV + (LOADS == BESIDE ? TILE * TILE : 0);
-  static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV>);
+  static_assert(Gather<SOLVE_THREADS, NV>::SCALARS <= PARTIAL<NV> && SCALARS <= large_solve_scalars(TILE, NV));
   Scalar *partial, *y;  // sums over warps; what they are subtracted from
   Rows* inverse;
   Scalar* second;  // sums over warps of the product with the inverse
@@ -74,7 +64,7 @@ template <int NV, Loads LOADS> struct LargeScratch {
 };
 
 // What a task knows about its front.
-template <int NV> struct LargeTask {
+template <int NV> struct TileTask {
   const LargeSolveArgs& args;
   const SolveArgs& solve;
   LargeSolveFront f;
@@ -83,7 +73,7 @@ template <int NV> struct LargeTask {
   unsigned* progress;  // arrivals of this front
   Scalar* work;
 
-  __device__ LargeTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_, unsigned tag_)
+  __device__ TileTask(const LargeSolveArgs& args_, LargeSolveTask task, int group_, unsigned tag_)
       : args(args_),
         solve(args_.solve),
         f(args_.fronts[task.front]),
@@ -99,8 +89,8 @@ template <int NV> struct LargeTask {
   }
   __device__ unsigned* of_parent() const { return progress + f.parent - large; }
   // Of plan position `at`.
-  __device__ Word* mail(int at, int side) const {
-    return position_mail(solve, ((long long)group * solve.n + at) * NV + side);
+  __device__ Word* packet(int at, int side) const {
+    return position_packet(solve, ((long long)group * solve.n + at) * NV + side);
   }
   // Panels of pivot rows; the rows below follow.
   __device__ const Scalar* panel(bool upper) const {
@@ -170,7 +160,7 @@ __device__ __forceinline__ void multiply_inverse(const LargeScratch<NV, LOADS>& 
 }
 
 // Forward: what this thread's row of the tile has before the panel, b and what children add to it.
-template <int NV> __device__ __forceinline__ void gather_row(const LargeTask<NV>& task, bool pivots, int row0, int rows,
+template <int NV> __device__ __forceinline__ void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows,
                                                              Scalar* partial, Scalar (&y)[NV]) {
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x;
@@ -190,18 +180,18 @@ template <int NV> __device__ __forceinline__ void gather_row(const LargeTask<NV>
 }
 
 // Forward: the lane's values of the pivots in the tile of columns from `column` on, of which `left` are still to come.
-template <int NV> __device__ __forceinline__ void wait_pivots(const LargeTask<NV>& task, int column, int left,
+template <int NV> __device__ __forceinline__ void wait_pivots(const TileTask<NV>& task, int column, int left,
                                                               Scalar (&v)[VALUES<NV, BY_COLUMNS>]) {
   constexpr int N = VALUES<NV, BY_COLUMNS>;
   const bool pause = left > TILE;
   if constexpr (NV == 1) {
-    const Word* from = task.mail(task.f.first + column + first_of_warp(), 0);
+    const Word* from = task.packet(task.f.first + column + first_of_warp(), 0);
     wait_shared_values<N>(from, min(N, left - first_of_warp()), task.tag, v, pause);
   } else {
     const Word* from[N];
 #pragma unroll
     for (int i = 0; i < N; i++)
-      from[i] = task.mail(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
+      from[i] = task.packet(task.f.first + column + min(place_of<NV, BY_COLUMNS>(i), left - 1), side_of<NV>());
     wait_values<N>(from, task.tag, v, pause);
   }
 #pragma unroll
@@ -211,19 +201,19 @@ template <int NV> __device__ __forceinline__ void wait_pivots(const LargeTask<NV
 
 // Forward: row `row` of the front, a pivot or below.
 template <int NV>
-__device__ __forceinline__ void give_one(const LargeTask<NV>& task, bool pivot, int row, int side, Scalar y) {
+__device__ __forceinline__ void give_one(const TileTask<NV>& task, bool pivot, int row, int side, Scalar y) {
   const int at = task.f.first + row, place = task.f.below + row - task.f.width;
   if (pivot) {
-    mail_value(task.mail(at, side), y, task.tag);
-    store_shared_level(task.work + (long long)at * NV + side, y);
+    send_value(task.packet(at, side), y, task.tag);
+    store_l2(task.work + (long long)at * NV + side, y);
   } else if constexpr (NV == 1) {
-    mail_value(place_mail(task.solve, place), y, task.tag);
+    send_value(place_packet(task.solve, place), y, task.tag);
   } else {
-    store_shared_level(vectors_of<NV>(task.solve, task.group) + (long long)place * NV + side, y);
+    store_l2(vectors_of<NV>(task.solve, task.group) + (long long)place * NV + side, y);
   }
 }
 
-template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const LargeTask<NV>& task, Scalar* memory) {
+template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const TileTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const bool transposed = task.args.transposed, pivots = task.tile < task.tiles;
@@ -273,8 +263,7 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
   }
 }
 
-template <int NV, Loads LOADS>
-__device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar* memory) {
+template <int NV, Loads LOADS> __device__ __forceinline__ void backward_tile(const TileTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x, W = f.width, H = f.rows - W;
@@ -308,14 +297,13 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
   Scalar y[OWN];
 #pragma unroll
   for (int q = 0; q < OWN; q++)
-    y[q] = load_shared_level(task.work + (long long)(f.first + column0) * NV +
-                             min(thread + q * SOLVE_THREADS, columns * NV - 1));
+    y[q] = load_l2(task.work + (long long)(f.first + column0) * NV + min(thread + q * SOLVE_THREADS, columns * NV - 1));
   if (thread == 0 && task.tile == task.tiles - 1) *task.progress = 0;
   Sums<NV, BY_ROWS> sums;
   for_tiles<LOADS>(count, tile, load, [&](int k, Rows(&m)[COLUMNS]) {
     const Word* from[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) from[r] = task.mail(ahead[r], side_of<NV>());
+    for (int r = 0; r < ROWS; r++) from[r] = task.packet(ahead[r], side_of<NV>());
     if (k + 1 < count) look_ahead(k + 1);
     Scalar x[ROWS];
     wait_values<ROWS>(from, task.tag, x, k + 1 < count);
@@ -334,15 +322,15 @@ __device__ __forceinline__ void backward_tile(const LargeTask<NV>& task, Scalar*
     const int place = e / NV, side = e % NV, at = f.first + column0 + place;
     const Scalar x = multiply ? sum_of_warps<NV>(scratch.second, place, side)
                               : scratch.y[e] - sum_of_warps<NV>(scratch.partial, place, side);
-    mail_value(task.mail(at, side), x, task.tag);
-    if constexpr (NV > 1) store_shared_level(task.work + (long long)at * NV + side, x);
+    send_value(task.packet(at, side), x, task.tag);
+    if constexpr (NV > 1) store_l2(task.work + (long long)at * NV + side, x);
     store_one_x(task.solve, task.group * NV + side, at, x);
   }
 }
 
 template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
   allow_next_kernel(), wait_for_previous_kernel();
-  Scalar* memory = (Scalar*)(shared_memory + 16);
+  Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   unsigned* control = args.solve.control;
   const int count = FORWARD ? args.forward_count : args.backward_count;
   const unsigned tag = tag_of(args.solve, FORWARD);
@@ -352,17 +340,21 @@ template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void lar
     if (ticket >= count * args.solve.groups) return;
     if (ticket == 0 && threadIdx.x == 0) control[FORWARD ? LARGE_BACKWARD_TICKET : LARGE_FORWARD_TICKET] = 0;
     const int position = ticket / args.solve.groups, group = ticket - position * args.solve.groups;
-    const LargeTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
+    const TileTask<NV> task(args, (FORWARD ? args.forward : args.backward)[position], group, tag);
     if (FORWARD) forward_tile<NV, LOADS>(task, memory);
     else backward_tile<NV, LOADS>(task, memory);
   }
 }
 
-GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, 3) { large_walk<1, true, BESIDE>(args); }
-GPUSPLU_KERNEL(solve_large_forward_several, LargeSolveArgs, SOLVE_THREADS, 2) {
+GPUSPLU_KERNEL(solve_large_forward_1, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(true, 1)) {
+  large_walk<1, true, BESIDE>(args);
+}
+GPUSPLU_KERNEL(solve_large_forward_several, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(true, SEVERAL)) {
   large_walk<SEVERAL, true, IN_TURN>(args);
 }
-GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, 2) { large_walk<1, false, AHEAD>(args); }
-GPUSPLU_KERNEL(solve_large_backward_several, LargeSolveArgs, SOLVE_THREADS, 2) {
+GPUSPLU_KERNEL(solve_large_backward_1, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(false, 1)) {
+  large_walk<1, false, AHEAD>(args);
+}
+GPUSPLU_KERNEL(solve_large_backward_several, LargeSolveArgs, SOLVE_THREADS, large_solve_blocks(false, SEVERAL)) {
   large_walk<SEVERAL, false, IN_TURN>(args);
 }

@@ -11,11 +11,10 @@
 // products of small matrices (mma: tensor cores where there are such in double precision), lane (g, t) having the
 // values of right-hand side g.
 #pragma once
-#include "fronts/large_shape.cuh"
 #include "fronts/solve.cuh"
 
-constexpr int TILE = large_shape((int)sizeof(Scalar), false).tile;
-constexpr int WARPS = SOLVE_THREADS / 32, COLUMNS = TILE / WARPS, ROWS = TILE / 32;
+constexpr int TILE = large_tile(sizeof(Scalar));
+constexpr int WARPS = SOLVE_WARPS, COLUMNS = TILE / WARPS, ROWS = TILE / 32;
 static_assert(WARPS == 8 && COLUMNS == 4 * ROWS);
 
 struct __align__(ROWS * sizeof(Scalar)) Rows {

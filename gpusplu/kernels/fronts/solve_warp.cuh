@@ -1,20 +1,18 @@
-// Fronts of phases 1 and 2 with at most 80 rows by one warp, where there are many of them: a block each would leave
-// most of its threads idle. Same format and same sums as fronts/solve_block.cuh. Lane l has the rows l, l + 32 and l + 64;
-// vectors that all lanes read are in shared memory, with zeros behind the last one up to a whole panel.
+// Fronts of phases 1 and 2 with at most WARP_SOLVE_ROWS by one warp, where there are many of them: a block each would
+// leave most of its threads idle. Same format and same sums as fronts/solve_block.cuh. Lane l has the rows l, l + 32
+// and l + 64; vectors that all lanes read are in shared memory, with zeros behind the last one up to a whole panel.
 #pragma once
 #include "fronts/solve_block.cuh"
 
-constexpr int WARP_ROWS = 3;  // of a lane
-// Shared memory of a warp: one entry a local row and, from SHARED_PANEL on, those of a panel; first for the gather.
-template <int NV> constexpr int WARP_SCALARS = 32 * WARP_ROWS* NV;
-constexpr int SHARED_PANEL = 32 * WARP_ROWS - PANEL;
+// Shared memory of a warp: one entry a local row and, from WARP_SOLVE_ROWS on, those of a panel; first for the gather.
+template <int NV> constexpr int WARP_SCALARS = 32 * LANE_ROWS* NV;
 
 // y -= a(row, column .. column + 15) v, for the rows of this lane in [first, last); columns end at `columns`.
-template <int NV> __device__ __forceinline__ void subtract_panel(Scalar (&y)[WARP_ROWS][NV], const Scalar* a, int ld,
+template <int NV> __device__ __forceinline__ void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const Scalar* a, int ld,
                                                                  int column, int columns, const Scalar* v, int first,
                                                                  int last) {
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
+  for (int q = 0; q < LANE_ROWS; q++)
     if (32 * q < last && 32 * q + 31 >= first) {
       const int row = 32 * q + (threadIdx.x & 31);
       Scalar m[PANEL], rest[NV];
@@ -30,10 +28,10 @@ template <int NV> __device__ __forceinline__ void subtract_panel(Scalar (&y)[WAR
 }
 // Rows first .. last - 1, a panel, to v[0 ..]; zeros behind them.
 template <int NV>
-__device__ __forceinline__ void share_panel(Scalar* v, const Scalar (&y)[WARP_ROWS][NV], int first, int last) {
+__device__ __forceinline__ void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS][NV], int first, int last) {
   __syncwarp();
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++) {
+  for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + (threadIdx.x & 31);
     if (row >= first && row < first + PANEL)
 #pragma unroll
@@ -43,28 +41,28 @@ __device__ __forceinline__ void share_panel(Scalar* v, const Scalar (&y)[WARP_RO
 }
 // x of the pivots: to the work vector, and after the release to the caller.
 template <int NV> __device__ __forceinline__ void finish_backward(const SolveArgs& args, const SolveTask& f, int group,
-                                                                  const Scalar (&x)[WARP_ROWS][NV]) {
+                                                                  const Scalar (&x)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
+  for (int q = 0; q < LANE_ROWS; q++)
     if (32 * q + lane < f.width) give_x<NV>(args, f.tag, group, f.first + 32 * q + lane, x[q]);
   release<32, NV>(args, f, group);
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
+  for (int q = 0; q < LANE_ROWS; q++)
     if (32 * q + lane < f.width) store_x<NV>(args, group, f.first + 32 * q + lane, x[q]);
 }
 
 // y_below -= X y, panel by panel
 template <int NV>
 __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
-  static_assert(Gather<32, NV, WARP_ROWS>::SCALARS <= WARP_SCALARS<NV>);
+  static_assert(Gather<32, NV, LANE_ROWS>::SCALARS <= WARP_SCALARS<NV>);
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;
-  Scalar y[WARP_ROWS][NV];
-  Gather<32, NV, WARP_ROWS> gather;
+  Scalar y[LANE_ROWS][NV];
+  Gather<32, NV, LANE_ROWS> gather;
   gather.start(args, f.gather_begin, f.gather_count, first_row(f) + lane, R - lane);
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++) {
+  for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + lane;
 #pragma unroll
     for (int j = 0; j < NV; j++) y[q][j] = Scalar(0);
@@ -79,7 +77,7 @@ __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveT
     subtract_panel<NV>(y, lower, R, k0, end, v, end, R);
   }
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++) give_row<NV>(args, f, group, 32 * q + lane, y[q]);
+  for (int q = 0; q < LANE_ROWS; q++) give_row<NV>(args, f, group, 32 * q + lane, y[q]);
   arrive<32, NV>(args, f, group);
 }
 
@@ -87,12 +85,12 @@ __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveT
 template <int NV>
 __device__ __forceinline__ void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int lane = threadIdx.x & 31, H = f.rows - f.width;
-  int at[WARP_ROWS];
+  int at[LANE_ROWS];
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++) at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0;
+  for (int q = 0; q < LANE_ROWS; q++) at[q] = H ? __ldg(args.below + f.below + min(32 * q + lane, H - 1)) : 0;
   wait_for_parent<32, NV>(args, f, group);
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++) {
+  for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + lane;
     if (row < (H + PANEL - 1) / PANEL * PANEL) {
       Scalar x[NV];
@@ -104,15 +102,15 @@ __device__ __forceinline__ void load_below(const SolveArgs& args, const SolveTas
   __syncwarp();
 }
 template <int NV> __device__ __forceinline__ void load_pivots(const SolveArgs& args, const SolveTask& f, int group,
-                                                              Scalar (&y)[WARP_ROWS][NV]) {
+                                                              Scalar (&y)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
+  for (int q = 0; q < LANE_ROWS; q++)
     load_values<NV>(work_of<NV>(args, group) + (long long)(f.first + min(32 * q + lane, f.width - 1)) * NV, y[q]);
 }
 
 // y := D y for the rows k0 .. end - 1 of a panel; v: the panel
-template <int NV> __device__ __forceinline__ void multiply_inverse(Scalar (&y)[WARP_ROWS][NV], const Scalar* lower,
+template <int NV> __device__ __forceinline__ void multiply_inverse(Scalar (&y)[LANE_ROWS][NV], const Scalar* lower,
                                                                    int ld, int k0, int end, Scalar* v) {
   share_panel<NV>(v, y, k0, end);
   const int slot = k0 / 32, row = 32 * slot + (threadIdx.x & 31);
@@ -121,7 +119,7 @@ template <int NV> __device__ __forceinline__ void multiply_inverse(Scalar (&y)[W
   load_row(d, lower + min(row, end - 1), ld, k0, end);
   multiply_row<NV, false>(x, d, v);
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
+  for (int q = 0; q < LANE_ROWS; q++)
 #pragma unroll
     for (int j = 0; j < NV; j++) y[q][j] = q == slot && inside ? x[j] : y[q][j];
   __syncwarp();
@@ -160,7 +158,7 @@ __device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const 
   const int W = f.width, R = f.rows, H = R - W;
   const Scalar* lower = args.factor + f.factor;
   const Scalar* upper = lower + R * W;
-  Scalar y[WARP_ROWS][NV], *panel = v + SHARED_PANEL * NV;
+  Scalar y[LANE_ROWS][NV], *panel = v + WARP_SOLVE_ROWS * NV;
   load_pivots<NV>(args, f, group, y);
   load_below<NV>(args, f, group, v);
   if (W <= 16) {
@@ -211,10 +209,10 @@ __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, con
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;
-  Scalar y[WARP_ROWS][NV], m[BATCH], sum[BATCH][NV];
+  Scalar y[LANE_ROWS][NV], m[BATCH], sum[BATCH][NV];
   load_pivots<NV>(args, f, group, y);
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)  // y := D y, two panels at a time
+  for (int q = 0; q < LANE_ROWS; q++)  // y := D y, two panels at a time
     if (32 * q < W) {
       const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
       Scalar d[PANEL];
@@ -262,7 +260,7 @@ __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, con
       for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
   }
 #pragma unroll
-  for (int q = 0; q < WARP_ROWS; q++)
+  for (int q = 0; q < LANE_ROWS; q++)
     if (32 * q + lane < W)
 #pragma unroll
       for (int j = 0; j < NV; j++) y[q][j] = v[(32 * q + lane) * NV + j];

@@ -56,12 +56,12 @@ __device__ __forceinline__ void assemble_entries(const LargeArgs& args, const La
 // Waits until every tile of a large child's contribution block is written in this launch.
 __device__ __forceinline__ void wait_for_child(const LargeArgs& args, int large, unsigned epoch) {
   const LargeFront child = args.large[large];
-  const unsigned* done = args.counters + CONTROL + child.counter;
+  const unsigned* done = args.counters + LARGE_CONTROL + child.counter;
   while ((int)(load_acquire(done) - epoch * child.block_tiles) < child.block_tiles) {
   }
 }
 
-// Waits until the small children of a front are done, which happens beside this launch if it began early.
+// Waits until the small children of a front are done, which may still be under way if this is a dependent launch.
 __device__ __forceinline__ void wait_for_small_children(const LargeArgs& args, int front, unsigned epoch) {
   const unsigned count = args.fronts[front].children - args.fronts[front].pending;
   while ((int)(load_acquire(args.arrivals + front) - epoch * count) < (int)count) {
@@ -72,7 +72,7 @@ __device__ __forceinline__ Match match_of(const LargeArgs& args, const LargePiec
   const Front& child = args.fronts[rows.child];
   const int height = child.rows - child.width;
   Match match;
-  match.ld = rows.large != -1 ? (height + 1) & ~1 : height;
+  match.ld = rows.large != NOT_LARGE ? (height + 1) & ~1 : height;
   match.from = args.blocks + child.block + rows.begin + cols.begin * match.ld;
   match.row_place = args.place + child.below + rows.begin;
   match.col_place = args.place + child.below + cols.begin;
@@ -110,7 +110,7 @@ __device__ __forceinline__ int find_matches(const LargeArgs& args, int front, co
     if (found) {
       match = match_of(args, rows, cols);
       if (rows.large >= 0) wait_for_child(args, rows.large, epoch);
-      else if (rows.large == -1 && args.arrivals) wait_for_small_children(args, front, epoch);
+      else if (rows.large == NOT_LARGE && args.arrivals) wait_for_small_children(args, front, epoch);
     }
   }
   const unsigned mask = __ballot_sync(~0u, found);
@@ -173,7 +173,7 @@ struct Mine {
 #pragma unroll
         for (int h = 0; h < SUM_ROWS; h++) {
           const bool exists = col != NOWHERE && row[h] != NOWHERE && (!TRIANGLE || row[h] + below >= col);
-          value[h][4 * q + s] = exists ? load_shared_level(from + row[h] + col * ld) : Scalar(0);
+          value[h][4 * q + s] = exists ? load_l2(from + row[h] + col * ld) : Scalar(0);
         }
       }
     }

@@ -35,8 +35,8 @@ struct CholeskyTile {
       const int row = lane + 32 * h;
       const Scalar scaled = root * v[h];
       column[row] = row == k ? Scalar(root) : scaled;
-      if (row >= k && row < m) store_shared_level(L + k * ld + row, row == k ? Scalar(pivot * root) : scaled);
-      store_shared_level(inverse + k * NB + row, row < k ? scaled : Scalar(row == k ? root : Real(0)));
+      if (row >= k && row < m) store_l2(L + k * ld + row, row == k ? Scalar(pivot * root) : scaled);
+      store_l2(inverse + k * NB + row, row < k ? scaled : Scalar(row == k ? root : Real(0)));
     }
     return positive;
   }
@@ -91,6 +91,6 @@ __device__ __forceinline__ int cholesky_tile(const Scalar* tile, int m, Scalar* 
     }
   }
   for (int e = threadIdx.x; e < (NB - m) * NB; e += THREADS)
-    store_shared_level(inverse + m * NB + e, Scalar(e % NB == m + e / NB ? 1 : 0));
+    store_l2(inverse + m * NB + e, Scalar(e % NB == m + e / NB ? 1 : 0));
   return lane == 0 ? failed : 0;
 }

@@ -110,7 +110,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
       const int last = lower ? (row < m ? min(behind, m - 1 - first) : -1) : 7;
 #pragma unroll
       for (int c = 0; c < 8; c++)
-        if (c <= last) store_shared_level(to + c * step, x[c]);
+        if (c <= last) store_l2(to + c * step, x[c]);
     }
     __syncthreads();
     double a[4];

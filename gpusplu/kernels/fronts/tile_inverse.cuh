@@ -177,7 +177,7 @@ __device__ __forceinline__ PivotCounts invert_tile(const Scalar* tile, int m, Re
 #pragma unroll
     for (int h = 0; h < ROWS; h++) {
       const int row = lane + 32 * h;
-      store_shared_level(inverse + col * NB + scratch.column_of[row], scratch.reciprocals[row] * a[h][s]);
+      store_l2(inverse + col * NB + scratch.column_of[row], scratch.reciprocals[row] * a[h][s]);
     }
   }
   return lane == 0 ? counts : PivotCounts{0, 0};

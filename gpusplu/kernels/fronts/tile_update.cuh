@@ -188,8 +188,8 @@ __device__ __forceinline__ void store_tile(const Sums<M>& acc, Scalar* to, long 
     const Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     Scalar* p = to + col * ld + row;
     if constexpr (LOWER) {
-      if (col < n && row < m && row >= col) store_shared_level(p, v.x);
-      if (col < n && row + 1 < m && row + 1 >= col) store_shared_level(p + 1, v.y);
+      if (col < n && row < m && row >= col) store_l2(p, v.x);
+      if (col < n && row + 1 < m && row + 1 >= col) store_l2(p + 1, v.y);
     } else if (col < n && row < m) {
       store_pair(p, v);
     }

@@ -1,30 +1,27 @@
 // Fronts of at most 16 rows (phase 0), one by one in a warp: assembled in shared memory, eliminated in registers.
 //
-// Kernel: factor_warps. Grid: ceil(count / 4) blocks of 128 threads; warp k takes start front k and goes on with the
-// parent when it finishes the last of its children, so nobody waits; a parent of a later phase is told. Shared memory:
-// warp_shared_bytes(). While a front is eliminated and stored, the record, first entries and first items of its parent
-// are loaded. Precondition: counters of the phase are zero, and are left so. Deterministic: sums are taken in the order
-// of the plan, whoever takes them.
+// Kernel: factor_warps. Grid: ceil(count / 4) blocks of WARP_FRONT_THREADS; warp k takes start front k and goes on with
+// the parent when it finishes the last of its children, so nobody waits; a parent of a later phase is told. Shared
+// memory: front_shared_bytes(0, ..). While a front is eliminated and stored, the record, first entries and first items
+// of its parent are loaded. Precondition: counters of the phase are zero, and are left so. Deterministic: sums are
+// taken in the order of the plan, whoever takes them.
 //
 // Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky: lower
 // triangle).
 #include "fronts/assembly.cuh"
-#include "common/elimination.cuh"
-
-constexpr int WARP_FRONTS = 4;  // warps of a block
-constexpr int FRONT_LD = 20;    // 4 mod 8: see fronts/tiles.cuh
+#include "fronts/gauss_jordan.cuh"
 
 struct WarpMemory {
   Front record[2];  // of this front and of its parent
-  Scalar front[PANEL * FRONT_LD];
+  Scalar front[PANEL_SCALARS];
 };
-constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);
+static_assert(WARP_FRONTS * sizeof(WarpMemory) == front_shared_bytes(0, 0, sizeof(Scalar)), "what the host asks for");
 
 __device__ __forceinline__ void clear_front(Scalar* front) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
-  for (int k = 0; k < (int)(PANEL * FRONT_LD * sizeof(Scalar) / sizeof(int4)) / 32 + 1; k++)
-    if (k * 32 + lane < (int)(PANEL * FRONT_LD * sizeof(Scalar) / sizeof(int4)))
+  for (int k = 0; k < (int)(PANEL_SCALARS * sizeof(Scalar) / sizeof(int4)) / 32 + 1; k++)
+    if (k * 32 + lane < (int)(PANEL_SCALARS * sizeof(Scalar) / sizeof(int4)))
       ((int4*)front)[k * 32 + lane] = make_int4(0, 0, 0, 0);
 }
 
@@ -36,10 +33,10 @@ __device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4
     for (int q = 0; q < 4; q++) {
       const int r = row + 8 * i, c = column + 4 * q;
       if constexpr (CHOLESKY) {
-        const Scalar x = front[max(r, c) + min(r, c) * FRONT_LD];
+        const Scalar x = front[max(r, c) + min(r, c) * PANEL_LD];
         a[i][q] = r < c ? conj(x) : x;
       } else {
-        a[i][q] = front[r + c * FRONT_LD];
+        a[i][q] = front[r + c * PANEL_LD];
       }
     }
 }
@@ -56,20 +53,20 @@ __device__ __forceinline__ void store_block(const FactorArgs& args, const Front&
       const int r = places.row[i], c = places.column(q);
       const bool left = c < W, top = r < W, multiplier = left && !top;
       Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
-      if (r < R && c < R && (!CHOLESKY || left || (!top && r >= c)))
-        store_shared_level(to, multiplier ? -a[i][q] : a[i][q]);
+      if (r < R && c < R && (!CHOLESKY || left || (!top && r >= c))) store_l2(to, multiplier ? -a[i][q] : a[i][q]);
       if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
     }
   report_growth(multiplier_bits, args.status);
 }
 
-GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 7) {
-  constexpr int N_ENTRIES = 2, N_ITEMS = 4;
-  const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5), group = lane >> 3;
+GPUSPLU_KERNEL(factor_warps, FactorArgs, WARP_FRONT_THREADS, front_blocks(0, is_complex, sizeof(Scalar))) {
+  constexpr int N_ENTRIES = 2, N_ITEMS = item_batch(0, sizeof(Scalar));
+  const int lane = threadIdx.x & 31, id = blockIdx.x * WARP_FRONTS + (threadIdx.x >> 5),
+            group = lane >> ITEM_ENTRIES_LOG2;
   allow_next_kernel();
   if (id >= args.count) return;
   WarpMemory& memory = ((WarpMemory*)shared_memory)[threadIdx.x >> 5];
-  const PivotRules rules(args);
+  const PivotRules rules(args.tiny, args.singular, args.status);
   Entries<32, N_ENTRIES> entries;
   Items<N_ITEMS> items;
   {
@@ -85,13 +82,13 @@ GPUSPLU_KERNEL(factor_warps, FactorArgs, 32 * WARP_FRONTS, is_complex ? 3 : 7) {
     const int climb = args.walk ? f.climb : -1;
     int4 piece = make_int4(0, 0, 0, 0);
     if (climb >= 0 && lane < RECORD_PIECES) piece = __ldg((const int4*)(args.fronts + climb) + lane);
-    entries.put(f, lane, memory.front, FRONT_LD);
+    entries.put(f, lane, memory.front, PANEL_LD);
     for (int first = lane + 32 * N_ENTRIES; first - lane < f.entry_count; first += 32 * N_ENTRIES) {
       entries.find(args, f, first), entries.load(args, f, first);
-      entries.put(f, first, memory.front, FRONT_LD);
+      entries.put(f, first, memory.front, PANEL_LD);
     }
     __syncwarp();
-    add_items(args, f, items, memory.front, FRONT_LD);
+    add_items(args, f, items, memory.front, PANEL_LD);
     if (lane < RECORD_PIECES) ((int4*)&memory.record[current ^ 1])[lane] = piece;
     __syncwarp();
     Scalar a[2][4];

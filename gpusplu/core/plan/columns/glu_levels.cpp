@@ -8,7 +8,11 @@
 
 namespace gs::gpu {
 
-int glu_lanes_log2(off count) { return std::min((int)std::bit_width((unsigned)((count + 1) / 2 - (count > 0))), 8); }
+constexpr int kMostLanesLog2 = std::bit_width((unsigned)GLU_THREADS) - 1;
+
+int glu_lanes_log2(off count) {
+  return std::min((int)std::bit_width((unsigned)((count + 1) / 2 - (count > 0))), kMostLanesLog2);
+}
 
 GluWork::GluWork(const ColumnPlan& plan, const GluCosts& costs_)
     : below(plan.n), right(plan.n), column(plan.n), costs(costs_) {
@@ -30,7 +34,7 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
     if (left[j]) slots[plan.level[j]] += work.slots(j);
   for (idx j = 0; j < plan.n; j++)
     if (left[j] && work.updates(j)) {
-      pieces[plan.level[j]] += (double)work.right[j] / (kGluThreads >> glu_lanes_log2(work.below[j]));
+      pieces[plan.level[j]] += (double)work.right[j] / (GLU_THREADS >> glu_lanes_log2(work.below[j]));
       columns[plan.level[j]] += work.column[j];
     }
   std::vector<std::array<signed char, n_modes>> from(n);

@@ -40,7 +40,8 @@ void PipelineWriter::end_run(idx level_begin, idx level_end) {
     throw std::length_error("glu: more than 2147483647 updates in pipelines");
   // As many threads as a step has updates, on average weighed towards the large ones.
   const off average = 2 * (total.updates - update[0]) / std::max<off>(total.steps - (off)out_.steps.size(), 1);
-  const auto threads = (std::int32_t)std::clamp(std::bit_ceil((unsigned)average), 64u, 1024u);
+  const auto threads = (std::int32_t)std::clamp<unsigned>(std::bit_ceil((unsigned)average), LEAST_PIPELINE_THREADS,
+                                                          MOST_PIPELINE_THREADS);
   out_.runs.push_back(
       {(int)GluMode::pipeline, level_begin, level_end, first, first + count, threads, (std::int32_t)slots});
   out_.steps.resize(total.steps), out_.places.resize(total.places), out_.updates.resize(total.updates);

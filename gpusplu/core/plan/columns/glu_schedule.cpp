@@ -93,7 +93,7 @@ class LevelWriter {
     const idx wait_level = waits ? last_ : -1;
     for (idx t = begin; t < next_;) {
       const int lanes_log2 = glu_lanes_log2(out_.tasks[t].count);
-      const idx end = std::min(next_, t + (kGluThreads >> lanes_log2));
+      const idx end = std::min(next_, t + (GLU_THREADS >> lanes_log2));
       out_.pieces.push_back({t, end, lanes_log2, level, wait_level, wait_pieces, {0, 0}});
       t = end;
     }

@@ -7,9 +7,8 @@
 //   batch     one launch for a run of levels. Blocks take pieces in order, and a piece waits until the level before is
 //             done. For levels of a few columns.
 //   pipeline  one launch, in which one block, for every chain of columns, goes from column to column without leaving
-//   its
-//             multiprocessor: what belongs to its columns is in shared memory. Where an update reads and writes is laid
-//             out flat, and known a column ahead.
+//             its multiprocessor: what belongs to its columns is in shared memory. Where an update reads and writes is
+//             laid out flat, and known a column ahead.
 // The paper gives batch mode levels of two columns, pipeline mode levels of one. Here a model chooses, and there are
 // many pipelines side by side: the elimination tree of the pattern of L + U (symmetrized) is cut by the time that
 // subtrees take. Phase by phase, a launch each, the subtrees up to some time, without what earlier phases did, are
@@ -17,7 +16,7 @@
 // updates of what belongs to later launches are added atomically. What is above the last phase is worked off level by
 // level, neighbouring levels by one pipeline where that is faster.
 //
-// Pieces: neighbouring tasks of a level that a block of kGluThreads does at a time, 2^lanes_log2 threads a task, by the
+// Pieces: neighbouring tasks of a level that a block of GLU_THREADS does at a time, 2^lanes_log2 threads a task, by the
 // length of L(:, j). That is the resource-aware levelization of GLU (He, Tan, Wang and Shi, TVLSI 24 (2016)): a level
 // is cut by what a multiprocessor holds. Deterministic.
 #pragma once
@@ -25,59 +24,9 @@
 #include <vector>
 
 #include "plan/columns/plan.hpp"
+#include "shared/glu.hpp"
 
 namespace gs::gpu {
-
-constexpr int kGluThreads = 256;
-enum class GluMode { cluster, batch, pipeline };
-
-// struct GluTask of kernels/columns/glu.cuh
-struct GluTask {
-  std::int64_t upper;   // place of U(j, k)
-  std::int64_t pivot;   // place of (j, j); L(:, j) follows
-  std::int64_t map;     // with maps: where those of this update begin; else where column k ends
-  std::int32_t count;   // entries of L(:, j)
-  std::int32_t offset;  // of U(j, k) from the begin of column k
-};
-static_assert(sizeof(GluTask) == 32);
-
-// struct GluPiece of kernels/columns/glu.cuh
-struct GluPiece {
-  std::int32_t begin, end;  // tasks
-  std::int32_t lanes_log2;
-  std::int32_t level;                    // counter that counts this piece
-  std::int32_t wait_level, wait_pieces;  // until that counter is there; wait_level -1: nothing to wait for
-  std::int32_t padding[2];
-};
-static_assert(sizeof(GluPiece) == 32);
-
-// struct GluUpdate of kernels/columns/glu.cuh: one multiply-add of a pipeline
-struct GluUpdate {
-  std::uint16_t lower, upper;  // slots of L(i, j) and U(j, k)
-  std::int32_t target;         // slot of (i, k), or its place where it belongs to a later launch
-};
-static_assert(sizeof(GluUpdate) == 8);
-
-// struct GluStep of kernels/columns/glu.cuh: a column of a pipeline
-struct GluStep {
-  std::int32_t pivot;               // its slot
-  std::int32_t begin, middle, end;  // updates, those from `middle` on of what belongs to later launches
-};
-
-// struct GluChain of kernels/columns/glu.cuh: what a block of a pipeline does
-struct GluChain {
-  std::int32_t begin, end;                // steps
-  std::int32_t places_begin, places_end;  // of the entries in its slots
-};
-
-// Neighbouring levels in one mode, or a phase of pipelines.
-struct GluRun {
-  std::int32_t mode;
-  std::int32_t level_begin, level_end;  // -1: subtrees
-  std::int32_t begin, end;              // pieces, or chains
-  std::int32_t widest;                  // most pieces of a level; threads of a block of a pipeline
-  std::int32_t slots;                   // most of a chain
-};
 
 struct GluSchedule {
   RawVector<GluTask> tasks;

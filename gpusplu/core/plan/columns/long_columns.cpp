@@ -10,10 +10,9 @@ namespace {
 // work of a block; a depth, a round of a depth, and four terms of an entry.
 constexpr double UPDATE = 0.15e-6, LEVEL = 1e-6, BLOCK = 10e-6;
 constexpr double DEPTH = 0.3e-6, ROUND = 1e-6, TERMS = 0.4e-6;
-constexpr idx THREADS = 512;
-constexpr idx MOST_TERMS = 16;   // of an early entry, which one thread sums up
+constexpr idx MOST_TERMS = 16;   // of a shallow entry, which one thread sums up
 constexpr idx HUGE_TERMS = 512;  // from here on all warps sum up an entry
-constexpr idx LATE = -1;         // depth of what cannot be early
+constexpr idx DEEP = -1;         // depth of what cannot be shallow
 
 struct Analyzer {
   const ColumnPattern& p;
@@ -42,18 +41,18 @@ struct Analyzer {
     depth.assign(length, 0);
     terms.assign(length, 0);
     for_terms([&](idx from, off, idx to) {
-      if (++terms[to] > MOST_TERMS || depth[from] == LATE) depth[to] = LATE;
-      if (depth[to] != LATE) depth[to] = std::max(depth[to], depth[from] + 1);
+      if (++terms[to] > MOST_TERMS || depth[from] == DEEP) depth[to] = DEEP;
+      if (depth[to] != DEEP) depth[to] = std::max(depth[to], depth[from] + 1);
     });
-    for (idx t = uppers; t < length; t++) depth[t] = LATE;
+    for (idx t = uppers; t < length; t++) depth[t] = DEEP;
     cut();
   }
 
-  // Entries stop being early where one depth after the other takes longer than one update after the other.
+  // Entries stop being shallow where one depth after the other takes longer than one update after the other.
   void cut() {
     std::vector<idx> entries, most;  // by depth
     for (idx t = 0; t < uppers; t++) {
-      if (depth[t] == LATE) continue;
+      if (depth[t] == DEEP) continue;
       if (depth[t] >= (idx)entries.size()) entries.resize(depth[t] + 1), most.resize(depth[t] + 1);
       entries[depth[t]]++;
       most[depth[t]] = std::max(most[depth[t]], terms[t]);
@@ -61,49 +60,50 @@ struct Analyzer {
     double gain = 0, best = 0;
     idx depths = 0;
     for (idx d = 0; d < (idx)entries.size(); d++) {
-      const idx rounds = (entries[d] + THREADS - 1) / THREADS;
+      const idx rounds = (entries[d] + COLUMN_THREADS - 1) / COLUMN_THREADS;
       gain += UPDATE * entries[d] - (d ? DEPTH + ROUND * rounds + TERMS * ((most[d] + 3) / 4) : 0);
       if (gain > best) best = gain, depths = d + 1;
     }
     for (idx& d : depth)
-      if (d >= depths) d = LATE;
+      if (d >= depths) d = DEEP;
   }
 
-  idx kind(idx t) const { return terms[t] > HUGE_TERMS ? 0 : 1; }  // of what is not early
+  idx kind(idx t) const { return terms[t] > HUGE_TERMS ? 0 : 1; }  // of what is not shallow
 
-  idx earlies() const { return uppers - (idx)std::count(depth.begin(), depth.begin() + uppers, LATE); }
-  // Terms that early entries have a part in.
+  idx shallow_count() const { return uppers - (idx)std::count(depth.begin(), depth.begin() + uppers, DEEP); }
+  // Terms that shallow entries have a part in.
   off listed() const {
     off count = 0;
     for (idx t = 0; t < uppers; t++) {
       const idx j = p.row[p.col_ptr[k] + t];
-      if (depth[t] != LATE) count += p.col_ptr[j + 1] - p.diag[j] - 1;
+      if (depth[t] != DEEP) count += p.col_ptr[j + 1] - p.diag[j] - 1;
     }
     return count;
   }
 
   void append(LongColumns& out) {
     std::fill(terms.begin(), terms.end(), 0);
-    for_terms([&](idx from, off, idx to) { terms[to] += depth[from] != LATE; });
+    for_terms([&](idx from, off, idx to) { terms[to] += depth[from] != DEEP; });
     LongColumn part{};
     part.target = (std::int32_t)out.target.size(), part.level = (std::int32_t)out.level.size();
-    part.rest = (std::int32_t)out.rest.size(), part.early = (std::int32_t)out.early.size();
+    part.rest = (std::int32_t)out.rest.size(), part.shallow = (std::int32_t)out.shallow.size();
     idx depths = 0;
     for (idx t = 0; t < uppers; t++) {
-      (depth[t] == LATE ? out.rest : out.early).push_back(t);
+      (depth[t] == DEEP ? out.rest : out.shallow).push_back(t);
       depths = std::max(depths, depth[t] + 1);
     }
     std::vector<idx> order(length);
     std::iota(order.begin(), order.end(), 0);
     std::erase_if(order, [&](idx t) { return !terms[t]; });  // depth 0 too
-    auto rank = [&](idx t) { return depth[t] != LATE ? depth[t] : depths + kind(t); };
+    auto rank = [&](idx t) { return depth[t] != DEEP ? depth[t] : depths + kind(t); };
     std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return rank(a) < rank(b); });
     std::vector<std::int32_t> ends(depths + 2, part.target);
     for (idx t : order) ends[rank(t)]++;
     for (size_t e = 1; e < ends.size(); e++) ends[e] += ends[e - 1] - part.target;
     out.level.insert(out.level.end(), ends.begin() + std::min(depths, 1), ends.begin() + depths);
-    part.depths = std::max(depths - 1, 0), part.huge_end = ends[depths], part.late_end = ends[depths + 1];
-    part.rests = (std::int32_t)out.rest.size() - part.rest, part.earlies = (std::int32_t)out.early.size() - part.early;
+    part.depths = std::max(depths - 1, 0), part.huge_end = ends[depths], part.deep_end = ends[depths + 1];
+    part.rest_count = (std::int32_t)out.rest.size() - part.rest,
+    part.shallow_count = (std::int32_t)out.shallow.size() - part.shallow;
     out.column.push_back(k);
     out.parts.push_back(part);
     append_terms(order, out);
@@ -118,7 +118,7 @@ struct Analyzer {
     }
     out.term.resize(out.term_ptr.back());
     for_terms([&](idx from, off q, idx to) {
-      if (depth[from] != LATE) out.term[next[to]++] = {(std::int32_t)q, from};
+      if (depth[from] != DEEP) out.term[next[to]++] = {(std::int32_t)q, from};
     });
   }
 };
@@ -132,7 +132,7 @@ std::vector<idx> choose_long_columns(const ColumnPattern& p, const idx* level, o
   for (idx k = 0; k < p.n; k++) {
     if (UPDATE * (double)(p.diag[k] - p.col_ptr[k]) < LEVEL * level[k] + BLOCK) continue;
     analyzer.begin(k);
-    if (UPDATE * analyzer.earlies() <= BLOCK || listed + analyzer.listed() > most_listed) continue;
+    if (UPDATE * analyzer.shallow_count() <= BLOCK || listed + analyzer.listed() > most_listed) continue;
     listed += analyzer.listed();
     out.push_back(k);
   }

@@ -3,39 +3,26 @@
 //
 // Most of its updates come from the ends of branches and hardly depend on each other. Depth within the column: 0 for an
 // entry that no update of the column reaches, else one more than the deepest of the entries of U whose updates reach
-// it. Early entries: those of U of at most some depth that few terms reach, all of them early. They are sums of terms
-// L(i, j) U(j, k), as many at a time as a depth has. What early entries mean to all others is summed up next. The other
-// entries of U, often the end of a chain, take the rest one after the other, as in all columns.
+// it. Shallow entries: those of U of at most some depth that few terms reach, all of them shallow. They are sums of
+// terms L(i, j) U(j, k), as many at a time as a depth has. What shallow entries mean to all others is summed up next.
+// The other entries of U, often the end of a chain, take the rest one after the other, as in all columns.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "base/types.hpp"
 #include "plan/columns/groups.hpp"
+#include "shared/columns.hpp"
 
 namespace gs::gpu {
-
-// Of `LongColumns`: where a column's parts begin in the arrays of all.
-struct LongColumn {
-  std::int32_t target;              // its first target
-  std::int32_t level, depths;       // ends of its depths from 1 on, in `level`, as targets
-  std::int32_t huge_end, late_end;  // of targets that are not early: first those with most terms
-  std::int32_t rest, rests;         // entries of U that are not early, in `rest`
-  std::int32_t early, earlies;      // those that are, in `early`
-};
-
-struct Term {
-  std::int32_t place;     // of L(i, j)
-  std::int32_t position;  // of U(j, k) in column k
-};
 
 struct LongColumns {
   std::vector<idx> column;  // ascending
   std::vector<LongColumn> parts;
-  std::vector<std::int32_t> target;    // positions in their columns: early ones by depth, then others
+  std::vector<std::int32_t> target;    // positions in their columns: shallow ones by depth, then others
   std::vector<std::int32_t> term_ptr;  // targets + 1
-  std::vector<Term> term;              // of a target: rows j ascending
-  std::vector<std::int32_t> level, rest, early;
+  std::vector<LongTerm> term;          // of a target: rows j ascending
+  std::vector<std::int32_t> level, rest, shallow;
 };
 
 // Columns before p.n that a warp would still work on when all that they depend on is finished. `level`: of every

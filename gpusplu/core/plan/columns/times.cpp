@@ -26,9 +26,9 @@ struct Clock {
   double long_column(idx k, const LongColumns& longs, const LongColumn& part) const {
     double time = 0;
     const idx* rows = p.row + p.col_ptr[k];
-    for (idx i = 0; i < part.earlies; i++) time = std::max(time, finish[rows[longs.early[part.early + i]]]);
+    for (idx i = 0; i < part.shallow_count; i++) time = std::max(time, finish[rows[longs.shallow[part.shallow + i]]]);
     time += costs.long_column + costs.long_depth * part.depths;
-    for (idx i = 0; i < part.rests; i++) time = update(time, rows[longs.rest[part.rest + i]]);
+    for (idx i = 0; i < part.rest_count; i++) time = update(time, rows[longs.rest[part.rest + i]]);
     return time + costs.column;
   }
 };
@@ -56,7 +56,7 @@ ColumnTimes column_times(const ColumnPattern& p, const idx* level, const ColumnC
   return out;
 }
 
-double longest_corner_column(const ColumnPattern& a, const off* position, idx p, double entry, double term) {
+double longest_trailing_column(const ColumnPattern& a, const off* position, idx p, double entry, double term) {
   double longest = 0;
   for (idx k = 0; k < a.n; k++) {
     if (position[k] < p) continue;

@@ -23,8 +23,8 @@ struct ColumnTimes {
 // `level`: of every column, to tell which are long; null: none is.
 ColumnTimes column_times(const ColumnPattern& pattern, const idx* level, const ColumnCosts& costs);
 
-// The most that a column of a corner takes, `entry` seconds for each of its entries and `term` for each multiply-add of
-// updates by columns before the corner. The corner has the columns of positions p .. n - 1.
-double longest_corner_column(const ColumnPattern& pattern, const off* position, idx p, double entry, double term);
+// The most that a column of the trailing block takes, `entry` seconds for each of its entries and `term` for each
+// multiply-add of updates by columns before the block, which has the columns of positions p .. n - 1.
+double longest_trailing_column(const ColumnPattern& pattern, const off* position, idx p, double entry, double term);
 
 }  // namespace gs::gpu

@@ -21,7 +21,7 @@ namespace {
 
 constexpr idx kLeastShare = 16;  // items of a column that is not worth cutting
 
-idx pieces(idx entries) { return (entries + 7) / 8; }
+idx pieces(idx entries) { return (entries + ITEM_ENTRIES - 1) / ITEM_ENTRIES; }
 
 // One front at a time; keeps its buffers.
 class Dealer {
@@ -31,7 +31,7 @@ class Dealer {
   // Homes of the partial columns go to `partial`; items and owner_ptr are written in place.
   void deal(idx f, off item_begin, idx owner_begin, std::vector<idx>& partial) {
     const idx R = plan_.rows[f];
-    groups_ = kGroups[plan_.phase[f]];
+    groups_ = GROUPS[plan_.phase[f]];
     load_.assign(R, 0);
     for (idx q = plan_.child_ptr[f]; q < plan_.child_ptr[f + 1]; q++) {
       const idx c = plan_.child[q], H = plan_.height(c);
@@ -57,8 +57,8 @@ class Dealer {
     const idx R = plan_.rows[f], phase = plan_.phase[f];
     if (phase == 0) return 0;
     const off scalars = phase == 1 ? off(front_ld(p.small_rows)) * p.small_rows
-                                   : (p.shared_memory_bytes - kControlBytes) / p.scalar_bytes() - 16 * 20;
-    return (idx)std::clamp<off>(scalars / front_ld(R) - R, 0, kMostPartials);
+                                   : (p.shared_memory_bytes - FRONT_CONTROL_BYTES) / p.scalar_bytes() - PANEL_SCALARS;
+    return (idx)std::clamp<off>(scalars / front_ld(R) - R, 0, MOST_PARTIALS);
   }
 
   idx cuts(idx share) const {
@@ -125,23 +125,23 @@ class Dealer {
   // Parts of a column fill up one after the other: first_part_ moves on.
   void write(idx f) {
     const off base = plan_.block_offset[plan_.child[plan_.child_ptr[f]]];
-    std::uint8_t rows[kByteRows + 8];
+    std::uint8_t rows[BYTE_ROWS + ITEM_ENTRIES];
     for (idx q = plan_.child_ptr[f]; q < plan_.child_ptr[f + 1]; q++) {
       const idx c = plan_.child[q], H = plan_.height(c);
       const std::uint16_t* place = plan_.place.data() + plan_.below_ptr[c];
       for (idx k = 0; k < H; k++) rows[k] = (std::uint8_t)place[k];
-      std::fill_n(rows + H, 8, 0);
+      std::fill_n(rows + H, ITEM_ENTRIES, 0);
       off from = plan_.block_offset[c] - base;
       for (idx j = 0; j < H; j++, from += H) {
         idx& current = first_part_[place[j]];
-        for (idx k = top(j); k < H; k += 8) {
+        for (idx k = top(j); k < H; k += ITEM_ENTRIES) {
           if (parts_[current].load == 0) current++;
           Part& part = parts_[current];
           part.load--;
           Item& item = plan_.items[part.next++];
-          item.x = (std::int32_t)(from + k);
-          item.y = part.column | std::min<idx>(8, H - k) << 16;
-          std::memcpy(&item.z, rows + k, 4), std::memcpy(&item.w, rows + k + 4, 4);
+          item.first = (int)(from + k);
+          item.target = part.column | std::min<idx>(ITEM_ENTRIES, H - k) << 16;
+          std::memcpy(item.rows, rows + k, sizeof(item.rows));
         }
       }
     }
@@ -172,14 +172,14 @@ void list_items(Plan& plan) {
   for (idx f = 0; f < plan.nf; f++) {
     if (has_items(f)) check_distances(plan, f);
     item_begin[f + 1] = item_begin[f] + (has_items(f) ? n_items[f] : 0);
-    owner_begin[f + 1] = owner_begin[f] + (has_items(f) ? kGroups[plan.phase[f]] + 1 : 0);
+    owner_begin[f + 1] = owner_begin[f] + (has_items(f) ? GROUPS[plan.phase[f]] + 1 : 0);
   }
   if (std::max(item_begin[plan.nf], owner_begin[plan.nf]) > std::numeric_limits<std::int32_t>::max())
     throw std::length_error("more than 2147483647 assembly items: the fill of this matrix is too large");
   plan.items.resize(item_begin[plan.nf]), plan.owner_ptr.resize(owner_begin[plan.nf]);
   prefer_huge_pages(plan.items);
   std::vector<std::vector<idx>> homes(plan.nf);  // of partial columns: few fronts have any
-  over_fronts(plan, 8 * item_begin[plan.nf], [&](idx begin, idx end) {
+  over_fronts(plan, ITEM_ENTRIES * item_begin[plan.nf], [&](idx begin, idx end) {
     Dealer dealer(plan);
     for (idx f = begin; f < end; f++)
       if (has_items(f)) dealer.deal(f, item_begin[f], (idx)owner_begin[f], homes[f]);

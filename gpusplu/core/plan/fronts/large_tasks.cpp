@@ -9,8 +9,6 @@
 namespace gs::gpu {
 namespace {
 
-constexpr idx kEarlier = -2;  // LargePiece::large of a large child that an earlier launch has finished
-
 // How a front is cut into tiles.
 struct Tiling {
   idx width, rows, tile;
@@ -54,7 +52,8 @@ void place_pieces(const LargeInput& in, const std::vector<idx>& large_of, idx f,
   std::vector<idx> next(tile_ptr, tile_ptr + tiling.tiles());
   for (idx k = in.child_ptr[f]; k < in.child_ptr[f + 1]; ++k) {
     const idx child = in.child[k];
-    const idx large = large_of[child] >= 0 && segment_of(in, child) != segment ? kEarlier : large_of[child];
+    const idx large =
+        large_of[child] != NOT_LARGE && segment_of(in, child) != segment ? FINISHED_BEFORE : large_of[child];
     for_pieces(in, tiling, child, [&](idx tile, idx begin, idx end) { to[next[tile]++] = {child, begin, end, large}; });
   }
 }
@@ -74,7 +73,7 @@ constexpr double kTasksPerBlock = 0.4;
 bool has_pairs(const LargeInput& in, const Tiling& tiling, double blocks) {
   const double h = tiling.tiles() - tiling.pivot_tiles();
   return in.scalar == 'd' && large_shape(scalar_bytes(in.scalar), in.shared_kb).tall > 1 &&
-         tiling.tile == large_tile(in.scalar) && tiling.width >= kPairWidth &&
+         tiling.tile == large_tile(scalar_bytes(in.scalar)) && tiling.width >= kPairWidth &&
          h * (in.cholesky ? h + 1 : 2 * h) / 4 >= kTasksPerBlock * blocks;
 }
 
@@ -185,7 +184,7 @@ void list_large(Plan& plan) {
 
 LargeTasks make_large_tasks(const LargeInput& in) {
   LargeTasks out;
-  std::vector<idx> large, large_of(in.nf, -1);
+  std::vector<idx> large, large_of(in.nf, NOT_LARGE);
   for (idx f = 0; f < in.nf; ++f)
     if (in.phase[f] == 3) {
       large_of[f] = (idx)large.size();
@@ -200,10 +199,10 @@ LargeTasks make_large_tasks(const LargeInput& in) {
   std::vector<idx> first_tile(n);
   idx tiles = 0;
   const idx n_segments = std::max<idx>(1, (idx)in.segment_ptr.size() - 1);
-  out.counters = kControlWords * n_segments;
+  out.counters = LARGE_CONTROL * n_segments;
   for (idx k = 0; k < n; ++k) {
     const idx f = large[k];
-    const idx own_control = kControlWords * std::max<idx>(1, segment_of(in, f));  // where that of its segment ends
+    const idx own_control = LARGE_CONTROL * std::max<idx>(1, segment_of(in, f));  // where that of its segment ends
     const Tiling tiling{in.width[f], in.rows[f], in.tile};
     const idx t = tiling.tiles(), h = t - tiling.pivot_tiles();
     out.fronts[k] = {out.counters - own_control, in.cholesky ? h * (h + 1) / 2 : h * h};

@@ -9,30 +9,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../../kernels/fronts/large_shape.cuh"
 #include "base/types.hpp"
+#include "shared/large_fronts.hpp"
 
 namespace gs::gpu {
-
-// The structs of kernels/fronts/large.cuh.
-struct LargeTask {
-  std::int32_t front, large;  // of the plan, and among the large ones
-  std::int32_t row, col;      // tile
-  std::int32_t entry_begin;   // entries of A in this tile, from the front's first entry
-  std::int32_t entry_count;
-  std::int32_t row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
-  std::int32_t tiles;                   // 2: tile (row + 1, col) is of this task too
-};
-struct LargeFront {
-  std::int32_t counter;      // of the front's progress counters
-  std::int32_t block_tiles;  // tiles of the contribution block
-};
-struct LargePiece {
-  std::int32_t child;       // of the plan
-  std::int32_t begin, end;  // rows of the child's contribution block
-  std::int32_t large;       // the child among the large fronts, -1 if it is not, -2 if it is of an earlier segment
-};
-static_assert(sizeof(LargeTask) == 36 && sizeof(LargeFront) == 8 && sizeof(LargePiece) == 16);
 
 // What it is made from: arrays of the plan (plan.hpp). The entries of every large front are reordered by tile.
 struct LargeInput {
@@ -61,10 +41,6 @@ struct LargeTasks {
   idx counters = 0;                // 32-bit words to be zeroed once
   double seconds = 0;              // modelled
 };
-
-constexpr int kControlWords = 4;  // ahead of the progress counters (CONTROL in kernels/fronts/large.cuh)
-constexpr int scalar_bytes(char scalar) { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
-constexpr int large_tile(char scalar) { return large_shape(scalar_bytes(scalar), 227).tile; }
 
 LargeTasks make_large_tasks(const LargeInput& input);
 

@@ -9,9 +9,10 @@
 namespace gs::gpu {
 
 idx block_rows_for(const PlanParameters& parameters) {
-  const off scalars = (parameters.shared_memory_bytes - kControlBytes) / parameters.scalar_bytes() - 16 * 20;
-  idx R = kByteRows;
-  while (R > 16 && (off)front_ld(R) * (R + 8) > scalars) R -= 16;
+  const off scalars =
+      (parameters.shared_memory_bytes - FRONT_CONTROL_BYTES) / parameters.scalar_bytes() - PANEL_SCALARS;
+  idx R = BYTE_ROWS;
+  while (R > PANEL && (off)front_ld(R) * (R + 8) > scalars) R -= PANEL;
   return R;
 }
 
@@ -57,7 +58,7 @@ std::vector<idx> phases_of(const Plan& plan, idx small_rows) {
 }
 
 void set_phases(Plan& plan) {
-  if (std::any_of(plan.rows.begin(), plan.rows.end(), [](idx R) { return R > kMostRows; }))
+  if (std::any_of(plan.rows.begin(), plan.rows.end(), [](idx R) { return R > MOST_ROWS; }))
     throw std::length_error("a front has more than 65535 rows: the fill is too large");
   plan.phase = phases_of(plan, plan.parameters.small_rows);
   plan.level.assign(plan.nf, 0);

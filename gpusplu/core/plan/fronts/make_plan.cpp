@@ -19,7 +19,7 @@ Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, c
   plan.cholesky = symbolic.cholesky;
   plan.parameters = parameters;
   if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
-  if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar);
+  if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar_bytes());
   merge_fronts(symbolic, times, plan);
   if (parameters.small_rows < 0) choose_small_rows(plan);
   set_phases(plan);

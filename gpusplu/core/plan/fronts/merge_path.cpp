@@ -81,7 +81,7 @@ void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, c
       const bool faster =
           then < now - 1e-9 && entries < kGrowth * (node.rows * node.rows + child.rows * child.rows) + 64;
       const bool cheap = then < now + kNoLonger && (both.zeros < kZeroShare * entries || both.zeros < kZeros);
-      if ((!faster && !cheap) || both.rows > kMostRows) {
+      if ((!faster && !cheap) || both.rows > MOST_ROWS) {
         last[s] = heaps.meld(others, c);
         break;
       }

@@ -18,9 +18,9 @@
 // phases 0-2 is in the segment of its children. The factor of segment s is segment_size[s] scalars of the arena from
 // segment_place[s] on.
 //
-// Streaming. If factors and blocks would take more than memory_bytes, the factors of segments 0 .. streamed - 1 lie on
-// the host, one after another, and share windows of the arena (windows.cpp): the engine copies a segment out when it is
-// factored and back in for each way of a solve. Numbers do not depend on any of this.
+// Out of core. If factors and blocks would take more than memory_bytes, the factors of segments 0 .. streamed - 1 lie
+// on the host, one after another, and share buffers in the arena (out_of_core.cpp): the engine copies a segment out
+// when it is factored and back in for each way of a solve. Numbers do not depend on any of this.
 //
 // Launches run in order, those of segment s from launch_ptr[s] to launch_ptr[s+1]. One of phases 0-2 takes start[begin
 // .. begin + count): the fronts of one phase of one segment without a child in the phase, those with the longest
@@ -28,20 +28,18 @@
 // that siblings run close together. One of phase 3 takes the large tasks begin .. begin + count - 1 (large_tasks.hpp).
 //
 // Arenas. Factors of a segment and contribution blocks lie one front after another in plan order; every front's part
-// starts at a multiple of kAlign scalars. Sizes: factor_entries and block_entries below. block_base of a front of phase
-// 0-2 is the offset of its first child's block.
+// starts at a multiple of ARENA_ALIGN scalars. Sizes: factor_entries and block_entries below. block_base of a front of
+// phase 0-2 is the offset of its first child's block.
 //
-// Assembly of phases 0-2. An item is up to 8 entries of one column of a child's block, one above the other there, that
-// go to one column of the front:
-//   item.x = offset of the first from the front's block_base; item.y = column of the front | number of entries << 16;
-//   item.z, item.w = the local rows, a byte each (entry q in byte q & 3 of z for q < 4, else of w).
+// Assembly of phases 0-2. An item (shared/fronts.hpp) is up to 8 entries of one column of a child's block, one above
+// the other there, that go to one column of the front.
 // Groups of 8 lanes own columns: group g of a front adds items owner_ptr[owner_begin + g] .. owner_ptr[owner_begin + g
-// + 1] in that order; nobody else writes to these columns. kGroups[phase] groups. A front without children has
+// + 1] in that order; nobody else writes to these columns. GROUPS[phase] groups. A front without children has
 // owner_begin = 0 and must not read there. Crowded columns are cut: their further parts are summed in columns R, R + 1,
 // .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
-// partial_count <= 32, in this order, when all items are in. Only phases 1 and 2 have partial columns. Cholesky: an
-// item holds entries of the lower triangle only (the pieces of a column start at its diagonal). Shared memory of a
-// front: front_ld(R) * (R + partial_count) scalars; what a launch needs is launches[].scalars.
+// partial_count <= MOST_PARTIALS, in this order, when all items are in. Only phases 1 and 2 have partial columns.
+// Cholesky: an item holds entries of the lower triangle only (the pieces of a column start at its diagonal). Shared
+// memory of a front: front_ld(R) * (R + partial_count) scalars; what a launch needs is launches[].shared_bytes.
 //
 // Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
 // 0xffff) and local column (place >> 16) of entry_place[k]; no two at the same place. Ascending entry_source inside a
@@ -60,21 +58,10 @@
 #include "analysis/symbolic.hpp"
 #include "base/raw_vector.hpp"
 #include "plan/fronts/large_tasks.hpp"
+#include "shared/fronts.hpp"
 
 namespace gs::gpu {
 
-constexpr int kPhases = 4;
-constexpr int kGroups[kPhases] = {4, 16, 64, 0};  // assembly groups of 8 lanes
-constexpr int kMostPartials = 32;
-constexpr int kAlign = 4;         // scalars
-constexpr int kMostRows = 65535;  // local rows are 16 bits
-constexpr int kByteRows = 240;    // of fronts that are assembled by items: local rows are bytes there
-
-// Of the shared memory of a block, besides the front and the 16 x 20 inverted diagonal block [bytes].
-constexpr int kControlBytes = 256;
-
-// Leading dimension of a front in shared memory: at least R, and 4 mod 8 so that MMA operands meet no bank conflicts.
-constexpr idx front_ld(idx R) { return ((R + 3) & ~7) + 4; }
 constexpr idx round_up(idx k, idx step) { return (k + step - 1) / step * step; }
 
 struct PlanParameters {
@@ -84,39 +71,18 @@ struct PlanParameters {
   off block_bytes = 0;   // the arena of contribution blocks should not be larger; 0: it may
   off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
   int arch = 90;         // 90 for compute capability 9.0
-  int warp_rows = 16;
+  int warp_rows = PANEL;
   int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;   // 0: what shared memory holds
   int large_cost = 0;   // of a large front where fronts merge [us]; 0: the model chooses
   int large_tile = 0;   // NB of phase 3; 0: that of the kernels
 
-  int scalar_bytes() const { return scalar == 'f' ? 4 : scalar == 'D' ? 16 : 8; }
+  int scalar_bytes() const { return gpu::scalar_bytes(scalar); }
 };
 
-// Largest front of class `block`: with 8 partial columns and the 16 x 20 inverted diagonal block it fits into shared
+// Largest front of class `block`: with 8 partial columns and the inverted diagonal block it fits into shared
 // memory; a multiple of 16.
 idx block_rows_for(const PlanParameters& parameters);
-
-// struct Front of kernels/fronts/front.cuh
-struct FrontRecord {
-  std::int32_t width, rows, first, parent, climb, pending, entry_count, children, owner_begin, partial_begin,
-      partial_count, level;
-  std::int64_t entry_begin, factor, block, block_base, below, row_begin;
-};
-static_assert(sizeof(FrontRecord) == 96);
-
-struct Item {
-  std::int32_t x, y, z, w;
-};
-
-// One kernel launch of the factorization.
-struct Launch {
-  std::int32_t phase, begin, count;  // start[begin ..], or large tasks
-  // Phases 1-2: most shared memory of a front, front_ld(R) * (R + partial_count). Phase 3: where in the counters the
-  // control words of this segment are, from which LargeFront::counter counts.
-  std::int32_t scalars;
-  std::int32_t rows, width;  // largest
-};
 
 struct Plan {
   idx n = 0, nf = 0;
@@ -151,7 +117,7 @@ struct Plan {
   RawVector<off> gather_ptr;
   RawVector<idx> gather_source;
 
-  RawVector<FrontRecord> fronts;
+  RawVector<Front> fronts;
   std::vector<Launch> launches;
   std::vector<idx> launch_ptr;  // of every segment
 
@@ -179,7 +145,7 @@ void place_rows(Plan& plan);                                                    
 void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
 std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
 void set_phases(Plan& plan);                                   // phase, level
-void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; windows.cpp
+void place_arenas(Plan& plan);                                 // segments and offsets of both arenas; out_of_core.cpp
 void place_entries(PatternView A, Plan& plan);                 // entry_*
 void list_large(Plan& plan);                                   // large; sorts the entries of phase 3
 void list_items(Plan& plan);                                   // owner_ptr, items, partial and `fronts`

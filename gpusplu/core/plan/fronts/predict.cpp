@@ -30,14 +30,14 @@ double multiprocessor_flops(const PlanParameters& p) {
 // Entries that front f reads and writes: its children's blocks, its factor, its block.
 double front_scalars(const Plan& plan, idx f, off items) {
   const double R = plan.rows[f], share = plan.cholesky ? 0.6 : 1;
-  return 8.0 * items + share * R * R;
+  return (double)ITEM_ENTRIES * items + share * R * R;
 }
 
 // Fronts of phase 0-2 that a multiprocessor works on at a time.
 int concurrency(const Plan& plan, int phase, idx most_rows) {
   const PlanParameters& p = plan.parameters;
   if (phase == 0) return kTimes.beside[0];
-  const int bytes = (front_ld(most_rows) * most_rows + 16 * 20) * p.scalar_bytes() + 1024;
+  const int bytes = (front_ld(most_rows) * most_rows + PANEL_SCALARS) * p.scalar_bytes() + RESERVED_SHARED_BYTES;
   return std::clamp(p.shared_memory_bytes / bytes, 1, kTimes.beside[phase]);
 }
 
@@ -84,7 +84,7 @@ double large_time(const Plan& plan, const std::vector<idx>& phase_of, Range fron
 // Of all phases [us].
 std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase_of, const std::vector<off>& items,
                                  Range fronts) {
-  PhaseTotals totals[kPhases];
+  PhaseTotals totals[PHASES];
   std::vector<float> before_of(fronts.end - fronts.begin);  // when the children are done
   float* before = before_of.data() - fronts.begin;
   for (idx f = fronts.begin; f < fronts.end; f++) {
@@ -100,9 +100,9 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
         t.scalars += front_scalars(plan, f, items[f]);
     t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
   }
-  std::vector<double> out(kPhases);
+  std::vector<double> out(PHASES);
   double path = 0, work = 0, until = 0;  // of phases that overlap: what each adds to the end
-  for (int phase = 0; phase < kPhases; phase++) {
+  for (int phase = 0; phase < PHASES; phase++) {
     const PhaseTotals& t = totals[phase];
     if (t.fronts == 0) continue;
     if (phase == 3 || !phases_overlap(plan)) path = work = until = 0;
@@ -155,7 +155,7 @@ double front_time(const Plan& plan, idx f, int phase, off items) {
                                  : multiprocessor_flops(plan.parameters) * plan.parameters.multiprocessors;
   double time = kTimes.fixed[phase] + kTimes.pivot[plan.cholesky][phase] * W + front_flops(plan, f) / flops;
   if (kTimes.scalars[phase] > 0) time += R * R / kTimes.scalars[phase];
-  if (phase < 3) time += kTimes.batch[phase] * std::ceil((double)items / (kGroups[phase] * kBatch[phase]));
+  if (phase < 3) time += kTimes.batch[phase] * std::ceil((double)items / (GROUPS[phase] * item_batch(phase, 8)));
   return time;
 }
 
@@ -186,18 +186,18 @@ SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, cons
 
 void predict_times(Plan& plan) {
   const std::vector<off> items = count_items(plan);
-  plan.phase_seconds.assign(kPhases, 0);
+  plan.phase_seconds.assign(PHASES, 0);
   for (std::size_t s = 0; s + 1 < plan.segment_ptr.size(); s++) {
     const std::vector<double> times =
         factor_times(plan, plan.phase, items, {plan.segment_ptr[s], plan.segment_ptr[s + 1]});
-    for (int phase = 0; phase < kPhases; phase++) plan.phase_seconds[phase] += 1e-6 * times[phase];
+    for (int phase = 0; phase < PHASES; phase++) plan.phase_seconds[phase] += 1e-6 * times[phase];
   }
   plan.factor_seconds = sum(plan.phase_seconds);
   plan.solve_seconds = 2e-6 * solve_time(plan, {0, plan.nf});
   if (plan.streamed > 0) {
-    const Windows windows{plan.segment_size, plan.segment_place, plan.streamed, plan.factor_size};
+    const FactorPlaces places{plan.segment_size, plan.segment_place, plan.streamed, plan.factor_size};
     const StreamTimes times =
-        stream_times(windows, segment_times(plan, items, plan.segment_ptr), plan.parameters.scalar_bytes());
+        stream_times(places, segment_times(plan, items, plan.segment_ptr), plan.parameters.scalar_bytes());
     plan.factor_seconds = 1e-6 * times.factor, plan.solve_seconds = 1e-6 * times.solve;
   }
   plan.flops = 0;

@@ -101,7 +101,7 @@ std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off targe
 FrontSizes front_sizes(const Plan& plan) {
   FrontSizes out;
   out.factor.resize(plan.nf), out.block.resize(plan.nf);
-  const auto aligned = [](off scalars) { return (scalars + kAlign - 1) / kAlign * kAlign; };
+  const auto aligned = [](off scalars) { return (scalars + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; };
   for (idx f = 0; f < plan.nf; f++) {
     const bool large = plan.phase[f] == 3;
     const idx W = plan.width[f], H = plan.height(f);

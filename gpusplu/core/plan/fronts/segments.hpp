@@ -23,7 +23,7 @@ struct Segments {
 Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target);
 
 // Where the factors of segments lie in an arena that need not hold all of them.
-struct Windows {
+struct FactorPlaces {
   std::vector<off> size, place;  // of every segment
   idx streamed = 0;              // segments 0 .. streamed - 1 share the arena's first part, the others have their own
   off arena = 0;                 // scalars
@@ -31,7 +31,7 @@ struct Windows {
 // As many of the last segments as possible get places of their own in `available` scalars. overlap: two streamed
 // segments that follow each other must not share memory, so that one can be copied while the other is worked on.
 // arena > available: impossible.
-Windows place_windows(const std::vector<off>& size, off available, bool overlap);
+FactorPlaces place_factors(const std::vector<off>& size, off available, bool overlap);
 
 // What the engine does in time: kernels in order, beside them copies in order, each waiting for what it needs [us].
 struct StreamTimes {
@@ -41,6 +41,6 @@ struct SegmentTimes {
   std::vector<double> factor, solve;  // of the kernels; solve: one way
 };
 SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr);
-StreamTimes stream_times(const Windows& windows, const SegmentTimes& times, int scalar_bytes);
+StreamTimes stream_times(const FactorPlaces& places, const SegmentTimes& times, int scalar_bytes);
 
 }  // namespace gs::gpu

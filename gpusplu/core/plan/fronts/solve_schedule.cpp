@@ -14,7 +14,7 @@ namespace {
 double solve_time(const Plan& plan, idx f) {
   const double W = plan.width[f], R = plan.rows[f];
   if (plan.phase[f] == 0) return 2.0;
-  return 2.5 + 0.2 * ((W + 15) / 16) + R * W * plan.parameters.scalar_bytes() / 8e4;
+  return 2.5 + 0.2 * ((W + PANEL - 1) / PANEL) + R * W * plan.parameters.scalar_bytes() / 8e4;
 }
 
 // Fronts of phases 0 to 2 in forward order.
@@ -32,14 +32,14 @@ std::vector<idx> forward_order(const Plan& plan) {
   return order;
 }
 
-// What solves each front: a warp those of phase 0, and those of up to kWarpRows rows where there are more of them than
-// the device holds blocks; but blocks, which are faster alone, the ones nearest to the root.
+// What solves each front: a warp those of phase 0, and those of up to WARP_SOLVE_ROWS rows where there are more of them
+// than the device holds blocks; but blocks, which are faster alone, the ones nearest to the root.
 std::vector<SolveKind> solve_kinds(const Plan& plan, const std::vector<idx>& order) {
-  std::vector<SolveKind> kind(plan.nf, kSolveBlock);
+  std::vector<SolveKind> kind(plan.nf, SOLVE_BLOCK);
   int blocks = 4 * plan.parameters.multiprocessors;  // that are left
   for (auto f = order.rbegin(); f != order.rend(); ++f) {
-    if (plan.phase[*f] == 0) kind[*f] = kSolveTiny;
-    else if (plan.rows[*f] <= kWarpRows && --blocks < 0) kind[*f] = kSolveWarp;
+    if (plan.phase[*f] == 0) kind[*f] = SOLVE_TINY;
+    else if (plan.rows[*f] <= WARP_SOLVE_ROWS && --blocks < 0) kind[*f] = SOLVE_WARP;
   }
   return kind;
 }
@@ -65,10 +65,16 @@ void cut_gathers(const Plan& plan, SolveSchedule& schedule) {
         schedule.piece_ptr[i] = (std::int32_t)piece;
         for (off at = plan.gather_ptr[i]; at < plan.gather_ptr[i + 1]; at += 4, piece++)
           for (off k = 0; k < 4; k++)
-            schedule.pieces[piece][k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;
+            schedule.pieces[piece].place[k] = at + k < plan.gather_ptr[i + 1] ? plan.gather_source[at + k] : -1;
       }
     }
   });
+}
+
+SolveFront empty_slot() {
+  SolveFront r{};
+  r.kind = SOLVE_EMPTY, r.parent = -1;
+  return r;
 }
 
 SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveKind kind) {
@@ -90,8 +96,8 @@ SolveFront record(const Plan& plan, const SolveSchedule& schedule, idx f, SolveK
 // warps before it takes the next one. Counted in rounds of loads of 8 columns and 32 rows.
 constexpr int kTicketClasses = 4;
 int ticket_class(const Plan& plan, idx f, SolveKind kind) {
-  if (kind == kSolveBlock) return -1;  // has a ticket of its own
-  if (kind == kSolveTiny) return 0;
+  if (kind == SOLVE_BLOCK) return -1;  // has a ticket of its own
+  if (kind == SOLVE_TINY) return 0;
   const idx rounds = (plan.width[f] + 7) / 8 * ((plan.rows[f] + 31) / 32);
   return rounds <= 2 ? 1 : rounds <= 6 ? 2 : 3;
 }
@@ -175,20 +181,20 @@ void list_tickets(const Plan& plan, const std::vector<idx>& order, const std::ve
       schedule.slots.push_back(record(plan, schedule, f, kind[f]));
       open[f] = 0;
     }
-    if (!filling[k].empty()) schedule.slots.resize(schedule.slots.size() + kSolveSlots - filling[k].size());
+    if (!filling[k].empty()) schedule.slots.insert(schedule.slots.end(), SOLVE_SLOTS - filling[k].size(), empty_slot());
     filling[k].clear();
   };
   for (const idx f : order) {
     for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
       if (const idx child = plan.child[q]; open[child] && class_of(child) != class_of(f)) close(class_of(child));
-    if (kind[f] == kSolveBlock) {
-      schedule.slots.insert(schedule.slots.end(), kSolveSlots, record(plan, schedule, f, kSolveBlock));
+    if (kind[f] == SOLVE_BLOCK) {
+      schedule.slots.insert(schedule.slots.end(), SOLVE_SLOTS, record(plan, schedule, f, SOLVE_BLOCK));
       continue;
     }
     const int own = class_of(f);
     filling[own].push_back(f);
     open[f] = 1;
-    if (filling[own].size() == kSolveSlots) close(own);
+    if (filling[own].size() == SOLVE_SLOTS) close(own);
   }
   for (int k = 0; k < kTicketClasses; k++) close(k);
 }

@@ -19,7 +19,7 @@ std::vector<std::uint8_t> steps_of(const Plan& plan) {
   over_range(plan.nf, 4 * (off)plan.nf, [&](idx begin, idx end) {
     for (idx f = begin; f < end; f++) way[f] = (float)front_time(plan, f, plan.phase[f], items[f]);
   });
-  double longest[kPhases] = {};
+  double longest[PHASES] = {};
   for (idx f = plan.nf; f-- > 0;) {
     const idx above = plan.parent[f];
     const int phase = plan.phase[f];
@@ -32,10 +32,21 @@ std::vector<std::uint8_t> steps_of(const Plan& plan) {
   return step;
 }
 
+// Threads and shared memory of its blocks.
+void shape(const PlanParameters& parameters, Launch& launch) {
+  if (launch.phase == 3) {
+    const LargeShape large = large_shape(parameters.scalar_bytes(), parameters.shared_memory_bytes / 1024);
+    launch.threads = large.threads, launch.shared_bytes = large.shared_bytes;
+  } else {
+    launch.threads = FRONT_THREADS[launch.phase];
+    launch.shared_bytes = front_shared_bytes(launch.phase, launch.scalars, parameters.scalar_bytes());
+  }
+}
+
 // Launches of one segment.
 void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, idx end, idx& first_task) {
-  Launch launches[kPhases] = {};
-  std::vector<idx> next(kPhases * kSteps + 1);  // counting sort by phase and step
+  Launch launches[PHASES] = {};
+  std::vector<idx> next(PHASES * kSteps + 1);  // counting sort by phase and step
   const auto key = [&](idx f) { return plan.phase[f] * kSteps + step[f]; };
   for (idx f = begin; f < end; f++) {
     Launch& launch = launches[plan.phase[f]];
@@ -45,7 +56,7 @@ void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, 
     if (plan.level[f] == 0) next[key(f) + 1]++;
   }
   next[0] = (idx)plan.start.size();
-  for (int k = 0; k < kPhases * kSteps; k++) next[k + 1] += next[k];
+  for (int k = 0; k < PHASES * kSteps; k++) next[k + 1] += next[k];
   plan.start.resize(next.back());
   for (int phase = 0; phase < 3; phase++)
     launches[phase].begin = next[phase * kSteps],
@@ -56,10 +67,11 @@ void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, 
   while (first_task < (idx)plan.large.tasks.size() && plan.large.tasks[first_task].front < end) first_task++;
   launches[3].count = first_task - launches[3].begin;
   launches[3].scalars =
-      kControlWords *
+      LARGE_CONTROL *
       (idx)(std::upper_bound(plan.segment_ptr.begin(), plan.segment_ptr.end(), begin) - plan.segment_ptr.begin() - 1);
-  for (int phase = 0; phase < kPhases; phase++) {
+  for (int phase = 0; phase < PHASES; phase++) {
     launches[phase].phase = phase;
+    shape(plan.parameters, launches[phase]);
     if (launches[phase].count) plan.launches.push_back(launches[phase]);
   }
 }

@@ -1,6 +1,6 @@
 // Where factors lie. Without a limit side by side, in the order of the fronts. Else those of the last segments do,
-// which are large and which a solve turns round at; the segments before them stream: each is factored in a window,
-// copied to the host beside the work on the next one, and copied back for each way of a solve. There are two windows,
+// which are large and which a solve turns round at; the segments before them stream: each is factored in a buffer,
+// copied to the host beside the work on the next one, and copied back for each way of a solve. There are two buffers,
 // for even and odd segments, that grow from both ends of the memory that the others leave, so that small segments leave
 // room for large neighbours.
 //
@@ -26,13 +26,13 @@ std::vector<off> segment_sizes(const FrontSizes& sizes, const Segments& segments
   return out;
 }
 
-// A segment in the windows, and when the memory may be used again.
+// A segment in a buffer, and when the memory may be used again.
 struct Held {
   idx segment;
   double free;
 };
-// The time when segment s can have its window.
-double claim(const Windows& w, std::vector<Held>& held, idx s) {
+// The time when segment s can have its buffer.
+double claim(const FactorPlaces& w, std::vector<Held>& held, idx s) {
   double free = 0;
   std::erase_if(held, [&](const Held& other) {
     const idx o = other.segment;
@@ -45,24 +45,24 @@ double claim(const Windows& w, std::vector<Held>& held, idx s) {
 
 struct Arrangement {
   Segments segments;
-  Windows windows;
+  FactorPlaces places;
   double time = 0;  // of a factorization and a solve [us]
-  off scalars() const { return segments.block_size + windows.arena; }
+  off scalars() const { return segments.block_size + places.arena; }
 };
 
-// The better of windows that segments have to themselves in turn and those that they wait for.
+// The better of buffers that segments have to themselves in turn and those that they wait for.
 Arrangement arrange(const Plan& plan, const FrontSizes& sizes, Segments segments, off available,
                     const std::vector<off>& items) {
   const std::vector<off> size = segment_sizes(sizes, segments);
   const SegmentTimes times = segment_times(plan, items, segments.ptr);
   Arrangement best{std::move(segments), {}};
   for (const bool overlap : {true, false}) {
-    Windows windows = place_windows(size, available - best.segments.block_size, overlap);
-    const StreamTimes t = stream_times(windows, times, plan.parameters.scalar_bytes());
-    const bool fits = best.segments.block_size + windows.arena <= available;
+    FactorPlaces places = place_factors(size, available - best.segments.block_size, overlap);
+    const StreamTimes t = stream_times(places, times, plan.parameters.scalar_bytes());
+    const bool fits = best.segments.block_size + places.arena <= available;
     if (overlap || (fits && (best.scalars() > available || t.factor + t.solve < best.time)) ||
-        (!fits && windows.arena < best.windows.arena)) {
-      best.windows = std::move(windows);
+        (!fits && places.arena < best.places.arena)) {
+      best.places = std::move(places);
       best.time = t.factor + t.solve;
     }
   }
@@ -100,18 +100,18 @@ Arrangement fastest(const Plan& plan, const FrontSizes& sizes, off available) {
 
 }  // namespace
 
-Windows place_windows(const std::vector<off>& size, off available, bool overlap) {
+FactorPlaces place_factors(const std::vector<off>& size, off available, bool overlap) {
   const idx n = (idx)size.size();
-  Windows out{size, std::vector<off>(n), 0, 0};
-  off resident = std::accumulate(size.begin(), size.end(), off(0)), window = 0;
-  while (out.streamed < n && resident + window > available) {
+  FactorPlaces out{size, std::vector<off>(n), 0, 0};
+  off resident = std::accumulate(size.begin(), size.end(), off(0)), shared = 0;
+  while (out.streamed < n && resident + shared > available) {
     const idx s = out.streamed++;
     resident -= size[s];
-    window = std::max(window, size[s] + (overlap && s > 0 ? size[s - 1] : 0));
+    shared = std::max(shared, size[s] + (overlap && s > 0 ? size[s - 1] : 0));
   }
-  if (out.streamed > 0) window = std::max(window, available - resident);
-  for (idx s = 0; s < out.streamed; s++) out.place[s] = s % 2 == 0 ? 0 : window - size[s];
-  out.arena = window;
+  if (out.streamed > 0) shared = std::max(shared, available - resident);
+  for (idx s = 0; s < out.streamed; s++) out.place[s] = s % 2 == 0 ? 0 : shared - size[s];
+  out.arena = shared;
   for (idx s = out.streamed; s < n; s++) {
     out.place[s] = out.arena;
     out.arena += size[s];
@@ -119,7 +119,7 @@ Windows place_windows(const std::vector<off>& size, off available, bool overlap)
   return out;
 }
 
-StreamTimes stream_times(const Windows& w, const SegmentTimes& times, int scalar_bytes) {
+StreamTimes stream_times(const FactorPlaces& w, const SegmentTimes& times, int scalar_bytes) {
   const idx n = (idx)w.size.size();
   const auto copy_time = [&](idx s) { return (double)w.size[s] * scalar_bytes / FrontTimes{}.host_bytes; };
   double work = 0, copies = 0;  // when the two queues are done with what they have
@@ -158,25 +158,25 @@ void place_arenas(Plan& plan) {
   const auto scalars = [&](off limit) { return (limit + bytes - 1) / bytes; };
   Arrangement a;
   if (plan.parameters.memory_bytes > 0) {
-    a = fastest(plan, sizes, plan.parameters.memory_bytes / bytes / kAlign * kAlign);
+    a = fastest(plan, sizes, plan.parameters.memory_bytes / bytes / ARENA_ALIGN * ARENA_ALIGN);
   } else {
     a.segments = segments_for_blocks(plan, sizes, scalars(plan.parameters.block_bytes));
     const std::vector<off> size = segment_sizes(sizes, a.segments);
-    a.windows = place_windows(size, std::accumulate(size.begin(), size.end(), off(0)), true);
+    a.places = place_factors(size, std::accumulate(size.begin(), size.end(), off(0)), true);
   }
   plan.factor_offset.resize(plan.nf);
   for (idx s = 0; s < a.segments.count(); s++) {
-    off next = a.windows.place[s];
+    off next = a.places.place[s];
     for (idx f = a.segments.ptr[s]; f < a.segments.ptr[s + 1]; f++) {
       plan.factor_offset[f] = next;
       next += sizes.factor[f];
     }
-    plan.host_size += s < a.windows.streamed ? a.windows.size[s] : 0;
+    plan.host_size += s < a.places.streamed ? a.places.size[s] : 0;
   }
   plan.segment_ptr = std::move(a.segments.ptr), plan.block_offset = std::move(a.segments.block_offset);
-  plan.segment_place = std::move(a.windows.place), plan.segment_size = std::move(a.windows.size);
-  plan.streamed = a.windows.streamed;
-  plan.factor_size = a.windows.arena, plan.block_size = a.segments.block_size;
+  plan.segment_place = std::move(a.places.place), plan.segment_size = std::move(a.places.size);
+  plan.streamed = a.places.streamed;
+  plan.factor_size = a.places.arena, plan.block_size = a.segments.block_size;
 }
 
 }  // namespace gs::gpu

@@ -1,16 +1,16 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "plan/columns/corner_terms.hpp"
 #include "plan/columns/times.hpp"
+#include "plan/columns/trailing_terms.hpp"
 
 namespace gs {
 namespace {
 
-void require_corner(idx p, idx n) { require(p >= 0 && p <= n, "p must be in 0 .. n"); }
+void require_division(idx p, idx n) { require(p >= 0 && p <= n, "p must be in 0 .. n"); }
 
 }  // namespace
 
-void bind_corner_terms(nb::module_& m) {
+void bind_trailing_terms(nb::module_& m) {
   m.def(
       "column_times",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, double column, double update, double slice,
@@ -26,28 +26,28 @@ void bind_corner_terms(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a, "long_depth"_a,
       "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
   m.def(
-      "longest_corner_column",
+      "longest_trailing_column",
       [](In<off> col_ptr, In<idx> row, In<off> diag, In<off> position, idx p, double entry, double term) {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         require_entries(position, pattern.n, "position");
-        require_corner(p, pattern.n);
-        return gpu::longest_corner_column(pattern, position.data(), p, entry, term);
+        require_division(p, pattern.n);
+        return gpu::longest_trailing_column(pattern, position.data(), p, entry, term);
       },
       "col_ptr"_a, "row"_a, "diag"_a, "position"_a, "p"_a, "entry"_a, "term"_a);
   m.def(
-      "count_corner_terms",
+      "count_trailing_terms",
       [](In<off> col_ptr, In<idx> row, In<off> diag, idx p) {
-        require_corner(p, (idx)diag.shape(0));
-        return gpu::count_corner_terms(column_pattern(col_ptr, row, diag), p);
+        require_division(p, (idx)diag.shape(0));
+        return gpu::count_trailing_terms(column_pattern(col_ptr, row, diag), p);
       },
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a);
   m.def(
-      "corner_terms",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off early, off scalar_bytes) {
+      "trailing_terms",
+      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off overlapped, int scalar_bytes) {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
-        require_corner(p, pattern.n);
-        gpu::CornerTerms terms = without_gil([&] {
-          return gpu::make_corner_terms(pattern, p, {capacity, kept, early, scalar_bytes});
+        require_division(p, pattern.n);
+        gpu::TrailingTerms terms = without_gil([&] {
+          return gpu::make_trailing_terms(pattern, p, {capacity, kept, overlapped, scalar_bytes});
         });
         nb::dict out;
         out["term_ptr"] = to_numpy(std::move(terms.term_ptr));
@@ -63,8 +63,8 @@ void bind_corner_terms(nb::module_& m) {
         out["need"] = to_numpy(std::move(terms.need));
         return out;
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "early"_a, "scalar_bytes"_a,
-      "What a dense corner takes from the columns; core/plan/columns/corner_terms.hpp.");
+      "col_ptr"_a, "row"_a, "diag"_a, "p"_a, "capacity"_a, "kept"_a, "overlapped"_a, "scalar_bytes"_a,
+      "What a dense trailing block takes from the columns; core/plan/columns/trailing_terms.hpp.");
 }
 
 }  // namespace gs

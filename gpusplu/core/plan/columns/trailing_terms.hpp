@@ -1,11 +1,12 @@
-// What the columns of a dense corner take from the columns before it (kernels/columns/trailing_columns.cuh), as sums by target.
+// What the columns of the dense trailing block take from the columns before it (kernels/columns/trailing_columns.cuh),
+// as sums by target.
 //
-// Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with the corner's rows. An
+// Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with rows of the block. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of
 // L(i, j) U(j, k): a term is the place of L(i, j) and the position of U(j, k) in the column, j ascending.
 //
 // U12's entries depend on each other. They come by depth, 0 for entries without terms, then by falling number of terms;
-// the corner's entries follow, by falling number too. That order gives an entry its rank, and the terms lie by
+// the trailing block's entries follow, by falling number too. That order gives an entry its rank, and the terms lie by
 // rank. A step is a run of entries of one depth, which all have many terms or few. A batch is a run of steps of a
 // column whose terms have room in shared memory together, or one entry that has none. Batches are short besides,
 // because a block waits for the columns that a batch needs and none before did.
@@ -15,35 +16,36 @@
 
 #include "base/types.hpp"
 #include "plan/columns/groups.hpp"
+#include "shared/columns.hpp"
 
 namespace gs::gpu {
 
-struct CornerTerms {
+struct TrailingTerms {
   std::vector<off> term_ptr;           // by rank, from the first of column p on, + 1
   std::vector<std::int32_t> place;     // of L(i, j), of all terms
   std::vector<std::int32_t> position;  // of U(j, k) in the column
   std::vector<std::int32_t> order;     // positions by rank
-  std::vector<std::int32_t> huge;      // of every column: entries of the corner of very many terms
+  std::vector<std::int32_t> huge;      // of every column: entries of the trailing block of very many terms
   std::vector<off> step_ptr;           // columns + 1
   std::vector<std::int32_t> step;      // ends of a column's steps by rank; that of depth 0 is always there
   std::vector<off> batch_ptr;          // columns + 1
   std::vector<std::int32_t> batch;     // ends of a column's batches by step; the first begins with step 1
-  std::vector<off> need_ptr;           // batches + columns + 1: of each batch, and of the corner's entries of a column
-  std::vector<std::int32_t> need;      // columns j that are waited for
+  std::vector<off> need_ptr;  // batches + columns + 1: of each batch, and of a column's entries in the trailing block
+  std::vector<std::int32_t> need;  // columns j that are waited for
 };
 
 // Shared memory of a block [bytes]. Columns of up to `kept` entries are there too, whose batches have the rest of it.
-// Only the first `early` columns are begun before all others are finished.
-struct CornerMemory {
-  off capacity = 0, kept = 0, early = 0, scalar_bytes = 8;
+// Only the first `overlapped` columns are begun before all columns before the trailing block are finished.
+struct TrailingMemory {
+  off capacity = 0, kept = 0, overlapped = 0;
+  int scalar_bytes = 8;
 
-  off batch_bytes(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
+  off room(off length) const { return capacity - (length <= kept ? length * scalar_bytes : 0); }
 };
-constexpr off BYTES_BATCH = 4, BYTES_ENTRY = 8, BYTES_TERM = 4;  // and a scalar
 
 // Terms of the columns from p on, to tell whether it pays.
-off count_corner_terms(const ColumnPattern& pattern, idx p);
+off count_trailing_terms(const ColumnPattern& pattern, idx p);
 
-CornerTerms make_corner_terms(const ColumnPattern& pattern, idx p, const CornerMemory& memory);
+TrailingTerms make_trailing_terms(const ColumnPattern& pattern, idx p, const TrailingMemory& memory);
 
 }  // namespace gs::gpu

@@ -1,12 +1,8 @@
-// Sizes of the large-front kernels. Also included by the plan (core/plan/fronts/large_tasks.hpp), so plain constexpr
-// C++ only.
+// Large fronts (phase 3): sizes of their kernels, and the tasks of core/plan/fronts/large_tasks.hpp.
 #pragma once
+#include "shared/fronts.hpp"
 
-#ifdef __CUDACC__
-#define GPUSPLU_HOST_DEVICE __host__ __device__
-#else
-#define GPUSPLU_HOST_DEVICE
-#endif
+namespace gs::gpu {
 
 // What is fixed for a scalar type. The tile is also the size of the inverted diagonal blocks that the solve reads.
 struct LargeShape {
@@ -23,13 +19,17 @@ struct LargeShape {
   int shared_bytes;             // of a block
 };
 
+constexpr int LARGE_CONTROL_BYTES = 128;  // of the shared memory of a block: its task
+
+GPUSPLU_HOST_DEVICE constexpr int large_tile(int scalar_bytes) { return scalar_bytes == 16 ? 32 : 64; }
+
 // Shared memory holds the task's tile and, beside it, the pipeline or the inverted diagonal block. shared_kb: what a
 // block can have: 64 before sm_80, 99 or 163, 227 on sm_90 and sm_100. A third block a multiprocessor needs a shorter
 // pipeline; when it fitted, batches of fronts of 200 rows took 8% less, single fronts of 256 to 4096 columns 9 to 21%
 // more (Cholesky on an H200), because a thread has a third fewer registers.
 GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, int shared_kb) {
   LargeShape s{};
-  s.tile = scalar_bytes == 16 ? 32 : 64;
+  s.tile = large_tile(scalar_bytes);
   s.threads = scalar_bytes == 16 ? 64 : 128;
   s.blocks = scalar_bytes == 16 ? 4 : 2;
   const bool roomy = shared_kb >= 200;
@@ -46,6 +46,35 @@ GPUSPLU_HOST_DEVICE constexpr LargeShape large_shape(int scalar_bytes, int share
   s.tall_stages = 3;
   const int tall_pipeline = s.tall_stages * s.tall_depth * ((s.tall + 1) * s.tile + 8);
   const int tall = s.tall > 1 ? s.tall * s.tile * s.stride + tall_pipeline : 0;
-  s.shared_bytes = (single > tall ? single : tall) * scalar_bytes + 128;
+  s.shared_bytes = (single > tall ? single : tall) * scalar_bytes + LARGE_CONTROL_BYTES;
   return s;
 }
+
+// One tile (row, col) of a front. Tasks are in topological order: a task waits only for earlier ones.
+struct LargeTask {
+  int front, large;  // of the plan, and among the large ones
+  int row, col;      // tile
+  int entry_begin;   // entries of A in this tile, from the front's first entry
+  int entry_count;
+  int row_pieces, col_pieces;  // into piece_ptr: those of its rows and of its columns
+  int tiles;                   // 2: tile (row + 1, col) is of this task too; neither has entries then
+};
+
+struct LargeFront {
+  int counter;      // of the front's progress counters
+  int block_tiles;  // tiles of the contribution block
+};
+
+// The rows below the pivots of a child that fall into one tile of its parent, as a range of the child's rows.
+struct LargePiece {
+  int child;       // of the plan
+  int begin, end;  // rows of the child's contribution block
+  int large;       // the child among the large fronts; NOT_LARGE, or FINISHED_BEFORE: by an earlier launch
+};
+constexpr int NOT_LARGE = -1;
+constexpr int FINISHED_BEFORE = -2;
+
+// Counters ahead of the progress counters: ticket, blocks that are done, launches before this one, reserved.
+constexpr int LARGE_CONTROL = 4;
+
+}  // namespace gs::gpu

@@ -14,44 +14,19 @@
 // ones.
 // Cost: 16 w^2 multiply-adds; about w x 150 cycles of latency.
 #pragma once
-#include "fronts/front.cuh"
-
-// The leading bits of a number, with its sign if it is real, and without, ordered like the modulus; NaN is the largest.
-__device__ __forceinline__ unsigned leading_bits(float x) { return __float_as_uint(x); }
-__device__ __forceinline__ unsigned leading_bits(double x) { return (unsigned)__double2hiint(x); }
-template <class R> __device__ __forceinline__ unsigned leading_bits(Complex<R> x) { return leading_bits(size1(x)); }
-template <class T> __device__ __forceinline__ unsigned magnitude_bits(T x) { return leading_bits(x) & 0x7fffffffu; }
-__device__ __forceinline__ double from_magnitude_bits(unsigned bits) {
-  return sizeof(Real) == 4 ? (double)__uint_as_float(bits) : __hiloint2double((int)bits, 0);
-}
-constexpr unsigned NAN_BITS = sizeof(Real) == 4 ? 0x7f800000u : 0x7ff00000u;  // Inf and NaN are not below
-
-constexpr double LEAST_NORMAL = sizeof(Real) == 4 ? 1.17549435e-38 : 2.2250738585072014e-308;
-constexpr unsigned REPORTED_MULTIPLIER = sizeof(Real) == 4 ? 0x42800000u : 0x40500000u;  // 64
-
-// By all lanes of a warp: the largest entry of |X|. Smaller ones than 64 are not worth an atomic operation.
-__device__ __forceinline__ void report_growth(unsigned multiplier_bits, Status* status) {
-  multiplier_bits = warp_max(multiplier_bits);
-  if ((threadIdx.x & 31) != 0 || multiplier_bits < REPORTED_MULTIPLIER) return;
-  const double size = from_magnitude_bits(multiplier_bits);  // positive doubles are ordered like their bits
-  atomicMax((unsigned long long*)&status->growth, (unsigned long long)__double_as_longlong(size));
-}
+#include "common/pivots.cuh"
 
 struct PivotRules {
-  const FactorArgs& args;
   Real largest_reciprocal;  // of pivots; those of smaller pivots are replaced by it, with the pivot's sign
   unsigned tiny_bits, singular_bits;
-  __device__ __forceinline__ explicit PivotRules(const FactorArgs& args_) : args(args_) {
-    const Real tiny = (Real)fmax(args.tiny, LEAST_NORMAL);
+  Status* const& status;  // where the kernel has it: no register for what is hardly ever needed
+  // Pivots below `tiny` are replaced, those below `singular` counted in n_tiny too.
+  __device__ __forceinline__ PivotRules(double tiny_, double singular, Status* const& status_) : status(status_) {
+    const Real tiny = (Real)fmax(tiny_, LEAST_NORMAL);
     largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
-    singular_bits = magnitude_bits((Real)args.singular);
+    singular_bits = magnitude_bits((Real)singular);
   }
 };
-__device__ __forceinline__ float replaced_reciprocal(float p, Real largest) { return copysignf((float)largest, p); }
-__device__ __forceinline__ double replaced_reciprocal(double p, Real largest) { return copysign((double)largest, p); }
-template <class R> __device__ __forceinline__ Complex<R> replaced_reciprocal(Complex<R> p, Real largest) {
-  return {(R)copysign(largest, p.re), 0};
-}
 
 // A row of the block as the search knows it: its lane, which half of the block, and that it can be chosen.
 __device__ __forceinline__ unsigned row_code(int row) { return (row & 7) << 2 | row >> 3 << 1 | 1; }
@@ -135,13 +110,13 @@ __device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const P
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     const unsigned bits = magnitude_bits(scale[i]);
-    if (bits == 0 || bits >= NAN_BITS) atomicAdd(&rules.args.status->not_finite, 1);  // the pivot was Inf or NaN
+    if (bits == 0 || bits >= NAN_BITS) atomicAdd(&rules.status->not_finite, 1);  // the pivot was Inf or NaN
 #pragma unroll
     for (int q = 0; q < 4; q++) a[i][q] = a[i][q] * scale[i];
   }
   if (n_small) {
-    atomicAdd(&rules.args.status->n_perturbed, n_small & 0xffff);
-    if (n_small >> 16) atomicAdd(&rules.args.status->n_tiny, n_small >> 16);
+    atomicAdd(&rules.status->n_perturbed, n_small & 0xffff);
+    if (n_small >> 16) atomicAdd(&rules.status->n_tiny, n_small >> 16);
   }
   return places;
 }

@@ -1,4 +1,4 @@
-#include "plan/columns/corner_terms.hpp"
+#include "plan/columns/trailing_terms.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr idx MOST_STEPS = 16;   // of a batch
 constexpr off MANY = 64;         // terms of an entry of U12
-constexpr off HUGE_COUNT = 512;  // of one of the corner
+constexpr off HUGE_COUNT = 512;  // of one of the trailing block
 
 // Calls visit(position of U(j, k), place of L(i, j), position of (i, k)) for all terms of column k, j ascending.
 template <class Visit> void for_terms(const ColumnPattern& a, idx k, idx p, std::vector<idx>& position, Visit&& visit) {
@@ -27,19 +27,19 @@ struct Entries {
 };
 
 // Positions in the order of ranks go to out.order; the ends of steps to out.step.
-void rank(const Entries& e, CornerTerms& out) {
+void rank(const Entries& e, TrailingTerms& out) {
   const idx length = (idx)e.count.size();
   const size_t begin = out.order.size();
   out.order.resize(begin + length);
-  const auto own = out.order.begin() + begin, corner = own + e.uppers;
+  const auto own = out.order.begin() + begin, below = own + e.uppers;
   std::iota(own, out.order.end(), 0);
-  std::sort(own, corner, [&](idx a, idx b) {
+  std::sort(own, below, [&](idx a, idx b) {
     return std::tuple(e.depth[a], -e.count[a], a) < std::tuple(e.depth[b], -e.count[b], b);
   });
-  std::sort(corner, out.order.end(),
+  std::sort(below, out.order.end(),
             [&](idx a, idx b) { return std::pair(-e.count[a], a) < std::pair(-e.count[b], b); });
-  const auto rest = std::find_if(corner, out.order.end(), [&](idx t) { return e.count[t] <= HUGE_COUNT; });
-  out.huge.push_back((std::int32_t)(rest - corner));
+  const auto rest = std::find_if(below, out.order.end(), [&](idx t) { return e.count[t] <= HUGE_COUNT; });
+  out.huge.push_back((std::int32_t)(rest - below));
   idx r = 0;
   while (r < e.uppers && e.depth[own[r]] == 0) r++;
   out.step.push_back(r);
@@ -50,28 +50,29 @@ void rank(const Entries& e, CornerTerms& out) {
 }
 
 // The column's steps, which begin at `begin`, become batches; steps that are too long are cut.
-void cut_into_batches(const Entries& e, size_t begin, const CornerMemory& memory, bool early, CornerTerms& out) {
+void cut_into_batches(const Entries& e, size_t begin, const TrailingMemory& memory, bool overlapped,
+                      TrailingTerms& out) {
   const std::vector<std::int32_t> whole(out.step.begin() + begin, out.step.end());
   const idx* order = out.order.data() + out.order.size() - e.count.size();
-  const off room = memory.batch_bytes((off)e.count.size());
+  const off room = memory.room((off)e.count.size());
   out.step.resize(begin + 1);
-  off used = BYTES_BATCH;
+  off entries = 0, terms = 0;  // of the batch
   idx steps = 0;
   auto end_step = [&](idx r) {
     if (r > out.step.back()) out.step.push_back(r), steps++;
   };
   auto end_batch = [&] {
-    if (used > BYTES_BATCH) out.batch.push_back((std::int32_t)(out.step.size() - begin));
-    used = BYTES_BATCH, steps = 0;
+    if (entries > 0) out.batch.push_back((std::int32_t)(out.step.size() - begin));
+    entries = terms = 0, steps = 0;
   };
   for (size_t s = 1; s < whole.size(); s++) {
     for (idx r = whole[s - 1]; r < whole[s]; r++) {
-      const off needed = BYTES_ENTRY + e.count[order[r]] * (memory.scalar_bytes + BYTES_TERM);
-      if (used + needed > room) end_step(r), end_batch();
-      used += needed;
+      const off count = e.count[order[r]];
+      if (batch_bytes(entries + 1, terms + count, memory.scalar_bytes) > room) end_step(r), end_batch();
+      entries++, terms += count;
     }
     end_step(whole[s]);
-    if (early && steps >= MOST_STEPS) end_batch();
+    if (overlapped && steps >= MOST_STEPS) end_batch();
   }
   end_batch();
   out.step_ptr.push_back((off)out.step.size());
@@ -79,7 +80,7 @@ void cut_into_batches(const Entries& e, size_t begin, const CornerMemory& memory
 }
 
 // Columns that each batch needs first, and those that are left. Terms are there.
-void list_needs(const ColumnPattern& a, idx k, idx uppers, off first_rank, CornerTerms& out) {
+void list_needs(const ColumnPattern& a, idx k, idx uppers, off first_rank, TrailingTerms& out) {
   std::vector<char> waited(uppers, 0);
   const idx* rows = a.row + a.col_ptr[k];
   auto wait = [&](idx t) {
@@ -101,7 +102,7 @@ void list_needs(const ColumnPattern& a, idx k, idx uppers, off first_rank, Corne
 
 }  // namespace
 
-off count_corner_terms(const ColumnPattern& a, idx p) {
+off count_trailing_terms(const ColumnPattern& a, idx p) {
   off count = 0;
   for (idx k = p; k < a.n; k++)
     for (off e = a.col_ptr[k]; e < a.col_ptr[k + 1] && a.row[e] < p; e++)
@@ -109,9 +110,9 @@ off count_corner_terms(const ColumnPattern& a, idx p) {
   return count;
 }
 
-CornerTerms make_corner_terms(const ColumnPattern& a, idx p, const CornerMemory& memory) {
-  CornerTerms out;
-  const off all = count_corner_terms(a, p);
+TrailingTerms make_trailing_terms(const ColumnPattern& a, idx p, const TrailingMemory& memory) {
+  TrailingTerms out;
+  const off all = count_trailing_terms(a, p);
   out.term_ptr.reserve(a.col_ptr[a.n] - a.col_ptr[p] + 1);
   out.term_ptr = {0};
   out.step_ptr = out.batch_ptr = out.need_ptr = {0};
@@ -131,7 +132,7 @@ CornerTerms make_corner_terms(const ColumnPattern& a, idx p, const CornerMemory&
     });
     const size_t first_step = out.step.size();
     rank(entries, out);
-    cut_into_batches(entries, first_step, memory, k - p < memory.early, out);
+    cut_into_batches(entries, first_step, memory, k - p < memory.overlapped, out);
     next.resize(length);
     const off first_rank = (off)out.term_ptr.size() - 1;
     for (idx r = 0; r < length; r++) {

@@ -1,0 +1,46 @@
+// Columns of sflu and crisscross, their groups, and the solves of all column engines.
+#pragma once
+#include "shared/host_device.hpp"
+
+namespace gs::gpu {
+
+constexpr int COLUMN_THREADS = 512;  // of a block
+constexpr int COLUMN_WARPS = COLUMN_THREADS / WARP_SIZE;
+constexpr int COLUMN_BLOCKS = 2;         // that share a multiprocessor's memory
+constexpr int MOST_GROUP_COLUMNS = 448;  // columns of a group
+constexpr int MOST_PLACES = 1024;        // that a warp keeps where there are no maps
+
+// What a block knows about its ticket.
+struct ColumnControl {
+  int ticket, column;
+  unsigned epoch;
+  int unused;  // what comes after is aligned to 16 bytes
+};
+
+// Words of shared memory for a group's flags: what comes after is aligned to 16 bytes.
+GPUSPLU_HOST_DEVICE constexpr int flag_words(int columns) { return (columns + 3) & ~3; }
+
+// Of a long column (core/plan/columns/long_columns.hpp): where its parts begin in the arrays of all.
+struct LongColumn {
+  int target;                  // its first target
+  int level, depths;           // ends of its depths from 1 on, in `level`, as targets
+  int huge_end, deep_end;      // of targets that are not shallow: first those with most terms
+  int rest, rest_count;        // entries of U that are not shallow, in `rest`
+  int shallow, shallow_count;  // those that are, in `shallow`
+};
+struct LongTerm {
+  int place;     // of L(i, j)
+  int position;  // of U(j, k) in column k
+};
+
+// Shared memory of a batch of a column of the trailing block (core/plan/columns/trailing_terms.hpp) [bytes].
+GPUSPLU_HOST_DEVICE constexpr long long batch_bytes(long long entries, long long terms, int scalar_bytes) {
+  return 4 + 8 * entries + terms * (scalar_bytes + 4);
+}
+
+// Words of shared memory of the symbolic phase of sflu: a bit a row, and a bit for each word of those.
+GPUSPLU_HOST_DEVICE constexpr int bitmap_chunks(int n) { return (n + 1023) / 1024; }
+GPUSPLU_HOST_DEVICE constexpr int summary_words(int n) { return (bitmap_chunks(n) + 31) & ~31; }
+GPUSPLU_HOST_DEVICE constexpr int bitmap_words(int n) { return summary_words(n) + 32 * bitmap_chunks(n); }
+
+}  // namespace gs::gpu

@@ -1,0 +1,25 @@
+// What all engines' kernels of values, residuals and solves share with the host.
+#pragma once
+#include "shared/host_device.hpp"
+
+namespace gs::gpu {
+
+// What a factorization and a measured solve say about themselves. Whoever measures a solve moves it to the host and
+// clears it; after a factorization that nothing was solved with the engine does.
+struct Status {
+  int n_perturbed;  // LU: pivots that were too small and replaced; Cholesky: pivots that are not positive
+  int n_tiny;       // of these, below `singular`: A may be singular
+  int not_finite;   // values that are NaN or Inf
+  double largest;   // entry of A in modulus
+  double growth;  // largest entry of a multiplier, of L or of A21 A11^-1 of fronts but large ones, if it is 64 or more
+  double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
+};
+
+constexpr int VALUE_THREADS = 256;  // of a block
+constexpr int VALUE_WARPS = VALUE_THREADS / WARP_SIZE;
+constexpr int VALUE_SHARED_BYTES = 8 * VALUE_WARPS;             // a double a warp
+constexpr int RESIDUAL_SHARED_BYTES = 16 + VALUE_SHARED_BYTES;  // and a flag
+constexpr int RHS_GROUP =
+    4;  // right-hand sides that residuals and solves of columns take together, if there are several
+
+}  // namespace gs::gpu

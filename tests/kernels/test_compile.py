@@ -115,15 +115,15 @@ def test_cache_may_be_filled_from_many_threads(folder):
 
 def test_a_device_knows_what_is_in_the_cache(folder):
     """Whoever compiled it."""
-    devices = [object.__new__(devices.Device) for _ in range(2)]
-    for device in devices:
+    both = [object.__new__(devices.Device) for _ in range(2)]
+    for device in both:
         device._modules, device._prepared, device.arch = {}, set(), 80
-    assert not devices[0].compiled(["file.cu"], "d", 0)
-    devices[0].prepare(["file.cu"], "d", 0)
-    assert devices[0].compiled(["file.cu"], "d", 0)
-    assert devices[1].compiled(["file.cu"], "d", 0)
-    assert not devices[1].compiled(["file.cu"], "f", 0)
-    assert not devices[1].compiled(["file.cu"], "d", 1)
+    assert not both[0].compiled(["file.cu"], "d", 0)
+    both[0].prepare(["file.cu"], "d", 0)
+    assert both[0].compiled(["file.cu"], "d", 0)
+    assert both[1].compiled(["file.cu"], "d", 0)
+    assert not both[1].compiled(["file.cu"], "f", 0)
+    assert not both[1].compiled(["file.cu"], "d", 1)
 
 
 def test_cache_that_cannot_be_written_is_done_without(folder, monkeypatch):

@@ -15,7 +15,7 @@ from asv_bench import __main__, peers, processes, records, report, suites
 KERNELS = FOLDER.parent / "tests" / "kernels"
 RESULTS = FOLDER.parent / "docs" / "results"
 SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
-PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.measure", "gpusplu.cli.report"}
+PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
 
 
 def modules(folder):

@@ -53,9 +53,9 @@ GRAPHS = {
 
 
 def emulate():
-    """Put the emulator of the tests in place of the device: PYTHONPATH has to name its folder, tests/kernels."""
-    import fake_cupy
-    from emulated_device import EmulatedDevice
+    """Put the emulator of the tests in place of the device: PYTHONPATH has to name the folder tests."""
+    from support import fake_cupy
+    from support.emulated_device import EmulatedDevice
 
     device = EmulatedDevice()
     sys.modules["cupy"] = fake_cupy

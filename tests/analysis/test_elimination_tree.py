@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
 
 from gpusplu import _core
+from support.symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
 
 
 def subtree_sizes(parent):

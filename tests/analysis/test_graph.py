@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from symbolic_reference import dense_of, graph_of, pattern_arrays, random_pattern
 
 from gpusplu import _core
+from support.symbolic_reference import dense_of, graph_of, pattern_arrays, random_pattern
 
 
 def is_sorted(ptr, ind):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from symbolic_reference import dense_of, random_pattern
 
 from gpusplu import _core
+from support.symbolic_reference import dense_of, random_pattern
 
 
 def eliminate_unsymmetric(dense):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
 
 from gpusplu import _core
+from support.symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
 
 ARRAYS = ["parent", "col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"]
 SCALARS = ["n", "cholesky", "lnz", "flops", "column_levels", "super_levels", "critical_path", "method", "nsuper"]

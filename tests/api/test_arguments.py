@@ -6,12 +6,13 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_matrices import EPS, backward_error, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 import gpusplu.linalg
 from gpusplu.cuda import presence
 from gpusplu.options import Options
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 
 @pytest.fixture

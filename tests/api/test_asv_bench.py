@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from asv_bench_package import FOLDER
 
 from asv_bench import __main__, peers, processes, records, report, suites
+from support.asv_bench_package import FOLDER
 
-KERNELS = FOLDER.parent / "tests" / "kernels"
+TESTS = FOLDER.parent / "tests"
 RESULTS = FOLDER.parent / "docs" / "results"
 SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
 PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
@@ -173,7 +173,7 @@ EMULATED = {
 def test_rehearsal(suite, tmp_path):
     """What needs a device, in the emulator."""
     out = tmp_path / "records.jsonl"
-    command("run", suite, *EMULATED[suite], "--emulated", "--out", str(out), path=[KERNELS])
+    command("run", suite, *EMULATED[suite], "--emulated", "--out", str(out), path=[TESTS])
     made = records.read([out])
     assert {record["case"] for record in made} == {EMULATED[suite][1]}
     for record in made:

@@ -1,9 +1,9 @@
 """The summary of the circuit benchmark: what is reached and what is missed."""
 
-import asv_bench_package  # noqa: F401
 import pytest
 
 from asv_bench.report import targets
+from support import asv_bench_package  # noqa: F401
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 import gpusplu.linalg
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 
 @pytest.mark.parametrize("dtype", "fdFD")

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_matrices import random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 from gpusplu import gallery
@@ -25,6 +24,7 @@ from gpusplu.options import Options
 from gpusplu.problem import Problem, Request
 from gpusplu.selection import request, select
 from gpusplu.traits import Structure, matrix_traits, structure_of
+from support.small_matrices import random_matrix, rhs, spd_matrix
 
 EVERY = [registry.named(name) for name in registry.names()]  # their constants are in the table now
 PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}

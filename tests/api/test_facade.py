@@ -9,10 +9,11 @@ import types
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_matrices import EPS, backward_error, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 import gpusplu.linalg
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 
 @pytest.mark.parametrize("dtype", "fdFD")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as scipy_linalg
-from small_matrices import random_matrix
 
 import gpusplu as gs
 from gpusplu import _core
+from support.small_matrices import random_matrix
 
 N = 10
 B = np.arange(N, dtype=float)

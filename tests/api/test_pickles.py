@@ -7,11 +7,11 @@ import pickle
 
 import numpy as np
 import pytest
-from small_matrices import random_matrix, spd_matrix
 
 import gpusplu as gs
 from gpusplu import _core
 from gpusplu.unpickle import restore_factor, restore_symbolic
+from support.small_matrices import random_matrix, spd_matrix
 
 FIELDS = (
     *("method", "n", "nnz", "cholesky", "row_perm", "col_perm", "row_scale", "col_scale", "block_ptr", "parent"),

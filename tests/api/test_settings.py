@@ -6,9 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from small_matrices import random_matrix
 
 import gpusplu as gs
+from support.small_matrices import random_matrix
 
 SPLU = "import gpusplu, scipy.sparse as sp; gpusplu.splu(sp.eye_array(3, format='csc'))"
 

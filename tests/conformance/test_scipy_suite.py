@@ -11,13 +11,13 @@ import pytest
 import gpusplu
 
 SUITE = "scipy.sparse.linalg._dsolve.tests.test_linsolve"
-ROOT = Path(gpusplu.__file__).parents[1]
+ROOT, HERE = Path(gpusplu.__file__).parents[1], Path(__file__).parent
 
 
 def run_suite(tmp_path, plugin, *arguments, **variables):
     """SciPy's tests in a process with `plugin`; how many there were of each outcome."""
     report = tmp_path / "report.xml"
-    paths = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests/kernels"), os.environ.get("PYTHONPATH", "")]
+    paths = [str(HERE), str(HERE.parent), str(ROOT), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
     command += ["-p", "no:cacheprovider", "-p", plugin, f"--junitxml={report}", "--pyargs", SUITE, *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}

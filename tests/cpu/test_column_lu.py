@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 from gpusplu import _core
+from gpusplu.timing import backward_error
 
 DTYPES = "fdFD"
 TRANS = {"N": lambda A: A, "T": lambda A: A.T, "H": lambda A: A.conj().T}
@@ -84,11 +85,6 @@ def solve(lu, A, b, trans="N"):
     x = np.empty_like(rhs)
     lu.solve(rhs, x, trans)
     return x.T.reshape(b.shape)
-
-
-def backward_error(A, x, b):
-    norm = abs(A).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max()
-    return np.abs(A @ x - b).max() / norm
 
 
 def extracted(lu, n):

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core
+from gpusplu.timing import backward_error
 
 
 def canonical(A, dtype=float):
@@ -19,12 +20,6 @@ def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", ma
     return _core.factor(
         symbolic, _core.canonical_from_columns(ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
     )
-
-
-def backward_error(A, x, b):
-    A = sp.csc_array(A)
-    r = np.abs(A @ x - b).max()
-    return r / (np.abs(A).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max())
 
 
 def grid(m, rng=None, unsymmetric=0.0):

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fronts import Fronts, backward_error, canonical
 
 from gpusplu import _core
+from gpusplu.timing import backward_error
+from support.fronts import Fronts
+from support.small_matrices import canonical
 
 
 def ladder(n):

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fronts import Fronts, backward_error, canonical, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusplu import _core
+from gpusplu.timing import backward_error
+from support.fronts import Fronts, op
+from support.small_matrices import canonical
 
 DTYPES = ["f", "d", "F", "D"]
 EPS = {"f": 2e-6, "F": 2e-6, "d": 4e-15, "D": 4e-15}

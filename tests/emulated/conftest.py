@@ -2,11 +2,11 @@
 
 import sys
 
-import fake_cupy
 import pytest
-from emulated_device import EmulatedDevice
 
 from gpusplu.cuda import devices
+from support import fake_cupy
+from support.emulated_device import EmulatedDevice
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
 """Which engine runs where nobody names one, on an emulated device."""
 
 import pytest
-from small_matrices import EPS, backward_error, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cost import table
 from gpusplu.problem import Problem
 from gpusplu.selection import request, select
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, rhs
 
 pytestmark = pytest.mark.usefixtures("cupy")
 

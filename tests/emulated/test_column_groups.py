@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from column_reference import random_columns
 
 from gpusplu import _core
+from support.column_reference import random_columns
 
 LIMITS = [(0, 0, 1), (20, 40, 8), (60, 300, 30), (10**6, 10**6, 10**6)]
 

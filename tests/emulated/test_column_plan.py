@@ -1,6 +1,5 @@
 """The plan of the column engines against its plain reference, and the dependencies that its levels must respect."""
 
-import column_reference as reference
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from gpusplu import _core
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.matrix import canonicalize, read_matrix
+from support import column_reference as reference
 
 ARRAYS = (
     *("col_ptr", "row", "diag", "row_ptr", "col", "place", "entry_source", "entry_place", "entry_scale"),

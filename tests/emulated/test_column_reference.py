@@ -1,8 +1,9 @@
 """The reference of the column plan: its arrays lead to L U = B and to solutions, and say what they should."""
 
-import column_reference as reference
 import numpy as np
 import pytest
+
+from support import column_reference as reference
 
 
 @pytest.mark.parametrize("dtype", "dD")

@@ -1,13 +1,13 @@
 """Solves of the column engines against the reference, on the emulator."""
 
-import emulated
 import numpy as np
 import pytest
-from column_driver import groups, solve
-from column_reference import factor, random_columns
-from column_reference import solve as expected_solve
 
-EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
+from support import emulated
+from support.column_driver import groups, solve
+from support.column_reference import factor, random_columns
+from support.column_reference import solve as expected_solve
+from support.small_matrices import EPS
 
 
 def rhs(n, dtype, columns=1):

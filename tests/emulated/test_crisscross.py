@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from circuits import check_solves, circuit
-from small_matrices import canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.crisscross.engine import CrisscrossEngine
 from gpusplu.engines.crisscross.model import finishing_times
-from gpusplu.engines.registry import registered
 from gpusplu.engines.sflu.factorization import Tuning
+from support.column_engines import check_trailing_block, circuit
+from support.column_engines import crisscross as divided
+from support.small_matrices import canonical, random_matrix, rhs
+from support.solves import check_bits_repeat, check_solves
 
 
 @pytest.fixture
@@ -21,11 +21,6 @@ def device(device):
     """The emulated device with few multiprocessors."""
     device.multiprocessors = 2
     return device
-
-
-def divided(A, division, tuning=Tuning(), **options):  # noqa: B008 (frozen)
-    with registered(CrisscrossEngine(division=division, tuning=tuning)):
-        return gs.splu(A, engine="crisscross", **options)
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -49,9 +44,9 @@ def test_factor_solve_refactor(device, dtype):
 
 
 @pytest.mark.parametrize("corner", [1, 17, 60])
-def test_corners_of_any_size(device, corner):
+def test_corners_of_any_size(device, cupy, corner):
     A = random_matrix(60, "d")
-    check_solves(A, divided(A, 60 - corner), ((), (5,)))
+    check_solves(A, check_trailing_block(cupy, A, corner, [(), (5,)]), ((), (5,)))
 
 
 def test_by_levels(device):
@@ -69,12 +64,13 @@ def test_without_a_corner_it_is_sflu(device):
     assert x.tobytes() == gs.splu(A, engine="sflu").solve(b).tobytes()
 
 
-def test_bits_repeat(device):
+def test_bits_repeat(device, cupy):
     A = circuit("d")
-    b = rhs(A.shape[0], "d", (2,))
-    x = divided(A, A.shape[0] - 40).solve(b)
-    device.seed = 3
-    assert divided(A, A.shape[0] - 40).solve(b).tobytes() == x.tobytes()
+
+    def other_order():
+        device.seed = 3
+
+    check_bits_repeat(cupy, lambda A: divided(A, A.shape[0] - 40), A, 1, (2,), other_order)
 
 
 def test_corners_that_become_singular(device):

@@ -6,14 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from column_driver import Factorization, Groups
-from column_reference import factor, make_columns, random_columns
 
 from gpusplu import _core
 from gpusplu.engines.columns.groups import make_groups
 from gpusplu.engines.crisscross.plan import dense_seconds, dense_symbolic, divide
-
-EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
+from support.column_driver import Factorization, Groups
+from support.column_reference import factor, make_columns, random_columns
+from support.small_matrices import EPS
 
 
 def divided(plan, p, dtype="d", leaf=40, capacity=200):

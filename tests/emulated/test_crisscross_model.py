@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from column_reference import random_columns
 
 from gpusplu import _core
 from gpusplu.engines.crisscross import model as crisscross_model
 from gpusplu.engines.crisscross.model import H200, Curves, TrailingCosts, candidates, predict_divisions
 from gpusplu.engines.crisscross.plan import dense_seconds
 from gpusplu.engines.supernodal.plan import Limits
+from support.column_reference import random_columns
 
 COSTS = TrailingCosts(
     start=3.0,

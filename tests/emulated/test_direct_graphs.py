@@ -1,13 +1,14 @@
 """Graphs over the caller's own arrays on an emulated device: nothing is copied for arrays that come again."""
 
-import fake_cupy
 import numpy as np
 import pytest
-from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
+from gpusplu.timing import backward_error
+from support import fake_cupy
+from support.small_matrices import EPS, canonical, rhs
 
 
 def aligned(array, offset=0):

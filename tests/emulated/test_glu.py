@@ -1,28 +1,19 @@
 """The glu engine from end to end on an emulated device, and pivots that are chosen anew by the CPU engine."""
 
-import fake_cupy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from circuits import MATRICES, check_solves, circuit
-from small_matrices import EPS, backward_error, canonical, random_matrix, rhs
 
 import gpusplu as gs
-from gpusplu.engines.glu.engine import GluEngine
-from gpusplu.engines.glu.program import KERNELS, MODES, Tuning
-from gpusplu.engines.registry import registered
+from gpusplu.engines.glu.program import KERNELS, MODES
 from gpusplu.errors import DeviceMemoryError, EngineUnavailableError
+from gpusplu.timing import backward_error
+from support import fake_cupy
+from support.column_engines import MATRICES, check_mode, circuit, glu, harder, on_device
+from support.small_matrices import EPS, canonical, random_matrix, rhs
+from support.solves import check_solves
 
 pytestmark = pytest.mark.usefixtures("cupy")
-
-
-def glu(A, **options):
-    return gs.splu(A, engine="glu", **options)
-
-
-def on_device(factor):
-    """Whether the device solves."""
-    return not factor._core._on_cpu
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -46,10 +37,7 @@ def test_factor_solve_refactor(device, name, dtype):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_forced_modes(device, mode):
-    A = circuit("d")
-    with registered(GluEngine(tuning=Tuning(mode))):
-        factor = glu(A)
-    check_solves(A, factor)
+    check_mode(circuit("d"), mode, 0, [()])
     launches = dict(zip(MODES, KERNELS, strict=True))
     assert {name for name in device.counts if name.startswith("update")} == {launches[mode]}
     assert device.counts[launches[mode]] == 1 if mode == "batch" else device.counts[launches[mode]] > 1
@@ -72,14 +60,6 @@ def test_factors_are_those_of_the_cpu_engine(device):
     np.testing.assert_allclose((L @ U)[factor.perm_r][:, factor.perm_c], A.toarray(), atol=1e-12)
     assert factor.slogdet().logabsdet == pytest.approx(np.linalg.slogdet(A.toarray())[1])
     assert factor.nnz == factor._core._recorded.program.plan.nnz + 40
-
-
-def harder(A, seed=0):
-    """The pattern of A with values for which its pivots are bad."""
-    rng = np.random.default_rng(seed)
-    B = A.copy()
-    B.data = rng.normal(size=A.nnz) * 10.0 ** rng.integers(-6, 7, A.nnz)
-    return B
 
 
 @pytest.mark.parametrize("values_on_device", [False, True])

@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-from column_reference import factor, make_columns, random_columns
-from emulated_device import EmulatedDevice, memory_at
 
 from gpusplu.cuda.layout import record
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.device.buffers import STATUS, Buffers
 from gpusplu.engines.glu.program import MODES, PIECE, TASK, GluProgram, Tuning
 from gpusplu.matrix import canonicalize, read_matrix
-
-EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
+from support.column_reference import factor, make_columns, random_columns
+from support.emulated_device import EmulatedDevice, memory_at
+from support.small_matrices import EPS
 
 
 class Factorization(GluProgram):

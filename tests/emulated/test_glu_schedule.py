@@ -1,6 +1,5 @@
 """Launches of the glu engine: every update once, behind what it reads, and none that two blocks do at the same time."""
 
-import column_reference as reference
 import numpy as np
 import pytest
 
@@ -8,6 +7,7 @@ from gpusplu import _core
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.glu.program import CHAIN, MODES, PIECE, RUN, STEP, TASK, UPDATE
 from gpusplu.matrix import canonicalize, read_matrix
+from support import column_reference as reference
 
 
 class Schedule:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import memory_at
-from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.device import staging
+from gpusplu.timing import backward_error
+from support.emulated_device import memory_at
+from support.small_matrices import EPS, canonical, rhs
 
 
 @pytest.fixture

@@ -1,22 +1,15 @@
 """Kernels of large fronts in the emulator, against the plain factorization of the same plan in plan_reference."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
-
-import emulated
-import factor_driver
-import plan_reference as reference
-from small_matrices import canonical
-
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import arguments, struct
 from gpusplu.engines.supernodal.plan import Limits, make_plan
+from support import emulated, factor_driver
+from support import plan_reference as reference
+from support.small_matrices import canonical
 
 FILE = "fronts/large_fronts.cu"
 TOLERANCE = {"f": 2e-4, "F": 2e-4, "d": 1e-12, "D": 1e-12}

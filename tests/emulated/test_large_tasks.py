@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from test_plan import plan_of
 
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
+from support.front_plans import plan_of
 
 FILE = "fronts/large_fronts.cu"
 TASK, PIECE = struct(FILE, "LargeTask"), struct(FILE, "LargePiece")

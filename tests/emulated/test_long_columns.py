@@ -1,17 +1,17 @@
 """Columns that a block works on: what the plan lists of them, and the factorization by the emulator."""
 
-import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from column_driver import Factorization, groups
-from column_reference import factor, make_columns, random_columns
 
 from gpusplu import _core
 from gpusplu.engines.columns.groups import make_groups
 from gpusplu.engines.crisscross.plan import divide
+from support import emulated
+from support.column_driver import Factorization, groups
+from support.column_reference import factor, make_columns, random_columns
+from support.small_matrices import EPS
 
-EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 PARTS = ("target", "level", "depths", "huge_end", "late_end", "rest", "rests", "early", "earlies")
 
 

@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_matrices import random_matrix, spd_matrix
 
 import gpusplu as gs
 from gpusplu.cuda import devices
 from gpusplu.errors import EngineUnavailableError
+from support.small_matrices import random_matrix, spd_matrix
 
 FACTORS = {
     **{

@@ -1,12 +1,13 @@
 """Kernels that look at values and residuals, against NumPy."""
 
-import emulated
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from solve_driver import canonical, pointer
 
 from gpusplu.cuda import layout
+from support import emulated
+from support.small_matrices import canonical
+from support.solve_driver import pointer
 
 
 def filled(dtype, **fields):

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice, memory_at
-from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
@@ -12,6 +10,9 @@ from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.fronts import dependent_launches
 from gpusplu.engines.supernodal.plan import Limits, make_plan
+from gpusplu.timing import backward_error
+from support.emulated_device import EmulatedDevice, memory_at
+from support.small_matrices import EPS, canonical, rhs
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])

@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from circuits import MATRICES, check_solves, circuit
-from small_matrices import canonical, random_matrix, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.registry import registered
 from gpusplu.engines.sflu import factorization
-from gpusplu.engines.sflu.engine import SfluEngine
-from gpusplu.engines.sflu.factorization import Tuning
-
-
-def tuned(A, **tuning):
-    with registered(SfluEngine(tuning=Tuning(**tuning))):
-        return gs.splu(A, engine="sflu")
+from support.column_engines import MATRICES, check_bad_pivots, check_tuned_alike, circuit, sflu
+from support.small_matrices import canonical, random_matrix, rhs
+from support.solves import check_solves
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -41,11 +34,9 @@ def test_by_levels_and_ungrouped_are_the_same(device):
     A, b = circuit("d"), rhs(circuit("d").shape[0])
     x = gs.splu(A, engine="sflu").solve(b)
     launches = dict(device.counts)
-    for name in ("leaf_entries", "chain_entries"):
-        assert tuned(A, **{name: 30}).solve(b).tobytes() == x.tobytes()
-    assert tuned(A, grouped=False).solve(b).tobytes() == x.tobytes()
+    check_tuned_alike(A, b, ({"leaf_entries": 30}, {"chain_entries": 30}, {"grouped": False}, {"by_levels": True}))
     device.counts.clear()
-    assert tuned(A, grouped=False, by_levels=True).solve(b).tobytes() == x.tobytes()
+    assert sflu(A, grouped=False, by_levels=True).solve(b).tobytes() == x.tobytes()
     levels = device.counts["factor_sflu"]
     assert levels > launches["factor_sflu"] == 1
     assert device.counts["solve_columns_1"] == 2 * levels
@@ -62,8 +53,8 @@ def test_a_block_works_on_a_long_column(device):
     assert made.long_columns.tolist() == [n]
     assert [n, n + 1] in made.launches.groups.range.reshape(-1, 2).tolist()
     x = factor.solve(np.ones(n + 1))
-    assert tuned(A, by_levels=True).solve(np.ones(n + 1)).tobytes() == x.tobytes()
-    factor = tuned(A, splits=False)
+    assert sflu(A, by_levels=True).solve(np.ones(n + 1)).tobytes() == x.tobytes()
+    factor = sflu(A, splits=False)
     assert factor._core._recorded.program.factorization.long_columns.size == 0
     check_solves(A, factor, [()])
 
@@ -79,14 +70,7 @@ def test_without_maps(device, monkeypatch, shared_memory_bytes):
 
 
 def test_pivots_that_went_bad_are_chosen_anew(device):
-    A = random_matrix(60)
-    factor = gs.splu(A, engine="sflu")
-    rng = np.random.default_rng(0)
-    harder = A.copy()
-    harder.data = rng.normal(size=A.nnz) * 10.0 ** rng.integers(-6, 7, A.nnz)
-    factor.refactor(harder.data)
-    check_solves(harder, factor)
-    assert factor.stats.n_repivoted == 1
+    assert check_bad_pivots(sflu, random_matrix(60), 1).stats.n_repivoted == 1
 
 
 def test_singular_matrix(device):

@@ -1,12 +1,13 @@
 """The synchronization-free factorization against the reference, on the emulator."""
 
-import emulated
 import numpy as np
 import pytest
-from column_driver import Factorization, groups
-from column_reference import factor, random_columns
 
-EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
+from support import emulated
+from support.column_driver import Factorization, groups
+from support.column_reference import factor, random_columns
+from support.small_matrices import EPS
+
 # Columns by themselves, small groups, whole subtrees, and all in one.
 LIMITS = [(0, 0, 1), (30, 60, 12), (200, 400, 40), (10000, 10000, 500)]
 

@@ -2,24 +2,19 @@
 
 import numpy as np
 import pytest
-from emulated_device import EmulatedDevice
-from symbolic_reference import random_pattern
 
-from gpusplu import _core
 from gpusplu.engines.sflu import symbolic as sflu_symbolic
 from gpusplu.errors import DeviceMemoryError
+from support.column_engines import check_lu_pattern
+from support.emulated_device import EmulatedDevice
+from support.symbolic_reference import random_pattern
 
 
 def check(device, n, density, seed):
     _, *arrays = random_pattern(n, density, seed)
     rng = np.random.default_rng(seed + 1)
     perms = [rng.permutation(n).astype(np.int32) for _ in range(2)]
-    (l_ptr, l_ind), (u_ptr, u_ind), _ = _core.lu_pattern(*arrays, *perms)
-    found = sflu_symbolic.lu_pattern(device, *arrays, *perms)
-    for j in range(n):
-        begin, diagonal, end = found.col_ptr[j], found.diag[j], found.col_ptr[j + 1]
-        assert found.row[begin : diagonal + 1].tolist() == u_ind[u_ptr[j] : u_ptr[j + 1]].tolist()
-        assert found.row[diagonal:end].tolist() == l_ind[l_ptr[j] : l_ptr[j + 1]].tolist()
+    check_lu_pattern(device, *arrays, *perms)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from emulated import EmulationError
-from factor_driver import factor
-from reference_factor import PANEL, reference_factor
-from solve_driver import EPS, Pattern, canonical, case
 
 from gpusplu import _core
 from gpusplu.engines.supernodal.plan import make_plan
+from support.emulated import EmulationError
+from support.factor_driver import factor
+from support.reference_factor import PANEL, reference_factor
+from support.small_matrices import EPS, canonical
+from support.solve_driver import Pattern, case
 
 
 def largest_error(done: np.ndarray, expected: np.ndarray) -> float:

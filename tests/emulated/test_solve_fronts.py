@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-import solve_driver as driver
+
+from support import solve_driver as driver
 
 # (matrix, caps that put its fronts into other phases)
 CASES = {

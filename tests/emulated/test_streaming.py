@@ -2,15 +2,11 @@
 
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 
-import fake_cupy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import EmulatedDevice, memory_at
-from small_matrices import EPS, backward_error, canonical, rhs
 
 import gpusplu as gs
 from gpusplu import gallery
@@ -19,7 +15,13 @@ from gpusplu.cuda import devices
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.engine import predict
 from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.timing import backward_error
 from gpusplu.traits import structure_of
+from support import fake_cupy
+from support.emulated_device import EmulatedDevice, memory_at
+from support.small_matrices import EPS, phased, rhs
+from support.solves import check_same_answers
+from support.streaming import limit_between
 
 
 @pytest.fixture
@@ -40,24 +42,11 @@ def plans(monkeypatch):
 
 
 def matrix(dtype="d", n=(16, 4, 4)):
-    A = canonical(gallery.poisson(*n)).astype(dtype)
-    if dtype in "FD":  # Hermitian, all phases
-        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0]))).astype(dtype)
-        A = canonical(turn @ A @ turn.conj()).astype(dtype)
-    return A
+    return phased(gallery.poisson(*n), dtype, hermitian=True)
 
 
 def limit_of(factor, plan, share):
-    """Bytes between the least that the factor can do with (share 0) and what it takes (1)."""
-    symbolic = factor._symbolic
-    limits = replace(plan.limits, memory_bytes=1)
-    least = make_plan(
-        symbolic.parts()[1].core, symbolic.parts()[0].pattern, plan.scalar, limits, warp_rows=8, block_rows=16
-    )
-    most = front_memory.needed_bytes(plan, symbolic.parts()[0].pattern)
-    few = front_memory.needed_bytes(least, symbolic.parts()[0].pattern) + front_memory.all_vector_bytes(least, 4)
-    assert few < most
-    return int(few + share * (most - few))
+    return limit_between(factor.symbolic, share, plan, warp_rows=8, block_rows=16)
 
 
 @pytest.mark.parametrize(("dtype", "side_first"), [("d", False), ("d", True), ("f", True), ("F", False), ("D", True)])
@@ -65,21 +54,12 @@ def limit_of(factor, plan, share):
 def test_same_bits(device, plans, make, dtype, side_first):
     device.side_first = side_first
     A = matrix(dtype)
-    b, several = rhs(A.shape[0], dtype), rhs(A.shape[0], dtype, (6,))
     whole = make(A, engine="supernodal", ordering="nd")
     limit = limit_of(whole, plans[-1], 0.05)
     factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
     plan = plans[-1]
     assert plan.streamed > 2 and device.host_bytes == plan.host_size * A.dtype.itemsize
-    for scale in (1, 3):
-        for each in (whole, factor):
-            each.refactor(A.data * scale)
-        for trans in "NTH":
-            x = factor.solve(b, trans)
-            np.testing.assert_array_equal(x, whole.solve(b, trans))
-            op = {"N": A, "T": A.T, "H": A.conj().T}[trans]
-            assert backward_error(op * scale, x, b) < 1e3 * EPS[dtype]
-        np.testing.assert_array_equal(factor.solve(several), whole.solve(several))
+    check_same_answers(whole, factor, A, (1, 3), (6,))
 
 
 @pytest.mark.parametrize("share", [0, 0.2, 0.9])

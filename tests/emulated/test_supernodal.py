@@ -3,22 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from emulated_device import memory_at
-from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.supernodal import memory as front_memory
 from gpusplu.engines.supernodal.plan import make_plan
-
-
-def phased(A, dtype, hermitian=False):
-    """`A` with entries of all phases if `dtype` is complex."""
-    if np.dtype(dtype).kind == "c":
-        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
-        A = turn @ A @ (turn.conj() if hermitian else turn)
-    return canonical(A).astype(dtype)
-
+from gpusplu.timing import backward_error
+from support.emulated_device import memory_at
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
+from support.solves import check_solves
 
 LU = {
     "random": lambda dtype: random_matrix(60, dtype),
@@ -34,18 +27,7 @@ CHOLESKY = {
 CASES = [(gs.splu, name, make) for name, make in LU.items()] + [
     (gs.cholesky, name, make) for name, make in CHOLESKY.items()
 ]
-
-
-def check_solves(A, factor, columns=((), (1,), (3,))):
-    """Solve in all directions with some right-hand sides."""
-    for shape in columns:
-        b = rhs(A.shape[0], A.dtype, shape)
-        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
-            x = factor.solve(b, trans)
-            assert x.shape == b.shape
-            assert x.dtype == b.dtype
-            assert backward_error(op, x, b) < 100 * EPS[A.dtype.char], (trans, shape)
-            assert factor.backward_error < 100 * EPS[A.dtype.char]
+SEVERAL = ((), (1,), (3,))  # right-hand sides
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -54,11 +36,11 @@ def test_factor_solve_refactor(device, make, name, matrix, dtype):
     A = matrix(dtype)
     factor = make(A, engine="supernodal")
     assert factor.engine == "supernodal"
-    check_solves(A, factor)
+    check_solves(A, factor, SEVERAL)
     scaled = A.copy()
     scaled.data *= 3
     factor.refactor(scaled.data)
-    check_solves(scaled, factor, [()])
+    check_solves(scaled, factor)
     stats = factor.stats
     assert stats.n_refactor == 1
     assert stats.n_repivoted == 0
@@ -85,7 +67,7 @@ def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
 
     monkeypatch.setattr(front_memory, "make_best_plan", planned)
     A = matrix(dtype)
-    check_solves(A, make(A, engine="supernodal"))
+    check_solves(A, make(A, engine="supernodal"), SEVERAL)
 
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])

@@ -1,16 +1,16 @@
 """The supernodal GPU engine when things go wrong: what raises, what is kept, and when the CPU engine takes over."""
 
-import pickle
-
-import fake_cupy
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import registry
+from gpusplu.timing import backward_error
+from support import fake_cupy
+from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
+from support.solves import check_error_comes_later, check_pickle
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -125,12 +125,11 @@ def test_values_that_are_not_finite(device, make, A, on_device):
     factor = make(A)
     values = A.data.copy()
     values[5] = np.nan
+    error = pytest.raises(gs.NonFiniteError, match=r"A\[\d+, \d+\] is nan")
     if on_device:
-        factor.refactor(fake_cupy.asarray(values))  # nobody has looked yet
-        with pytest.raises(gs.NonFiniteError, match=r"A\[\d+, \d+\] is nan"):
-            factor.solve(rhs(A.shape[0]))
+        check_error_comes_later(fake_cupy, factor, A, values, error, np.asarray)
     else:
-        with pytest.raises(gs.NonFiniteError, match=r"A\[\d+, \d+\] is nan"):
+        with error:
             factor.refactor(values)
     accurate(A, factor)
     assert factor.stats.n_refactor == 0
@@ -189,9 +188,7 @@ def test_not_positive_definite(device, on_device):
     assert (found.value.column, str(found.value)) == (on_cpu.value.column, str(on_cpu.value))
     factor = cholesky(A)
     if on_device:
-        factor.refactor(fake_cupy.asarray(indefinite.data))
-        with expected:
-            factor.solve(rhs(50))
+        check_error_comes_later(fake_cupy, factor, A, indefinite.data, expected, np.asarray)
     else:
         with expected:
             factor.refactor(indefinite.data)
@@ -297,11 +294,9 @@ def test_answers_of_the_cpu_engine(device, make, A):
 
 @BOTH
 def test_pickle(device, make, A):
-    factor = pickle.loads(pickle.dumps(make(A)))
+    factor = make(A)
     assert factor.engine == "supernodal"
-    accurate(A, factor)
-    symbolic = pickle.loads(pickle.dumps(factor.symbolic))
-    accurate(A, symbolic.factor(A))
+    check_pickle(factor, A)
 
 
 def test_stats_and_explain(device):

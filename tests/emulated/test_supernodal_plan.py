@@ -1,26 +1,15 @@
 """Plan of the GPU engine: a factorization and a solve done with nothing but its arrays."""
 
 import numpy as np
-import plan_reference as reference
 import pytest
 import scipy.sparse as sp
-from small_matrices import EPS, backward_error, canonical, random_matrix, rhs, spd_matrix
 
 from gpusplu import _core, gallery
 from gpusplu.engines.supernodal.plan import FRONT, Limits, front_ld, make_best_plan, make_plan, predict
-
-
-class Pattern:
-    def __init__(self, A):
-        self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
-
-
-def plan_of(A, cholesky=False, ordering="auto", multiprocessors=132, block_bytes=0, memory_bytes=0, **parameters):
-    pattern = Pattern(A)
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, ordering=ordering, method="front")
-    limits = Limits(multiprocessors=multiprocessors, block_bytes=block_bytes, memory_bytes=memory_bytes)
-    return make_plan(symbolic, pattern, A.dtype, limits, **parameters)
-
+from gpusplu.timing import backward_error
+from support import plan_reference as reference
+from support.front_plans import PARAMETERS, Pattern, plan_of
+from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 CASES = {
     "poisson": lambda: gallery.poisson(13, 11),
@@ -31,14 +20,6 @@ CASES = {
     "arrow": lambda: canonical(sp.eye_array(70) * 9 + sp.coo_array(arrow(70))),
     "diagonal": lambda: canonical(sp.eye_array(5) * 3),
     "one": lambda: canonical(sp.csc_array([[2.0]])),
-}
-# Caps that put small matrices into all phases.
-PARAMETERS = {
-    "default": {},
-    "small": {"warp_rows": 4, "small_rows": 12, "block_rows": 24, "large_tile": 8},
-    "block": {"warp_rows": 2, "block_rows": 16, "large_tile": 4},
-    "large": {"warp_rows": 0, "block_rows": 1, "large_tile": 16},
-    "segments": {"warp_rows": 3, "block_rows": 10, "large_tile": 16, "block_bytes": 1},
 }
 
 

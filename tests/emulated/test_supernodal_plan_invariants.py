@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from plan_reference import block_view, pieces
-from small_matrices import canonical
-from test_plan import PARAMETERS, plan_of
 
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
 from gpusplu.engines.supernodal.plan import GROUPS, front_ld
+from support.front_plans import PARAMETERS, plan_of
+from support.plan_reference import block_view, pieces
+from support.small_matrices import canonical
 
 
 def star(n=400, leaves=3):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from plan_reference import block_view, pieces
-from small_matrices import canonical
-from test_plan import plan_of
 
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import struct
+from support.front_plans import plan_of
+from support.plan_reference import block_view, pieces
+from support.small_matrices import canonical
 
 PARAMETERS = {"ordering": "nd", "warp_rows": 8, "block_rows": 16, "large_tile": 16}
 

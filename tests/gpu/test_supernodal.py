@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.cli.report import backward_error
+from gpusplu.timing import backward_error
+from support.small_matrices import phased, rhs
+from support.solves import check_against_cpu
 
 pytestmark = pytest.mark.gpu
 
@@ -32,60 +33,29 @@ REAL_CHOLESKY = [
 ]
 
 
-def turned(A, dtype):
-    """`A` as `dtype`; a complex one is turned so that entries have all phases and a Hermitian matrix stays one."""
-    if np.dtype(dtype).kind == "c":
-        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
-        A = turn @ A @ turn.conj()
-    A = sp.csc_array(A).astype(dtype)
-    A.sort_indices()
-    return A
-
-
-def rhs(A, columns, seed=0):
-    rng = np.random.default_rng(seed)
-    b = rng.normal(size=(A.shape[0], *columns))
-    if A.dtype.kind == "c":
-        b = b + 1j * rng.normal(size=b.shape)
-    return np.asfortranarray(b.astype(A.dtype))
-
-
-def check(cupy, A, factorize, columns):
-    """Backward errors on the device against those of the CPU engine, in all directions."""
-    here, there = (factorize(A, engine=engine) for engine in ("cpu", "supernodal"))
-    there.refactor(cupy.asarray(A.data))
-    eps = float(np.finfo(A.dtype).eps)
-    for shape in columns:
-        b = rhs(A, shape)
-        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
-            x = there.solve(cupy.asarray(b), trans)
-            assert isinstance(x, cupy.ndarray)
-            assert x.dtype == A.dtype
-            limit = max(20 * eps, 10 * backward_error(op, here.solve(b, trans), b))
-            assert backward_error(op, x.get(), b) < limit, (trans, shape)
-
-
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize(("name", "factorize"), GALLERY, ids=lambda value: getattr(value, "__name__", value))
 def test_gallery(cupy, name, factorize, dtype):
-    check(cupy, turned(gallery.named(name), dtype), factorize, [(), (1,), (3,), (32,), (45,)])
+    A = phased(gallery.named(name), dtype, hermitian=True)
+    check_against_cpu(cupy, A, factorize, "supernodal", [(), (1,), (3,), (32,), (45,)])
 
 
 @pytest.mark.parametrize("name", REAL_LU)
 def test_real_lu(cupy, real_matrix, name):
-    check(cupy, real_matrix(name), gs.splu, [(), (4,)])
+    check_against_cpu(cupy, real_matrix(name), gs.splu, "supernodal", [(), (4,)])
 
 
 @pytest.mark.parametrize("name", REAL_CHOLESKY)
 def test_real_cholesky(cupy, real_matrix, name):
-    check(cupy, real_matrix(name), gs.cholesky, [(), (4,)])
+    check_against_cpu(cupy, real_matrix(name), gs.cholesky, "supernodal", [(), (4,)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rlc:300x300", "poisson:400x400", "elast:20x20x20", "convdiff:30"])
 def test_large_gallery(cupy, name):
     A = gallery.named(name)
-    check(cupy, A, gs.cholesky if name.startswith(("poisson", "elast")) else gs.splu, [()])
+    factorize = gs.cholesky if name.startswith(("poisson", "elast")) else gs.splu
+    check_against_cpu(cupy, A, factorize, "supernodal", [()])
 
 
 @pytest.mark.parametrize(("name", "factorize"), [("elast:8x8x8", gs.cholesky), ("convdiff:16", gs.splu)])
@@ -93,7 +63,7 @@ def test_any_number_of_columns(cupy, name, factorize):
     """One factor, the same buffers; columns do not depend on how many there are."""
     A = gallery.named(name)
     factor = factorize(A, engine="supernodal", refine="never")
-    b = rhs(A, (33,))
+    b = np.asfortranarray(rhs(A.shape[0], columns=(33,), seed=0))
     last = None
     for count in (2, 33, 5, 8, 9, 32, 3):
         for trans, op in (("N", A), ("T", A.T)):
@@ -106,5 +76,5 @@ def test_any_number_of_columns(cupy, name, factorize):
 def test_sums_of_large_fronts(cupy):
     """The last front has 1950 columns; products that are taken from its entries one by one leave 4e-16."""
     A = gallery.named("elast:20x20x20")
-    b = rhs(A, ())
+    b = rhs(A.shape[0], seed=0)
     assert backward_error(A, gs.cholesky(A, engine="supernodal", refine="never").solve(b), b) < 2.2e-16

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-import emulated
 import numpy as np
 
 from gpusplu import _core
 from gpusplu.cuda import layout
+
+from . import emulated
 
 CONTROL_BYTES = 16
 

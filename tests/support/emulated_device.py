@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import emulated
-import fake_cupy
 import numpy as np
 
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kinds
 from gpusplu.cuda.stream import Buffer, Graph
 from gpusplu.errors import DeviceMemoryError
+
+from . import emulated, fake_cupy
 
 GUARD = 64  # bytes behind every buffer
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import emulated
 import numpy as np
 
 from gpusplu.cuda import layout
 from gpusplu.engines.supernodal.plan import Plan
+
+from . import emulated
 
 # Kernel, threads, and scalars of shared memory besides the front, by phase
 SMALL = (

@@ -6,13 +6,6 @@ import scipy.sparse as sp
 from gpusplu import _core
 
 
-def canonical(A, dtype=None):
-    A = sp.csc_array(A, dtype=dtype)
-    A.sum_duplicates()
-    A.sort_indices()
-    return A
-
-
 class Fronts:
     """Analysis and fronts of one matrix; `perm` orders the graph, minimum degree by default."""
 
@@ -49,13 +42,6 @@ class Fronts:
 
     def permuted(self):
         return self.A[self.front.row_perm()][:, self.col_perm]
-
-
-def backward_error(A, x, b):
-    """Normwise, infinity norm, the worst right-hand side."""
-    A, x, b = sp.csc_array(A), np.asarray(x), np.asarray(b)
-    scale = abs(A).sum(axis=1).max() * abs(x).max(axis=0) + abs(b).max(axis=0)
-    return float(np.max(abs(A @ x - b).max(axis=0) / scale))
 
 
 def op(A, trans):

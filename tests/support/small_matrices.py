@@ -1,4 +1,4 @@
-"""Small random matrices, right-hand sides and the backward error, for the tests of what users hold."""
+"""Small random matrices and right-hand sides."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,17 +22,19 @@ def spd_matrix(n=50, dtype="d", seed=0):
     return canonical((A + A.conj().T) / 2).astype(dtype)
 
 
-def canonical(A):
+def canonical(A, dtype=None):
     """CSC with sorted indices: SciPy's operations leave them in any order, and some sort them in place later."""
-    A = sp.csc_array(A)
+    A = sp.csc_array(A, dtype=dtype)
     A.sum_duplicates()
     return A
 
 
-def backward_error(A, x, b):
-    A = A.toarray() if sp.issparse(A) else A
-    r = np.abs(A @ x - b).max(initial=0)
-    return r / (np.abs(A).sum(axis=1).max() * np.abs(x).max(initial=0) + np.abs(b).max(initial=0))
+def phased(A, dtype, hermitian=False):
+    """`A` with entries of all phases if `dtype` is complex; `hermitian`: what is Hermitian stays so."""
+    if np.dtype(dtype).kind == "c":
+        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
+        A = turn @ A @ (turn.conj() if hermitian else turn)
+    return canonical(A).astype(dtype)
 
 
 def rhs(n, dtype="d", columns=(), seed=5):

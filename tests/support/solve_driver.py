@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import emulated
 import numpy as np
 import scipy.sparse as sp
-from reference_factor import reference_factor
 
-from gpusplu import _core, gallery
+from gpusplu import _core, gallery, timing
 from gpusplu.cuda import layout
 from gpusplu.engines.supernodal.plan import Limits, Plan, make_plan
 
-EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
+from . import emulated
+from .reference_factor import reference_factor
+from .small_matrices import canonical
+
 GROUP_CAPACITY = 32
 
 
@@ -39,13 +40,6 @@ class Case:
     @cached_property
     def schedule(self):
         return _core.make_solve_schedule(self.plan._core)
-
-
-def canonical(A) -> sp.csc_array:
-    A = sp.csc_array(A)
-    A.sum_duplicates()
-    A.sort_indices()
-    return A
 
 
 def matrix(name: str, dtype: str, cholesky: bool) -> sp.csc_array:
@@ -191,5 +185,4 @@ def solve(case: Case, b: np.ndarray, trans: str = "N", seed: int = 0, grid: int 
 def backward_error(case: Case, x: np.ndarray, b: np.ndarray, trans: str) -> float:
     wide = case.A.astype(np.complex128 if case.scalar in "FD" else np.float64)
     A = {"N": wide, "T": wide.T, "H": wide.conj().T}[trans]
-    residual = np.abs(A @ x - b).max()
-    return float(residual / (np.abs(A).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max()))
+    return timing.backward_error(A, x, b)

@@ -3,7 +3,6 @@
 import pytest
 
 from asv_bench.report import targets
-from support import asv_bench_package  # noqa: F401
 
 
 @pytest.fixture

@@ -2,18 +2,20 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from support.processes import PYTHON, environment
 
 HEADER = b"%%MatrixMarket matrix coordinate "
 GOOD = HEADER + b"real general\n2 2 2\n1 1 1.0\n2 2 3.0\n"
 
 
 def call(*arguments, stdout=subprocess.PIPE):
-    command = [sys.executable, "-m", "gpusplu", *arguments]
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, errors="surrogateescape")
+    command = [*PYTHON, "-m", "gpusplu", *arguments]
+    options = {"env": environment(), "text": True, "errors": "surrogateescape"}
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, **options)
 
 
 BAD = {

@@ -1,13 +1,12 @@
 """GPUSPLU_NUM_THREADS and what refactor takes for values."""
 
-import os
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import gpusplu as gs
+from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix
 
 SPLU = "import gpusplu, scipy.sparse as sp; gpusplu.splu(sp.eye_array(3, format='csc'))"
@@ -15,17 +14,17 @@ SPLU = "import gpusplu, scipy.sparse as sp; gpusplu.splu(sp.eye_array(3, format=
 
 @pytest.mark.parametrize("value", ["1e3", "", "0", "-1", "2x", " 4 ", "99999999999"])
 def test_numbers_of_threads_that_are_none(value):
-    environment = {**os.environ, "GPUSPLU_NUM_THREADS": value}
-    run = subprocess.run([sys.executable, "-c", SPLU], env=environment, capture_output=True, text=True)
+    variables = environment(GPUSPLU_NUM_THREADS=value)
+    run = subprocess.run([*PYTHON, "-c", SPLU], env=variables, capture_output=True, text=True)
     expected = f"ValueError: GPUSPLU_NUM_THREADS must be a whole number from 1 on, such as 4, got '{value}'"
     assert run.stderr.strip().splitlines()[-1].strip() == expected.strip()
     assert run.returncode == 1
 
 
 def test_a_number_of_threads():
-    environment = {**os.environ, "GPUSPLU_NUM_THREADS": "3"}
+    variables = environment(GPUSPLU_NUM_THREADS="3")
     code = f"{SPLU}; print(gpusplu._core.num_threads())"
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run([*PYTHON, "-c", code], env=variables, capture_output=True, text=True, check=True)
     assert run.stdout == "3\n"
 
 

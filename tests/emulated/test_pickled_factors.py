@@ -2,7 +2,6 @@
 
 import pickle
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.cuda import devices
 from gpusplu.errors import EngineUnavailableError
+from support.processes import PYTHON, environment
 from support.small_matrices import random_matrix, spd_matrix
 
 FACTORS = {
@@ -55,7 +55,7 @@ with open({str(tmp_path / "factor.pickle")!r}, "rb") as file:
     factor = pickle.load(file)
 print(factor.engine, "GPU engines need CuPy" in factor.explain())
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    run = subprocess.run([*PYTHON, "-c", code], env=environment(), capture_output=True, text=True)
     assert run.stdout == "cpu True\n", run.stderr
 
 

@@ -10,28 +10,35 @@ import itertools
 import statistics
 import sys
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-from gpusplu.engines.grouped_program import GroupedProgram
-from gpusplu.engines.program import Program
-from gpusplu.engines.recorded import Recorded
-from gpusplu.plans.columns import make_column_plan
-from gpusplu.plans.crisscross_model import H200 as CORNER_COSTS
-from gpusplu.plans.crisscross_model import CornerCosts, predict_divisions
-from gpusplu.plans.fronts import make_plan
 
 import gpusplu as gs
 from gpusplu import _core, matrix
-from gpusplu.engines import front_memory
-from gpusplu.engines.crisscross import CrisscrossProgram
-from gpusplu.engines.glu import MODES as GLU_MODES
-from gpusplu.engines.glu import GluProgram
-from gpusplu.engines.sflu import SfluProgram
-from gpusplu.kernels import launch
+from gpusplu.cuda import devices
+from gpusplu.cuda.stream import Stream
+from gpusplu.engines.cpu.factor import cpu_factor
+from gpusplu.engines.crisscross.engine import CrisscrossEngine
+from gpusplu.engines.crisscross.model import H200 as TRAILING_COSTS
+from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
+from gpusplu.engines.crisscross.program import CrisscrossProgram
+from gpusplu.engines.device.program import Program
+from gpusplu.engines.device.recorded import Recorded
+from gpusplu.engines.glu.engine import GluEngine
+from gpusplu.engines.glu.program import MODES as GLU_MODES
+from gpusplu.engines.glu.program import Tuning as GluTuning
+from gpusplu.engines.registry import registered
+from gpusplu.engines.sflu.engine import SfluEngine
+from gpusplu.engines.sflu.factorization import Tuning as SfluTuning
+from gpusplu.engines.sflu.program import SfluProgram
+from gpusplu.engines.supernodal import memory
+from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.problem import Problem
 
-__all__ = ["CORNER_COSTS", "GLU_MODES", "CornerCosts", "predict_divisions"]
+__all__ = ["GLU_MODES", "TRAILING_COSTS", "TrailingCosts", "predict_divisions"]
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7
@@ -46,13 +53,13 @@ GRAPHS = {
 
 
 def emulate():
-    """Put the emulator of the tests in place of the device: PYTHONPATH has to name its folder, tests/kernels."""
-    import fake_cupy
-    from emulated_device import EmulatedDevice
+    """Put the emulator of the tests in place of the device: PYTHONPATH has to name the folder tests."""
+    from support import fake_cupy
+    from support.emulated_device import EmulatedDevice
 
     device = EmulatedDevice()
     sys.modules["cupy"] = fake_cupy
-    launch.open_device = lambda which=None: device
+    devices.open_device = lambda which=None: device
 
 
 # The processor
@@ -97,7 +104,7 @@ def method_phases(A, method):
 
 def choice_reason(factor):
     """Why this engine was chosen."""
-    return factor.symbolic._choice.reason
+    return factor.symbolic.choice.reason
 
 
 def runs_on_device(factor):
@@ -114,8 +121,8 @@ def graph_seconds(factor, clock, *key):
     """Median seconds of a replay of one graph."""
     core = factor._core
     with core._device:
-        queue, graph = core._device.caller_queue(), core._recorded.graph(*key)
-        return clock.device(lambda: queue.replay(graph))
+        stream, graph = core._device.caller_stream(), core._recorded.graph(*key)
+        return clock.device(lambda: stream.replay(graph))
 
 
 def commands_by_kernel(factor, clock):
@@ -135,82 +142,71 @@ def commands_by_time(factor, clock, what, *key):
     core, runs = factor._core, []
     commands = getattr(core._recorded, what)
     with core._device:
+        core._recorded.graph(what, *key)  # uploads and loads what the commands need
         stream = clock.cuda.Stream(non_blocking=True)
         for _ in range(REPEAT):
-            queue = timed_queue(stream, clock.cuda)
+            timed = TimedStream(stream, clock.cuda)
             with stream:
                 clock.spin_for(SPIN_SECONDS)
-            begin = queue.event()
-            commands(queue, *key)
+            begin = timed.event()
+            commands(timed, *key)
             stream.synchronize()
-            pairs = itertools.pairwise([begin, *queue.events])
+            pairs = itertools.pairwise([begin, *timed.events])
             runs.append([1e-3 * clock.cuda.get_elapsed_time(before, after) for before, after in pairs])
-    medians = [statistics.median(run[k] for run in runs) for k in range(len(queue.names))]
-    return list(zip(queue.names, medians, strict=True))
+    medians = [statistics.median(run[k] for run in runs) for k in range(len(timed.names))]
+    return list(zip(timed.names, medians, strict=True))
 
 
-def timed_queue(stream, cuda):
-    """A queue that notes what it is asked for and sets an event behind it."""
-    from gpusplu.kernels.queue import Queue
+class TimedStream(Stream):
+    """Notes what it is asked for and sets an event behind it."""
 
-    class TimedQueue(Queue):
-        __slots__ = ("events", "names")
+    __slots__ = ("_cuda", "events", "names")
 
-        def event(self):
-            made = cuda.Event()
-            made.record(stream)
-            return made
+    def __init__(self, stream, cuda):
+        super().__init__(stream, cuda)
+        self._cuda, self.names, self.events = cuda, [], []
 
-        def note(self, name):
-            self.names.append(name)
-            self.events.append(self.event())
+    def event(self):
+        made = self._cuda.Event()
+        made.record(self._stream)
+        return made
 
-        def launch(self, kernel, *rest, early=False):  # one after another, as the events stand between
-            super().launch(kernel, *rest)
-            self.note(kernel.name)
+    def note(self, name):
+        self.names.append(name)
+        self.events.append(self.event())
 
-        def copy(self, *arguments):
-            super().copy(*arguments)
-            self.note("copy")
+    def launch(self, kernel, *rest, dependent=False):  # one after another, as the events stand between
+        super().launch(kernel, *rest)
+        self.note(kernel.name)
 
-        def clear(self, *arguments):
-            super().clear(*arguments)
-            self.note("clear")
+    def copy(self, *arguments):
+        super().copy(*arguments)
+        self.note("copy")
 
-        def fork(self):  # one command after another
-            return self
+    def clear(self, *arguments):
+        super().clear(*arguments)
+        self.note("clear")
 
-        def join(self, side):
-            pass
+    def fork(self):  # one command after another
+        return self
 
-    queue = TimedQueue(stream, cuda)
-    queue.names, queue.events = [], []
-    return queue
+    def join(self, side):
+        pass
 
 
 @contextmanager
 def copies_of_values():
     """Within, graphs copy values of the host instead of moving them by kernels."""
 
-    def copied(program, queue, *arrays):
+    def copied(program, stream, *arrays):
         for to, source, count in arrays:
-            queue.copy(to, source, count * program.dtype.itemsize)
+            stream.copy(to, source, count * program.dtype.itemsize)
 
-    with set_for_now(Program, move=copied):
-        yield
-
-
-@contextmanager
-def set_for_now(owner, **attributes):
-    """Within, these attributes of a class are others."""
-    before = {name: owner.__dict__[name] for name in attributes if name in owner.__dict__}
-    for name, value in attributes.items():
-        setattr(owner, name, value)
+    before, Program.move = Program.move, copied
     try:
         yield
     finally:
-        for name in attributes:
-            setattr(owner, name, before[name]) if name in before else delattr(owner, name)
+        Program.move = before
 
 
 # Fronts
@@ -220,7 +216,7 @@ FRONT_ARRAYS = ("width", "rows", "parent", "level", "phase")
 
 def front_plan(factor):
     """What the plan of a factor of the supernodal engine says of each front, and of all together."""
-    plan = factor.symbolic._plan
+    plan = factor.symbolic.parts()[1].plan
     return SimpleNamespace(
         **{name: np.asarray(getattr(plan, name), np.int64) for name in FRONT_ARRAYS},
         cholesky=plan.cholesky,
@@ -233,47 +229,44 @@ def front_plan(factor):
 
 def needed_bytes(factor):
     """Device memory of a factor of fronts if nothing is saved."""
-    return front_memory.needed_bytes(factor.symbolic._plan, factor.symbolic._pattern)
+    problem, analysis = factor.symbolic.parts()
+    return memory.needed_bytes(analysis.plan, problem.pattern)
 
 
 def least_bytes(symbolic, columns):
     """Device memory that a factor of fronts can hardly do without, with this many right-hand sides."""
-    plan, pattern = symbolic._plan, symbolic._pattern
-    least = make_plan(symbolic._core, pattern, plan.scalar, replace(plan.limits, memory_bytes=1))
-    return front_memory.needed_bytes(least, pattern) + front_memory.all_vector_bytes(least, columns)
+    problem, analysis = symbolic.parts()
+    plan, pattern = analysis.plan, problem.pattern
+    least = make_plan(analysis.core, pattern, plan.scalar, replace(plan.limits, memory_bytes=1))
+    return memory.needed_bytes(least, pattern) + memory.all_vector_bytes(least, columns)
 
 
 # Columns
 
-FORCED = {
-    **{f"glu {mode}": (GluProgram, {"forced_mode": mode}) for mode in GLU_MODES},
-    "sflu by levels": (SfluProgram, {"by_levels": True}),
+ENGINES = {
+    "glu": (GluEngine, GluTuning),
+    "sflu": (SfluEngine, SfluTuning),
+    "crisscross": (CrisscrossEngine, SfluTuning),
 }
 
 
-def forced(way):
-    """A context in which a column engine goes a way of FORCED."""
-    program, attributes = FORCED[way]
-    return set_for_now(program, **attributes)
+def tuned(engine, division=None, **tuning):
+    """A context in which a column engine does not choose these members of its class Tuning itself.
 
-
-def forced_glu(mode, costs):
-    """A context in which glu uses one mode only (None: as it chooses) and other constants of its model."""
-    return set_for_now(GluProgram, forced_mode=mode, costs=costs)
-
-
-def forced_division(division):
-    """A context in which crisscross begins its corner at this column."""
-    return set_for_now(CrisscrossProgram, forced=division)
-
-
-def columns_apart():
-    """A context in which every column is a group of its own."""
-    return set_for_now(GroupedProgram, grouped=False)
+    `division`: where the trailing block of crisscross begins.
+    """
+    kind, tuning_of = ENGINES[engine]
+    divided = {} if division is None else {"division": division}
+    return registered(kind(tuning=tuning_of(**tuning), **divided))
 
 
 def program_of(factor):
     return factor._core._recorded.program
+
+
+def long_columns(factor):
+    """Columns of a factor of sflu that a block works on."""
+    return program_of(factor).factorization.long_columns
 
 
 def glu_choice(factor):
@@ -289,31 +282,34 @@ def glu_choice(factor):
 
 
 class Variant:
-    """A column engine's program made once more, changed, with a factor's values and some right-hand side.
+    """A column engine's program made once more, otherwise, with a factor's values and some right-hand side.
 
     Parameters
     ----------
     factor : Factor
         Of a column engine.
+    clock : HostClock
     kind : type
         Of the program.
-    clock : HostClock
+    **options
+        Of the program.
     """
 
-    def __init__(self, factor, kind, clock):
+    def __init__(self, factor, clock, kind, **options):
         first = factor._core._recorded
         self.clock, values = clock, first.values()
         b = np.random.default_rng(0).normal(size=first.program.n).astype(first.program.dtype)
-        self.program = kind(first.program.device, first.program.plan, first.program.pattern, first.program.dtype)
+        known = first.program.device, first.program.plan, first.program.pattern, first.program.dtype
+        self.program = kind(*known, **options)
         self.program.prepare()
         self.recorded = recorded = Recorded(self.program)
         with recorded.device:
-            self.queue = recorded.begin()
-            recorded.send(self.queue, recorded.buffers.values.pointer, values)
-            recorded.factor_now(self.queue)
-            recorded.send(self.queue, recorded.buffers.vectors(1).b.pointer, b)
-            self.queue.replay(recorded.graph("solve", 0, 1, 1))
-            self.queue.synchronize()
+            self.stream = recorded.begin()
+            recorded.send(self.stream, recorded.buffers.values.pointer, values)
+            recorded.factor_now(self.stream)
+            recorded.send(self.stream, recorded.buffers.vectors(1).b.pointer, b)
+            self.stream.replay(recorded.graph("solve", 0, 1, 1))
+            self.stream.synchronize()
             self.error = float(recorded.backward_error())
 
     def seconds(self, *key):
@@ -321,7 +317,7 @@ class Variant:
         with self.recorded.device:
             make = self.recorded.device.record if callable(key[0]) else self.recorded.graph
             graph = make(*key)
-            return self.clock.device(lambda: self.queue.replay(graph))
+            return self.clock.device(lambda: self.stream.replay(graph))
 
     def result(self):
         """Bytes of factor and solution."""
@@ -329,8 +325,8 @@ class Variant:
         arrays = [np.empty(program.plan.nnz, program.dtype), np.empty(program.n, program.dtype)]
         with self.recorded.device:
             for array, buffer in zip(arrays, (buffers.own["factor"], buffers.vectors(1).x), strict=True):
-                self.queue.copy(array.ctypes.data, buffer.pointer, array.nbytes)
-            self.queue.synchronize()
+                self.stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
+            self.stream.synchronize()
         return [array.tobytes() for array in arrays]
 
 
@@ -340,52 +336,52 @@ def column_size(factor):
     return plan.n, plan.n_levels, plan.flops
 
 
-def sflu_variant(factor, attributes, clock):
+def sflu_variant(factor, tuning, clock):
     """Error, launches of a factorization, seconds of refactorization and solve; bytes of the result."""
-    made = Variant(factor, type("Changed", (SfluProgram,), attributes), clock)
-    found = {"error": made.error, "launches": len(made.program._factor_begins) - 1}
+    made = Variant(factor, clock, SfluProgram, tuning=SfluTuning(**tuning))
+    launches = made.program.factorization.launches
+    count = len(launches.groups.level_ptr) - 1 if launches.by_levels else 1
+    found = {"error": made.error, "launches": count}
     found |= {"refactor_s": made.seconds("factor"), "solve_s": made.seconds("solve", 0, 1, 0)}
     return found, made.result()
 
 
-class Divided(CrisscrossProgram):
-    """Whose columns before the division can be factored by themselves."""
-
-    alone = False
-
-    @property
-    def _factor_begins(self):
-        begins = super()._factor_begins
-        return self.groups.level_ptr[[0, -2]] if self.alone and self.corner else begins
-
-    def factor_before(self, queue, buffers, values):
-        self.alone = True
-        self.factor_columns(queue, buffers, values)
-        self.alone = False
+def columns_before(program):
+    """Crisscross' factorization of columns without those of the trailing block, which are the last level of tickets."""
+    part = program.factorization
+    if program.fronts is None:
+        return part
+    groups = part.launches.groups
+    part, launches = copy(part), copy(part.launches)
+    part.launches, launches.groups = launches, replace(groups, level_ptr=groups.level_ptr[:-1])
+    return part
 
 
 def crisscross_variant(factor, corner, clock):
-    """Seconds and predictions with a corner of this many columns; the model's if None."""
+    """Seconds and predictions with a trailing block of this many columns; the model's if None."""
     n = program_of(factor).n
-    kind = type("Changed", (Divided,), {"forced": None if corner is None else n - corner})
-    made = Variant(factor, kind, clock)
+    made = Variant(factor, clock, CrisscrossProgram, division=None if corner is None else n - corner)
     program, buffers = made.program, made.recorded.buffers
-    steps = {"columns_s": program.factor_before, "sparse_s": program.factor_columns, "factor_s": program.factor}
+    steps = {
+        "columns_s": columns_before(program).run,
+        "sparse_s": program.factorization.run,
+        "factor_s": program.factor,
+    }
     found = {
-        name: made.seconds(lambda queue, step=step: step(queue, buffers, buffers.values))
+        name: made.seconds(lambda stream, step=step: step(stream, buffers, buffers.values))
         for name, step in steps.items()
     }
     found |= {"solve_s": made.seconds("solve", 0, 1, 0), "step_s": made.seconds("refactor_solve", 0, 1, 0)}
-    found |= {"corner": n - program.division, "terms": int(program.corner_terms), "error": made.error}
-    sparse, dense = program._predicted
+    terms = _core.count_trailing_terms(program.plan.col_ptr, program.plan.row, program.plan.diag, program.division)
+    found |= {"corner": n - program.division, "terms": int(terms), "error": made.error}
+    sparse, dense = program.predicted
     return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense}
 
 
 def column_plan(A, ordering):
-    """The plan of the column engines before columns are moved to a corner; needs no device."""
-    pattern = gs.analyze(A, engine="cpu")._pattern
-    values = matrix.values_for(pattern, A.data, False)
-    core = _core.analyze_columns(pattern.ptr, pattern.ind, values, ordering=ordering, perm=None, matching=True)
-    cpu = _core.factor(core, pattern.core, values, pivot_threshold=0.1, pivoting="auto", refine="auto")
-    scales = cpu.symbolic.row_scale, cpu.symbolic.col_scale
-    return make_column_plan(pattern, cpu.row_perm, cpu.col_perm, *scales)
+    """The plan of the column engines before columns are moved to a trailing block; needs no device."""
+    known = gs.analyze(A, engine="cpu", ordering=ordering).parts()[0]
+    values = matrix.values_for(known.pattern, A.data, False)
+    problem = Problem(known.pattern, values, known.kind, known.options, known.request)
+    cpu = cpu_factor(problem.for_columns(), problem.pattern, values, problem.options)
+    return CrisscrossEngine().plan(problem, cpu)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+pytest.register_assert_rewrite("support")
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

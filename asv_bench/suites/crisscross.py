@@ -29,7 +29,7 @@ def add_arguments(parser):
 def of_case(case, ordering, corners, clock):
     """A record of every corner, the model's last."""
     A = load(case)
-    with internals.forced_division(A.shape[0]):
+    with internals.tuned("crisscross", division=A.shape[0]):
         first = gs.splu(A, engine="crisscross", ordering=ordering)
     chosen = internals.crisscross_variant(first, None, clock)
     fitting = [corner for corner in corners if corner <= A.shape[0]]

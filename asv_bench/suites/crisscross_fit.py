@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from .. import internals, records
-from ..internals import CornerCosts, predict_divisions
+from ..internals import TrailingCosts, predict_divisions
 from ..matrices import load
 from ..options import note
 
@@ -40,16 +40,16 @@ def errors(rows, plan, costs):
     return np.concatenate((np.log(curves.columns / columns), np.log(curves.sparse / sparse), of_front))
 
 
-def fit(found, start=internals.CORNER_COSTS, steps=15):
+def fit(found, start=internals.TRAILING_COSTS, steps=15):
     """Constants with the least squares of these errors, outliers counting little; both root mean squares."""
 
     def all_errors(logarithms):
-        return np.concatenate([errors(rows, plan, CornerCosts(*np.exp(logarithms))) for _, _, rows, plan in found])
+        return np.concatenate([errors(rows, plan, TrailingCosts(*np.exp(logarithms))) for _, _, rows, plan in found])
 
     start = np.log(np.maximum(start, 1e-12))  # a constant may be zero
     best = least_squares(all_errors, start, max_nfev=steps, loss="soft_l1", f_scale=0.2)
     before, after = (float(np.sqrt(np.mean(all_errors(x) ** 2))) for x in (start, best.x))
-    return CornerCosts(*(float(f"{cost:.2g}") for cost in np.exp(best.x))), before, after
+    return TrailingCosts(*(float(f"{cost:.2g}") for cost in np.exp(best.x))), before, after
 
 
 def seconds_at(rows, corner):

@@ -39,7 +39,7 @@ def measure(A, variant, clock):
     """Seconds of a refactorization, and what is known of one variant."""
     mode, costs, dtype = VARIANTS[variant]
     A = A.astype(np.result_type(A.dtype, dtype) if dtype == "D" else np.dtype(dtype))
-    with internals.forced_glu(mode, costs):
+    with internals.tuned("glu", mode=mode, costs=costs):
         factor = gs.splu(A, engine="glu")
         factor.refactor(A.data)
         factor.solve(np.ones(A.shape[0], A.dtype))

@@ -15,6 +15,7 @@ of their warps, and by equal bits on the device (tests/gpu).
 """
 
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,19 +62,17 @@ def turned(A, scalar):
 
 
 def ways(engine):
-    """Contexts in which an engine of columns goes each of its ways, by name."""
-    found = {"": nullcontext} if engine != "crisscross" else {}
-    division = gallery.named(COLUMNS).shape[0] - CORNER
+    """How an engine of columns is tuned to go each of its ways, by name."""
     if engine == "crisscross":
-        found[f"from column {division}"] = lambda: internals.forced_division(division)
-    for way in internals.FORCED:
-        if way.startswith(engine):
-            found[way.removeprefix(engine)] = lambda way=way: internals.forced(way)
-    return found
+        division = gallery.named(COLUMNS).shape[0] - CORNER
+        return {f"from column {division}": {"division": division}}
+    if engine == "glu":
+        return {"": {}, **{mode: {"mode": mode} for mode in internals.GLU_MODES}}
+    return {"": {}, "by levels": {"by_levels": True}}
 
 
-def kinds(engine, scalar):
-    """Case, name of what is run, matrix, context and function that factors it."""
+def kinds(engine, scalar, tuning):
+    """Case, name of what is run, matrix, context and function that factors it; `tuning`: of all engines of columns."""
     if engine == "supernodal":
         for case in FRONTS:
             factorize = gs.cholesky if case.startswith(("poisson", "elast")) else gs.splu
@@ -82,10 +81,11 @@ def kinds(engine, scalar):
         if scalar == "d":
             yield STREAMED, "streaming", gallery.named(STREAMED), nullcontext, streaming
         return
-    for way, context in ways(engine).items():
-        yield COLUMNS, way.strip(), turned(gallery.named(COLUMNS), scalar), context, lambda A: gs.splu(A, engine=engine)
+    for way, chosen in ways(engine).items():
+        context = partial(internals.tuned, engine, **chosen, **tuning)
+        yield COLUMNS, way, turned(gallery.named(COLUMNS), scalar), context, lambda A: gs.splu(A, engine=engine)
     if engine == "sflu":
-        yield BORDERED, "", turned(bordered(), scalar), nullcontext, with_long_column
+        yield BORDERED, "", turned(bordered(), scalar), partial(internals.tuned, engine, **tuning), with_long_column
 
 
 def streaming(A):
@@ -99,7 +99,7 @@ def streaming(A):
 
 def with_long_column(A):
     factor = gs.splu(A, engine="sflu")
-    assert internals.program_of(factor).long_columns.size == 1
+    assert internals.long_columns(factor).size == 1
     return factor
 
 
@@ -123,13 +123,13 @@ def run(arguments):
         import cupy
 
         cupy.cuda.set_allocator(None)
-    with internals.columns_apart() if arguments.apart else nullcontext():
-        for scalar in arguments.scalars:
-            for engine in arguments.engines:
-                for case, way, A, context, factorize in kinds(engine, scalar):
-                    if case not in arguments.cases:
-                        continue
-                    with context():
-                        error = check(A, factorize(A), clock, 1e3 * np.finfo(scalar).eps)
-                    note(f"{engine} {case} {way} {scalar}: well")
-                    yield records.make(case, engine, "check", None, backward_error=error, variant=f"{way} {scalar}")
+    tuning = {"grouped": False} if arguments.apart else {}
+    for scalar in arguments.scalars:
+        for engine in arguments.engines:
+            for case, way, A, context, factorize in kinds(engine, scalar, tuning):
+                if case not in arguments.cases:
+                    continue
+                with context():
+                    error = check(A, factorize(A), clock, 1e3 * np.finfo(scalar).eps)
+                note(f"{engine} {case} {way} {scalar}: well")
+                yield records.make(case, engine, "check", None, backward_error=error, variant=f"{way} {scalar}")

@@ -2,12 +2,11 @@
 
 import os
 
-from emulated_device import EmulatedDevice
-
 import gpusplu
 from gpusplu import pipeline
 from gpusplu.cuda import devices
 from gpusplu.problem import Request
+from support.emulated_device import EmulatedDevice
 
 DEVICE = EmulatedDevice()
 

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
+from gpusplu.timing import backward_error
 
 UNSYMMETRIC = [
     "2dcyl1",
@@ -47,12 +48,6 @@ SYMMETRIC = [
 ]
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("ibmpg2t_mna_tran",)]
 SEQUENCES = ("add20_seq", "mem_plus_seq", "smult20_seq", "voter_seq")
-
-
-def backward_error(A, x, b):
-    """Normwise, infinity norm."""
-    norm = abs(A).sum(axis=1).max()
-    return abs(b - A @ x).max() / (norm * abs(x).max() + abs(b).max())
 
 
 def right_hand_side(A):

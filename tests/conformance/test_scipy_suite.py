@@ -2,26 +2,24 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-import gpusplu
+from support.processes import PYTHON, environment
 
 SUITE = "scipy.sparse.linalg._dsolve.tests.test_linsolve"
-ROOT = Path(gpusplu.__file__).parents[1]
+HERE = Path(__file__).parent
 
 
 def run_suite(tmp_path, plugin, *arguments, **variables):
     """SciPy's tests in a process with `plugin`; how many there were of each outcome."""
     report = tmp_path / "report.xml"
-    paths = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests/kernels"), os.environ.get("PYTHONPATH", "")]
-    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    command = [*PYTHON, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
     command += ["-p", "no:cacheprovider", "-p", plugin, f"--junitxml={report}", "--pyargs", SUITE, *arguments]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
-    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    variables = environment(HERE, HERE.parent, **variables)
+    run = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
     suite = ElementTree.parse(report).getroot().find("testsuite")
     counts = {key: int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped")}

@@ -1,8 +1,9 @@
 """Allocations of the core that fail: always a MemoryError, never a crash, a leak, or a wrong answer afterwards."""
 
 import pytest
-from failing import library
-from program import run
+
+from faults.failing import library
+from faults.program import run
 
 SWEEP = (
     "from faults.sweep import cases, grows, sweep\n"

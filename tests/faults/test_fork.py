@@ -1,6 +1,6 @@
 """A child forked while other threads are in the core: it must work, or say why not, and never hang."""
 
-from program import run
+from faults.program import run
 
 THREADS = {"GPUSPLU_NUM_THREADS": "4"}
 BEGIN = "import numpy as np, gpusplu as gs\nfrom faults.forking import *\n"

@@ -1,6 +1,6 @@
 """A limit on the address space (RLIMIT_AS), as containers set one: a MemoryError or the right answer."""
 
-from program import run
+from faults.program import run
 
 SWEEP = """
 import os, resource

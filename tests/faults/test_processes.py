@@ -1,7 +1,8 @@
 """Pools of processes beside threads that are in the core, by each of Python's ways to start one."""
 
 import pytest
-from program import run
+
+from faults.program import run
 
 
 @pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])

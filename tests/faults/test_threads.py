@@ -1,8 +1,9 @@
 """Threads that the system refuses to start: the work is done by those there are."""
 
 import pytest
-from failing import library
-from program import run
+
+from faults.failing import library
+from faults.program import run
 
 WORK = """
 import hashlib, numpy as np

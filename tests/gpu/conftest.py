@@ -5,6 +5,8 @@ import warnings
 
 import pytest
 
+from gpusplu.cuda import devices
+
 
 @pytest.fixture(scope="session")
 def cupy():
@@ -19,6 +21,12 @@ def cupy():
     if count == 0:
         pytest.skip("no CUDA device")
     return module
+
+
+@pytest.fixture
+def device(cupy):
+    """CuPy's current device, as the fixture of this name in the emulator's tests."""
+    return devices.open_device()
 
 
 @pytest.fixture(autouse=True)

@@ -39,8 +39,8 @@ SPARE_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 
 
 @dataclass(frozen=True)
-class Tuning:
-    """What is chosen by the model; other values than these are for measurements and tests.
+class Tuning(Grouping):
+    """What is chosen by the model, and the groups of solves; other values than these are for measurements and tests.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ class GluProgram(ColumnProgram):
         self.runs: np.ndarray = self.schedule.run_bytes.view(RUN)
         self.tiny = least_pivot(dtype)
         self.arrays = ColumnArrays(device, plan, dtype)
-        groups = choose_groups(device, plan, plan.n, group_capacity(device, self.dtype.itemsize), Grouping())
-        launches = GroupLaunches(device, dtype, groups)
+        groups = choose_groups(device, plan, plan.n, group_capacity(device, self.dtype.itemsize), tuning)
+        launches = GroupLaunches(device, dtype, groups, tuning.by_levels)
         self.solution = ColumnSolve(self.arrays, launches, plan.n)
         self.compose(plan, float(2.0 * plan.flops + plan.nnz), self.arrays, launches, self.solution)
         self.factor_seconds = self.schedule.predicted_seconds

@@ -1,7 +1,7 @@
 // What all kernels share: the scalar they are compiled for, and the instructions that CUDA C++ has no name for.
 //
 // A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DCHOLESKY=0, 1) and architecture, by
-// NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/kernels/emulator stands in for CUDA.
+// NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/support/emulator stands in for CUDA.
 #pragma once
 #include "shared/host_device.hpp"
 

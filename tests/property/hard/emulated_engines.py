@@ -1,4 +1,4 @@
-"""The GPU engines on the emulated device of tests/kernels."""
+"""The GPU engines on the emulated device of tests/support."""
 
 import sys
 from pathlib import Path
@@ -10,9 +10,9 @@ GPU_ENGINES = ("supernodal", "glu", "sflu", "crisscross")
 
 def use_emulated_device():
     """From now on the engines find it where they look for a device; returns what undoes that."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "kernels"))
-    import fake_cupy
-    from emulated_device import EmulatedDevice
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from support import fake_cupy
+    from support.emulated_device import EmulatedDevice
 
     found, device, cupy = devices.open_device, EmulatedDevice(), sys.modules.get("cupy")
     devices.open_device = lambda which=None: device

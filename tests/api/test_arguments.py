@@ -1,0 +1,133 @@
+"""The arguments that choose how factors are made, ours and SuperLU's."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+import gpusplu.linalg
+from gpusplu.cuda import presence
+from gpusplu.options import Options
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
+
+
+@pytest.fixture
+def without_cupy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    presence.no_device.cache_clear()
+    yield
+    presence.no_device.cache_clear()
+
+
+@pytest.mark.parametrize("engine", ["glu", "sflu", "crisscross", "supernodal"])
+@pytest.mark.parametrize("call", [gs.splu, gs.cholesky, gs.analyze, gs.explain])
+def test_gpu_engine_by_name_needs_cupy(call, engine, without_cupy):
+    with pytest.raises(gs.EngineUnavailableError, match=r"GPU engines need CuPy .*pip install 'gpusplu\[cuda13\]'"):
+        call(spd_matrix(), engine=engine)
+
+
+def test_unknown_engine_and_device(without_cupy):
+    with pytest.raises(ValueError, match="engine='abacus' is not one of 'auto', 'cpu'"):
+        gs.splu(spd_matrix(), engine="abacus")
+    with pytest.raises(gs.EngineUnavailableError, match="GPU engines need CuPy"):
+        gs.splu(spd_matrix(), device=0)
+    with pytest.raises(gs.EngineUnavailableError, match="engine='cpu' does not run on device=0"):
+        gs.splu(spd_matrix(), engine="cpu", device=0)
+    with pytest.raises(gs.EngineUnavailableError, match="engine='supernodal' does not run on device='cpu'"):
+        gs.splu(spd_matrix(), engine="supernodal", device="cpu")
+    with pytest.raises(ValueError, match="device_memory=0 must be a positive number of bytes"):
+        gs.splu(spd_matrix(), device_memory=0)
+    assert gs.splu(spd_matrix(), device="cpu").engine == "cpu"
+
+
+def test_auto_without_cupy(without_cupy):
+    assert "cpu: engine='auto' and CuPy is not installed" in gs.splu(spd_matrix()).explain()
+
+
+@pytest.mark.parametrize("option", ["ordering", "pivoting", "refine"])
+def test_unknown_options(option):
+    for value in ("best", 3, None):
+        with pytest.raises(ValueError, match=rf"{option}(={value!r} is not one of 'auto'| must be one of 'auto')"):
+            gs.splu(spd_matrix(), **{option: value})
+
+
+@pytest.mark.parametrize("ordering", ["auto", "amd", "nd", "natural", "reversed"])
+@pytest.mark.parametrize("pivoting", ["auto", "static", "partial"])
+@pytest.mark.parametrize("refine", ["auto", "always", "never"])
+def test_options_that_work(ordering, pivoting, refine):
+    A, b = random_matrix(), rhs(60)
+    chosen = np.arange(60)[::-1] if ordering == "reversed" else ordering
+    lu = gs.splu(A, ordering=chosen, pivoting=pivoting, refine=refine)
+    assert backward_error(A, lu.solve(b), b) < 1e3 * EPS["d"]
+    assert lu.symbolic.ordering in {"auto": ("amd", "nd"), "reversed": ("user",)}.get(ordering, (ordering,))
+    if ordering == "natural":
+        np.testing.assert_array_equal(lu.perm_c, np.arange(60))
+    ch = gs.cholesky(spd_matrix(), ordering=np.arange(50)[::-1] if ordering == "reversed" else ordering, refine=refine)
+    assert backward_error(spd_matrix(), ch.solve(rhs(50)), rhs(50)) < 50 * EPS["d"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"permc_spec": "COLAMD"}, {}),
+        ({"permc_spec": "natural"}, {"ordering": "natural"}),
+        ({"diag_pivot_thresh": 0.0}, {"pivot_threshold": 0.0, "matching": False}),
+        ({"diag_pivot_thresh": 0.5}, {"pivot_threshold": 0.5, "matching": False, "pivoting": "partial"}),
+        ({"diag_pivot_thresh": 3}, {"pivot_threshold": 1.0, "matching": False, "pivoting": "partial"}),
+        (
+            {"diag_pivot_thresh": 0.5, "pivoting": "static"},
+            {"pivot_threshold": 0.5, "matching": False, "pivoting": "static"},
+        ),
+        ({"options": {"DiagPivotThresh": 0.01}}, {"pivot_threshold": 0.01, "matching": False}),
+        ({"options": {"SymmetricMode": True}}, {"matching": False}),
+        ({"options": {"IterRefine": "double"}}, {"refine": "always"}),
+        ({"options": {"IterRefine": "NOREFINE"}}, {}),
+        ({"options": {"IterRefine": "SINGLE"}, "refine": "never"}, {"refine": "never"}),
+        ({"options": {"ColPerm": "NATURAL"}, "permc_spec": "COLAMD"}, {"ordering": "natural"}),
+    ],
+)
+def test_what_scipys_arguments_mean(given, expected):
+    assert gs.splu(spd_matrix(), **given).symbolic.parts()[0].options == dataclasses.replace(Options(), **expected)
+
+
+@pytest.mark.parametrize(
+    "perm", [[0, 1], [0] * 60, np.arange(60.0), np.arange(1, 61), -np.arange(60), [[0]], range(61)]
+)
+def test_bad_permutations(perm):
+    with pytest.raises(ValueError, match=r"permutation of range\(60\)"):
+        gs.splu(random_matrix(), ordering=perm)
+
+
+def test_natural_contradicts_another_ordering():
+    with pytest.raises(ValueError, match="permc_spec='NATURAL' contradicts ordering='nd'"):
+        gs.splu(random_matrix(), permc_spec="NATURAL", ordering="nd")
+    np.testing.assert_array_equal(
+        gs.splu(random_matrix(), permc_spec="NATURAL", ordering="natural").perm_c, np.arange(60)
+    )
+
+
+def test_diag_pivot_thresh_is_superlus():
+    A = sp.csc_array(random_matrix(density=0.2).toarray() * 0.3 + np.diag(np.full(60, 0.05)))
+    multipliers = abs(gs.splu(A, diag_pivot_thresh=1.0).L).max()
+    assert multipliers <= 1
+    for extra in ({"permc_spec": "NATURAL"}, {"options": {"SymmetricMode": True}}, {}):
+        A = spd_matrix()
+        lu = gs.splu(A, diag_pivot_thresh=0.0, **extra)
+        np.testing.assert_array_equal(lu.perm_r, lu.perm_c)
+        assert backward_error(A, lu.solve(rhs(50)), rhs(50)) < 50 * EPS["d"]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")  # as an error it would stop the conversion
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("options", [{"pivoting": "partial"}, {"expected_refactors": 3}, {"ordering": "amd"}])
+def test_values_are_analysed_in_their_own_precision(options, dtype):
+    """Single precision would take these for infinity and zero."""
+    A = sp.csc_array(np.array([[3e-75, 1e42], [1e-87, -2e30]]).astype(dtype))
+    x = np.array([1e117, 1], dtype)
+    lu = gs.splu(A, **options)
+    np.testing.assert_allclose(lu.solve(A @ x), x, rtol=1e-12)

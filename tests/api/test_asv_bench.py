@@ -1,0 +1,219 @@
+"""Benchmarks: every suite and peer has the same few names, records are whole, pages are what records say."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asv_bench import __main__, peers, processes, records, report, suites
+from support.asv_bench_package import FOLDER
+
+TESTS = FOLDER.parent / "tests"
+RESULTS = FOLDER.parent / "docs" / "results"
+SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
+PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
+
+
+def modules(folder):
+    return {path.stem for path in (FOLDER / folder).glob("*.py")} - {"__init__"}
+
+
+def test_nothing_is_unlisted():
+    assert modules("suites") == set(suites.NAMES)
+    assert modules("peers") == {*peers.NAMES, "suitesparse"}
+
+
+@pytest.mark.parametrize("name", suites.NAMES)
+def test_suite(name):
+    suite = suites.named(name)
+    assert len(suites.describe(name)) < 120
+    assert all(peer in peers.NAMES for peer in suite.PEERS)
+    assert all(isinstance(case, str) for case in suite.CASES)
+    assert suite.BUDGET >= 0
+    assert all(map(callable, (suite.add_arguments, suite.run)))
+
+
+@pytest.mark.parametrize("name", peers.NAMES)
+def test_peer(name):
+    peer = peers.named(name)
+    assert isinstance(peer.missing(), str)
+    if name in peers.SOLVERS:
+        assert set(peer.KINDS) <= {False, True}
+        assert peer.MOST_FLOPS > 0
+        assert callable(peer.measure)
+    else:
+        assert callable(peer.order if name in peers.ORDERINGS else peer.front)
+
+
+def sources():
+    """Every file of the package and what it says."""
+    return [(path, ast.parse(path.read_text())) for path in FOLDER.rglob("*.py")]
+
+
+def test_paths_are_left_alone():
+    """No file looks at where modules are searched."""
+    found = [
+        path.name
+        for path, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "path" and getattr(node.value, "id", "") == "sys"
+    ]
+    assert found == []
+
+
+def test_only_internals_knows_the_inside():
+    """Other files import public modules of gpusplu and use no attribute that is private."""
+    found = []
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                found.append((path.name, node.attr))
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module.split(".")[0] == "gpusplu":
+                names = [f"gpusplu.{alias.name}" for alias in node.names] if node.module == "gpusplu" else [node.module]
+                found += [(path.name, name) for name in names if name not in PUBLIC]
+    assert {name for name, _ in found} == {"internals.py"}
+
+
+def command(*words, path=()):
+    """What the command prints, in a process of its own."""
+    environment = processes.environment()
+    environment["PYTHONPATH"] = os.pathsep.join([environment["PYTHONPATH"], *map(str, path)])
+    made = subprocess.run(
+        [sys.executable, "-P", "-m", "asv_bench", *words], env=environment, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+def test_list():
+    text = command("list")
+    assert all(f"  {name} " in text for name in (*suites.NAMES, *peers.NAMES))
+
+
+def check(record):
+    """A record has all keys, of their types."""
+    assert list(record)[: len(SCHEMA)] == SCHEMA
+    for key in ("case", "engine", "phase", "peer", "commit", "date"):
+        assert isinstance(record[key], str)
+        assert record[key]
+    for key in ("ours_s", "peer_s", "backward_error"):
+        assert record[key] is None or record[key] >= 0
+
+
+RUNS = {
+    "processor": ["--cases", "poisson:5x5", "rlc:5x5", "--peer", "scipy"],
+    "one_shot": ["--cases", "rlc:5x5", "--repeat", "1"],
+    "analysis": ["--cases", "rlc:5x5", "--threads", "1", "--repeat", "1"],
+    "methods": ["--cases", "rlc:5x5", "--repeat", "1"],
+    "dense": ["--cases", "4x8", "--peer", "none"],
+}
+
+
+@pytest.mark.parametrize("suite", RUNS)
+def test_run(suite, tmp_path, capsys):
+    out = tmp_path / "records.jsonl"
+    __main__.main(["run", suite, *RUNS[suite], "--out", str(out)])
+    made = records.read([out])
+    assert {record["case"] for record in made} <= set(RUNS[suite])
+    for record in made:
+        check(record)
+    assert any(record["ours_s"] > 0 for record in made)
+    assert f"| {made[0]['case']}" in capsys.readouterr().out
+
+
+def test_peers_seconds_are_beside_ours(tmp_path, capsys):
+    out = tmp_path / "records.jsonl"
+    __main__.main(["run", "processor", *RUNS["processor"], "--out", str(out)])
+    made = {(record["case"], record["phase"]): record for record in records.read([out])}
+    for case in ("poisson:5x5", "rlc:5x5"):
+        for phase in ("factor", "refactor", "solve"):
+            assert made[case, phase]["peer"] == "scipy"
+            assert made[case, phase]["peer_s"] > 0
+        assert made[case, "solve"]["backward_error"] < 1e-14
+
+
+def test_circuits_without_a_device(tmp_path):
+    """A process of its own measures one case after another."""
+    out = tmp_path / "records.jsonl"
+    options = ["--engines", "cpu,auto_host", "--peer", "none", "--budget", "0.001", "--out", str(out)]
+    text = command("run", "circuits", "--cases", "rlc:5x5", "rlc:6x6", *options)
+    assert "| rlc:6x6 | cpu |" in text
+    made = records.read([out])
+    assert {(record["case"], record["engine"]) for record in made} == {
+        (case, engine) for case in ("rlc:5x5", "rlc:6x6") for engine in ("cpu", "auto_host")
+    }
+    for record in made:
+        check(record)
+
+
+@pytest.mark.parametrize("words", [["memory"], ["circuits", "--engines", "cpu", "--peer", "none"]])
+def test_a_failure_ends_one_case(words):
+    text = command("run", *words, "--cases", "no_such_matrix", "rlc:5x5")
+    assert "| rlc:5x5 |" in text
+    assert "no_such_matrix" not in text
+
+
+EMULATED = {
+    "glu": ["--cases", "rlc:5x5", "--variants", "choice", "cluster"],
+    "sflu": ["--cases", "rlc:5x5"],
+    "crisscross": ["--cases", "rlc:5x5", "--corners", "0,8", "--orderings", "auto"],
+    "right_hand_sides": ["--cases", "poisson:4x4x4", "--columns", "1,3"],
+    "host_values": ["--cases", "rlc:5x5"],
+    "streaming": ["--cases", "poisson:9x9x9", "--shares", "1", "0.6"],
+    "supernodal": ["--cases", "convdiff:4", "--peer", "none", "--budget", "0.001"],
+    "sanitize": ["--cases", "rlc:16x16", "--scalars", "d", "--engines", "sflu", "--apart"],
+}
+
+
+@pytest.mark.parametrize("suite", EMULATED)
+def test_rehearsal(suite, tmp_path):
+    """What needs a device, in the emulator."""
+    out = tmp_path / "records.jsonl"
+    command("run", suite, *EMULATED[suite], "--emulated", "--out", str(out), path=[TESTS])
+    made = records.read([out])
+    assert {record["case"] for record in made} == {EMULATED[suite][1]}
+    for record in made:
+        check(record)
+        assert (record["backward_error"] or 0) < 1e-12
+
+
+KEPT = [name for name in suites.NAMES if records.files(name)]
+
+
+@pytest.mark.parametrize("name", [*KEPT, "index"])
+def test_pages_are_what_records_say(name):
+    """`python -m asv_bench report` makes them anew."""
+    made = report.index(KEPT) if name == "index" else report.page(name, records.files(name))
+    assert (RESULTS / f"{name}.md").read_text() == made
+
+
+def test_every_page_has_records():
+    assert {path.stem for path in RESULTS.iterdir()} == {*KEPT, "index"}
+    assert {path.parent.name for path in (FOLDER / "records").rglob("*.jsonl")} == set(KEPT)
+    assert "unknown" not in [records.machine(records.files(name)) for name in KEPT]
+
+
+def test_rows_come_from_one_commit():
+    def record(case, commit):
+        return {"case": case, "commit": commit}
+
+    old, new = [record("a", "1"), record("b", "1")], [record("a", "2"), record("b", "2")]
+    assert records.one_commit([*old, *new]) == new
+    assert records.one_commit([*old, new[0]]) == old
+    assert records.one_commit([*old, *new], "1") == old
+    assert records.one_commit([*old, {"case": "c"}, *new]) == [*old, {"case": "c"}]
+    assert records.one_commit([]) == []
+
+
+def test_report_of_files(tmp_path, capsys):
+    made = [records.make("a", "cpu", "solve", 2e-3, "scipy", 8e-3, 1e-16, peer_backward_error=2e-16)]
+    path = tmp_path / "h200-2026-01.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in made))
+    __main__.main(["report", "processor", "--records", str(path), "--into", str(tmp_path)])
+    text = Path(tmp_path / "processor.md").read_text()
+    assert "| a | 2 ms | 8 ms | 4.00 | 1e-16 | 2e-16 |" in text
+    assert f"Commit {made[0]['commit']} of {made[0]['date']}. Machine: {records.MACHINES['h200']}." in text

@@ -1,0 +1,350 @@
+"""Predicted seconds, the traits they are predicted from, and the constants that are fitted and kept."""
+
+import json
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.cost import calibration, features, model, table
+from gpusplu.cost.calibration import fit
+from gpusplu.cost.model import Prediction
+from gpusplu.cost.observation import Observation
+from gpusplu.cuda import devices
+from gpusplu.engines import registry
+from gpusplu.engines.columns.predict import predict as predict_columns
+from gpusplu.engines.cpu.predict import predict as predict_cpu
+from gpusplu.engines.device.engine import COMPILE_SHARE
+from gpusplu.matrix import canonicalize, read_matrix
+from gpusplu.options import Options
+from gpusplu.problem import Problem, Request
+from gpusplu.selection import request, select
+from gpusplu.traits import Structure, matrix_traits, structure_of
+from support.small_matrices import random_matrix, rhs, spd_matrix
+
+EVERY = [registry.named(name) for name in registry.names()]  # their constants are in the table now
+PRIOR = {"call": 1e-5, "levels": 1e-6, "fill": 1e-9, "flops": 1e-11}
+TRUE = {"call": 3e-5, "levels": 0.5e-6, "fill": 4e-9, "flops": 2e-11}
+
+
+def traits_of(A):
+    pattern, data = canonicalize(read_matrix(A))
+    return matrix_traits(pattern, pattern.gather(data))
+
+
+def structure(**changes):
+    known = {"n": 1000, "nnz": 5000, "itemsize": 8, "cholesky": False, "method": "column", "ordering": "amd"}
+    return Structure(
+        **{**known, "fill": 20000, "flops": 1e6, "column_levels": 100, "super_levels": 0, "widest": 0, **changes}
+    )
+
+
+def observations(constants, noise=0.0, count=24):
+    """Matrices of all sizes, what they take with these constants."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(count):
+        size = 10 ** rng.uniform(2, 6)
+        features = {
+            "call": 1.0,
+            "levels": size ** rng.uniform(0.2, 0.8),
+            "fill": size * rng.uniform(1, 20),
+            "flops": size * 10 ** rng.uniform(1, 4),
+        }
+        took = model.seconds(constants, features) * float(np.exp(noise * rng.standard_normal()))
+        found.append(Observation(features, took))
+    return found
+
+
+def test_traits():
+    found = traits_of(gallery.poisson(5, 4))
+    assert (found.n, found.nnz, found.dtype, found.diagonal) == (20, 82, "float64", 20)
+    assert found.density == pytest.approx(82 / 400)
+    assert found.hermitian
+    assert found.definite_likely
+    assert found.diagonally_dominant
+    negative = traits_of(-gallery.poisson(5, 4))
+    assert negative.hermitian
+    assert not negative.definite_likely
+    A = sp.csc_array([[1.0, 2, 0], [0, 0, 3], [4, 0, 5]])
+    found = traits_of(A)
+    assert found.pattern_symmetry == 0
+    assert not found.hermitian
+    assert found.diagonal == 2
+    assert traits_of(sp.csc_array((0, 0))).density == 0
+
+
+def test_structure_is_that_of_the_analysis():
+    A = gallery.poisson(12, 12)
+    symbolic = gs.analyze(A, cholesky=True)
+    found = structure_of(symbolic.parts()[1].core, symbolic.nnz, 8)
+    assert found.fill == symbolic.lnz
+    assert found.column_levels == symbolic.column_levels
+    assert found.widest == np.diff(symbolic.super_ptr).max() > 1
+
+
+def test_cholesky_is_half_of_everything_but_the_solve():
+    lu, cholesky = (predict_cpu(structure(method="front", cholesky=c), table.shipped()) for c in (False, True))
+    expected = predict_cpu(structure(method="front", flops=2e6), table.shipped())
+    assert (cholesky.factor, cholesky.refactor) == pytest.approx((expected.factor / 2, expected.refactor / 2))
+    assert cholesky.solve > lu.solve
+
+
+def test_flops_of_one_thread_cost_more():
+    below, above = (predict_cpu(structure(flops=k * features.ALONE), table.shipped()) for k in (0.99, 1.01))
+    assert below.refactor > above.refactor
+    few = predict_cpu(structure(flops=0.49 * features.ALONE), table.shipped())
+    term = table.shipped()["cpu.column.refactor"]
+    assert below.refactor - few.refactor == pytest.approx(0.5 * features.ALONE * (term["flops"] + term["alone"]))
+
+
+def test_values_are_moved_to_where_they_are_not():
+    known = table.shipped()
+    assert predict_cpu(structure(), known).moving == 0
+    assert predict_cpu(structure(), known, on_device=True).moving > 0
+    assert predict_columns("sflu", structure(), known, on_device=True).moving == 0
+    moving = [predict_columns("sflu", structure(nnz=nnz), known).moving for nnz in (5000, 10000)]
+    assert moving[1] - moving[0] == pytest.approx(5000 * 8 * known["move.to_device"]["bytes"])
+
+
+def test_a_hop_a_level():
+    few, many = (predict_columns("glu", structure(column_levels=k), table.shipped()) for k in (100, 1100))
+    assert many.refactor - few.refactor > 1000 * 0.84e-6
+
+
+def test_the_fastest_depends_on_how_often():
+    quick = Prediction("cpu", 0.0, 1e-3, 1e-3, 1e-4)
+    thorough = Prediction("supernodal", 1.0, 1e-3, 1e-4, 1e-5)
+    missing = Prediction("glu", note="there is none")
+    assert model.fastest([thorough, quick, missing], 5).engine == "cpu"
+    assert model.fastest([thorough, quick, missing], 10000).engine == "supernodal"
+    with pytest.raises(ValueError, match="empty"):
+        model.fastest([missing], 5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_fit_finds_the_constants(noise):
+    found = fit(observations(TRUE, noise), PRIOR)
+    assert found == {name: pytest.approx(value, rel=0.1 if noise == 0 else 0.35) for name, value in TRUE.items()}
+
+
+def test_fit_is_not_led_by_outliers():
+    measured = observations(TRUE)
+    for k in (2, 9, 17):
+        measured[k] = measured[k]._replace(seconds=10 * measured[k].seconds)
+    found = fit(measured, PRIOR)
+    clean = observations(TRUE)
+    assert calibration.spread(clean, found) < 1.1
+    assert max(found[name] / TRUE[name] for name in TRUE) < 1.5
+
+
+def test_fit_of_little_keeps_the_shape_of_the_prior():
+    one = observations({name: 3 * value for name, value in PRIOR.items()}, count=1)
+    assert fit(one, PRIOR) == {name: pytest.approx(3 * value, rel=1e-6) for name, value in PRIOR.items()}
+    assert fit([], PRIOR) == PRIOR
+
+
+def test_fit_keeps_zeros():
+    found = fit(observations(TRUE), {**PRIOR, "fill": 0.0})
+    assert found["fill"] == 0
+    assert all(value >= 0 for value in found.values())
+
+
+def test_constants_are_kept_by_subject(own_cache):
+    term = {name: 2 * value for name, value in table.shipped()["sflu.refactor"].items()}
+    calibration.store("a device", {"sflu.refactor": term})
+    assert calibration.costs_of("a device")["sflu.refactor"] == term
+    assert calibration.costs_of("a device")["glu.refactor"] == table.shipped()["glu.refactor"]
+    assert calibration.costs_of("another device") == table.shipped()
+    assert calibration.costs_of() == table.shipped()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"version": 1}',
+        json.dumps({"version": calibration.VERSION, "subject": "a device", "costs": 3}),
+        json.dumps({"version": calibration.VERSION, "subject": "other", "costs": {"sflu.solve": {}}}),
+        json.dumps({"version": calibration.VERSION + 1, "subject": "a device", "costs": {"sflu.solve": {}}}),
+    ],
+)
+def test_a_damaged_file_counts_as_none(own_cache, text):
+    path = calibration.store("a device", {"move.to_host": {"call": 1.0, "bytes": 1.0}})
+    assert calibration.stored("a device")
+    path.write_text(text)
+    calibration.kept.cache_clear()
+    assert calibration.costs_of("a device") == table.shipped()
+
+
+@pytest.mark.parametrize("term", [{"call": -1.0, "bytes": 1.0}, {"call": float("nan"), "bytes": 1.0}, {"call": 1.0}, 7])
+def test_terms_that_do_not_fit_are_left_out(own_cache, term):
+    good = {"call": 1.0, "levels": 1.0, "fill": 1.0}
+    calibration.store("a device", {"sflu.solve": good})
+    path = calibration.path_of("a device")
+    text = json.loads(path.read_text())
+    text["costs"]["move.to_host"] = term
+    path.write_text(json.dumps(text))
+    calibration.kept.cache_clear()
+    assert calibration.stored("a device") == {"sflu.solve": good}
+
+
+@pytest.mark.parametrize("call", [gs.splu, gs.analyze, gs.explain, gs.cholesky])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True])
+def test_expected_refactors_is_checked(call, value):
+    with pytest.raises(ValueError, match=r"expected_refactors=.* must be a number that is not negative"):
+        call(spd_matrix(), expected_refactors=value)
+
+
+def test_expected_refactors_is_told(monkeypatch):
+    A = random_matrix()
+    text = gs.explain(A, expected_refactors=1234)
+    assert "predicted, with 1,234 refactorizations and solves" in text
+    lu = gs.splu(A, expected_refactors=0)
+    assert "with 0 refactorizations" in lu.explain()
+    np.testing.assert_allclose(A @ lu.solve(rhs(A.shape[0])), rhs(A.shape[0]), atol=1e-8)
+
+
+def test_small_matrices_stay_on_the_cpu_unless_refactored_often(monkeypatch):
+    monkeypatch.setattr(request, "no_device", lambda: "")
+    usual, often = (request.read_request("auto", expected_refactors=k) for k in (5, 10_000))
+    assert request.without_small(usual, request.SMALLEST - 1).engine == "cpu"
+    assert request.without_small(usual, request.SMALLEST).engine == "auto"
+    assert request.without_small(often, request.SMALLEST - 1).engine == "auto"
+    assert request.without_small(often, 20).engine == "cpu"
+    once = request.read_request("auto", expected_refactors=0)
+    assert request.without_small(once, request.SMALLEST).engine == "auto"
+
+
+def test_explain_predicts_what_the_cpu_takes():
+    text = gs.explain(gallery.poisson(20, 20))
+    line = next(line for line in text.splitlines() if line.startswith("  cpu"))
+    assert line.split()[-1] in ("us", "ms")
+    assert "Hermitian, likely positive definite, where cholesky does half the work" in text
+    assert "half the work" not in gs.explain(gallery.poisson(20, 20), cholesky=True)
+    assert "half the work" not in gs.explain(-gallery.poisson(20, 20))
+
+
+def test_expected_refactors_chooses_method_and_ordering():
+    few, many = (gs.analyze(gallery.rlc_mesh(20, 20), expected_refactors=k) for k in (0, 1000))
+    assert (few.method, many.method) == ("front", "column")
+    few, many = (gs.analyze(gallery.power_mesh(60, 60), expected_refactors=k) for k in (5, 1000))
+    assert (few.ordering, many.ordering) == ("amd", "nd")
+
+
+def problem_of(A, asked=None, structures=None, kind="lu"):
+    """As an engine is asked about it, where analyses have predicted `structures`."""
+    pattern, data = canonicalize(read_matrix(A))
+    made = Problem(pattern, pattern.gather(data), kind, Options(), asked or Request())
+    if structures:
+        made.once("structures", lambda: structures)
+    return made
+
+
+def looks_like_a_device(monkeypatch, **members):
+    """A device as far as predictions ask."""
+    known = {"index": 3, "name": "none", "free_bytes": lambda: 10**9, "compiled": lambda *what: True}
+    device = SimpleNamespace(**{**known, **members})
+    monkeypatch.setattr(devices, "open_device", lambda which=None: device)
+    return device
+
+
+def test_column_engines_take_the_ordering_with_the_shorter_way(monkeypatch):
+    looks_like_a_device(monkeypatch)
+    structures = [structure(column_levels=900), structure(column_levels=100, fill=21000)]
+    columns = [registry.named(name) for name in ("glu", "sflu", "crisscross")]
+    A = random_matrix()
+    found = [engine.predict(problem_of(A, structures=structures)) for engine in columns]
+    assert found[0] == predict_columns("glu", structures[1], table.shipped())
+    assert all(engine.obstacle(problem_of(A, kind="cholesky")) for engine in columns)
+    little = Request(device_memory=1000)
+    crowded = [engine.predict(problem_of(A, little, structures)) for engine in columns]
+    assert all("bytes of device memory are needed, 1,000 may be used" in p.note for p in crowded)
+
+
+def test_the_choice_says_what_was_compared(monkeypatch):
+    predictions = (
+        Prediction("cpu", 0.0, 1e-2, 1e-2, 1e-3),
+        Prediction("sflu", 1e-2, 1e-2, 1e-3, 1e-4),
+        Prediction("supernodal", note="too little memory"),
+    )
+    looks_like_a_device(monkeypatch)
+    choice = select.decide(Request(device_memory=7), predictions)
+    assert (choice.engine, choice.request.device, choice.request.device_memory) == ("sflu", 3, 7)
+    assert choice.predictions == predictions
+    for part in ("predicted 0.026 s", "0.065 s with cpu", "5 refactorizations", "supernodal: too little memory"):
+        assert part in choice.reason
+    once = Request(refactorizations=0)
+    assert select.decide(once, predictions).engine == "cpu"
+    faster = (*predictions[:2], Prediction("supernodal", 0.0, 1e-5, 1e-5, 1e-5))
+    assert select.decide(once, faster).engine == "supernodal"
+
+
+@pytest.mark.parametrize("b", [np.ones(60), sp.csc_array(np.eye(60, 3))])
+def test_spsolve_expects_one_use(monkeypatch, b):
+    asked = []
+
+    def choose(problem):
+        asked.append(problem.request.refactorizations)
+        return select.Choice("cpu", "", problem.request)
+
+    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(request, "SMALLEST", 0)
+    monkeypatch.setattr(select, "choose", choose)
+    A = sp.csc_array(random_matrix())
+    x = gs.spsolve(A, b)
+    assert abs(A @ x - b).max() < 1e-10
+    gs.splu(A)
+    assert asked == [1, model.REFACTORIZATIONS]
+
+
+def test_a_device_has_to_be_faster_by_a_margin(monkeypatch):
+    looks_like_a_device(monkeypatch)
+    for step, engine in ((0.95e-3, "cpu"), (0.85e-3, "glu")):
+        predictions = (Prediction("cpu", 0.0, 1e-3, 1e-3), Prediction("glu", 0.0, step, step))
+        assert select.decide(Request(), predictions).engine == engine
+
+
+def test_kernels_that_are_not_compiled_are_charged_for(monkeypatch):
+    asked = []
+
+    def compiled(*what):
+        asked.append(what)
+        return len(asked) > 1
+
+    device, engine = looks_like_a_device(monkeypatch, compiled=compiled), registry.named("supernodal")
+    definite = problem_of(spd_matrix(dtype="f"), kind="cholesky")
+    once, again = (engine.first_use(device, definite) for _ in range(2))
+    assert once == pytest.approx(COMPILE_SHARE * table.shipped()["start.compile"]["call"])
+    assert again == 0
+    assert asked == 2 * [(engine.files, "f", 1)]
+    for charged, name in ((once, "cpu"), (0.0, "supernodal")):
+        predictions = (Prediction("cpu", 0.0, 0.1, 0.0), Prediction("supernodal", 0.0, 0.01, 0.0, once=charged))
+        choice = select.decide(Request(), predictions)
+        assert choice.engine == name
+        assert ("to be compiled" in choice.reason) == (charged > 0)
+
+
+def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
+    """Neither is anything analysed for a device then."""
+    A = gallery.rlc_mesh(20, 20)
+    device, analysed = looks_like_a_device(monkeypatch, compiled=lambda *what: False), []
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+
+    def for_fronts(problem):
+        analysed.append(problem)
+        raise gs.EngineUnavailableError("none")
+
+    monkeypatch.setattr(Problem, "for_fronts", for_fronts)
+    often = Request(refactorizations=1000)
+    assert "would not pay" in select.choose(problem_of(A, often)).reason
+    assert not analysed
+    device.compiled = lambda *what: True
+    assert "no GPU engine" in select.choose(problem_of(A, often)).reason
+    assert analysed

@@ -1,0 +1,179 @@
+"""Arrays that are too short, of another shape or of another type: a clear error, and nothing is read past an end."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as scipy_linalg
+
+import gpusplu as gs
+from gpusplu import _core
+from support.small_matrices import random_matrix
+
+N = 10
+B = np.arange(N, dtype=float)
+
+
+def tridiagonal(format="csc"):
+    return sp.diags_array([np.ones(N - 1), 4 * np.ones(N), np.ones(N - 1)], offsets=[-1, 0, 1]).asformat(format)
+
+
+def solve_by_splu(A):
+    return gs.splu(A).solve(B)
+
+
+def solve_by_order(A):
+    return gs.splu(A, ordering="amd").solve(B)
+
+
+def solve_by_analysis(A):
+    return gs.analyze(A).factor(tridiagonal(A.format).data).solve(B)
+
+
+def solve_by_cholesky(A):
+    return gs.cholesky(A).solve(B)
+
+
+SOLVES = [solve_by_splu, solve_by_order, solve_by_analysis, solve_by_cholesky]
+
+MALFORMED = {
+    "short data": ("data", lambda x: x[:2]),
+    "short indices": ("indices", lambda x: x[:5]),
+    "short indptr": ("indptr", lambda x: x[:5]),
+    "data in two dimensions": ("data", lambda x: x.reshape(2, -1)),
+    "data in none": ("data", lambda x: np.array(1.0)),
+    "indices in two dimensions": ("indices", lambda x: x.reshape(2, -1)),
+    "indptr in two dimensions": ("indptr", lambda x: x.reshape(1, -1)),
+    "indices of floats": ("indices", lambda x: x + 0.5),
+    "indptr of floats": ("indptr", lambda x: x.astype(float)),
+    "indices of booleans": ("indices", lambda x: x.astype(bool)),
+}
+
+
+@pytest.mark.parametrize("solve", SOLVES)
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("format", ["csc", "csr"])
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+def test_malformed_matrices_are_refused(name, solve, format):
+    attribute, change = MALFORMED[name]
+    A = tridiagonal(format)
+    setattr(A, attribute, change(getattr(A, attribute)))
+    if format == "csc":  # SciPy converts the others first, some of them past the end of an array
+        with pytest.raises(ValueError):  # noqa: PT011 the class is what is compared
+            scipy_linalg.splu(A)
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
+        solve(A)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_short_coordinates_are_refused():
+    A = tridiagonal("coo")
+    A.data = A.data[:2]
+    with pytest.raises(ValueError, match="data has 2 entries"):
+        gs.analyze(A)
+
+
+@pytest.mark.parametrize("solve", SOLVES)
+@pytest.mark.parametrize("dtype", [">i4", ">i8", "i2", "u4", "u8"])
+@pytest.mark.parametrize("arrays", [("indices",), ("indptr",), ("indices", "indptr")])
+def test_index_arrays_of_any_integers(solve, dtype, arrays):
+    A = tridiagonal()
+    for name in arrays:
+        setattr(A, name, getattr(A, name).astype(dtype))
+    np.testing.assert_allclose(solve(A), scipy_linalg.spsolve(tridiagonal(), B), rtol=1e-13)
+
+
+@pytest.mark.parametrize("solve", SOLVES)
+def test_big_endian_values_and_more_pointers_than_needed(solve):
+    A = tridiagonal()
+    expected = scipy_linalg.spsolve(A, B)
+    A.data = A.data.astype(">f8")
+    np.testing.assert_allclose(solve(A), expected, rtol=1e-13)
+    A = tridiagonal()
+    A.indptr = np.append(A.indptr, A.indptr[-1])
+    np.testing.assert_allclose(solve(A), scipy_linalg.splu(A).solve(B), rtol=1e-13)
+
+
+PTR, IND = np.array([0, 1, 2], np.int64), np.array([0, 1], np.int32)
+DIAG, PERM, SHORT = np.array([0, 1], np.int64), np.array([0, 1], np.int32), np.ones(1)
+CORE_CALLS = {
+    "analyze": lambda: _core.analyze(PTR, IND, SHORT),
+    "analyze_fronts": lambda: _core.analyze_fronts(PTR, IND, SHORT),
+    "analyze_columns": lambda: _core.analyze_columns(PTR, IND, SHORT),
+    "analyze, perm": lambda: _core.analyze(PTR, IND, np.ones(2), perm=PERM[:1]),
+    "analyze, no pointers": lambda: _core.analyze(PTR[:0], IND, SHORT),
+    "analyze, ind": lambda: _core.analyze(PTR, IND[:1], np.ones(2)),
+    "symmetry_traits": lambda: _core.symmetry_traits(PTR, IND, SHORT),
+    "norm_inf": lambda: _core.norm_inf(PTR, IND, SHORT, "N"),
+    "multiply": lambda: _core.multiply(PTR, IND, np.ones(2), "N", np.ones(3)),
+    "residual": lambda: _core.residual(PTR, IND, SHORT, "N", np.ones(2), np.ones(2)),
+    "rowwise_error": lambda: _core.rowwise_error(PTR, IND, SHORT, "N", np.ones(2), np.ones(2), np.ones(2)),
+    "max_product_matching": lambda: _core.max_product_matching(PTR, IND[:1], SHORT),
+    "amd": lambda: _core.amd(PTR, IND[:1]),
+    "nested_dissection": lambda: _core.nested_dissection(PTR, IND[:1]),
+    "structural_rank": lambda: _core.structural_rank(PTR, IND[:1]),
+    "maximum_transversal": lambda: _core.maximum_transversal(PTR, IND[:1]),
+    "block_triangular": lambda: _core.block_triangular(PTR, IND, PERM[:1]),
+    "symmetrize": lambda: _core.symmetrize(PTR, IND, PERM[:1]),
+    "symmetrize_block": lambda: _core.symmetrize_block(PTR, IND, PERM[:1], PERM, 0, 2),
+    "symmetrize_block, end": lambda: _core.symmetrize_block(PTR, IND, PERM, PERM, 0, 3),
+    "elimination_tree": lambda: _core.elimination_tree(PTR, IND, PERM[:1]),
+    "postorder": lambda: _core.postorder(np.array([5, -1], np.int32)),
+    "column_counts": lambda: _core.column_counts(PTR, IND, PERM, PERM[:1]),
+    "ordering_cost": lambda: _core.ordering_cost(PTR, IND, PERM[:1]),
+    "supernodal_structure": lambda: _core.supernodal_structure(PTR, IND, PERM[:1]),
+    "lu_pattern": lambda: _core.lu_pattern(PTR, IND, PERM[:1], PERM),
+    "make_column_plan": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, SHORT, SHORT),
+    "column_groups": lambda: _core.column_groups(PTR, IND[:1], DIAG, 1, 1, 1),
+    "columns_that_follow": lambda: _core.columns_that_follow(PTR[:2], IND, DIAG),
+    "row_diagonals": lambda: _core.row_diagonals(PTR, IND, DIAG, PTR[:2]),
+    "choose_long_columns": lambda: _core.choose_long_columns(PTR, IND, DIAG, PERM[:1]),
+    "long_columns": lambda: _core.long_columns(PTR, IND, DIAG, np.array([7], np.int32)),
+    "column_times": lambda: _core.column_times(PTR, IND, DIAG, PERM[:1], 1, 1, 1, 1, 1),
+    "longest_corner_column": lambda: _core.longest_corner_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
+    "count_corner_terms": lambda: _core.count_corner_terms(PTR, IND, DIAG, 3),
+    "corner_terms": lambda: _core.corner_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
+    "make_large_tasks": lambda: _core.make_large_tasks(
+        *(np.array([k], np.int32) for k in (1, 2, 7, 3)), np.array([0, 1]), np.zeros(1, np.uint16), PERM, PERM[:0]
+    ),
+    "dense front": lambda: _core._lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
+    "dense solve": lambda: _core._solve_front("lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))),
+    "ColumnLU": lambda: _core.ColumnLU_d(PTR, IND, PERM[:1], PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]),
+    "ColumnLU, values": lambda: _core.ColumnLU_d(
+        PTR, IND, PERM, PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
+    ).factor(SHORT),
+    "FrontFactor": lambda: _core.FrontFactor_d.make(
+        _core.supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
+    ),
+    "splu": lambda: _core.splu(2, PTR, IND.astype(np.int64), SHORT),
+    "canonical_from_rows": lambda: _core.canonical_from_rows(2, PTR[:2], IND.astype(np.int64)),
+}
+
+
+@pytest.mark.parametrize("name", CORE_CALLS)
+def test_every_binding_checks_lengths(name):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 all kinds of messages
+        CORE_CALLS[name]()
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_factor_of_the_core_checks_lengths():
+    A = random_matrix()
+    factor, symbolic = gs.splu(A)._core, gs.analyze(A)
+    canonical = symbolic.parts()[0].pattern.core
+    other = gs.analyze(random_matrix(59)).parts()[1].core
+    for call in (
+        lambda: factor.refactor(A.data[:3], None),
+        lambda: factor.refactor(A.data, np.arange(3)),
+        lambda: factor.solve(np.ones(59), 0),
+        lambda: factor.solve(np.ones((60, 1, 1), order="F"), 0),
+        lambda: factor.solve(np.ones(60), 7),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data[:3]),
+        lambda: _core.factor(other, canonical, A.data),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivoting="none"),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, refine="none"),
+        lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivot_threshold=np.nan),
+        lambda: _core.make_plan(other, canonical.ptr, canonical.ind),
+    ):
+        with pytest.raises(ValueError) as refused:  # noqa: PT011 all kinds of messages
+            call()
+        assert len(str(refused.value).splitlines()) == 1

@@ -1,0 +1,195 @@
+"""Pickles that are damaged are refused in one line; what is checked is what the core relies on.
+
+tests/faults flips bits of whole pickles; here each check is seen to refuse.
+"""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from gpusplu import _core
+from gpusplu.factor import restore_factor
+from gpusplu.symbolic import restore_symbolic
+from support.small_matrices import random_matrix, spd_matrix
+
+FIELDS = (
+    *("method", "n", "nnz", "cholesky", "row_perm", "col_perm", "row_scale", "col_scale", "block_ptr", "parent"),
+    *("col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind", "ordering", "lnz", "flops"),
+    *("structural_rank", "column_levels", "super_levels", "critical_path", "seconds"),
+)
+
+
+def analysis(method, cholesky=False):
+    A = spd_matrix() if cholesky else random_matrix()
+    pattern = gs.analyze(A, cholesky=cholesky).parts()[0].pattern
+    return _core.analyze(pattern.ptr, pattern.ind, pattern.gather(A.data), method=method, cholesky=cholesky), pattern
+
+
+def restored(state):
+    copy = _core.Symbolic.__new__(_core.Symbolic)
+    copy.__setstate__(state)
+    return copy
+
+
+def with_entry(array, k, value):
+    array = np.array(array)
+    array[k] = value
+    return array
+
+
+def test_states_are_named_as_here():
+    symbolic, _ = analysis("front")
+    state = dict(zip(FIELDS, symbolic.__getstate__(), strict=True))
+    for name, value in state.items():
+        np.testing.assert_array_equal(value, getattr(symbolic, name))
+
+
+DAMAGED = {
+    "method": ("method", lambda x: "frond"),
+    "n": ("n", lambda x: x + 1),
+    "negative n": ("n", lambda x: -1),
+    "huge n": ("n", lambda x: 2**31 - 1),
+    "nnz": ("nnz", lambda x: x + 1),
+    "type": ("nnz", lambda x: "many"),
+    "row_perm": ("row_perm", lambda x: with_entry(x, 0, x[1])),
+    "col_perm": ("col_perm", lambda x: with_entry(x, 0, 1 << 30)),
+    "short col_perm": ("col_perm", lambda x: x[1:]),
+    "row_scale": ("row_scale", lambda x: np.full(60, 0.3)),
+    "col_scale": ("col_scale", lambda x: np.full(60, np.nan)),
+    "negative scale": ("col_scale", lambda x: np.full(60, -2.0)),
+    "short scale": ("row_scale", lambda x: np.ones(3)),
+    "block_ptr": ("block_ptr", lambda x: with_entry(x, -1, 61)),
+    "array type": ("block_ptr", lambda x: x.astype(float)),
+    "parent": ("parent", lambda x: with_entry(x, 3, 2)),
+    "col_count": ("col_count", lambda x: with_entry(x, 3, 99)),
+    "super_ptr": ("super_ptr", lambda x: with_entry(x, 1, x[2])),
+    "super_parent": ("super_parent", lambda x: with_entry(x, 0, 1 << 20)),
+    "tree": ("super_parent", lambda x: with_entry(x, 0, x.size - 1)),
+    "row_ptr": ("row_ptr", lambda x: with_entry(x, 1, -5)),
+    "row_ind": ("row_ind", lambda x: with_entry(x, 0, x[1])),
+    "row_ind outside": ("row_ind", lambda x: with_entry(x, 0, 1 << 30)),
+    "rel_ind": ("rel_ind", lambda x: with_entry(x, 0, x[0] + 1)),
+    "rel_ind outside": ("rel_ind", lambda x: with_entry(x, 0, -1)),
+    "short rel_ind": ("rel_ind", lambda x: x[1:]),
+    "ordering": ("ordering", lambda x: "ame"),
+    "lnz": ("lnz", lambda x: -1),
+    "flops": ("flops", lambda x: np.nan),
+    "rank": ("structural_rank", lambda x: 59),
+    "cholesky": ("cholesky", lambda x: True),
+}
+
+
+@pytest.mark.parametrize("method", ["front", "column"])
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_analyses_are_refused(name, method):
+    symbolic, pattern = analysis(method)
+    field, damage = DAMAGED[name]
+    state = list(symbolic.__getstate__())
+    place = FIELDS.index(field)
+    absent = isinstance(state[place], np.ndarray) and not state[place].size  # fronts in an analysis for columns
+    state[place] = np.zeros(3, state[place].dtype) if absent else damage(state[place])
+    with pytest.raises(ValueError, match="a pickled analysis is damaged") as refused:
+        _core.validate(restored(tuple(state)), pattern.core)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_states_of_another_length_are_refused():
+    symbolic, _ = analysis("front")
+    with pytest.raises(ValueError, match="another number of fields"):
+        restored(symbolic.__getstate__()[:-1])
+
+
+@pytest.mark.parametrize("method", ["front", "column"])
+def test_an_analysis_of_another_pattern_is_refused(method):
+    symbolic, pattern = analysis(method)
+    _core.validate(symbolic, pattern.core)
+    other = np.array(pattern.ind)
+    column = next(j for j in range(60) if pattern.ptr[j + 1] > pattern.ptr[j] and other[pattern.ptr[j]] > 0)
+    if method == "front":  # an entry where there is none
+        other[pattern.ptr[column]] = next(i for i in range(60) if not in_structure(symbolic, i, column))
+        other[pattern.ptr[column] : pattern.ptr[column + 1]].sort()
+        core = _core.canonical_from_columns(60, np.asarray(pattern.ptr), other.astype(np.int64))
+        with pytest.raises(ValueError, match=r"has no place in its structure|of another matrix"):
+            _core.validate(symbolic, core)
+    other = gs.analyze(random_matrix(59)).parts()[0].pattern.core
+    with pytest.raises(ValueError, match="of another matrix"):
+        _core.validate(symbolic, other)
+
+
+def in_structure(symbolic, row, column):
+    """Whether A[row, column] has a place in the fronts."""
+    i, j = int(np.argsort(symbolic.row_perm)[row]), int(np.argsort(symbolic.col_perm)[column])
+    first, last = min(i, j), max(i, j)
+    front = int(np.searchsorted(symbolic.super_ptr, first, side="right")) - 1
+    rows = symbolic.row_ind[symbolic.row_ptr[front] : symbolic.row_ptr[front + 1]]
+    return last < symbolic.super_ptr[front + 1] or last in rows
+
+
+CANONICAL = {
+    "n": (0, lambda x: x + 1),
+    "negative n": (0, lambda x: -1),
+    "nvalues": (1, lambda x: 3),
+    "identity": (2, lambda x: not x),
+    "ptr": (3, lambda x: with_entry(x, 3, 1 << 40)),
+    "ind": (4, lambda x: with_entry(x, 0, 1 << 30)),
+    "order": (4, lambda x: with_entry(x, 1, x[0])),
+    "source": (5, lambda x: with_entry(x, 0, 1 << 40) if x.size else np.arange(3)),
+    "negative source": (5, lambda x: with_entry(x, 0, -(1 << 40)) if x.size else np.arange(3)),
+    "source_ptr": (6, lambda x: np.arange(3)),
+}
+
+
+@pytest.mark.parametrize("format", ["csc", "csr"])
+@pytest.mark.parametrize("name", CANONICAL)
+def test_damaged_patterns_are_refused(name, format):
+    place, damage = CANONICAL[name]
+    core = gs.analyze(random_matrix().asformat(format)).parts()[0].pattern.core
+    state = list(core.__getstate__())
+    state[place] = damage(state[place])
+    copy = _core.Canonical.__new__(_core.Canonical)
+    with pytest.raises(ValueError, match="a pickled pattern is damaged"):
+        copy.__setstate__(tuple(state))
+
+
+def test_parts_that_do_not_belong_together():
+    A = random_matrix()
+    lu = gs.splu(A)
+    names = ("pattern", "dtype", "kind", "options", "choice", "core", "seconds")
+    known = dict(zip(names, lu.symbolic.__reduce__()[1], strict=True))
+    core, options, choice = known["core"], known["options"], known["choice"]
+    for changes in (
+        {"pattern": gs.analyze(random_matrix(59)).parts()[0].pattern},
+        {"pattern": core, "core": known["pattern"]},
+        {"dtype": np.dtype("i4")},
+        {"kind": "cholesky"},
+        {"choice": choice._replace(engine="cpv")},
+        {"choice": choice._replace(engine="supernodal" if core.method == "column" else "glu")},
+        {"choice": choice._replace(request=choice.request._replace(refactorizations="5"))},
+        {"choice": choice._replace(request=None)},
+        {"seconds": {"analyze": "long"}},
+        {"options": type(options)(pivoting="atuo")},
+        {"options": type(options)(refine="nevre")},
+    ):
+        with pytest.raises(ValueError, match=r"damaged|is not one of"):
+            restore_symbolic(**{**known, **changes})
+    values = lu._core.values()
+    for kind, canonical in (
+        (gs.CholeskyFactor, values),
+        (dict, values),
+        (gs.LUFactor, values[1:]),
+        (gs.LUFactor, values.astype(int)),
+        (gs.LUFactor, values * np.nan),
+    ):
+        with pytest.raises(ValueError, match=r"damaged|must be finite"):
+            restore_factor(kind, lu.symbolic, canonical)
+
+
+@pytest.mark.parametrize("order", [np.arange(60)[::-1], "natural", "nd"])
+def test_pickles_with_an_order_of_the_caller(order):
+    A, b = random_matrix(), np.ones(60)
+    lu = gs.splu(A, ordering=order)
+    copy = pickle.loads(pickle.dumps(lu))
+    np.testing.assert_allclose(A @ copy.solve(b), b, rtol=1e-10)
+    np.testing.assert_array_equal(copy.perm_c, lu.perm_c)

@@ -1,0 +1,144 @@
+"""What the planner, the kernels and Python share is said once, in gpusplu/kernels/shared."""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+
+from gpusplu import _core, gallery
+from gpusplu.cuda import layout, nvrtc
+from gpusplu.engines.columns.plan import make_column_plan
+from support.front_plans import Pattern, plan_of
+
+PACKAGE = nvrtc.FOLDER.parent
+TYPE = re.compile(r"\b(?:struct|class|enum|enum class)\s+(\w+)\s*(?::[^;{()]*)?\{")
+CONSTANT = re.compile(r"\bconstexpr\s+(?:unsigned\s+|long\s+)*\w+\s+(\w+)\s*(?:\[[^]]*\]\s*)?=")
+FUNCTION = re.compile(r"\bconstexpr\s+(?:long\s+)?\w+\s+(\w+)\(")
+SHARED = sorted(str(path.relative_to(nvrtc.FOLDER)) for path in nvrtc.FOLDER.glob("shared/*"))
+
+
+def text_of(path):
+    return layout.without_comments(path.read_text())
+
+
+def definitions(text):
+    return [name for pattern in (TYPE, CONSTANT, FUNCTION) for name in pattern.findall(text)]
+
+
+def test_shared_names_are_defined_once():
+    shared = [name for file in SHARED for name in definitions(text_of(nvrtc.FOLDER / file))]
+    assert {"Front", "Launch", "LargeTask", "GluMode", "PANEL", "GROUPS", "front_ld"} <= set(shared)
+    assert len(shared) == len(set(shared))
+    others = [
+        path
+        for folder in ("kernels", "core/plan", "core/bind")
+        for path in (PACKAGE / folder).rglob("*.*")
+        if path.parent.name != "shared"
+    ]
+    again = {(path.name, name) for path in others for name in set(definitions(text_of(path))) & set(shared)}
+    assert not again
+
+
+def test_planner_and_kernels_have_no_type_of_the_same_name():
+    """Of their own: what both know is shared."""
+    of = {
+        folder: {name for path in (PACKAGE / folder).rglob("*.*") for name in TYPE.findall(text_of(path))}
+        for folder in ("core/plan", "kernels/common", "kernels/fronts", "kernels/columns")
+    }
+    kernels = of["kernels/common"] | of["kernels/fronts"] | of["kernels/columns"]
+    assert of["core/plan"] & kernels <= {"Entries"}  # different things, in anonymous namespaces
+
+
+def test_includes_go_downwards():
+    allowed = {"shared": {"shared"}, "common": {"shared", "common"}}
+    allowed |= {folder: {*allowed["common"], folder} for folder in ("fronts", "columns")}
+    for path in nvrtc.FOLDER.rglob("*.*"):
+        included = {name.split("/")[0] for name in nvrtc.INCLUDE.findall(path.read_text())} - {"cuda_emulator.hpp"}
+        assert included <= allowed[path.parent.name], path
+        if path.parent.name == "shared":
+            assert "#include <" not in path.read_text()  # NVRTC has no standard library
+    for path in (PACKAGE / "core").rglob("*.?pp"):
+        assert not any(".." in name for name in nvrtc.INCLUDE.findall(path.read_text())), path
+
+
+@pytest.mark.parametrize("folder", ["plans", "engines"])
+def test_python_defines_no_layout(folder):
+    """Structs and what kernels are compiled with come from the headers."""
+    names = {name for file in SHARED for name in definitions(text_of(nvrtc.FOLDER / file))}
+    for path in (PACKAGE / folder).rglob("*.py"):
+        text = path.read_text()
+        assert not re.search(r"np\.dtype\(\s*\[", text), path
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Tuple | ast.BinOp):
+                numbers = [n for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, int)]
+                targets = {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+                assert not (numbers and targets & (names | {"THREADS", "RESIDENT", "SLOTS", "CONTROL"})), (
+                    path,
+                    targets,
+                )
+
+
+@pytest.mark.parametrize("file", SHARED)
+def test_python_reads_every_header(file):
+    text = text_of(nvrtc.FOLDER / file)
+    for name in re.findall(r"\bstruct\s+(\w+)", text):
+        assert layout.struct(file, name).itemsize > 0
+    for name, array in re.findall(r"\bconstexpr int (\w+)(\[)?[^;(]*=", text):
+        assert layout.constants(file, name) if array else isinstance(layout.constant(file, name), int)
+
+
+def test_constants(tmp_path, monkeypatch):
+    (tmp_path / "numbers.hpp").write_text(
+        "constexpr int A = 7;  // not B = 3\nconstexpr int B = 2 * A - 16 / (1 << 2);\n"
+        "constexpr int D = -2;\nconstexpr int E[A] = {A, B * D, 4};\nconstexpr int F = sizeof(A);\n"
+    )
+    monkeypatch.setattr(nvrtc, "FOLDER", tmp_path)
+    assert layout.constant("numbers.hpp", "B") == 10
+    assert layout.constants("numbers.hpp", "E") == (7, -20, 4)
+    with pytest.raises(KeyError, match="no constant G"):
+        layout.constant("numbers.hpp", "G")
+    with pytest.raises(ValueError, match="cannot read constant F"):
+        layout.constant("numbers.hpp", "F")
+
+
+def records(buffer, file, name):
+    return np.asarray(buffer).view(layout.struct(f"shared/{file}.hpp", name))
+
+
+def test_fronts_have_the_size_that_the_planner_writes():
+    plan = plan_of(gallery.poisson(12, 11, 10), block_rows=64)
+    schedule, large = plan.solve_schedule, int((plan.phase == 3).sum())
+    assert large > 0
+    assert len(plan.front_records) == plan.nf
+    assert len(plan.launches) == plan.launch_ptr[-1]
+    assert len(records(plan.item_bytes, "fronts", "Item")) == plan.owner_ptr[-1]
+    tasks = plan.launches["count"][plan.launches["phase"] == 3].sum()
+    assert len(records(plan.large_task_bytes, "large_fronts", "LargeTask")) == tasks
+    assert len(records(plan.large_front_bytes, "large_fronts", "LargeFront")) == large
+    assert len(records(plan.large_piece_bytes, "large_fronts", "LargePiece")) == plan.large_piece_ptr[-1]
+    slots = layout.constant("shared/solve.hpp", "SOLVE_SLOTS")
+    assert len(records(schedule.slot_bytes, "solve", "SolveFront")) == schedule.ticket_ptr[-1] * slots
+    assert len(records(schedule.piece_bytes, "solve", "GatherPiece")) == schedule.piece_ptr[-1]
+    assert len(records(schedule.large_bytes, "solve", "LargeSolveFront")) == large
+    assert len(records(schedule.large_forward_bytes, "solve", "LargeSolveTask")) == schedule.forward_ptr[-1]
+
+
+def test_columns_have_the_size_that_the_planner_writes():
+    A = gallery.named("circuit:16x16")
+    order = np.arange(A.shape[0], dtype=np.int32)
+    plan = make_column_plan(Pattern(A), order, order)
+    schedule = _core.make_glu_schedule(plan._core)
+    runs, chains = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Run", "Chain"))
+    steps, pieces = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Step", "Piece"))
+    modes = ("cluster", "batch", "pipeline")
+    assert len(runs) and set(runs["mode"]) <= set(range(len(modes)))
+    assert len(chains) == runs["end"][runs["mode"] == modes.index("pipeline")].max(initial=0)
+    assert len(steps) == chains["end"].max(initial=0)
+    assert len(records(schedule.update_bytes, "glu", "GluUpdate")) == steps["end"].max(initial=0)
+    assert len(pieces) == schedule.level_piece[-1]
+    assert len(records(schedule.task_bytes, "glu", "GluTask")) == pieces["end"].max(initial=0)
+    longs = _core.long_columns(plan.col_ptr, plan.row, plan.diag, order[-3:])
+    parts = records(longs["parts"], "columns", "LongColumn")
+    assert len(parts) == 3
+    assert len(records(longs["term"], "columns", "LongTerm")) == longs["term_ptr"][-1]

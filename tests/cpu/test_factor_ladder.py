@@ -1,0 +1,214 @@
+"""The factor behind the facade: right by default, and what it does when a fixed pivot order goes bad."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gpusplu import _core
+from gpusplu.timing import backward_error
+
+
+def canonical(A, dtype=float):
+    A = sp.csc_array(A, dtype=dtype)
+    A.sum_duplicates()
+    return A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
+
+
+def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", matching=True, **options):
+    ptr, ind, values = canonical(A, dtype)
+    symbolic = _core.analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
+    return _core.factor(
+        symbolic, _core.canonical_from_columns(ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
+    )
+
+
+def grid(m, rng=None, unsymmetric=0.0):
+    """Five-point matrix of an m x m grid, with random unsymmetric off-diagonal values on request."""
+    line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(m, m))
+    A = sp.csc_array(sp.kron(line, sp.eye_array(m)) + sp.kron(sp.eye_array(m), line))
+    if rng is not None:
+        A.data = A.data * (1 + unsymmetric * rng.standard_normal(A.nnz))
+    return A
+
+
+@pytest.mark.parametrize("method", ["auto", "column", "front"])
+@pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_solve_every_method_dtype_and_transpose(method, dtype, trans):
+    rng = np.random.default_rng(0)
+    A = sp.csc_array(grid(13, rng, 0.3), dtype=dtype)
+    if dtype in "FD":
+        A.data += 0.3j * rng.standard_normal(A.nnz).astype(dtype)
+    b = rng.standard_normal((A.shape[0], 3)).astype(dtype, order="F")
+    x = factor(A, method=method, dtype=dtype).solve(b, trans)
+    op = [A, A.T, A.conj().T][trans]
+    assert x.dtype == np.dtype(dtype) and x.flags.f_contiguous
+    assert backward_error(op, x[:, 1], b[:, 1]) < 20 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
+def test_singular_is_scipys_error(method):
+    keep = np.ones(36)
+    keep[7] = 0.0
+    A = sp.csc_array(grid(6) @ sp.diags_array(keep))
+    A.eliminate_zeros()
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        factor(A, method=method)
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
+def test_numerically_singular_is_noticed(method):
+    A = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]])  # full structural rank
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        factor(A, method=method)
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
+def test_refactor_to_a_singular_matrix_keeps_the_old_factor(method):
+    rng = np.random.default_rng(1)
+    A = grid(8, rng, 0.2)
+    f = factor(A, method=method)
+    b = rng.standard_normal(A.shape[0])
+    before = f.solve(b)
+    bad = A.data.copy()
+    bad[A.indptr[3] : A.indptr[4]] = 0.0
+    with pytest.raises(RuntimeError, match="exactly singular"):
+        f.refactor(bad)
+    assert backward_error(A, f.solve(b), b) < 1e-15 * 10
+    assert np.allclose(f.solve(b), before, rtol=1e-12)
+
+
+def test_refactor_reports_the_first_nan_and_changes_nothing():
+    A = grid(5)
+    f = factor(A)
+    b = np.ones(A.shape[0])
+    before = f.solve(b)
+    bad = A.data.copy()
+    bad[17] = np.nan
+    assert f.refactor(bad) == 17
+    assert np.array_equal(f.solve(b), before)
+    assert f.refactor(A.data) == -1
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
+def test_refactor_repivots_when_the_old_pivots_go_bad(method):
+    """Large entries move off the diagonal that was matched first: the old pivot order would lose all digits."""
+    rng = np.random.default_rng(2)
+    n = 300
+    ring = np.roll(np.arange(n), 1)
+    rows = np.concatenate([np.arange(n), ring, rng.integers(0, n, 4 * n)])
+    cols = np.concatenate([np.arange(n), np.arange(n), rng.integers(0, n, 4 * n)])
+    small = rng.uniform(0.5, 1.0, 4 * n) * 0.01
+
+    def with_weights(diagonal, off_diagonal):
+        values = np.concatenate([np.full(n, diagonal), np.full(n, off_diagonal), small])
+        return sp.csc_array(sp.coo_array((values, (rows, cols)), shape=(n, n)))
+
+    A, B = with_weights(1.0, 1e-3), with_weights(1e-14, 1.0)
+    f = factor(A, method=method)
+    f.refactor(B.data)
+    b = rng.standard_normal(n)
+    assert backward_error(B, f.solve(b), b) < 1e-14
+    stats = f.stats()
+    assert stats["n_reanalyzed"] + stats["n_repivoted"] >= 1
+
+
+def test_fronts_that_cannot_be_certified_fall_back_to_partial_pivoting():
+    """Without matching, zero diagonals leave the fronts no pivots of their own."""
+    rng = np.random.default_rng(3)
+    K = grid(6)
+    n = K.shape[0]
+    B = sp.random_array((n, n // 2), density=0.2, rng=rng, format="csc")
+    B = B + sp.eye_array(n, n // 2)
+    A = sp.csc_array(sp.block_array([[K, B], [B.T, None]]))
+    f = factor(A, method="front", matching=False, ordering="amd")
+    b = rng.standard_normal(A.shape[0])
+    assert backward_error(A, f.solve(b), b) < 1e-14
+
+
+def test_cholesky_names_the_column_and_keeps_the_old_factor():
+    A = grid(7)
+    f = factor(A, cholesky=True)
+    b = np.ones(A.shape[0])
+    before = f.solve(b)
+    bad = A.copy()
+    bad[20, 20] = -1.0
+    with pytest.raises(_core.NotPositiveDefinite) as caught:
+        f.refactor(sp.csc_array(bad).data)
+    assert caught.value.pivot <= 0
+    assert 0 <= caught.value.column < A.shape[0]
+    assert np.array_equal(f.solve(b), before)
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
+def test_factors_multiply_to_the_permuted_matrix(method):
+    A = grid(9, np.random.default_rng(4), 0.3)
+    f = factor(A, method=method)
+    n = A.shape[0]
+    L, U = (sp.csc_array((v, i, p), shape=(n, n)) for p, i, v in (f.lower(), f.upper()))
+    assert abs(L @ U - A[f.row_perm][:, f.col_perm]).max() < 1e-13
+    sign, log_modulus = f.slogdet()
+    expected = np.linalg.slogdet(A.toarray())
+    assert sign == pytest.approx(expected[0]) and log_modulus == pytest.approx(expected[1])
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
+def test_rcond_is_within_a_small_factor(method):
+    A = grid(8, np.random.default_rng(5), 0.2)
+    exact = 1 / np.linalg.cond(A.toarray(), 1)
+    assert exact / 1.01 <= factor(A, method=method).rcond() <= 5 * exact
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_column_lu_is_certified_whatever_the_threshold(fresh):
+    """With a threshold that accepts any pivot, and on pivots that were kept, partial pivoting comes to help."""
+    rng = np.random.default_rng(0)
+    n = 30
+    A = rng.uniform(-1, 1, (n, n))
+    A[np.arange(n), np.arange(n)] *= 1e-14
+    f = factor(A if fresh else A + 4 * np.eye(n), method="column", ordering="natural", pivot_threshold=0.0)
+    if not fresh:
+        f.refactor(sp.csc_array(A).data)
+    b = np.ones(n)
+    assert backward_error(A, f.solve(b), b) < 1e-14
+    assert f.stats()["n_repivoted"] == (1 if fresh else 2)
+    assert np.array_equal(f.col_perm, np.arange(n))  # the caller's
+
+
+def test_perturbed_pivots_in_a_small_block_are_not_lost_in_the_norm():
+    """Pairs of columns that nearly cancel, each beside rows that would be better, all scaled by 2^-46."""
+    rng = np.random.default_rng(0)
+    n, small = 20, 2.0**-46
+    pairs = sp.block_diag([np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])] * n)
+    coupling = sp.lil_array((2 * n, n))
+    coupling[range(0, 2 * n, 2), range(n)] = 0.1
+    coupling[range(1, 2 * n, 2), (np.arange(n) + 1) % n] = 0.2
+    tail = rng.uniform(-1, 1, (n, n)) + n * np.eye(n)
+    A = sp.block_diag([grid(6), small * sp.block_array([[pairs, coupling], [coupling.T, tail]])])
+    f = factor(A, method="front")
+    x = f.solve(A @ np.ones(A.shape[0]))
+    stats = f.stats()
+    assert stats["n_perturbed"] == n
+    assert stats["n_repivoted"] == 0
+    assert np.abs(x - 1).max() < 1e-11
+
+
+def test_numbers_that_are_not_finite_do_not_change_the_pivots():
+    f = factor(grid(9), method="front")
+    b = np.ones(81)
+    b[3] = np.nan
+    assert np.isnan(f.solve(b)).any()
+    assert f.method == "front"
+    assert f.stats()["n_repivoted"] == 0
+
+
+def test_a_nearly_singular_laplacian_stays_with_fronts():
+    """The last pivot is small because the matrix is so: it is not perturbed, and pivots need not be chosen anew."""
+    line = sp.diags_array([-np.ones(29), np.r_[1.0, np.full(28, 2.0), 1.0], -np.ones(29)], offsets=[-1, 0, 1])
+    A = sp.csc_array(sp.kron(line, sp.eye_array(30)) + sp.kron(sp.eye_array(30), line) + 1e-12 * sp.eye_array(900))
+    f = factor(A, method="front")
+    b = np.random.default_rng(7).standard_normal(900)
+    assert backward_error(A, f.solve(b), b) < 1e-14
+    stats = f.stats()
+    assert stats["min_pivot"] < 1e-9
+    assert stats["n_perturbed"] == stats["n_repivoted"] == 0

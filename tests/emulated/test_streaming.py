@@ -1,0 +1,181 @@
+"""Factors larger than the memory allowed, on an emulated device: same bits, within the limit, through one graph."""
+
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.cost.table import shipped
+from gpusplu.cuda import devices
+from gpusplu.engines.supernodal import memory as front_memory
+from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.engines.supernodal.predict import predict
+from gpusplu.timing import backward_error
+from gpusplu.traits import structure_of
+from support import fake_cupy
+from support.emulated_device import EmulatedDevice, memory_at
+from support.small_matrices import EPS, phased, rhs
+from support.solves import check_same_answers
+from support.streaming import limit_between
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Plans of small fronts of which many count as large; those that were made."""
+    made = []
+
+    def small(core, pattern, dtype, limits):
+        made.append(make_plan(core, pattern, dtype, limits, warp_rows=8, block_rows=16))
+        return made[-1]
+
+    def small_best(cores, *rest):
+        return cores[0], small(cores[0], *rest)
+
+    monkeypatch.setattr(front_memory, "make_plan", small)
+    monkeypatch.setattr(front_memory, "make_best_plan", small_best)
+    return made
+
+
+def matrix(dtype="d", n=(16, 4, 4)):
+    return phased(gallery.poisson(*n), dtype, hermitian=True)
+
+
+def limit_of(factor, plan, share):
+    return limit_between(factor.symbolic, share, plan, warp_rows=8, block_rows=16)
+
+
+@pytest.mark.parametrize(("dtype", "side_first"), [("d", False), ("d", True), ("f", True), ("F", False), ("D", True)])
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_same_bits(device, plans, make, dtype, side_first):
+    device.side_first = side_first
+    A = matrix(dtype)
+    whole = make(A, engine="supernodal", ordering="nd")
+    limit = limit_of(whole, plans[-1], 0.05)
+    factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
+    plan = plans[-1]
+    assert plan.streamed > 2 and device.host_bytes == plan.host_size * A.dtype.itemsize
+    check_same_answers(whole, factor, A, (1, 3), (6,))
+
+
+@pytest.mark.parametrize("share", [0, 0.2, 0.9])
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_memory_stays_within_the_limit(monkeypatch, device, plans, make, share):
+    A = matrix()
+    limit = limit_of(make(A, engine="supernodal", ordering="nd"), plans[-1], share)
+    limited = EmulatedDevice()
+    monkeypatch.setattr(devices, "open_device", lambda which=None: limited)
+    factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
+    assert plans[-1].streamed > 0
+    for columns in ((), (2,), (40,)):
+        b = rhs(A.shape[0], columns=columns)
+        assert backward_error(A, factor.solve(b), b) < 1e3 * EPS["d"]
+    if make is gs.splu:
+        factor.solve(b, "T")
+    factor.refactor(A.data)
+    assert 0.8 * limit < limited.most_used <= limit
+
+
+def reversed_rows(A):
+    """The same matrix with the entries of every column in descending order."""
+    order = np.concatenate([np.arange(*A.indptr[k : k + 2])[::-1] for k in range(A.shape[1])])
+    return sp.csc_array((A.data[order], A.indices[order], A.indptr), shape=A.shape)
+
+
+@pytest.mark.parametrize("side_first", [False, True])
+def test_one_graph_does_both(monkeypatch, device, plans, side_first):
+    """Values that are gathered first, refactored and solved with by one launch, on the device throughout."""
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy)
+    device.side_first = side_first
+    A = reversed_rows(matrix())
+    values, b = fake_cupy.asarray(3 * A.data), fake_cupy.asarray(rhs(A.shape[0]))
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.1))
+    assert plans[-1].streamed > 2
+    for _ in range(2):
+        x = factor.refactor_solve(values, b)
+        np.testing.assert_array_equal(x, whole.refactor_solve(values, b))
+    factor.refactor(values)
+    factor.solve(b)
+    device.counts.clear()
+    factor.refactor(values)
+    assert device.counts == {"copy": 1, "replay": 1}
+    factor.solve(b)
+    assert device.counts == {"copy": 3, "replay": 2, "synchronize": 1}
+    device.counts.clear()
+    factor.refactor_solve(values, b)
+    assert device.counts == {"copy": 3, "replay": 1, "synchronize": 1}
+
+
+def test_what_is_said_about_it(device, plans):
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    assert whole.stats.n_windows == whole.stats.host_bytes == 0 and "streaming" not in whole.explain()
+    factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.1))
+    plan = plans[-1]
+    assert factor.stats.n_windows == plan.streamed and factor.stats.host_bytes == 8 * plan.host_size
+    assert f"{plan.streamed} windows, {8 * plan.host_size:,} bytes" in factor.explain()
+    assert factor.stats.bytes < whole.stats.bytes
+    assert factor.stats.predicted_factor_seconds == plan.factor_seconds > whole.stats.predicted_factor_seconds
+    assert factor.stats.predicted_solve_seconds == plan.solve_seconds > whole.stats.predicted_solve_seconds
+    structure = structure_of(factor._symbolic.parts()[1].core, A.nnz, 8)
+    choice = predict(structure, plan, shipped())  # what `auto` goes by
+    assert choice.refactor >= plan.factor_seconds and choice.solve >= plan.solve_seconds
+
+
+def test_free_memory_is_not_used_up(device, plans):
+    """Without a limit, what is free is one; some of it is left to the caller."""
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    b, limit, x = rhs(A.shape[0]), limit_of(whole, plans[-1], 0.5), whole.solve(rhs(A.shape[0]))
+    del whole
+    device.memory_bytes = device.used + limit
+    factor = gs.splu(A, engine="supernodal", ordering="nd")
+    assert plans[-1].streamed > 0
+    np.testing.assert_array_equal(factor.solve(b), x)
+    for trans in "NT":
+        factor.solve(rhs(A.shape[0], columns=(2,)), trans)
+    assert 0.1 * limit < device.free_bytes() < 0.15 * limit
+
+
+def test_pageable_memory_where_none_can_be_locked():
+    class OutOfMemory(Exception):
+        pass
+
+    def locked(nbytes):
+        raise OutOfMemory
+
+    device = object.__new__(devices.Device)
+    device._device = nullcontext()
+    device._cuda = SimpleNamespace(PinnedMemory=locked, runtime=SimpleNamespace(CUDARuntimeError=OutOfMemory))
+    buffer = device.host(1000)
+    memory_at(buffer.pointer, 1000)[:] = 7
+    assert buffer.nbytes == 1000 and (buffer._memory == 7).all()
+
+
+def test_not_even_one_window(device, plans):
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    limit = limit_of(whole, plans[-1], 0) // 2
+    used = device.used
+    with pytest.raises(gs.DeviceMemoryError) as caught:
+        gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit)
+    assert caught.value.free == limit
+    least = front_memory.needed_bytes(plans[-1], whole._symbolic.parts()[0].pattern)
+    assert caught.value.needed == least and plans[-1].factor_size == plans[-1].segment_size.max()
+    assert device.used == used
+
+
+def test_another_dtype_of_the_same_symbolic(device, plans):
+    """The plan is made anew, within the same limit."""
+    A = matrix()
+    limit = limit_of(gs.splu(A.astype("D"), engine="supernodal", ordering="nd"), plans[-1], 0.1)
+    symbolic = gs.analyze(A, engine="supernodal", ordering="nd", device_memory=limit)
+    b = rhs(A.shape[0], "F")
+    factor = symbolic.factor(A.astype("D"))
+    assert plans[-1].scalar == "D" and plans[-1].streamed > 2
+    assert backward_error(A, factor.solve(b.astype("D")), b) < 1e3 * EPS["D"]

@@ -1,0 +1,255 @@
+"""A device of `gpusplu.cuda.devices` whose memory is NumPy's and whose kernels run in the emulator.
+
+Memory starts as NaN and is checked for writes past its end when a stream is synchronized. What runs is counted, so that
+tests can say what a step may cost.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpusplu.cuda.layout import arguments
+from gpusplu.cuda.nvrtc import kinds
+from gpusplu.cuda.process import use_cuda
+from gpusplu.cuda.stream import Buffer, Graph
+from gpusplu.errors import DeviceMemoryError
+
+from . import emulated, fake_cupy
+
+GUARD = 64  # bytes behind every buffer
+
+
+class Kernel:
+    def __init__(self, library: emulated.Library, name: str, dtype: np.dtype):
+        self.library, self.name, self.arguments = library, name, dtype
+
+
+class Memory:
+    """An allocation and its guard."""
+
+    def __init__(self, device: EmulatedDevice, nbytes: int):
+        self.device, self.nbytes = device, nbytes
+        self.bytes = np.full(nbytes + GUARD + 16, 0xFF, dtype=np.uint8)
+        self.begin = -self.bytes.ctypes.data % 16
+        device.used += nbytes
+        device.most_used = max(device.most_used, device.used)
+
+    def check(self) -> None:
+        guard = self.bytes[self.begin + self.nbytes :]
+        assert (guard == 0xFF).all(), f"a kernel wrote past the end of a buffer of {self.nbytes} bytes"
+
+    def __del__(self) -> None:
+        self.device.used -= self.nbytes
+
+
+@dataclass
+class Command:
+    """A node of a graph: what it does, on which of the two streams, and what has to be done before."""
+
+    run: Callable[[], None]
+    side: bool
+    after: list[Command]
+    done: bool = False
+
+
+class Stream:
+    def __init__(self, device: EmulatedDevice, recorded: list[Command] | None = None, side: bool = False):
+        self.device, self.recorded, self.is_side = device, recorded, side
+        self.last: list[Command] = []  # what the next command has to wait for
+        self.side = Stream(device, recorded, True) if recorded is not None and not side else None
+
+    def _do(self, command: Callable[[], None]) -> None:
+        if self.recorded is None:
+            command()
+        else:
+            self.recorded.append(Command(command, self.is_side, self.last))
+            self.last = self.recorded[-1:]
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self.device.count("copy")
+        self._do(lambda: memory_at(to, nbytes).__setitem__(slice(None), memory_at(source, nbytes)))
+
+    def clear(self, to: int, nbytes: int) -> None:
+        self.device.count("clear")
+        self._do(lambda: memory_at(to, nbytes).fill(0))
+
+    def launch(
+        self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
+    ) -> None:
+        assert shared_bytes <= self.device.shared_memory_bytes, (kernel.name, shared_bytes)
+        assert grid > 0
+        self.device.count(kernel.name)
+        if dependent:
+            self.device.count("dependent")
+        record = np.array(args, dtype=kernel.arguments)
+        seed = self.device.seed
+        self._do(lambda: kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed))
+
+    def replay(self, graph: Graph) -> None:
+        assert self.recorded is None, "a graph cannot be recorded into another"
+        self.device.count("replay")
+        run_in_any_order(graph._graph, self.device.side_first)
+
+    def fork(self) -> Stream:
+        if self.side is None:
+            return self
+        self.side.wait(self.record())
+        return self.side
+
+    def join(self, side: Stream) -> None:
+        self.wait(side.record())
+
+    def record(self) -> list[Command]:
+        return self.last
+
+    def wait(self, event: list[Command]) -> None:
+        self.last = self.last + event
+
+    def synchronize(self) -> None:
+        assert self.recorded is None, "the host cannot wait for what is only recorded"
+        self.device.count("synchronize")
+        self.device.check()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream)
+
+    __hash__ = None
+
+
+def run_in_any_order(commands: list[Command], side_first: bool) -> None:
+    """The order of each stream, and otherwise one of the two runs ahead as far as what it waits for allows."""
+    waiting = [deque(c for c in commands if c.side == side) for side in (side_first, not side_first)]
+    for command in commands:
+        command.done = False
+    while any(waiting):
+        ahead = next(q for q in waiting if q and all(before.done for before in q[0].after))
+        command = ahead.popleft()
+        command.run()
+        command.done = True
+
+
+def joined(commands: list[Command], end: list[Command]) -> bool:
+    """Whether whoever waits for `end` waits for all of them."""
+    found, ahead = {id(c) for c in end}, list(end)
+    while ahead:
+        for command in ahead.pop().after:
+            if id(command) not in found:
+                found.add(id(command))
+                ahead.append(command)
+    return len(found) == len(commands)
+
+
+class EmulatedDevice:
+    """Looks like an H200 with `memory_bytes` of memory.
+
+    A graph's second stream runs ahead of the first one with `side_first`, else behind it.
+    """
+
+    def __init__(self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4):
+        self.index, self.name, self.arch = 0, "emulated", 90
+        self.array_class = fake_cupy.ndarray
+        self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
+        self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
+        self.most_used, self.host_bytes, self.side_first = 0, 0, False
+        self.cached = True  # kernels are
+        self.loaded: set[tuple[str, str, int]] = set()
+        self.recording = False
+        self.counts: dict[str, int] = {}
+        self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
+
+    def __enter__(self) -> EmulatedDevice:
+        use_cuda()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def check(self) -> None:
+        for memory in list(self._memories):
+            memory.check()
+
+    def free_bytes(self) -> int:
+        return self.memory_bytes - self.used
+
+    def empty(self, nbytes: int) -> Buffer:
+        size = max(int(nbytes), 256)
+        if size > self.free_bytes():
+            raise DeviceMemoryError(size, self.free_bytes())
+        self.count("allocate")
+        memory = Memory(self, size)
+        self._memories.add(memory)
+        return Buffer(memory, memory.bytes.ctypes.data + memory.begin, int(nbytes))
+
+    def zeros(self, nbytes: int) -> Buffer:
+        buffer = self.empty(nbytes)
+        memory_at(buffer.pointer, max(int(nbytes), 256)).fill(0)
+        return buffer
+
+    def upload(self, array: np.ndarray) -> Buffer:
+        array = np.ascontiguousarray(array)
+        buffer = self.empty(array.nbytes) if array.nbytes else self.zeros(0)
+        memory_at(buffer.pointer, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+        return buffer
+
+    def pinned(self, dtype: np.dtype, count: int) -> np.ndarray:
+        return np.zeros(count, dtype)
+
+    def host(self, nbytes: int) -> Buffer:
+        memory = np.full(nbytes, 0xFF, np.uint8)
+        self.host_bytes += nbytes
+        return Buffer(memory, memory.ctypes.data, nbytes)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        return fake_cupy.empty(shape, dtype, order="F")
+
+    def pointer(self, array: np.ndarray) -> int:
+        return array.ctypes.data
+
+    def can_read(self, array: np.ndarray) -> bool:
+        return array.ctypes.data % 16 == 0
+
+    def load(self, file: str, scalar: str, cholesky: int) -> None:
+        self.loaded.add((file, scalar, cholesky * (len(kinds(file)) - 1)))
+
+    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
+        key = file, scalar, cholesky * (len(kinds(file)) - 1)
+        assert key in self.loaded or not self.recording, f"{file} is loaded while a stream is recorded"
+        return Kernel(emulated.compile(*key), name, arguments(file)[name])
+
+    def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
+        pass
+
+    def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
+        return self.cached
+
+    def own_stream(self) -> Stream:
+        return Stream(self)
+
+    def caller_stream(self) -> Stream:
+        return Stream(self)
+
+    def record(self, commands: Callable[[Stream], None]) -> Graph:
+        recorded: list[Command] = []
+        allocated, stream = self.counts.get("allocate"), Stream(self, recorded)
+        self.recording = True
+        try:
+            commands(stream)
+        finally:
+            self.recording = False
+        assert joined(recorded, stream.last), "the second stream was not joined"
+        assert self.counts.get("allocate") == allocated, "nothing may be allocated while a stream is recorded"
+        return Graph(recorded)
+
+
+def memory_at(pointer: int, nbytes: int) -> np.ndarray:
+    """The bytes at an address."""
+    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(pointer), np.uint8) if nbytes else np.empty(0, np.uint8)

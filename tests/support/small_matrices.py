@@ -1,0 +1,45 @@
+"""Small random matrices and right-hand sides."""
+
+import numpy as np
+import scipy.sparse as sp
+
+EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
+
+
+def random_matrix(n=60, dtype="d", seed=0, density=0.05):
+    """Unsymmetric, with a dominant diagonal that row exchanges have hidden."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=density, rng=rng, format="csc").astype(dtype)
+    if A.dtype.kind == "c":
+        A.data = A.data + 1j * rng.random(A.nnz).astype(A.real.dtype)
+    A = A + sp.eye_array(n, dtype=A.dtype) * A.dtype.type(n * density + 1)
+    return canonical(A[rng.permutation(n)])
+
+
+def spd_matrix(n=50, dtype="d", seed=0):
+    B = random_matrix(n, dtype, seed)
+    A = sp.csc_array(B @ B.conj().T + sp.eye_array(n, dtype=B.dtype))
+    return canonical((A + A.conj().T) / 2).astype(dtype)
+
+
+def canonical(A, dtype=None):
+    """CSC with sorted indices: SciPy's operations leave them in any order, and some sort them in place later."""
+    A = sp.csc_array(A, dtype=dtype)
+    A.sum_duplicates()
+    return A
+
+
+def phased(A, dtype, hermitian=False):
+    """`A` with entries of all phases if `dtype` is complex; `hermitian`: what is Hermitian stays so."""
+    if np.dtype(dtype).kind == "c":
+        turn = sp.diags_array(np.exp(1j * np.arange(A.shape[0])))
+        A = turn @ A @ (turn.conj() if hermitian else turn)
+    return canonical(A).astype(dtype)
+
+
+def rhs(n, dtype="d", columns=(), seed=5):
+    rng = np.random.default_rng(seed)
+    b = rng.standard_normal((n, *columns))
+    if np.dtype(dtype).kind == "c":
+        b = b + 1j * rng.standard_normal(b.shape)
+    return b.astype(dtype)

@@ -11,14 +11,14 @@ import ctypes
 import numpy as np
 from common import geomean, interleaved, load, seconds, select, table
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 
 def compare(name, library, repeat):
     """Row of the table, ratio of seconds, ratio of nnz(L)."""
     A = load(name)
     n = A.shape[0]
-    ptr, ind = _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    ptr, ind = _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     ptr32, theirs = ptr.astype(np.int32), np.empty(n, np.int32)
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in (ptr32, ind, theirs)]
 
@@ -27,8 +27,8 @@ def compare(name, library, repeat):
         if status < 0:
             raise RuntimeError(f"amd_order returned {status}")
 
-    here, there = interleaved([lambda: _core.amd(ptr, ind), peer], max(3, min(repeat, int(4e7 / ind.size))))
-    lnz = [_core.ordering_cost(ptr, ind, perm)[0] for perm in (_core.amd(ptr, ind), theirs)]
+    here, there = interleaved([lambda: _core_testing.amd(ptr, ind), peer], max(3, min(repeat, int(4e7 / ind.size))))
+    lnz = [_core_testing.ordering_cost(ptr, ind, perm)[0] for perm in (_core_testing.amd(ptr, ind), theirs)]
     time_ratio, fill_ratio = here / there, lnz[0] / lnz[1]
     row = [name, str(n), str(ind.size), seconds(here), seconds(there), f"{time_ratio:.2f}"]
     return [*row, f"{lnz[0]:.4g}", f"{fill_ratio:.3f}"], time_ratio, fill_ratio

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 SIZES = [(1, 10), (4, 20), (8, 30), (16, 60), (32, 100), (64, 200), (150, 250), (400, 600), (1780, 558), (4000, 0)]
 
@@ -67,7 +67,7 @@ def lapack_cholesky(letter):
 
 
 def main(dtypes):
-    _core.set_num_threads(2)
+    _core_testing.set_num_threads(2)
     rng = np.random.default_rng(0)
     for dtype in dtypes:
         letter = {"f": "s", "d": "d", "F": "c", "D": "z"}[np.dtype(dtype).char]
@@ -86,7 +86,7 @@ def main(dtypes):
                 peer = (lapack_cholesky if cholesky else lapack_lu)(letter)
                 speeds = []
                 for threads in (1, 2):
-                    speeds.append(work / _core._time_front(cholesky, source, ut, c, repeats, threads))
+                    speeds.append(work / _core_testing._time_front(cholesky, source, ut, c, repeats, threads))
                     with threadpool_limits(threads):
                         speeds.append(work / least_seconds(peer, min(repeats, 200), *blocks))
                 name = "cholesky" if cholesky else "lu"

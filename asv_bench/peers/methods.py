@@ -11,7 +11,7 @@ import numpy as np
 from common import interleaved, load, select, table
 from scipy.optimize import nnls
 
-from gpusplu import _core
+from gpusplu import _core, _core_testing
 
 PHASES = ("factor", "refactor", "solve")
 LARGEST = 1_000_000  # entries: beyond, column LU takes minutes
@@ -33,7 +33,7 @@ def measure(A, method):
         repeat=5,
     )
     features = [1.0, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops]
-    model = _core.predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
+    model = _core_testing.predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
     return features, seconds, model
 
 

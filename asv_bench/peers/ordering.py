@@ -14,7 +14,7 @@ import pymetis
 import scipy.sparse as sp
 from common import geomean, load, timed
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 DEFAULT = [
     "G3_circuit",
@@ -38,7 +38,7 @@ def graph_of(a):
     """ptr (int64) and ind (int32) of A + A^T without its diagonal."""
     a = sp.csc_array((np.ones(a.nnz, np.int8), a.indices, a.indptr), shape=a.shape)
     a.sum_duplicates()
-    ptr, ind = _core.symmetrize(a.indptr.astype(np.int64), a.indices.astype(np.int32))
+    ptr, ind = _core_testing.symmetrize(a.indptr.astype(np.int64), a.indices.astype(np.int32))
     return np.asarray(ptr), np.asarray(ind)
 
 
@@ -50,12 +50,12 @@ def compare(case, repeat):
     for _ in range(repeat):
         seconds, (metis_perm, _) = timed(lambda: pymetis.nested_dissection(adjacency))
         metis.append(seconds)
-        seconds, perm = timed(lambda: _core.nested_dissection(ptr, ind, threads=2))
+        seconds, perm = timed(lambda: _core_testing.nested_dissection(ptr, ind, threads=2))
         two.append(seconds)
-        seconds, _ = timed(lambda: _core.nested_dissection(ptr, ind, threads=1))
+        seconds, _ = timed(lambda: _core_testing.nested_dissection(ptr, ind, threads=1))
         one.append(seconds)
-    lnz, flops, levels = _core.ordering_cost(ptr, ind, perm)
-    metis_lnz, metis_flops, metis_levels = _core.ordering_cost(ptr, ind, np.asarray(metis_perm, np.int32))
+    lnz, flops, levels = _core_testing.ordering_cost(ptr, ind, perm)
+    metis_lnz, metis_flops, metis_levels = _core_testing.ordering_cost(ptr, ind, np.asarray(metis_perm, np.int32))
     return len(ptr) - 1, min(metis), min(one), min(two), lnz / metis_lnz, flops / metis_flops, levels / metis_levels
 
 
@@ -64,7 +64,7 @@ def main():
     parser.add_argument("cases", nargs="*", default=DEFAULT)
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
-    _core.set_num_threads(2)
+    _core_testing.set_num_threads(2)
     print(f"{'case':24}{'n':>9}{'METIS s':>9}{'1 thread':>16}{'2 threads':>16}{'nnz(L)':>8}{'flops':>7}{'levels':>7}")
     rows = []
     for case in arguments.cases:

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from fronts import Fronts, backward_error, canonical
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 
 def ladder(n):
@@ -51,8 +51,8 @@ def test_rows_are_exchanged_inside_a_front():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("bad", [0, 57, 399])
 def test_not_positive_definite_column(bad, threads):
-    before = _core.num_threads()
-    _core.set_num_threads(threads)
+    before = _core_testing.num_threads()
+    _core_testing.set_num_threads(threads)
     try:
         path = sp.diags_array([-np.ones(19)] * 2, offsets=[-1, 1], shape=(20, 20))
         grid = sp.kron(path, sp.eye_array(20)) + sp.kron(sp.eye_array(20), path) + 4.5 * sp.eye_array(400)
@@ -73,7 +73,7 @@ def test_not_positive_definite_column(bad, threads):
         b = np.ones(400)
         assert backward_error(good, fronts.solve(b), b) < 1e-15
     finally:
-        _core.set_num_threads(before)
+        _core_testing.set_num_threads(before)
 
 
 def test_nan_is_not_finite():

@@ -7,7 +7,7 @@ from fronts import Fronts, backward_error, canonical, op
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 DTYPES = ["f", "d", "F", "D"]
 EPS = {"f": 2e-6, "F": 2e-6, "d": 4e-15, "D": 4e-15}
@@ -137,9 +137,9 @@ def test_refactor_and_source_map(cholesky):
 
 @pytest.fixture
 def threads():
-    before = _core.num_threads()
-    yield _core.set_num_threads
-    _core.set_num_threads(before)
+    before = _core_testing.num_threads()
+    yield _core_testing.set_num_threads
+    _core_testing.set_num_threads(before)
 
 
 @pytest.mark.parametrize("cholesky", [False, True])

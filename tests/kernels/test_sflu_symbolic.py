@@ -5,7 +5,7 @@ import pytest
 from emulated_device import EmulatedDevice
 from symbolic_reference import random_pattern
 
-from gpusplu import _core
+from gpusplu import _core_testing
 from gpusplu.engines import sflu_symbolic
 from gpusplu.errors import DeviceMemoryError
 
@@ -14,7 +14,7 @@ def check(device, n, density, seed):
     _, *arrays = random_pattern(n, density, seed)
     rng = np.random.default_rng(seed + 1)
     perms = [rng.permutation(n).astype(np.int32) for _ in range(2)]
-    (l_ptr, l_ind), (u_ptr, u_ind), _ = _core.lu_pattern(*arrays, *perms)
+    (l_ptr, l_ind), (u_ptr, u_ind), _ = _core_testing.lu_pattern(*arrays, *perms)
     found = sflu_symbolic.lu_pattern(device, *arrays, *perms)
     for j in range(n):
         begin, diagonal, end = found.col_ptr[j], found.diag[j], found.col_ptr[j + 1]

@@ -49,21 +49,26 @@ inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {
   return {(idx)ptr.shape(0) - 1, ptr.data(), ind.data()};
 }
 
+// Of _core.
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
-void bind_ordering(nb::module_&);
-void bind_matching(nb::module_&);
 void bind_symbolic(nb::module_&);
-void bind_column_lu(nb::module_&);
-void bind_dense(nb::module_&);
-void bind_fronts(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_columns(nb::module_&);
-void bind_large(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 void bind_column_groups(nb::module_&);
 void bind_corner_terms(nb::module_&);
+
+// Of _core_testing, which has bind_threads too.
+void bind_products(nb::module_&);
+void bind_ordering(nb::module_&);
+void bind_matching(nb::module_&);
+void bind_structure(nb::module_&);
+void bind_cost(nb::module_&);
+void bind_column_lu(nb::module_&);
+void bind_dense(nb::module_&);
+void bind_fronts(nb::module_&);
 
 }  // namespace gs

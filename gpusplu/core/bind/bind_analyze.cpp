@@ -105,12 +105,15 @@ nb::tuple predict_binding(const std::string& method, idx n, off nnz, off lnz, do
 }  // namespace
 
 void bind_analyze(nb::module_& m) {
-  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "cholesky"_a = false,
-        "Modelled (factor, refactor, solve) seconds of 'column' or 'front'; flops of the factorization.");
   bind_analyze_of<float>(m);
   bind_analyze_of<double>(m);
   bind_analyze_of<std::complex<float>>(m);
   bind_analyze_of<std::complex<double>>(m);
+}
+
+void bind_cost(nb::module_& m) {
+  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "cholesky"_a = false,
+        "Modelled (factor, refactor, solve) seconds of 'column' or 'front'; flops of the factorization.");
 }
 
 }  // namespace gs

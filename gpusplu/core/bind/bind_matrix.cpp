@@ -129,11 +129,14 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
       "all_finite", [](In<T> values) { return all_finite(values.data(), (off)values.shape(0)); },
       "values"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>());
   m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
+  m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
+        "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
+}
+
+template <class T> void bind_products_of(nb::module_& m) {
   m.def("multiply", &multiply_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert());
   m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),
         "b"_a.noconvert());
-  m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
-        "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
   m.def(
       "norm_inf",
       [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {
@@ -170,6 +173,13 @@ void bind_matrix(nb::module_& m) {
   bind_values<double>(m, canonical);
   bind_values<std::complex<float>>(m, canonical);
   bind_values<std::complex<double>>(m, canonical);
+}
+
+void bind_products(nb::module_& m) {
+  bind_products_of<float>(m);
+  bind_products_of<double>(m);
+  bind_products_of<std::complex<float>>(m);
+  bind_products_of<std::complex<double>>(m);
 }
 
 }  // namespace gs

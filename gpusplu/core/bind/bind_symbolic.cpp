@@ -142,7 +142,9 @@ void bind_symbolic(nb::module_& m) {
                    })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
+}
 
+void bind_structure(nb::module_& m) {
   m.def("symmetrize", &symmetrize_arrays, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
         "Graph (ptr, ind) of C + C^T without diagonal, C = A[row_of_col].");
   m.def("symmetrize_block", &symmetrize_block_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "begin"_a,

@@ -18,7 +18,7 @@ STAGED = 1 << 26  # bytes of an array at most; larger ones are copied from and t
 
 
 class Status(NamedTuple):
-    """What a factorization and a measured solve say about themselves: ``struct Status`` of kernels/common/status.cuh."""
+    """What a factorization and a measured solve say about themselves: ``Status`` of kernels/common/status.cuh."""
 
     n_perturbed: int
     n_tiny: int

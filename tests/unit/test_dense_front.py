@@ -18,7 +18,7 @@ LEVELS = [level for level in (2, 3, 4) if level <= _core_testing._simd_best_leve
 @pytest.fixture(params=LEVELS, ids=lambda level: f"v{level}")
 def level(request):
     _core_testing._set_simd_level(request.param)
-    assert _core_testing._simd_level() == request.param
+    assert _core_testing.simd_level() == request.param
     yield request.param
     _core_testing._set_simd_level(0)
 

@@ -1,3 +1,5 @@
+#include <nanobind/stl/tuple.h>
+
 #include "bind/bind.hpp"
 #include "plan/columns/corner_terms.hpp"
 #include "plan/columns/times.hpp"
@@ -13,8 +15,8 @@ void bind_corner_terms(nb::module_& m) {
         const gpu::ColumnCosts costs{column, update, slice, long_column, long_depth};
         const idx* levels = level.shape(0) ? level.data() : nullptr;
         gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, levels, costs); });
-        return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
-                              to_numpy(std::move(times.depth)));
+        return std::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
+                               to_numpy(std::move(times.depth)));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a, "long_depth"_a,
       "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
@@ -33,7 +35,8 @@ void bind_corner_terms(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a);
   m.def(
       "corner_terms",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off early, off scalar_bytes) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off early,
+         off scalar_bytes) -> Dict {
         const gpu::ColumnPattern pattern{(idx)diag.shape(0), col_ptr.data(), diag.data(), row.data()};
         gpu::CornerTerms terms = without_gil([&] {
           return gpu::make_corner_terms(pattern, p, {capacity, kept, early, scalar_bytes});

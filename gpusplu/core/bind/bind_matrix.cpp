@@ -43,7 +43,7 @@ const char* triangle_name(Triangle triangle) {
   return triangle == Triangle::full ? "full" : triangle == Triangle::lower ? "lower" : "upper";
 }
 
-nb::tuple canonical_state(const Canonical& c) {
+State canonical_state(const Canonical& c) {
   return nb::make_tuple(c.pattern.n, c.nvalues, c.identity, to_numpy(std::vector<off>(c.pattern.ptr)),
                         to_numpy(RawVector<idx>(c.pattern.ind)), to_numpy(std::vector<off>(c.source)),
                         to_numpy(std::vector<off>(c.source_ptr)));
@@ -57,7 +57,7 @@ void set_canonical_state(Canonical& c, std::tuple<idx, off, bool, In<off>, In<id
                      identity};
 }
 
-template <class T> nb::dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
+template <class T> Dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
   const SymmetryTraits traits = symmetry_traits(pattern_view(ptr, ind), values.data());
   nb::dict out;
   out["pattern_symmetry"] = traits.pattern_symmetry;

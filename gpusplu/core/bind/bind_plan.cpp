@@ -67,14 +67,14 @@ Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, nb::k
   return without_gil([&] { return gpu::make_plan(symbolic, pattern_view(ptr, ind), parameters); });
 }
 
-nb::tuple make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
-                                 nb::kwargs named) {
+Tuple<std::size_t, Plan> make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
+                                                nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
   auto best = without_gil([&] { return gpu::make_best_plan(symbolics, pattern_view(ptr, ind), parameters); });
   return nb::make_tuple(best.which, std::move(best.plan));
 }
 
-nb::tuple predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
+Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
   const gpu::Prediction p = without_gil([&] { return gpu::predict_plan(symbolic, parameters); });
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);

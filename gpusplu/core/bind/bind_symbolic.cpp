@@ -91,14 +91,14 @@ template <class T> void append(nb::list& state, const T& v) { state.append(v); }
 template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item)); }
 template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item); }
 
-nb::tuple get_state(const Symbolic& symbolic) {
+State get_state(const Symbolic& symbolic) {
   nb::list state;
   state.append(method_name(symbolic.method));
   std::apply([&](const auto&... field) { (append(state, field), ...); }, fields(symbolic));
   return nb::tuple(state);
 }
 
-void set_state(Symbolic& symbolic, nb::tuple state) {
+void set_state(Symbolic& symbolic, const State& state) {
   new (&symbolic) Symbolic;
   symbolic.method = nb::cast<std::string>(state[0]) == "column" ? Method::column : Method::front;
   std::size_t k = 1;
@@ -135,7 +135,7 @@ void bind_symbolic(nb::module_& m) {
       .def_ro("critical_path", &Symbolic::critical_path)
       .def_ro("seconds", &Symbolic::seconds)
       .def_prop_ro("stages",
-                   [](const Symbolic& s) {
+                   [](const Symbolic& s) -> nb::typed<nb::dict, nb::str, double> {
                      nb::dict stages;
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;

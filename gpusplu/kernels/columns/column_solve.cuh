@@ -2,9 +2,10 @@
 //
 //   N: L y = Dr b by rows of L, U z = y by rows of U, x = Dc z      T, H: U^T y = Dc b by columns of U, L^T z = y, ..
 // (right-hand side and solution permuted to and from the order of the pivots). A warp owns an unknown and gathers what
-// it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns (columns/column_groups.cuh) by
-// tickets, first those of the forward sweep, then the same groups the other way round. Unknowns are mail
-// (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in global memory between groups.
+// it needs, so sums are in a fixed order: bitwise repeatable. Blocks take groups of unknowns
+// (columns/column_groups.cuh) by tickets, first those of the forward sweep, then the same groups the other way round.
+// Unknowns are mail (common/exchange.cuh), value and readiness in one word: in shared memory inside a group, in global
+// memory between groups.
 //
 // Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, and the mail of
 // the largest group. The tag of mail in global memory is the epoch, in shared memory the ticket.

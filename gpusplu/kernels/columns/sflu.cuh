@@ -11,14 +11,14 @@
 //
 // A warp: its column's entries of A, then for every j with U(j, k) != 0, ascending: wait for column j,
 // column k -= L(:, j) U(j, k); then the pivot. A pivot below `tiny` is replaced by one of that size and its sign.
-// A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as above.
-// Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, 16 scalars, those
-// of the largest group that has any room, a word a column, and without maps 16 bits for every place that a warp keeps.
-// Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
+// A block has a long column for itself (columns/long_columns.cuh): after what its warps do together one goes on as
+// above. Grid: at most as many blocks as are resident together; block: 512 threads; shared memory: 16 bytes, 16
+// scalars, those of the largest group that has any room, a word a column, and without maps 16 bits for every place that
+// a warp keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
 #pragma once
 #include "columns/column_groups.cuh"
-#include "columns/trailing_columns.cuh"
 #include "columns/long_columns.cuh"
+#include "columns/trailing_columns.cuh"
 
 struct SfluArgs {
   ColumnArrays columns;
@@ -30,8 +30,8 @@ struct SfluArgs {
   const Scalar* values;
   Scalar* factor;
   unsigned* done;  // of a column: the launch that finished it
-  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the dense corner
-  // of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
+  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the
+  // dense corner of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
   int division;
   int capacity;        // scalars of shared memory; larger groups stay in global memory
   int flags;           // most columns of a group

@@ -4,11 +4,10 @@
 // The pattern of column k is that of A's, joined with L(:, j) for every j < k in it. A warp owns a column and a bitmap
 // of its rows in shared memory, with a bit for every 32 words that says where to look; every lane waits for a column of
 // its own and joins it, in any order, until there is nothing new. Mended and added to the paper: tickets and release
-// and acquire, as in columns/sflu.cu; of L(:, j) only the rows up to the first r with U(j, r) != 0 are joined, because L(:, r)
-// has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); whoever is too early for
-// that joins all of it.
-// Grid: any; block: 32 threads; shared memory: bitmap_words(n) words. Columns lie in `rows` wherever there was room:
-// their order there differs from run to run, nothing else does.
+// and acquire, as in columns/sflu.cu; of L(:, j) only the rows up to the first r with U(j, r) != 0 are joined, because
+// L(:, r) has the others (symmetric pruning, Eisenstat and Liu, SIAM J. Matrix Anal. Appl. 13 (1992)); whoever is too
+// early for that joins all of it. Grid: any; block: 32 threads; shared memory: bitmap_words(n) words. Columns lie in
+// `rows` wherever there was room: their order there differs from run to run, nothing else does.
 #include "common/device.cuh"
 
 struct SymbolicArgs {

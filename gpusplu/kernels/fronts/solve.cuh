@@ -9,10 +9,10 @@
 // and vector arena hold the NV values of a place together. What a front reads of the plan and the factor does not
 // depend on other fronts, so it is under way before the front waits.
 //
-// One right-hand side: values go from front to front by mail (common/exchange.cuh), each waited for by whoever needs it. The
-// tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front how many
-// children have arrived, then per group and front whether it is solved; forward clears what backward uses and the other
-// way round. Counters, control and mail are zero at the start of the first solve.
+// One right-hand side: values go from front to front by mail (common/exchange.cuh), each waited for by whoever needs
+// it. The tag counts solves, in counters[SOLVES]. Several: counters, after the CONTROL words, say per group and front
+// how many children have arrived, then per group and front whether it is solved; forward clears what backward uses and
+// the other way round. Counters, control and mail are zero at the start of the first solve.
 //
 // A solve can come in parts (core/plan/fronts/solve_schedule.hpp), each with its own launches, slots and `control`.
 #pragma once

@@ -1,10 +1,10 @@
 // Forward and backward solves with the fronts of phases 0 to 2, one launch each.
 //
 // Kernels: solve_forward_ and solve_backward_, 1 or several right-hand sides a group; the transposed ones are in
-// fronts/solve_transposed.cu. Grid: any number of blocks up to tickets x groups, best what the device holds at once; block:
-// 256 threads. Shared memory: 16 bytes and BlockScratch<NV>::SCALARS scalars. A block takes tickets until none is left
-// (fronts/solve.cuh). Precondition: the factor is complete; the backward solve of phase 3 runs between the two. Deterministic.
-// Cholesky: A^T = conj(A) is A for conjugated vectors.
+// fronts/solve_transposed.cu. Grid: any number of blocks up to tickets x groups, best what the device holds at once;
+// block: 256 threads. Shared memory: 16 bytes and BlockScratch<NV>::SCALARS scalars. A block takes tickets until none
+// is left (fronts/solve.cuh). Precondition: the factor is complete; the backward solve of phase 3 runs between the two.
+// Deterministic. Cholesky: A^T = conj(A) is A for conjugated vectors.
 #include "fronts/solve_walk.cuh"
 
 GPUSPLU_KERNEL(solve_forward_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<1, false>(args); }

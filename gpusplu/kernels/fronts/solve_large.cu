@@ -8,8 +8,9 @@
 // stores U transposed, so L and U are tall panels both:
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
 //   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
-// Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come by mail (common/exchange.cuh), so that
-// there is no barrier between the tiles of a task; only the last tile of a task is waited for without a pause.
+// Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come by mail
+// (common/exchange.cuh), so that there is no barrier between the tiles of a task; only the last tile of a task is
+// waited for without a pause.
 //
 // Grid: any number of blocks; block: 256 threads. Shared memory: 16 bytes and LargeScratch<NV, LOADS>::SCALARS scalars.
 // Tasks are tickets in topological order (core/plan/fronts/solve_schedule.hpp). Preconditions: forward runs after the

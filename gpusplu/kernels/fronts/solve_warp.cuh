@@ -1,6 +1,6 @@
 // Fronts of phases 1 and 2 with at most 80 rows by one warp, where there are many of them: a block each would leave
-// most of its threads idle. Same format and same sums as fronts/solve_block.cuh. Lane l has the rows l, l + 32 and l + 64;
-// vectors that all lanes read are in shared memory, with zeros behind the last one up to a whole panel.
+// most of its threads idle. Same format and same sums as fronts/solve_block.cuh. Lane l has the rows l, l + 32 and l +
+// 64; vectors that all lanes read are in shared memory, with zeros behind the last one up to a whole panel.
 #pragma once
 #include "fronts/solve_block.cuh"
 

@@ -8,8 +8,8 @@
 //
 // Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky: lower
 // triangle).
-#include "fronts/assembly.cuh"
 #include "common/elimination.cuh"
+#include "fronts/assembly.cuh"
 
 constexpr int WARP_FRONTS = 4;  // warps of a block
 constexpr int FRONT_LD = 20;    // 4 mod 8: see fronts/tiles.cuh

@@ -1,4 +1,5 @@
-// What the columns of a dense corner take from the columns before it (kernels/columns/trailing_columns.cuh), as sums by target.
+// What the columns of a dense corner take from the columns before it (kernels/columns/trailing_columns.cuh), as sums by
+// target.
 //
 // Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with the corner's rows. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of

@@ -1,4 +1,5 @@
-// Groups of neighbouring columns that one thread block of a column engine owns (kernels/columns/sflu.cuh, column_solve.cu).
+// Groups of neighbouring columns that one thread block of a column engine owns (kernels/columns/sflu.cuh,
+// column_solve.cu).
 //
 // Column k's parent is the first column that needs it: the first entry behind the diagonal in its row of U or its
 // column of L. A group is a run of whole small subtrees, or a piece of a chain of parents, so that most columns wait

@@ -6,9 +6,9 @@
 // way to the root of their phases come first, so that forward meets long chains early and backward meets all fronts of
 // one depth together.
 //
-// Phase 3. A task is a tile of rows forward and a tile of columns backward (kernels/fronts/solve_large.cu). A task waits for
-// earlier ones only; tasks are sorted by the modelled time that is left when they start (forward) or that has gone by
-// when they can start (backward), so that the chains of fronts that are independent advance side by side.
+// Phase 3. A task is a tile of rows forward and a tile of columns backward (kernels/fronts/solve_large.cu). A task
+// waits for earlier ones only; tasks are sorted by the modelled time that is left when they start (forward) or that has
+// gone by when they can start (backward), so that the chains of fronts that are independent advance side by side.
 //
 // Parts. What streams is solved segment by segment: part k is segment k of the plan for k < streamed, and the last part
 // is all the others. Each part has its own range of tickets and of tasks, and launches of its own; parts run in this

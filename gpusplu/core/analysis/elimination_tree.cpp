@@ -14,26 +14,6 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
 
 namespace {
 
-// Row k of the factor reaches every column on the paths from its entries to k. The paths are shortened as they are
-// walked: ancestor[j] is some vertex above j in the tree built so far.
-struct GrowingTree {
-  std::vector<idx> parent, ancestor;
-  explicit GrowingTree(idx n) : parent(n, -1), ancestor(n, -1) {}
-
-  void add_entry(idx k, idx j) {
-    while (j < k) {
-      const idx above = ancestor[j];
-      if (above == k) break;
-      ancestor[j] = k;
-      if (above == -1) {
-        parent[j] = k;
-        break;
-      }
-      j = above;
-    }
-  }
-};
-
 template <class F> void for_entries(PatternView graph, const idx* perm, const idx* inverse_perm, idx k, F&& visit) {
   const idx vertex = perm[k];
   for (off p = graph.ptr[vertex]; p < graph.ptr[vertex + 1]; p++) visit(inverse_perm[graph.ind[p]]);

@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "analysis/subtrees.hpp"
-#include "base/huge_pages.hpp"
 #include "base/slices.hpp"
 
 namespace gs {
@@ -78,7 +77,6 @@ template <class F> Pattern build(idx n, off work, F&& columns) {
   });
   prefix_sum(out.ptr);
   out.ind.resize(out.ptr[n]);
-  prefer_huge_pages(out.ind);
   run_team(team_size_for(work), [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     for (idx j = begin; j < end; j++) {

@@ -6,7 +6,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "base/huge_pages.hpp"
 #include "base/slices.hpp"
 
 namespace gs {
@@ -135,7 +134,6 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
   out.nvalues = (off)ptr[n];
   out.identity = true;
   out.pattern = {n, std::vector<off>(ptr, ptr + n + 1), RawVector<idx>((std::size_t)ptr[n])};
-  prefer_huge_pages(out.pattern.ind);
   run_team(team_size_for(ptr[n]), [&](const Team& team) {
     const auto [begin, end] = slice((off)ptr[n], team);
     std::copy(ind + begin, ind + end, out.pattern.ind.begin() + begin);

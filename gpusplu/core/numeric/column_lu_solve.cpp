@@ -38,7 +38,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   const Real* scale_in = transpose ? col_scale : row_scale;
   const Real* scale_out = transpose ? row_scale : col_scale;
   const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
-  thread_local FreshVector<T> scratch;
+  thread_local RawVector<T> scratch;
   for (idx done = 0; done < nrhs;) {
     int width = 8;
     while (width > nrhs - done) width /= 2;

@@ -12,20 +12,6 @@
 
 namespace gs {
 
-// Cache-line aligned, so that a row of 8 doubles never straddles two lines, and not initialized: these arrays are
-// written once, and first touching them twice would cost as much as filling them.
-template <class T> struct FreshMemory {
-  using value_type = T;
-  FreshMemory() = default;
-  template <class U> FreshMemory(const FreshMemory<U>&) {}
-  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64))); }
-  void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
-  template <class U> void construct(U*) {}
-  template <class U, class V> void construct(U* p, V&& v) { ::new (p) U(std::forward<V>(v)); }
-  bool operator==(const FreshMemory&) const { return true; }
-};
-template <class T> using FreshVector = std::vector<T, FreshMemory<T>>;
-
 // Zeros whose pages are only touched where they are used.
 template <class T> class ZeroedWork {
  public:
@@ -55,10 +41,10 @@ struct ColumnSchedule {
 };
 
 template <class T> struct ColumnNodes {
-  FreshVector<ColumnNode> node;
-  FreshVector<idx> lower_row, upper_row;
-  FreshVector<ColumnSegment> segment;
-  FreshVector<T> lower, upper;
+  RawVector<ColumnNode> node;
+  RawVector<idx> lower_row, upper_row;
+  RawVector<ColumnSegment> segment;
+  RawVector<T> lower, upper;
   std::vector<T> pivot, inverse_pivot;
   std::vector<idx> a_row;
   std::vector<ColumnPhase> phase;

@@ -8,7 +8,7 @@
 
 #include "base/scalars.hpp"
 #include "numeric/front_assembly.hpp"
-#include "numeric/front_tree.hpp"
+#include "numeric/front_walks.hpp"
 
 namespace gs {
 namespace {
@@ -32,7 +32,8 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
 }
 
 template <class T> off FrontFactor<T>::bytes() const {
-  off bytes = panels_.bytes() + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
+  off bytes =
+      panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
   for (const BlockPool& pool : pools_) bytes += pool.bytes();
   return bytes;
 }

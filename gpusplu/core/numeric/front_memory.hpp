@@ -1,4 +1,4 @@
-// Memory of a multifrontal factorization: the arena of the panels, and contribution blocks.
+// Memory of contribution blocks of a multifrontal factorization.
 #pragma once
 #include <sys/mman.h>
 
@@ -10,37 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/raw_vector.hpp"
+
 namespace gs {
-
-// Uninitialized memory that nobody has touched. Large pieces ask for huge pages, which saves most page faults.
-inline void* raw_bytes(std::size_t bytes) {
-  constexpr std::size_t huge = std::size_t(2) << 20;
-  const std::size_t align = bytes >= 4 * huge ? huge : 64;
-  void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
-  if (!p) throw std::bad_alloc();
-  if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
-  return p;
-}
-
-struct FreeRaw {
-  void operator()(void* p) const { std::free(p); }
-};
-
-// Array of plain numbers whose pages come when fronts are assembled into them, near the thread that does it.
-template <class T> class RawArray {
- public:
-  RawArray() = default;
-  explicit RawArray(std::size_t size) : size_(size) {
-    if (size) data_.reset(static_cast<T*>(raw_bytes(bytes())));
-  }
-  T* data() const { return data_.get(); }
-  std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
-
- private:
-  std::size_t size_ = 0;
-  std::unique_ptr<T, FreeRaw> data_;
-};
 
 // Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache
 // and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of larger ones at most

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "analysis/children.hpp"
 #include "base/threads.hpp"
 
 namespace gs {
@@ -175,13 +176,8 @@ void FrontPlan::place_entries(const Symbolic& symbolic, PatternView A) {
 }
 
 void FrontPlan::list_children(const Symbolic& symbolic) {
-  const idx nsuper = symbolic.nsuper();
-  auto parent = [&](idx s) { return symbolic.super_parent[s] < 0 ? nsuper : symbolic.super_parent[s]; };
-  child_ptr.assign(nsuper + 2, 0), child.resize(nsuper);
-  for (idx s = 0; s < nsuper; s++) child_ptr[parent(s) + 1]++;
-  for (idx s = 0; s <= nsuper; s++) child_ptr[s + 1] += child_ptr[s];
-  std::vector<idx> next(child_ptr.begin(), child_ptr.end() - 1);
-  for (idx s = 0; s < nsuper; s++) child[next[parent(s)]++] = s;
+  Children children(symbolic.super_parent);
+  child_ptr = std::move(children.ptr), child = std::move(children.list);
 }
 
 void FrontPlan::cut_tree(const Symbolic& symbolic) {
@@ -229,12 +225,11 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
   for (idx t = 0; t < n_tasks; t++)
     if (tasks[t].n_dependencies == 0) start_tasks.push_back(t);
 
-  task_child_ptr.assign(n_tasks + 1, 0);
-  for (idx t = 0; t < n_tasks; t++) task_child_ptr[t + 1] = task_child_ptr[t] + tasks[t].n_dependencies;
-  task_child.resize(task_child_ptr[n_tasks]);
-  std::vector<idx> next(task_child_ptr.begin(), task_child_ptr.end() - 1);
-  for (idx t = 0; t < n_tasks; t++)
-    if (tasks[t].parent >= 0) task_child[next[tasks[t].parent]++] = t;
+  std::vector<idx> task_parent(n_tasks);
+  for (idx t = 0; t < n_tasks; t++) task_parent[t] = tasks[t].parent;
+  Children children(task_parent);
+  children.drop_roots();
+  task_child_ptr = std::move(children.ptr), task_child = std::move(children.list);
 
   carry_ptr.assign(nsuper, -1);
   for (idx s = 0; s < nsuper; s++)

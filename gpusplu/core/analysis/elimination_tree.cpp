@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
-#include "analysis/subtrees.hpp"
+#include "base/parallel.hpp"
 
 namespace gs {
 
@@ -82,8 +82,7 @@ std::vector<idx> postorder(const std::vector<idx>& parent) {
 std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order) {
   const std::vector<idx> place = inverse_permutation(order.data(), (idx)order.size());
   std::vector<idx> out(order.size());
-  run_team(team_size_for((off)order.size()), [&](const Team& team) {
-    const auto [begin, end] = slice((off)order.size(), team);
+  over_range((off)order.size(), (off)order.size(), [&](off begin, off end) {
     for (off k = begin; k < end; k++) {
       const idx above = parent[order[k]];
       out[k] = above >= 0 ? place[above] : -1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
 
 namespace gs {
@@ -75,6 +76,7 @@ template <class F> Pattern build(idx n, off work, F&& columns) {
   });
   prefix_sum(out.ptr);
   out.ind.resize(out.ptr[n]);
+  prefer_huge_pages(out.ind);
   over_range(n, work, [&](idx begin, idx end) {
     for (idx j = begin; j < end; j++) {
       idx* next = out.ind.data() + out.ptr[j];

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/huge_pages.hpp"
 #include "base/scalars.hpp"
 #include "numeric/front_assembly.hpp"
 #include "numeric/front_walks.hpp"
@@ -23,6 +24,7 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
       panels_(plan_.panel_ptr.back()),
       pivots_(symbolic_->n),
       contribution_(symbolic_->nsuper(), nullptr) {
+  prefer_huge_pages(panels_);
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
     const auto [W, H, R] = shape(s);
     nnz_lower_ += off(W) * (W + 1) / 2 + off(W) * H;

@@ -10,9 +10,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/raw_vector.hpp"
-
 namespace gs {
+
+// Memory that nobody has touched. Large pieces ask for huge pages, which saves most page faults.
+inline void* raw_bytes(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t(2) << 20;
+  const std::size_t align = bytes >= 4 * huge ? huge : 64;
+  void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (!p) throw std::bad_alloc();
+  if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
+  return p;
+}
+
+struct FreeRaw {
+  void operator()(void* p) const { std::free(p); }
+};
 
 // Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache
 // and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of larger ones at most

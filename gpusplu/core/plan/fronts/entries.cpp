@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "base/huge_pages.hpp"
 #include "plan/fronts/plan.hpp"
 
 namespace gs::gpu {
@@ -23,6 +24,7 @@ void place_entries(PatternView A, Plan& plan) {
   const off total = plan.entry_ptr[plan.nf];
   plan.entry_source.resize(total), plan.entry_place.resize(total);
   plan.entry_scale.resize(plan.row_scale.empty() ? 0 : total);
+  prefer_huge_pages(plan.entry_source), prefer_huge_pages(plan.entry_place), prefer_huge_pages(plan.entry_scale);
   places.write([&](off to, idx, off k, idx j, idx row, idx column) {
     plan.entry_source[to] = (idx)k;
     plan.entry_place[to] = (std::uint32_t)row | (std::uint32_t)column << 16;

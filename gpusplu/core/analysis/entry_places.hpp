@@ -67,15 +67,16 @@ template <class Row> class EntryPlaces {
   template <class Visit> void write(Visit&& visit) {
     for_parts([&](Part& part) {
       part.cursor.assign(fronts_.nf, 0), part.local.resize(fronts_.n);
+      idx own = -1, first = 0;  // the front whose columns these are
       const auto map_rows = [&](idx f) {
+        own = f, first = fronts_.first[f];
         Row row = 0;
-        for (idx j = fronts_.first[f]; j < fronts_.end(f); j++) part.local[j] = row++;
+        for (idx j = first; j < fronts_.end(f); j++) part.local[j] = row++;
         for (off p = fronts_.below_ptr[f]; p < fronts_.below_ptr[f + 1]; p++) part.local[fronts_.below[p]] = row++;
       };
       for_entries(part, map_rows, [&](idx f, off k, idx i, idx j) {
-        const idx first = fronts_.first[f];
-        if (j < fronts_.end(f)) visit(part.next[f]++, f, k, j, (idx)part.local[i], j - first);
-        else visit(part.next[f]++, f, k, j, i - first, column_below(part, f, j));
+        if (f == own) visit(part.next[f]++, f, k, j, (idx)part.local[i], j - first);
+        else visit(part.next[f]++, f, k, j, i - fronts_.first[f], column_below(part, f, j));
       });
     });
   }

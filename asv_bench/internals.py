@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import gpusplu as gs
-from gpusplu import _core, matrix
+from gpusplu import _core, _core_testing, matrix
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
 from gpusplu.engines.cpu.factor import cpu_factor
@@ -65,14 +65,14 @@ def emulate():
 # The processor
 
 num_threads, set_num_threads = _core.num_threads, _core.set_num_threads
-minimum_degree, nested_dissection = _core.amd, _core.nested_dissection
-ordering_cost = _core.ordering_cost  # entries of L, flops, levels
-time_front = _core._time_front
+minimum_degree, nested_dissection = _core_testing.amd, _core_testing.nested_dissection
+ordering_cost = _core_testing.ordering_cost  # entries of L, flops, levels
+time_front = _core_testing._time_front
 
 
 def graph_of(A):
     """ptr (int64) and ind (int32) of A + A^T without its diagonal."""
-    return tuple(map(np.asarray, _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))))
+    return tuple(map(np.asarray, _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))))
 
 
 def analysis(A, definite):
@@ -94,7 +94,7 @@ def method_phases(A, method):
     factor = _core.factor(symbolic, pattern, values)
     b = A @ np.ones(A.shape[0])
     features = [1.0, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops]
-    predicted = _core.predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
+    predicted = _core_testing.predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
     calls = lambda: _core.factor(symbolic, pattern, values), lambda: factor.refactor(values), lambda: factor.solve(b)
     return features, predicted, calls
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-ORDERINGS = ("auto", "amd", "nd", "natural")
+from . import _core
+
+ORDERINGS: tuple[str, ...] = _core.ORDERINGS
 PIVOTINGS = ("auto", "static", "partial")
 REFINEMENTS = ("auto", "always", "never")
 

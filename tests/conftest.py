@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import gpusplu
+
 pytest.register_assert_rewrite("support")
 
 ROOT = Path(__file__).resolve().parents[1]
+gpusplu.__path__.append(str(ROOT / "gpusplu"))  # where _core_testing is: an installed package has none
 
 
 def matrix_folder() -> Path | None:

@@ -82,7 +82,7 @@ def machine() -> list[tuple[str, str]]:
         ("platform", f"{platform.system()} {platform.machine()}"),
         ("processors", str(len(os.sched_getaffinity(0)))),
         ("threads", f"{_core.num_threads()}" + (f" (GPUSPLU_NUM_THREADS={limit})" if limit else "")),
-        ("instructions", INSTRUCTIONS[_core._simd_level()]),
+        ("instructions", INSTRUCTIONS[_core.simd_level()]),
         ("GPU", devices()),
     ]
 

@@ -3,19 +3,23 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core, gallery
+from gpusplu import _core, _core_testing, gallery
 
 
 @pytest.fixture(scope="module")
 def graph():
     A = gallery.named("poisson:300x300").tocsc()
-    return _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+    return _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
 
 
 @pytest.fixture
 def threads():
-    yield _core.set_num_threads
-    _core.set_num_threads(0)
+    def limit(count):
+        for module in (_core, _core_testing):
+            module.set_num_threads(count)
+
+    yield limit
+    limit(0)
 
 
 def orders(graph):
@@ -23,7 +27,7 @@ def orders(graph):
     n = graph[0].size - 1
     natural = np.arange(n, dtype=np.int32)
     return {
-        "dissection": _core.nested_dissection(*graph),
+        "dissection": _core_testing.nested_dissection(*graph),
         "natural": natural,
         "random": np.random.default_rng(0).permutation(natural),
     }
@@ -35,8 +39,8 @@ def test_tree_and_counts(graph, threads, name):
     results = []
     for count in (1, 3):
         threads(count)
-        parent = _core.elimination_tree(*graph, perm)
-        results.append((parent, _core.ordering_cost(*graph, perm)))
+        parent = _core_testing.elimination_tree(*graph, perm)
+        results.append((parent, _core_testing.ordering_cost(*graph, perm)))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]
 
@@ -47,7 +51,7 @@ def test_structure(graph, threads, name):
     results = []
     for count in (1, 3):
         threads(count)
-        results.append(_core.supernodal_structure(*graph, perm))
+        results.append(_core_testing.supernodal_structure(*graph, perm))
     for one, several in zip(*results, strict=True):
         if isinstance(one, np.ndarray):
             np.testing.assert_array_equal(one, several)
@@ -62,8 +66,8 @@ def test_dissection_and_compression(threads, name):
     results = []
     for count in (1, 3):
         threads(count)
-        graph = _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-        results.append((*graph, _core.nested_dissection(*graph)))
+        graph = _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+        results.append((*graph, _core_testing.nested_dissection(*graph)))
     for one, several in zip(*results, strict=True):
         np.testing.assert_array_equal(one, several)
 
@@ -75,7 +79,7 @@ def test_symmetrize_permuted(threads):
     results = []
     for count in (1, 3):
         threads(count)
-        results.append(_core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32), row_of_col))
+        results.append(_core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32), row_of_col))
     B = A[row_of_col]
     B.data[:] = 1
     expected = (B + B.T).tocsc()
@@ -99,7 +103,7 @@ def test_symmetry_of_a_distant_entry(threads, partner):
     results = []
     for count in (1, 3):
         threads(count)
-        results.append((_core.symmetry_traits(*arrays, A.data), *_core.symmetrize(*arrays)))
+        results.append((_core.symmetry_traits(*arrays, A.data), *_core_testing.symmetrize(*arrays)))
         assert results[-1][0]["hermitian_error"] == (2.0 if partner else 7.0) / abs(A.data).max()
         assert results[-1][1][-1] == A.nnz - A.shape[0] + (0 if partner else 1)
     np.testing.assert_equal(*results)

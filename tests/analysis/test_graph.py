@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gpusplu import _core
+from gpusplu import _core_testing
 from support.symbolic_reference import dense_of, graph_of, pattern_arrays, random_pattern
 
 
@@ -20,7 +20,7 @@ def test_symmetrize(n, density, symmetric):
     dense, *_ = random_pattern(n, density, 1)
     if symmetric:
         dense = dense | dense.T
-    ptr, ind = _core.symmetrize(*pattern_arrays(dense))
+    ptr, ind = _core_testing.symmetrize(*pattern_arrays(dense))
     assert is_sorted(ptr, ind)
     assert (dense_of(n, ptr, ind) == graph_of(dense)).all()
 
@@ -30,7 +30,7 @@ def test_symmetrize(n, density, symmetric):
 def test_symmetrize_with_matching(n, density):
     dense, *arrays = random_pattern(n, density, 2)
     row_of_col = np.random.default_rng(3).permutation(n).astype(np.int32)
-    ptr, ind = _core.symmetrize(*arrays, row_of_col)
+    ptr, ind = _core_testing.symmetrize(*arrays, row_of_col)
     assert is_sorted(ptr, ind)
     assert (dense_of(n, ptr, ind) == graph_of(dense[row_of_col])).all()
 
@@ -42,7 +42,7 @@ def test_nearly_symmetric_is_not_taken_for_symmetric():
     for i, j in zip(rows, cols, strict=True):
         dense = full.copy()
         dense[i, j] = False
-        ptr, ind = _core.symmetrize(*pattern_arrays(dense))
+        ptr, ind = _core_testing.symmetrize(*pattern_arrays(dense))
         assert (dense_of(12, ptr, ind) == graph_of(full)).all(), (i, j)
 
 
@@ -54,7 +54,7 @@ def test_symmetrize_block():
     inverse = np.argsort(row_perm).astype(np.int32)
     permuted = dense[row_perm][:, col_perm]
     for begin, end in [(0, n), (0, 1), (3, 3), (4, 17), (20, n)]:
-        ptr, ind = _core.symmetrize_block(*arrays, inverse, col_perm, begin, end)
+        ptr, ind = _core_testing.symmetrize_block(*arrays, inverse, col_perm, begin, end)
         assert is_sorted(ptr, ind)
         assert (dense_of(end - begin, ptr, ind) == graph_of(permuted[begin:end, begin:end])).all()
 
@@ -65,14 +65,14 @@ def test_threads_do_not_change_the_graph():
     cells = np.unique(rng.integers(0, n, k) * n + rng.integers(0, n, k))
     ind = (cells % n).astype(np.int32)
     ptr = np.concatenate([[0], np.cumsum(np.bincount(cells // n, minlength=n))]).astype(np.int64)
-    before = _core.num_threads()
+    before = _core_testing.num_threads()
     results = []
     try:
         for threads in (1, 2, 5):
-            _core.set_num_threads(threads)
-            results.append(_core.symmetrize(ptr, ind))
-            results.append(_core.symmetrize(*results[-1]))  # symmetric: the other path, same result
+            _core_testing.set_num_threads(threads)
+            results.append(_core_testing.symmetrize(ptr, ind))
+            results.append(_core_testing.symmetrize(*results[-1]))  # symmetric: the other path, same result
     finally:
-        _core.set_num_threads(before)
+        _core_testing.set_num_threads(before)
     for ptr_k, ind_k in results[1:]:
         assert np.array_equal(ptr_k, results[0][0]) and np.array_equal(ind_k, results[0][1])

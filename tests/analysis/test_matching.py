@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csgraph
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -37,7 +37,7 @@ def match(A, least=0.499):
     """Runs the matching and checks everything that must hold for every matrix; `least` bounds matched moduli."""
     A = sp.csc_array(A)
     n = A.shape[0]
-    rank, row_of_col, row_scale, col_scale = _core.max_product_matching(*arrays(A))
+    rank, row_of_col, row_scale, col_scale = _core_testing.max_product_matching(*arrays(A))
     assert row_of_col.dtype == np.int32 and row_scale.dtype == col_scale.dtype == np.float64
     entries = without_zeros(A)
     assert check_matching(entries, row_of_col) == rank
@@ -87,7 +87,7 @@ def random_matrix(seed, n, density, spread, dtype=np.float64):
 
 
 def test_empty():
-    rank, *vectors = _core.max_product_matching(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    rank, *vectors = _core_testing.max_product_matching(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     assert rank == 0 and all(v.size == 0 for v in vectors)
 
 
@@ -196,7 +196,7 @@ def test_hard_to_match():
 
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="ind and values differ in length"):
-        _core.max_product_matching(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(2))
+        _core_testing.max_product_matching(np.array([0, 1]), np.zeros(1, np.int32), np.zeros(2))
 
 
 @st.composite
@@ -227,19 +227,19 @@ def test_any_matrix(A):
 @settings(max_examples=150, deadline=None)
 def test_transversal_of_any_pattern(A):
     ptr, ind, _ = arrays(A)
-    row_of_col = _core.maximum_transversal(ptr, ind)
+    row_of_col = _core_testing.maximum_transversal(ptr, ind)
     pattern = sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
     rank = csgraph.structural_rank(sp.csr_array(pattern))
-    assert check_matching(pattern, row_of_col) == rank == _core.structural_rank(ptr, ind)
+    assert check_matching(pattern, row_of_col) == rank == _core_testing.structural_rank(ptr, ind)
 
 
 def test_transversal_empty():
-    assert _core.maximum_transversal(np.zeros(1, np.int64), np.zeros(0, np.int32)).size == 0
+    assert _core_testing.maximum_transversal(np.zeros(1, np.int64), np.zeros(0, np.int32)).size == 0
 
 
 def test_transversal_keeps_a_full_diagonal():
     A = random_matrix(2, 30, 0.2, 1.0) + sp.eye_array(30)
-    assert np.array_equal(_core.maximum_transversal(*arrays(A)[:2]), np.arange(30))
+    assert np.array_equal(_core_testing.maximum_transversal(*arrays(A)[:2]), np.arange(30))
 
 
 def test_transversal_long_paths():
@@ -250,7 +250,7 @@ def test_transversal_long_paths():
     A[0, n - 1] = 1
     A[n - 1, 0] = 1
     A = without_zeros(A.T.tocsc())
-    row_of_col = _core.maximum_transversal(*arrays(A)[:2])
+    row_of_col = _core_testing.maximum_transversal(*arrays(A)[:2])
     assert check_matching(A, row_of_col) == csgraph.structural_rank(sp.csr_array(A))
     assert check_matching(A, match(A)) == n
 

@@ -6,15 +6,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core, gallery
+from gpusplu import _core_testing, gallery
 
 
 @pytest.fixture(autouse=True, scope="module")
 def three_threads():
-    before = _core.num_threads()
-    _core.set_num_threads(3)
+    before = _core_testing.num_threads()
+    _core_testing.set_num_threads(3)
     yield
-    _core.set_num_threads(before)
+    _core_testing.set_num_threads(before)
 
 
 def graph(a):
@@ -32,14 +32,14 @@ def edges(n, pairs):
 
 
 def order(ptr, ind, **options):
-    perm = _core.nested_dissection(ptr, ind, **options)
+    perm = _core_testing.nested_dissection(ptr, ind, **options)
     assert perm.dtype == np.int32
     assert np.array_equal(np.sort(perm), np.arange(len(ptr) - 1))
     return perm
 
 
 def fill(ptr, ind, perm):
-    return _core.ordering_cost(ptr, ind, perm)[0]
+    return _core_testing.ordering_cost(ptr, ind, perm)[0]
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 300])
@@ -136,7 +136,7 @@ def test_trees_have_little_fill(n):
 def test_long_paths_give_shallow_trees():
     n = 1 << 14
     ptr, ind = edges(n, [(i - 1, i) for i in range(1, n)])
-    lnz, _, levels = _core.ordering_cost(ptr, ind, order(ptr, ind))
+    lnz, _, levels = _core_testing.ordering_cost(ptr, ind, order(ptr, ind))
     assert lnz < 3 * n
     assert levels <= 40
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as scipy_linalg
 
 import gpusplu as gs
-from gpusplu import _core
+from gpusplu import _core, _core_testing
 from support.small_matrices import random_matrix
 
 N = 10
@@ -103,25 +103,25 @@ CORE_CALLS = {
     "analyze, no pointers": lambda: _core.analyze(PTR[:0], IND, SHORT),
     "analyze, ind": lambda: _core.analyze(PTR, IND[:1], np.ones(2)),
     "symmetry_traits": lambda: _core.symmetry_traits(PTR, IND, SHORT),
-    "norm_inf": lambda: _core.norm_inf(PTR, IND, SHORT, "N"),
-    "multiply": lambda: _core.multiply(PTR, IND, np.ones(2), "N", np.ones(3)),
-    "residual": lambda: _core.residual(PTR, IND, SHORT, "N", np.ones(2), np.ones(2)),
+    "norm_inf": lambda: _core_testing.norm_inf(PTR, IND, SHORT, "N"),
+    "multiply": lambda: _core_testing.multiply(PTR, IND, np.ones(2), "N", np.ones(3)),
+    "residual": lambda: _core_testing.residual(PTR, IND, SHORT, "N", np.ones(2), np.ones(2)),
     "rowwise_error": lambda: _core.rowwise_error(PTR, IND, SHORT, "N", np.ones(2), np.ones(2), np.ones(2)),
-    "max_product_matching": lambda: _core.max_product_matching(PTR, IND[:1], SHORT),
-    "amd": lambda: _core.amd(PTR, IND[:1]),
-    "nested_dissection": lambda: _core.nested_dissection(PTR, IND[:1]),
-    "structural_rank": lambda: _core.structural_rank(PTR, IND[:1]),
-    "maximum_transversal": lambda: _core.maximum_transversal(PTR, IND[:1]),
-    "block_triangular": lambda: _core.block_triangular(PTR, IND, PERM[:1]),
-    "symmetrize": lambda: _core.symmetrize(PTR, IND, PERM[:1]),
-    "symmetrize_block": lambda: _core.symmetrize_block(PTR, IND, PERM[:1], PERM, 0, 2),
-    "symmetrize_block, end": lambda: _core.symmetrize_block(PTR, IND, PERM, PERM, 0, 3),
-    "elimination_tree": lambda: _core.elimination_tree(PTR, IND, PERM[:1]),
-    "postorder": lambda: _core.postorder(np.array([5, -1], np.int32)),
-    "column_counts": lambda: _core.column_counts(PTR, IND, PERM, PERM[:1]),
-    "ordering_cost": lambda: _core.ordering_cost(PTR, IND, PERM[:1]),
-    "supernodal_structure": lambda: _core.supernodal_structure(PTR, IND, PERM[:1]),
-    "lu_pattern": lambda: _core.lu_pattern(PTR, IND, PERM[:1], PERM),
+    "max_product_matching": lambda: _core_testing.max_product_matching(PTR, IND[:1], SHORT),
+    "amd": lambda: _core_testing.amd(PTR, IND[:1]),
+    "nested_dissection": lambda: _core_testing.nested_dissection(PTR, IND[:1]),
+    "structural_rank": lambda: _core_testing.structural_rank(PTR, IND[:1]),
+    "maximum_transversal": lambda: _core_testing.maximum_transversal(PTR, IND[:1]),
+    "block_triangular": lambda: _core_testing.block_triangular(PTR, IND, PERM[:1]),
+    "symmetrize": lambda: _core_testing.symmetrize(PTR, IND, PERM[:1]),
+    "symmetrize_block": lambda: _core_testing.symmetrize_block(PTR, IND, PERM[:1], PERM, 0, 2),
+    "symmetrize_block, end": lambda: _core_testing.symmetrize_block(PTR, IND, PERM, PERM, 0, 3),
+    "elimination_tree": lambda: _core_testing.elimination_tree(PTR, IND, PERM[:1]),
+    "postorder": lambda: _core_testing.postorder(np.array([5, -1], np.int32)),
+    "column_counts": lambda: _core_testing.column_counts(PTR, IND, PERM, PERM[:1]),
+    "ordering_cost": lambda: _core_testing.ordering_cost(PTR, IND, PERM[:1]),
+    "supernodal_structure": lambda: _core_testing.supernodal_structure(PTR, IND, PERM[:1]),
+    "lu_pattern": lambda: _core_testing.lu_pattern(PTR, IND, PERM[:1], PERM),
     "make_column_plan": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, SHORT, SHORT),
     "column_groups": lambda: _core.column_groups(PTR, IND[:1], DIAG, 1, 1, 1),
     "columns_that_follow": lambda: _core.columns_that_follow(PTR[:2], IND, DIAG),
@@ -135,14 +135,18 @@ CORE_CALLS = {
     "make_large_tasks": lambda: _core.make_large_tasks(
         *(np.array([k], np.int32) for k in (1, 2, 7, 3)), np.array([0, 1]), np.zeros(1, np.uint16), PERM, PERM[:0]
     ),
-    "dense front": lambda: _core._lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
-    "dense solve": lambda: _core._solve_front("lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))),
-    "ColumnLU": lambda: _core.ColumnLU_d(PTR, IND, PERM[:1], PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]),
-    "ColumnLU, values": lambda: _core.ColumnLU_d(
+    "dense front": lambda: _core_testing._lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
+    "dense solve": lambda: _core_testing._solve_front(
+        "lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))
+    ),
+    "ColumnLU": lambda: _core_testing.ColumnLU_d(
+        PTR, IND, PERM[:1], PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
+    ),
+    "ColumnLU, values": lambda: _core_testing.ColumnLU_d(
         PTR, IND, PERM, PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
     ).factor(SHORT),
-    "FrontFactor": lambda: _core.FrontFactor_d.make(
-        _core.supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
+    "FrontFactor": lambda: _core_testing.FrontFactor_d.make(
+        _core_testing.supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
     ),
     "splu": lambda: _core.splu(2, PTR, IND.astype(np.int64), SHORT),
     "canonical_from_rows": lambda: _core.canonical_from_rows(2, PTR[:2], IND.astype(np.int64)),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
-from gpusplu import _core
+from gpusplu import _core_testing
 from gpusplu.timing import backward_error
 
 DTYPES = "fdFD"
@@ -34,7 +34,7 @@ def random_matrix(n, density, seed=0, dtype="d", diagonal=True):
 def column_lu(A, row_perm=None, col_perm=None, blocks=None, row_scale=(), col_scale=()):
     n = A.shape[0]
     identity = np.arange(n, dtype=np.int32)
-    return getattr(_core, f"ColumnLU_{A.dtype.char}")(
+    return getattr(_core_testing, f"ColumnLU_{A.dtype.char}")(
         A.indptr.astype(np.int64),
         A.indices.astype(np.int32),
         identity if row_perm is None else np.asarray(row_perm, dtype=np.int32),
@@ -265,14 +265,14 @@ def test_threads_do_not_change_a_bit(real_matrix):
     b, results = np.ones(A.shape[0]), []
     try:
         for threads in (1, 2, 3):
-            _core.set_num_threads(threads)
+            _core_testing.set_num_threads(threads)
             lu = column_lu(A, order, order)
             lu.factor(A.data)
             for _ in range(3):
                 assert lu.refactor(A.data)["status"] == "ok"
             results.append(solve(lu, A, b))
     finally:
-        _core.set_num_threads(0)
+        _core_testing.set_num_threads(0)
     assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 
 
@@ -286,14 +286,14 @@ def test_a_team_reports_the_same_failure_and_recovers(real_matrix):
     column = lu.col_perm()[A.shape[0] // 3]
     bad[A.indptr[column] : A.indptr[column + 1]] = 0
     try:
-        _core.set_num_threads(1)
+        _core_testing.set_num_threads(1)
         expected = lu.refactor(bad)
-        _core.set_num_threads(2)
+        _core_testing.set_num_threads(2)
         for _ in range(3):
             assert lu.refactor(bad) == expected and expected["status"] in ("singular", "bad_growth")
         assert lu.refactor(A.data)["status"] == "ok"
     finally:
-        _core.set_num_threads(0)
+        _core_testing.set_num_threads(0)
     b = np.ones(A.shape[0])
     assert backward_error(A, solve(lu, A, b), b) < 1e-12
 

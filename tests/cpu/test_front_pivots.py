@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core
+from gpusplu import _core_testing
 from gpusplu.timing import backward_error
 from support.fronts import Fronts
 from support.small_matrices import canonical
@@ -53,8 +53,8 @@ def test_rows_are_exchanged_inside_a_front():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("bad", [0, 57, 399])
 def test_not_positive_definite_column(bad, threads):
-    before = _core.num_threads()
-    _core.set_num_threads(threads)
+    before = _core_testing.num_threads()
+    _core_testing.set_num_threads(threads)
     try:
         path = sp.diags_array([-np.ones(19)] * 2, offsets=[-1, 1], shape=(20, 20))
         grid = sp.kron(path, sp.eye_array(20)) + sp.kron(sp.eye_array(20), path) + 4.5 * sp.eye_array(400)
@@ -75,7 +75,7 @@ def test_not_positive_definite_column(bad, threads):
         b = np.ones(400)
         assert backward_error(good, fronts.solve(b), b) < 1e-15
     finally:
-        _core.set_num_threads(before)
+        _core_testing.set_num_threads(before)
 
 
 def test_nan_is_not_finite():

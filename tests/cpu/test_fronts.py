@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core
+from gpusplu import _core_testing
 from gpusplu.timing import backward_error
 from support.fronts import Fronts, op
 from support.small_matrices import canonical
@@ -139,9 +139,9 @@ def test_refactor_and_source_map(cholesky):
 
 @pytest.fixture
 def threads():
-    before = _core.num_threads()
-    yield _core.set_num_threads
-    _core.set_num_threads(before)
+    before = _core_testing.num_threads()
+    yield _core_testing.set_num_threads
+    _core_testing.set_num_threads(before)
 
 
 @pytest.mark.parametrize("cholesky", [False, True])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -36,13 +36,13 @@ def test_small(dtype, trans, n, nrhs):
     x, b = rng.standard_normal((2, n, nrhs)).astype(dtype)
     dense = op_of(matrix.toarray(), trans)
     eps = np.finfo(dtype).eps
-    y = _core.multiply(*arrays_of(matrix), trans, x.ravel(order="F"))
+    y = _core_testing.multiply(*arrays_of(matrix), trans, x.ravel(order="F"))
     assert np.abs(y.reshape(nrhs, n).T - dense @ x).max(initial=0) < 100 * eps
-    r, errors = _core.residual(*arrays_of(matrix), trans, x.ravel(order="F"), b.ravel(order="F"))
+    r, errors = _core_testing.residual(*arrays_of(matrix), trans, x.ravel(order="F"), b.ravel(order="F"))
     assert r.dtype == dtype
     assert np.abs(r.reshape(nrhs, n).T - (b - dense @ x)).max(initial=0) < 100 * eps
     norm = np.abs(dense).sum(axis=1).max(initial=0)
-    assert _core.norm_inf(*arrays_of(matrix), trans) == pytest.approx(norm, rel=1e-6)
+    assert _core_testing.norm_inf(*arrays_of(matrix), trans) == pytest.approx(norm, rel=1e-6)
     for k in range(nrhs if n else 0):
         size = norm * np.abs(x[:, k]).max() + np.abs(b[:, k]).max()
         assert errors[k] == pytest.approx(np.abs(b - dense @ x)[:, k].max() / size, rel=1e-4)
@@ -52,24 +52,24 @@ def test_small(dtype, trans, n, nrhs):
 def test_backward_error_of_special_values(trans):
     arrays = arrays_of(sp.csc_array(np.array([[2.0, 1.0], [0.0, 4.0]])))
     zero = np.zeros(2)
-    assert _core.residual(*arrays, trans, zero, zero)[1] == [0.0]
+    assert _core_testing.residual(*arrays, trans, zero, zero)[1] == [0.0]
     for dtype in DTYPES:  # norms keep NaN wherever it is
         for n, place in ((1, 0), (9, 0), (9, 4), (9, 8)):
             eye = arrays_of(sp.csc_array(np.eye(n, dtype=dtype)))
             x = np.ones(n, dtype)
             x[place] = np.nan
-            assert np.isnan(_core.residual(*eye, trans, x, np.ones(n, dtype))[1][0])
+            assert np.isnan(_core_testing.residual(*eye, trans, x, np.ones(n, dtype))[1][0])
     for bad, check in ((np.nan, np.isnan), (np.inf, lambda e: e == np.inf or np.isnan(e))):
         for place in (0, 1):
             x = np.ones(2)
             x[place] = bad
-            assert check(_core.residual(*arrays, trans, x, np.ones(2))[1][0])
-            assert check(_core.residual(*arrays, trans, np.ones(2), x)[1][0])
+            assert check(_core_testing.residual(*arrays, trans, x, np.ones(2))[1][0])
+            assert check(_core_testing.residual(*arrays, trans, np.ones(2), x)[1][0])
 
 
 def test_bad_trans():
     with pytest.raises(ValueError, match="trans must be N, T, or H"):
-        _core.multiply(*arrays_of(sp.csc_array(np.eye(1))), "X", np.ones(1))
+        _core_testing.multiply(*arrays_of(sp.csc_array(np.eye(1))), "X", np.ones(1))
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +88,14 @@ def test_threads_do_not_change_a_bit(large, trans):
     matrix = large
     rng = np.random.default_rng(2)
     x, b = rng.standard_normal((2, 60_000)).astype(complex)
-    before = _core.num_threads()
+    before = _core_testing.num_threads()
     results = []
     try:
         for threads in (1, 2, 5):
-            _core.set_num_threads(threads)
-            r, errors = _core.residual(*arrays_of(matrix), trans, x, b)
-            results.append((r.tobytes(), errors, _core.norm_inf(*arrays_of(matrix), trans)))
+            _core_testing.set_num_threads(threads)
+            r, errors = _core_testing.residual(*arrays_of(matrix), trans, x, b)
+            results.append((r.tobytes(), errors, _core_testing.norm_inf(*arrays_of(matrix), trans)))
     finally:
-        _core.set_num_threads(before)
+        _core_testing.set_num_threads(before)
     assert results[0] == results[1] == results[2]
     assert np.abs(r[:30_000] - (b[:30_000] - op_of(matrix, trans) @ x[:30_000])).max() < 1e-11

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from gpusplu import _core
 from gpusplu.engines.columns.groups import make_groups
-from gpusplu.engines.crisscross.plan import dense_seconds, dense_symbolic, divide
+from gpusplu.engines.crisscross.plan import dense_seconds, divide
 from support.column_driver import Factorization, Groups
 from support.column_reference import factor, make_columns, random_columns
 from support.small_matrices import EPS
@@ -47,8 +47,8 @@ def test_divisions_outside_are_rejected(p):
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 70])
-def test_dense_symbolic_is_one_front(m):
-    symbolic = dense_symbolic(m)
+def test_one_supernode_is_one_front(m):
+    symbolic = _core.one_supernode(m)
     assert symbolic.super_ptr.tolist() == [0, m]
     assert symbolic.row_perm.tolist() == symbolic.col_perm.tolist() == list(range(m))
 

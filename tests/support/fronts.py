@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from gpusplu import _core
+from gpusplu import _core_testing
 
 
 class Fronts:
@@ -16,11 +16,11 @@ class Fronts:
         ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
         row_of_col, row_scale, col_scale = np.arange(n, dtype=np.int32), np.ones(0), np.ones(0)
         if match and not cholesky:
-            _, row_of_col, row_scale, col_scale = _core.max_product_matching(ptr, ind, A.data)
-        graph = _core.symmetrize(ptr, ind, row_of_col)
-        order = _core.amd(*graph) if perm is None else np.asarray(perm, np.int32)
-        self.col_perm, self.symbolic = _core.supernodal_structure(*graph, order, cholesky, relax)
-        kind = getattr(_core, "FrontFactor_" + A.dtype.char)
+            _, row_of_col, row_scale, col_scale = _core_testing.max_product_matching(ptr, ind, A.data)
+        graph = _core_testing.symmetrize(ptr, ind, row_of_col)
+        order = _core_testing.amd(*graph) if perm is None else np.asarray(perm, np.int32)
+        self.col_perm, self.symbolic = _core_testing.supernodal_structure(*graph, order, cholesky, relax)
+        kind = getattr(_core_testing, "FrontFactor_" + A.dtype.char)
         self.front = kind.make(self.symbolic, row_of_col[self.col_perm], self.col_perm, row_scale, col_scale, ptr, ind)
 
     def factor(self, values=None, **rule):

@@ -232,7 +232,7 @@ template <class Offset> void MinimumDegree<Offset>::raise_stamp(idx by) {
 }
 
 // Pivots in elimination order, each followed by the variables that went with it; dense rows last.
-template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() const {
+template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() {
   std::vector<idx> perm(n_);
   std::copy_n(pivots_, n_stripped_, perm.begin());
   idx* const place = bucket_;

@@ -7,6 +7,16 @@
 namespace gs {
 
 enum class Ordering { automatic, amd, nested_dissection, natural, user };
+// By the names that callers use, but for the caller's own.
+struct NamedOrdering {
+  const char* name;
+  Ordering ordering;
+};
+inline constexpr NamedOrdering named_orderings[] = {{"auto", Ordering::automatic},
+                                                    {"amd", Ordering::amd},
+                                                    {"nd", Ordering::nested_dissection},
+                                                    {"natural", Ordering::natural}};
+
 enum class MethodChoice { automatic, column, front };
 
 struct AnalyzeOptions {

@@ -5,21 +5,19 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 
 namespace gs {
 namespace {
 
 class Components {
  public:
-  Components(PatternView A, const idx* row_of_col) : A_(A), arena_(std::make_unique_for_overwrite<idx[]>(5 * A.n)) {
+  Components(PatternView A, const idx* row_of_col) : A_(A), arena_(5 * (std::size_t)A.n), next_(A.n) {
     const idx n = A.n;
-    low_ = arena_.get();
+    low_ = arena_.data();
     block_ = low_ + n;
     open_ = block_ + n;
     path_ = open_ + n;
     node_of_row_ = path_ + n;
-    next_ = std::make_unique_for_overwrite<off[]>(n);
     for (idx j = 0; j < n; ++j) {
       node_of_row_[row_of_col ? row_of_col[j] : j] = j;
       low_[j] = 0;
@@ -87,8 +85,8 @@ class Components {
   }
 
   const PatternView A_;
-  std::unique_ptr<idx[]> arena_;
-  std::unique_ptr<off[]> next_;
+  RawVector<idx> arena_;
+  RawVector<off> next_;
   idx *low_, *block_, *open_, *path_, *node_of_row_;
   idx n_open_ = 0, visits_ = 0, n_blocks_ = 0;
 };

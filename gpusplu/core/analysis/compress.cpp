@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analysis/dissection/graph.hpp"
-#include "base/slices.hpp"
+#include "base/parallel.hpp"
 
 namespace gs {
 namespace {
@@ -28,10 +28,9 @@ struct Quotient {
   bool is_in(idx c) const { return state[c] == State::in; }
 };
 
-// Calls visit(v) for the vertices of a slice on each of several threads.
+// Calls visit(v) for the vertices, on several threads.
 template <class F> void for_vertices(PatternView g, idx n, F&& visit) {
-  run_team(team_size_for(g.nnz()), [&](const Team& team) {
-    const auto [begin, end] = slice(n, team);
+  over_range(n, g.nnz(), [&](idx begin, idx end) {
     for (idx v = begin; v < end; v++) visit(v);
   });
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "analysis/graph.hpp"
-#include "analysis/subtrees.hpp"
+#include "base/parallel.hpp"
 
 namespace gs {
 
@@ -13,26 +13,6 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm) {
 }
 
 namespace {
-
-// Row k of the factor reaches every column on the paths from its entries to k. The paths are shortened as they are
-// walked: ancestor[j] is some vertex above j in the tree built so far.
-struct GrowingTree {
-  std::vector<idx> parent, ancestor;
-  explicit GrowingTree(idx n) : parent(n, -1), ancestor(n, -1) {}
-
-  void add_entry(idx k, idx j) {
-    while (j < k) {
-      const idx above = ancestor[j];
-      if (above == k) break;
-      ancestor[j] = k;
-      if (above == -1) {
-        parent[j] = k;
-        break;
-      }
-      j = above;
-    }
-  }
-};
 
 template <class F> void for_entries(PatternView graph, const idx* perm, const idx* inverse_perm, idx k, F&& visit) {
   const idx vertex = perm[k];
@@ -102,8 +82,7 @@ std::vector<idx> postorder(const std::vector<idx>& parent) {
 std::vector<idx> renumber_tree(const std::vector<idx>& parent, const std::vector<idx>& order) {
   const std::vector<idx> place = inverse_permutation(order.data(), (idx)order.size());
   std::vector<idx> out(order.size());
-  run_team(team_size_for((off)order.size()), [&](const Team& team) {
-    const auto [begin, end] = slice((off)order.size(), team);
+  over_range((off)order.size(), (off)order.size(), [&](off begin, off end) {
     for (off k = begin; k < end; k++) {
       const idx above = parent[order[k]];
       out[k] = above >= 0 ? place[above] : -1;

@@ -6,6 +6,29 @@
 
 namespace gs {
 
+// The elimination tree of a pattern whose rows come one after the other.
+//
+// Row k of the factor reaches every column on the paths from its entries to k. The paths are shortened as they are
+// walked: ancestor[j] is some vertex above j in the tree built so far.
+struct GrowingTree {
+  std::vector<idx> parent, ancestor;
+  explicit GrowingTree(idx n) : parent(n, -1), ancestor(n, -1) {}
+
+  // Entry j of row k; what is not left of the diagonal is ignored.
+  void add_entry(idx k, idx j) {
+    while (j < k) {
+      const idx above = ancestor[j];
+      if (above == k) break;
+      ancestor[j] = k;
+      if (above == -1) {
+        parent[j] = k;
+        break;
+      }
+      j = above;
+    }
+  }
+};
+
 // The elimination tree of graph[perm][:, perm]: parent[j] is the first row below the diagonal of column j of the
 // Cholesky factor, -1 at roots; always parent[j] > j.
 // Source: Liu, ACM TOMS 12 (1986), algorithm 4.2, with path compression. Cost: nearly linear in the edges, shared by

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "analysis/subtrees.hpp"
 #include "base/huge_pages.hpp"
-#include "base/slices.hpp"
+#include "base/parallel.hpp"
 
 namespace gs {
 namespace {
@@ -68,8 +67,7 @@ template <class Source> Pattern transpose(const Source& source, off nnz) {
 // columns(j, visit) runs twice: to count and to fill.
 template <class F> Pattern build(idx n, off work, F&& columns) {
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-  run_team(team_size_for(work), [&](const Team& team) {
-    const auto [begin, end] = slice(n, team);
+  over_range(n, work, [&](idx begin, idx end) {
     for (idx j = begin; j < end; j++) {
       off count = 0;
       columns(j, [&](idx) { count++; });
@@ -79,8 +77,7 @@ template <class F> Pattern build(idx n, off work, F&& columns) {
   prefix_sum(out.ptr);
   out.ind.resize(out.ptr[n]);
   prefer_huge_pages(out.ind);
-  run_team(team_size_for(work), [&](const Team& team) {
-    const auto [begin, end] = slice(n, team);
+  over_range(n, work, [&](idx begin, idx end) {
     for (idx j = begin; j < end; j++) {
       idx* next = out.ind.data() + out.ptr[j];
       columns(j, [&](idx row) { *next++ = row; });
@@ -232,8 +229,7 @@ Pattern permute_graph(PatternView graph, const idx* perm) {
 
 std::vector<idx> inverse_permutation(const idx* perm, idx n) {
   std::vector<idx> inverse(n);
-  run_team(team_size_for(n), [&](const Team& team) {
-    const auto [begin, end] = slice(n, team);
+  over_range(n, n, [&](idx begin, idx end) {
     for (idx k = begin; k < end; k++) inverse[perm[k]] = k;
   });
   return inverse;
@@ -241,8 +237,7 @@ std::vector<idx> inverse_permutation(const idx* perm, idx n) {
 
 std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
   std::vector<idx> out(order.size());
-  run_team(team_size_for((off)order.size()), [&](const Team& team) {
-    const auto [begin, end] = slice((off)order.size(), team);
+  over_range((off)order.size(), (off)order.size(), [&](off begin, off end) {
     for (off k = begin; k < end; k++) out[k] = values[order[k]];
   });
   return out;

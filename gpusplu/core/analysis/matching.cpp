@@ -14,7 +14,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "analysis/augmenting_paths.hpp"
@@ -99,11 +98,11 @@ class ProductMatching {
   void scale(Matching& result, int largest_exponent);
 
   const idx n_;
-  std::unique_ptr<off[]> ptr_, diagonal_;
-  std::unique_ptr<Entry[]> entry_;  // A's columns without stored zeros
-  std::unique_ptr<Row[]> row_;
-  std::unique_ptr<std::int64_t[]> v_;
-  std::unique_ptr<std::int32_t[]> col_max_;
+  RawVector<off> ptr_, diagonal_;
+  RawVector<Entry> entry_;  // A's columns without stored zeros
+  RawVector<Row> row_;
+  RawVector<std::int64_t> v_;
+  RawVector<std::int32_t> col_max_;
   std::vector<idx> row_of_col_, unmatched_;
   std::vector<idx> touched_, settled_, ready_;         // rows a search has reached, is done with, has to continue from
   std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
@@ -111,14 +110,7 @@ class ProductMatching {
 };
 
 template <class T> ProductMatching::ProductMatching(PatternView A, const T* values)
-    : n_(A.n),
-      ptr_(std::make_unique_for_overwrite<off[]>(A.n + 1)),
-      diagonal_(std::make_unique_for_overwrite<off[]>(A.n)),
-      entry_(std::make_unique_for_overwrite<Entry[]>(A.nnz())),
-      row_(std::make_unique_for_overwrite<Row[]>(A.n)),
-      v_(std::make_unique_for_overwrite<std::int64_t[]>(A.n)),
-      col_max_(std::make_unique_for_overwrite<std::int32_t[]>(A.n)),
-      row_of_col_(A.n, -1) {
+    : n_(A.n), ptr_(A.n + 1), diagonal_(A.n), entry_(A.nnz()), row_(A.n), v_(A.n), col_max_(A.n), row_of_col_(A.n, -1) {
   off end = 0;
   for (idx j = 0; j < n_; ++j) {
     ptr_[j] = end;
@@ -139,7 +131,7 @@ template <class T> ProductMatching::ProductMatching(PatternView A, const T* valu
 
 // u_i = min_j c_ij, v_j = min_i c_ij - u_i.
 void ProductMatching::start_duals() {
-  std::fill_n(row_.get(), n_, Row{infinite, infinite, -1, -1});
+  std::fill_n(row_.data(), n_, Row{infinite, infinite, -1, -1});
   for (off p = 0; p < ptr_[n_]; ++p) {
     std::int64_t& dual = row_[entry_[p].row].dual;
     dual = std::min<std::int64_t>(dual, entry_[p].cost);

@@ -5,7 +5,6 @@
 // Invariant: the lists of the live nodes fit in the space of the original pattern, so nnz + n entries are enough.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/types.hpp"
@@ -33,7 +32,7 @@ template <class Offset> class MinimumDegree {
   void finish_element(idx pivot);
   void compress_lists();
   void raise_stamp(idx by);
-  std::vector<idx> expand() const;
+  std::vector<idx> expand();
 
   // Lists of equal degree are rings through head n_ + degree, so that nothing needs to be asked.
   void push(idx i, idx degree) {
@@ -62,9 +61,9 @@ template <class Offset> class MinimumDegree {
   };
 
   const idx n_;
-  std::unique_ptr<Node[]> node_;
-  std::unique_ptr<Link[]> link_;
-  std::unique_ptr<idx[]> arena_;
+  std::vector<Node> node_;
+  RawVector<Link> link_;
+  RawVector<idx> arena_;
   idx* list_;  // the lists
   Offset list_size_, list_end_ = 0;
   idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element

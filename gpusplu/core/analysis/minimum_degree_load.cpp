@@ -11,10 +11,8 @@ namespace gs {
 template <class Offset> MinimumDegree<Offset>::MinimumDegree(PatternView graph)
     : n_(graph.n), list_size_((Offset)(graph.nnz() + graph.n)), hash_mask_(std::bit_floor((std::uint32_t)graph.n) - 1) {
   const std::size_t n = n_;
-  node_ = std::make_unique_for_overwrite<Node[]>(n);
-  link_ = std::make_unique_for_overwrite<Link[]>(2 * n);
-  arena_ = std::make_unique_for_overwrite<idx[]>(4 * n + list_size_);
-  idx* next_free = arena_.get();
+  node_.resize(n), link_.resize(2 * n), arena_.resize(4 * n + list_size_);
+  idx* next_free = arena_.data();
   for (idx** array : {&size_, &bucket_, &pivots_, &dense_, &list_}) {
     *array = next_free;
     next_free += n;

@@ -6,7 +6,6 @@
 #include "analysis/elimination_tree.hpp"
 #include "analysis/graph.hpp"
 #include "analysis/subtrees.hpp"
-#include "base/slices.hpp"
 
 namespace gs {
 namespace {
@@ -114,8 +113,7 @@ void locate_in_parent(const Symbolic& sym, idx parent, off first, off last, idx*
 void find_relative_indices(Symbolic& out) {
   const idx nsuper = out.nsuper();
   out.rel_ind.resize(out.row_ind.size());
-  run_team(team_size_for(4 * (off)out.row_ind.size()), [&](const Team& team) {
-    const auto [begin, end] = slice(nsuper, team);
+  over_range(nsuper, 4 * (off)out.row_ind.size(), [&](idx begin, idx end) {
     for (idx s = begin; s < end; s++)
       if (out.super_parent[s] >= 0)
         locate_in_parent(out, out.super_parent[s], out.row_ptr[s], out.row_ptr[s + 1], out.rel_ind.data());
@@ -162,6 +160,24 @@ std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const
 std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
                                       Symbolic& out) {
   return supernodal_structure(graph, ordered_tree(graph, std::move(perm)), relaxation, out);
+}
+
+Symbolic one_supernode(idx n) {
+  Symbolic out;
+  out.n = out.structural_rank = n;
+  out.ordering = "natural";
+  out.block_ptr = {0, n};
+  for (idx j = 0; j < n; j++) {
+    out.row_perm.push_back(j);
+    out.parent.push_back(j + 1 < n ? j + 1 : -1);
+    out.col_count.push_back(n - j);
+  }
+  out.col_perm = out.row_perm;
+  out.super_ptr = {0, n};
+  out.super_parent = {-1};
+  out.row_ptr = {0, 0};
+  measure(out);
+  return out;
 }
 
 }  // namespace gs

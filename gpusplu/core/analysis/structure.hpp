@@ -20,4 +20,7 @@ std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const
 std::vector<idx> supernodal_structure(PatternView graph, std::vector<idx> perm, const Relaxation& relaxation,
                                       Symbolic& out);
 
+// The analysis of a dense matrix for fronts: one, of all columns in their order. n > 0.
+Symbolic one_supernode(idx n);
+
 }  // namespace gs

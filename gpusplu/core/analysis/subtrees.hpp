@@ -1,10 +1,8 @@
 // Disjoint subtrees of a postordered forest, for passes over it on several threads.
 #pragma once
-#include <atomic>
-#include <exception>
 #include <vector>
 
-#include "base/slices.hpp"
+#include "base/parallel.hpp"
 
 namespace gs {
 
@@ -31,20 +29,5 @@ std::vector<idx> subtree_sizes(const std::vector<idx>& parent);
 // Cuts for a team of `threads`: subtrees of at most a fraction of the nodes, so that threads share them evenly. One
 // thread gets the whole forest as it is: every tree is a subtree.
 SubtreeCut cut_subtrees(const std::vector<idx>& size, int threads);
-
-// Runs body(k, rank) for k = 0 .. count-1, whoever is free the next one; throws what a body threw.
-template <class F> void share_out(int threads, std::size_t count, F&& body) {
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr error;
-  run_helpers((int)std::min<std::size_t>(threads, count), [&](int rank) {
-    try {
-      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(k, rank);
-    } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
-    }
-  });
-  if (error) std::rethrow_exception(error);
-}
 
 }  // namespace gs

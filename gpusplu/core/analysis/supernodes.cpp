@@ -2,25 +2,11 @@
 
 #include <algorithm>
 
+#include "analysis/children.hpp"
 #include "analysis/subtrees.hpp"
 
 namespace gs {
 namespace {
-
-// Children of every node of a forest, ascending: children of p are list[ptr[p]] .. list[ptr[p+1]-1].
-struct Children {
-  std::vector<idx> ptr, list;
-  explicit Children(const std::vector<idx>& parent) : ptr(parent.size() + 1), list(parent.size()) {
-    const idx n = (idx)parent.size();
-    for (const idx p : parent)
-      if (p >= 0) ptr[p]++;
-    for (idx s = 0, end = 0; s <= n; s++) ptr[s] = end += ptr[s];
-    for (idx s = n - 1; s >= 0; s--)
-      if (parent[s] >= 0) list[--ptr[parent[s]]] = s;
-  }
-  idx* begin(idx s) { return list.data() + ptr[s]; }
-  idx* end(idx s) { return list.data() + ptr[s + 1]; }
-};
 
 double sum_of_squares(double m) { return m * (m + 1) * (2 * m + 1) / 6; }  // 1 + 4 + .. + m^2
 

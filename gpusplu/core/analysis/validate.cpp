@@ -1,4 +1,5 @@
 #include "analysis/validate.hpp"
+#include "analysis/analyze.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -46,9 +47,10 @@ void validate_numbers(const Symbolic& s) {
               s.column_levels >= 0 && s.super_levels >= 0 && s.flops >= 0 && std::isfinite(s.flops) &&
               std::isfinite(s.critical_path) && std::isfinite(s.seconds),
           "a pickled analysis is damaged: a size or count is impossible");
-  const auto known = {"", "amd", "nd", "natural", "user"};
-  require(std::find(known.begin(), known.end(), s.ordering) != known.end(),
-          "a pickled analysis is damaged: its ordering is unknown");
+  const bool known = s.ordering.empty() || s.ordering == "user" ||
+                     std::any_of(std::begin(named_orderings), std::end(named_orderings),
+                                 [&](const NamedOrdering& named) { return s.ordering == named.name; });
+  require(known, "a pickled analysis is damaged: its ordering is unknown");
 }
 
 void validate_permutations(const Symbolic& s) {

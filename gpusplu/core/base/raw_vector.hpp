@@ -1,19 +1,40 @@
 // Vectors whose elements are not cleared before they are written: large arrays meet memory first in the threads that
 // fill them.
 #pragma once
-#include <memory>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace gs {
 
-template <class T> struct UninitializedAllocator : std::allocator<T> {
-  template <class U> struct rebind { using other = UninitializedAllocator<U>; };
-  template <class U> void construct(U* at) { ::new ((void*)at) U; }
-  template <class U, class... Args> void construct(U* at, Args&&... args) {
-    ::new ((void*)at) U(std::forward<Args>(args)...);
+// Memory starts with a cache line, so that a row of 8 doubles never straddles two. It is aligned by hand: what
+// aligned_alloc returns goes back to the system when it is freed, and its pages would have to be met again.
+template <class T> struct RawAllocator {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  using value_type = T;
+  RawAllocator() = default;
+  template <class U> RawAllocator(const RawAllocator<U>&) {}
+
+  T* allocate(std::size_t n) {
+    constexpr std::uintptr_t line = 64;
+    void* start = std::malloc(n * sizeof(T) + line);  // aligned for any scalar: there is room for a pointer before p
+    if (!start) throw std::bad_alloc();
+    auto** p = reinterpret_cast<void**>(((std::uintptr_t)start + line) / line * line);
+    p[-1] = start;
+    return reinterpret_cast<T*>(p);
   }
+  void deallocate(T* p, std::size_t) { std::free(reinterpret_cast<void**>(p)[-1]); }
+
+  template <class U> void construct(U*) {}
+  template <class U, class... Args> void construct(U* at, Args&&... args) {
+    ::new ((void*)at) U{std::forward<Args>(args)...};
+  }
+  bool operator==(const RawAllocator&) const { return true; }
 };
-template <class T> using RawVector = std::vector<T, UninitializedAllocator<T>>;
+template <class T> using RawVector = std::vector<T, RawAllocator<T>>;
 
 }  // namespace gs

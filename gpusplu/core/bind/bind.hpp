@@ -18,6 +18,11 @@ template <class T> using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb
 template <class T> using InOut = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using NumPy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
+// Python objects that say in the stub what is in them.
+template <class... T> using Tuple = nb::typed<nb::tuple, T...>;
+using State = Tuple<nb::any, nb::ellipsis>;  // of pickle
+using Dict = nb::typed<nb::dict, nb::str, nb::any>;
+
 // Hands a vector to NumPy; the array owns it.
 template <class T, class Allocator> NumPy<T> to_numpy(std::vector<T, Allocator>&& v) {
   using Vector = std::vector<T, Allocator>;
@@ -40,26 +45,31 @@ template <class F> auto without_gil(F&& work) {
 }
 
 // (ptr, ind, values) of compressed columns; the arrays own them.
-template <class T> nb::tuple matrix_tuple(Matrix<T>&& A) {
+template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T>&& A) {
   return nb::make_tuple(to_numpy(std::move(A.pattern.ptr)), to_numpy(std::move(A.pattern.ind)),
                         to_numpy(std::move(A.values)));
 }
 
+// Of _core.
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
-void bind_ordering(nb::module_&);
-void bind_matching(nb::module_&);
 void bind_symbolic(nb::module_&);
-void bind_column_lu(nb::module_&);
-void bind_dense(nb::module_&);
-void bind_fronts(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_columns(nb::module_&);
-void bind_large(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 void bind_column_groups(nb::module_&);
 void bind_trailing_terms(nb::module_&);
+
+// Of _core_testing, which has bind_threads too.
+void bind_products(nb::module_&);
+void bind_ordering(nb::module_&);
+void bind_matching(nb::module_&);
+void bind_structure(nb::module_&);
+void bind_cost(nb::module_&);
+void bind_column_lu(nb::module_&);
+void bind_dense(nb::module_&);
+void bind_fronts(nb::module_&);
 
 }  // namespace gs

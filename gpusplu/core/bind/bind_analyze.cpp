@@ -15,11 +15,9 @@ namespace gs {
 namespace {
 
 Ordering ordering_of(const std::string& name) {
-  if (name == "auto") return Ordering::automatic;
-  if (name == "amd") return Ordering::amd;
-  if (name == "nd") return Ordering::nested_dissection;
-  if (name == "natural") return Ordering::natural;
-  throw nb::value_error(("ordering must be 'auto', 'amd', 'nd' or 'natural', got '" + name + "'").c_str());
+  for (const NamedOrdering& known : named_orderings)
+    if (name == known.name) return known.ordering;
+  throw nb::value_error(("ordering='" + name + "' is unknown").c_str());
 }
 
 MethodChoice method_of(const std::string& name) {
@@ -109,12 +107,18 @@ nb::tuple predict_binding(const std::string& method, idx n, off nnz, off lnz, do
 }  // namespace
 
 void bind_analyze(nb::module_& m) {
-  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "cholesky"_a = false,
-        "Modelled (factor, refactor, solve) seconds of 'column' or 'front'; flops of the factorization.");
+  nb::list orderings;
+  for (const NamedOrdering& known : named_orderings) orderings.append(known.name);
+  m.attr("ORDERINGS") = nb::tuple(orderings);
   bind_analyze_of<float>(m);
   bind_analyze_of<double>(m);
   bind_analyze_of<std::complex<float>>(m);
   bind_analyze_of<std::complex<double>>(m);
+}
+
+void bind_cost(nb::module_& m) {
+  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "cholesky"_a = false,
+        "Modelled (factor, refactor, solve) seconds of 'column' or 'front'; flops of the factorization.");
 }
 
 }  // namespace gs

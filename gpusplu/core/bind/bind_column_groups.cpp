@@ -1,4 +1,5 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -24,7 +25,7 @@ void bind_column_groups(nb::module_& m) {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         const gpu::GroupLimits limits{leaf, capacity, columns, alone ? to_vector(*alone) : std::vector<idx>()};
         gpu::ColumnGroups groups = without_gil([&] { return gpu::make_column_groups(pattern, limits); });
-        return nb::make_tuple(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
+        return std::make_pair(to_numpy(std::move(groups.range)), to_numpy(std::move(groups.level_ptr)));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "leaf"_a, "capacity"_a, "columns"_a, "alone"_a = nb::none(),
       "(range, level_ptr): groups of columns for one block each; see core/plan/columns/groups.hpp.");
@@ -56,7 +57,7 @@ void bind_column_groups(nb::module_& m) {
       "Columns that are more than a warp's work; core/plan/columns/long_columns.hpp.");
   m.def(
       "long_columns",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> columns) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> columns) -> Dict {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         for (const idx column : to_vector(columns))
           require(column >= 0 && column < pattern.n, "columns must be in 0 .. n - 1");

@@ -133,7 +133,6 @@ void bind_dense(nb::module_& m) {
   bind_type<double>(m);
   bind_type<std::complex<float>>(m);
   bind_type<std::complex<double>>(m);
-  m.def("_simd_level", &simd_level, "Instruction set level of the kernels in use.");
   m.def("_simd_best_level", &simd_best_level);
   m.def("_set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
 }

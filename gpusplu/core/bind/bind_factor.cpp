@@ -61,9 +61,11 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
   return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }
 
+template <class T> using Made = Tuple<Canonical, Symbolic, FactorBinding<T>, double, double>;
+
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
 // than the work. (canonical, symbolic, factor, seconds of the first two), or None if a value is not finite.
-template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values) {
+template <class T, class I> std::optional<Made<T>> lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values) {
   require_pointers(ptr, n);
   auto canonical = std::make_unique<Canonical>();
   std::shared_ptr<Symbolic> symbolic;
@@ -78,7 +80,7 @@ template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, I
     std::vector<T> gathered;
     if (!canonical->identity) gathered.resize(A.nnz()), gather_values(*canonical, values.data(), gathered.data());
     const T* canonical_values = canonical->identity ? values.data() : gathered.data();
-    if (!all_finite(canonical_values, A.nnz())) return nb::none();
+    if (!all_finite(canonical_values, A.nnz())) return std::nullopt;
     seconds = watch.seconds();
     symbolic = std::make_shared<Symbolic>(analyze(A, canonical_values, AnalyzeOptions{}));
     symbolic->seconds = watch.seconds() - seconds;
@@ -90,10 +92,10 @@ template <class T, class I> nb::object lu_binding(idx n, In<I> ptr, In<I> ind, I
   const nb::object lu =
       nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                nb::rv_policy::take_ownership);
-  return nb::make_tuple(owner, std::move(symbolic), lu, seconds, analyze_seconds);
+  return Made<T>(nb::make_tuple(owner, std::move(symbolic), lu, seconds, analyze_seconds));
 }
 
-template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
+template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
   const idx n = self.factor->n();
   require(b.ndim() == 1 || b.ndim() == 2, "b must have one dimension or two");
   require_length(b, n, "a right-hand side");
@@ -107,10 +109,11 @@ template <class T> nb::object solve_binding(FactorBinding<T>& self, InFortran<T>
     nb::gil_scoped_release release;
     if (nrhs) finite = self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
   }
-  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, "overflow encountered in solve: the solution is not finite, or not accurate", 1) < 0)
-    throw nb::python_error();
-  if (b.ndim() == 1) return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(x, {(size_t)n}, owner));
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(x, {(size_t)n, nrhs}, owner, {1, (int64_t)n}));
+  constexpr const char* warning = "overflow encountered in solve: the solution is not finite, or not accurate";
+  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, warning, 1) < 0) throw nb::python_error();
+  const size_t shape[] = {(size_t)n, nrhs};
+  const int64_t strides[] = {1, n};
+  return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
 }
 
 int parity(const std::vector<idx>& perm) {
@@ -122,7 +125,7 @@ int parity(const std::vector<idx>& perm) {
 }
 
 // sign and log |det A| from the diagonal of U, or of L twice
-template <class T> nb::tuple slogdet_binding(const FactorBinding<T>& self) {
+template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
   const Factor<T>& f = *self.factor;
   const bool cholesky = f.summary().symbolic->cholesky;
   T sign = cholesky ? T(1) : T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm())));
@@ -134,7 +137,7 @@ template <class T> nb::tuple slogdet_binding(const FactorBinding<T>& self) {
   return nb::make_tuple(sign, (cholesky ? 2 : 1) * log_modulus);
 }
 
-template <class T> nb::dict stats_binding(const FactorBinding<T>& self) {
+template <class T> Dict stats_binding(const FactorBinding<T>& self) {
   const FactorStats s = self.factor->stats();
   const FactorSummary summary = self.factor->summary();
   const FactorInfo& i = summary.info;
@@ -180,8 +183,10 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
              return self.factor->reciprocal_condition();
            })
       .def("stats", &stats_binding<T>)
-      .def_prop_ro("row_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->row_perm())); })
-      .def_prop_ro("col_perm", [](const Self& self) { return nb::cast(to_numpy(self.factor->col_perm())); })
+      .def_prop_ro(
+          "row_perm", [](const Self& self) { return to_numpy(self.factor->row_perm()); }, nb::rv_policy::automatic)
+      .def_prop_ro(
+          "col_perm", [](const Self& self) { return to_numpy(self.factor->col_perm()); }, nb::rv_policy::automatic)
       .def_prop_ro("symbolic", [](const Self& self) { return self.factor->summary().symbolic; })
       .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
       .def_prop_ro(
@@ -203,9 +208,10 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
 
 void bind_factor(nb::module_& m) {
   nb::exception<SingularError>(m, "SingularError", PyExc_RuntimeError);
-  // carries the column and the pivot as its arguments
+  nb::dict attributes;  // of one that is raised: the column and the pivot
+  attributes["column"] = -1, attributes["pivot"] = 0.0;
   static PyObject* not_positive_definite =
-      PyErr_NewException("gpusplu._core.NotPositiveDefinite", PyExc_ArithmeticError, nullptr);
+      PyErr_NewException("gpusplu._core.NotPositiveDefinite", PyExc_ArithmeticError, attributes.ptr());
   m.attr("NotPositiveDefinite") = nb::handle(not_positive_definite);
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

@@ -1,11 +1,10 @@
-// AMD, matchings and the block triangular form, one function each.
+// Matchings and the block triangular form, one function each.
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 
 #include <optional>
 #include <stdexcept>
 
-#include "analysis/amd.hpp"
 #include "analysis/block_triangular.hpp"
 #include "analysis/matching.hpp"
 #include "analysis/transversal.hpp"
@@ -34,10 +33,6 @@ nb::tuple blocks(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
 }  // namespace
 
 void bind_matching(nb::module_& m) {
-  m.def(
-      "amd",
-      [](In<off> ptr, In<idx> ind) { return to_numpy(without_gil([&] { return amd(pattern_view(ptr, ind)); })); },
-      "ptr"_a, "ind"_a, "Approximate minimum degree ordering of a symmetric pattern: gather permutation.");
   m.def(
       "maximum_transversal",
       [](In<off> ptr, In<idx> ind) {

@@ -45,7 +45,7 @@ const char* triangle_name(Triangle triangle) {
   return triangle == Triangle::full ? "full" : triangle == Triangle::lower ? "lower" : "upper";
 }
 
-nb::tuple canonical_state(const Canonical& c) {
+State canonical_state(const Canonical& c) {
   return nb::make_tuple(c.pattern.n, c.nvalues, c.identity, to_numpy(std::vector<off>(c.pattern.ptr)),
                         to_numpy(RawVector<idx>(c.pattern.ind)), to_numpy(std::vector<off>(c.source)),
                         to_numpy(std::vector<off>(c.source_ptr)));
@@ -61,7 +61,7 @@ void set_canonical_state(Canonical& c, std::tuple<idx, off, bool, In<off>, In<id
   new (&c) Canonical(std::move(restored));
 }
 
-template <class T> nb::dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
+template <class T> Dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
   const SymmetryTraits traits = symmetry_traits(matrix_view(ptr, ind, values), values.data());
   nb::dict out;
   out["pattern_symmetry"] = traits.pattern_symmetry;
@@ -129,17 +129,14 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
       "all_finite", [](In<T> values) { return all_finite(values.data(), (off)values.shape(0)); },
       "values"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>());
   m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
+  m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
+        "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
+}
+
+template <class T> void bind_products_of(nb::module_& m) {
   m.def("multiply", &multiply_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert());
   m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),
         "b"_a.noconvert());
-  m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
-        "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
-  m.def(
-      "backward_error",
-      [](double residual, double x, double b, double norm_of_A) {
-        return backward_error({residual, x, b}, norm_of_A);
-      },
-      "residual"_a, "x"_a, "b"_a, "norm_of_A"_a, "Normwise, from largest moduli and the norm of op(A).");
   m.def(
       "norm_inf",
       [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {
@@ -170,12 +167,25 @@ void bind_matrix(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>(), "The Hermitian matrix of which this is one triangle.")
       .def("__getstate__", &canonical_state)
       .def("__setstate__", &set_canonical_state);
+  m.def(
+      "backward_error",
+      [](double residual, double x, double b, double norm_of_A) {
+        return backward_error({residual, x, b}, norm_of_A);
+      },
+      "residual"_a, "x"_a, "b"_a, "norm_of_A"_a, "Normwise, from largest moduli and the norm of op(A).");
   bind_indices<std::int32_t>(m);
   bind_indices<std::int64_t>(m);
   bind_values<float>(m, canonical);
   bind_values<double>(m, canonical);
   bind_values<std::complex<float>>(m, canonical);
   bind_values<std::complex<double>>(m, canonical);
+}
+
+void bind_products(nb::module_& m) {
+  bind_products_of<float>(m);
+  bind_products_of<double>(m);
+  bind_products_of<std::complex<float>>(m);
+  bind_products_of<std::complex<double>>(m);
 }
 
 }  // namespace gs

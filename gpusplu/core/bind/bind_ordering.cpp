@@ -1,3 +1,4 @@
+#include "analysis/amd.hpp"
 #include "analysis/dissection/nested_dissection.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -17,6 +18,10 @@ NumPy<idx> bound_nested_dissection(const In<off>& ptr, const In<idx>& ind, int t
 }  // namespace
 
 void bind_ordering(nb::module_& m) {
+  m.def(
+      "amd",
+      [](In<off> ptr, In<idx> ind) { return to_numpy(without_gil([&] { return amd(pattern_view(ptr, ind)); })); },
+      "ptr"_a, "ind"_a, "Approximate minimum degree ordering of a symmetric pattern: gather permutation.");
   m.def("nested_dissection", &bound_nested_dissection, "ptr"_a, "ind"_a, "threads"_a = 0, "seed"_a = 1,
         "Fill-reducing order of a symmetric pattern (both triangles): perm[new] = old.");
 }

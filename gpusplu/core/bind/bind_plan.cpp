@@ -1,3 +1,4 @@
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -40,14 +41,14 @@ int solve_columns(const Plan& plan, int nrhs) {
 }
 
 // Blocks on a multiprocessor and shared memory of a block, of a solve with that many right-hand sides at a time.
-nb::tuple solve_shape(const Plan& plan, int columns) {
+std::pair<int, int> solve_shape(const Plan& plan, int columns) {
   const int bytes = plan.parameters.scalar_bytes();
-  return nb::make_tuple(gpu::solve_blocks(bytes), gpu::SOLVE_TICKET_BYTES + gpu::solve_scalars(columns) * bytes);
+  return {gpu::solve_blocks(bytes), gpu::SOLVE_TICKET_BYTES + gpu::solve_scalars(columns) * bytes};
 }
-nb::tuple large_solve_shape(const Plan& plan, bool forward, int columns) {
+std::pair<int, int> large_solve_shape(const Plan& plan, bool forward, int columns) {
   const int bytes = plan.parameters.scalar_bytes();
   const int scalars = gpu::large_solve_scalars(plan.parameters.large_tile, columns);
-  return nb::make_tuple(gpu::large_solve_blocks(forward, columns), gpu::SOLVE_TICKET_BYTES + scalars * bytes);
+  return {gpu::large_solve_blocks(forward, columns), gpu::SOLVE_TICKET_BYTES + scalars * bytes};
 }
 
 PlanParameters parameters_of(const nb::kwargs& named) {
@@ -87,8 +88,8 @@ Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, nb::k
   return without_gil([&] { return gpu::make_plan(symbolic, A, parameters); });
 }
 
-nb::tuple make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
-                                 nb::kwargs named) {
+Tuple<std::size_t, Plan> make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
+                                                nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
   const PatternView A = pattern_view(ptr, ind);
   for (const Symbolic* symbolic : symbolics) require_analysis_of(A, *symbolic);
@@ -96,7 +97,7 @@ nb::tuple make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, 
   return nb::make_tuple(best.which, std::move(best.plan));
 }
 
-nb::tuple predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
+Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
   const PlanParameters parameters = parameters_of(named);
   const gpu::Prediction p = without_gil([&] { return gpu::predict_plan(symbolic, parameters); });
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);

@@ -125,7 +125,7 @@ template <class T> void append(nb::list& state, const T& v) { state.append(v); }
 template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item, false)); }
 template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item, false); }
 
-nb::tuple get_state(const Symbolic& symbolic) {
+State get_state(const Symbolic& symbolic) {
   nb::list state;
   state.append(method_name(symbolic.method));
   std::apply([&](const auto&... field) { (append(state, field), ...); }, fields(symbolic));
@@ -137,7 +137,7 @@ Method method_of(const std::string& name) {
   return name == "column" ? Method::column : Method::front;
 }
 
-void set_state(Symbolic& symbolic, nb::tuple state) {
+void set_state(Symbolic& symbolic, const State& state) {
   Symbolic restored;
   require(state.size() == 1 + std::tuple_size_v<decltype(fields(restored))>,
           "a pickled analysis is damaged: it has another number of fields");
@@ -184,14 +184,20 @@ void bind_symbolic(nb::module_& m) {
       .def_ro("critical_path", &Symbolic::critical_path)
       .def_ro("seconds", &Symbolic::seconds)
       .def_prop_ro("stages",
-                   [](const Symbolic& s) {
+                   [](const Symbolic& s) -> nb::typed<nb::dict, nb::str, double> {
                      nb::dict stages;
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
                    })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
-
+  m.def(
+      "one_supernode",
+      [](idx n) {
+        require(n > 0, "n must be positive");
+        return one_supernode(n);
+      },
+      "n"_a, "The analysis of a dense matrix for fronts.");
   m.def(
       "validate",
       [](const Symbolic& symbolic, const Canonical& canonical) {
@@ -199,6 +205,9 @@ void bind_symbolic(nb::module_& m) {
         validate(symbolic, canonical.pattern.view());
       },
       "symbolic"_a, "canonical"_a, "Raises ValueError if the analysis, both unpickled, is not of this pattern.");
+}
+
+void bind_structure(nb::module_& m) {
   m.def("symmetrize", &symmetrize_arrays, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
         "Graph (ptr, ind) of C + C^T without diagonal, C = A[row_of_col].");
   m.def("symmetrize_block", &symmetrize_block_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "begin"_a,

@@ -1,3 +1,5 @@
+#include <nanobind/stl/tuple.h>
+
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "plan/columns/times.hpp"
@@ -20,8 +22,8 @@ void bind_trailing_terms(nb::module_& m) {
         if (level.shape(0)) require_entries(level, pattern.n, "level");
         const idx* levels = level.shape(0) ? level.data() : nullptr;
         gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, levels, costs); });
-        return nb::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
-                              to_numpy(std::move(times.depth)));
+        return std::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
+                               to_numpy(std::move(times.depth)));
       },
       "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a, "long_depth"_a,
       "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
@@ -43,7 +45,8 @@ void bind_trailing_terms(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "p"_a);
   m.def(
       "trailing_terms",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off overlapped, int scalar_bytes) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, idx p, off capacity, off kept, off overlapped,
+         int scalar_bytes) -> Dict {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         require_division(p, pattern.n);
         gpu::TrailingTerms terms = without_gil([&] {

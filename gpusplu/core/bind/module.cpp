@@ -6,17 +6,11 @@ NB_MODULE(_core, m) {
   m.doc() = "C++ core of gpusplu: analysis and the CPU engine.";
   gs::bind_threads(m);
   gs::bind_matrix(m);
-  gs::bind_ordering(m);
-  gs::bind_matching(m);
   gs::bind_symbolic(m);
-  gs::bind_column_lu(m);
-  gs::bind_dense(m);
-  gs::bind_fronts(m);
   gs::bind_analyze(m);
   gs::bind_factor(m);
   gs::bind_plan(m);
   gs::bind_columns(m);
-  gs::bind_large(m);
   gs::bind_solve_schedule(m);
   gs::bind_column_groups(m);
   gs::bind_trailing_terms(m);

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "base/huge_pages.hpp"
-#include "base/slices.hpp"
+#include "base/parallel.hpp"
 
 namespace gs {
 namespace {
@@ -100,8 +100,7 @@ template <class I> void check_pointers(idx n, const I* ptr, off available) {
 
 template <class I> void check_indices(idx n, const I* ind, off nnz, const char* what) {
   std::atomic<bool> valid{true};
-  run_team(team_size_for(nnz), [&](const Team& team) {
-    const auto [begin, end] = slice(nnz, team);
+  over_range(nnz, nnz, [&](off begin, off end) {
     bool inside = true;
     for (off p = begin; p < end; p++) inside &= (ind[p] >= 0) & (ind[p] < n);
     if (!inside) valid.store(false);
@@ -115,8 +114,7 @@ template <class I> void check_indices(idx n, const I* ind, off nnz, const char* 
 
 template <class I> bool is_canonical(idx n, const I* ptr, const I* ind) {
   std::atomic<bool> canonical{true};
-  run_team(team_size_for(ptr[n]), [&](const Team& team) {
-    const auto [begin, end] = slice(n, team);
+  over_range(n, ptr[n], [&](idx begin, idx end) {
     for (idx j = begin; j < end; j++) {
       I previous = -1;
       bool ascending = true;
@@ -136,10 +134,8 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
   out.identity = true;
   out.pattern = {n, std::vector<off>(ptr, ptr + n + 1), RawVector<idx>((std::size_t)ptr[n])};
   prefer_huge_pages(out.pattern.ind);
-  run_team(team_size_for(ptr[n]), [&](const Team& team) {
-    const auto [begin, end] = slice((off)ptr[n], team);
-    std::copy(ind + begin, ind + end, out.pattern.ind.begin() + begin);
-  });
+  over_range((off)ptr[n], ptr[n],
+             [&](off begin, off end) { std::copy(ind + begin, ind + end, out.pattern.ind.begin() + begin); });
   return out;
 }
 

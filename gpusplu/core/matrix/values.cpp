@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "base/scalars.hpp"
-#include "base/slices.hpp"
 
 namespace gs {
 namespace {
@@ -56,8 +56,7 @@ template <class R> R largest_real(const R* values, off n) {
 
 template <class T> void gather_values(const Canonical& canonical, const T* values, T* out) {
   const off nnz = canonical.pattern.view().nnz();
-  run_team(team_size_for(nnz), [&](const Team& team) {
-    const auto [begin, end] = slice(nnz, team);
+  over_range(nnz, nnz, [&](off begin, off end) {
     if (canonical.identity) {
       std::copy(values + begin, values + end, out + begin);
     } else if (canonical.source_ptr.empty()) {
@@ -77,8 +76,7 @@ template <class T> bool all_finite(const T* values, off n) {
   const off reals = is_complex<T> ? 2 * n : n;
   const auto* first = reinterpret_cast<const real_t<T>*>(values);
   std::atomic<bool> finite{true};
-  run_team(team_size_for(reals / 4), [&](const Team& team) {
-    const auto [begin, end] = slice(reals, team);
+  over_range(reals, reals / 4, [&](off begin, off end) {
     if (!all_finite_real(first + begin, end - begin)) finite.store(false);
   });
   return finite.load();

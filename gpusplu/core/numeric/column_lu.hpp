@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "analysis/symbolic.hpp"
-#include "base/fresh_memory.hpp"
+#include "base/raw_vector.hpp"
 #include "base/spare.hpp"
 #include "base/types.hpp"
 #include "numeric/factor_info.hpp"
@@ -76,7 +76,7 @@ template <class T> class ColumnLU {
   std::vector<idx> row_perm_, col_perm_;
   std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
   std::unique_ptr<ColumnNodes<T>> nodes_;
-  mutable Spare<FreshVector<T>> scratch_;  // of the last solve, for the next
+  mutable Spare<RawVector<T>> scratch_;  // of the last solve, for the next
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;

@@ -38,9 +38,9 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   const Real* scale_in = transpose ? col_scale : row_scale;
   const Real* scale_out = transpose ? row_scale : col_scale;
   const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);
-  std::unique_ptr<FreshVector<T>> kept = scratch_.take();
-  if (!kept) kept = std::make_unique<FreshVector<T>>();
-  FreshVector<T>& scratch = *kept;
+  std::unique_ptr<RawVector<T>> kept = scratch_.take();
+  if (!kept) kept = std::make_unique<RawVector<T>>();
+  RawVector<T>& scratch = *kept;
   for (idx done = 0; done < nrhs;) {
     int width = 8;
     while (width > nrhs - done) width /= 2;

@@ -138,7 +138,7 @@ template <class T> class Compiler {
     const idx k = node.first;
     node.n_lower = column_[k].n_lower;
     node.n_outer = column_[k].n_outer;
-    FreshVector<idx>& rows = node.n_outer > 0 ? out_.upper_row : out_.lower_row;
+    RawVector<idx>& rows = node.n_outer > 0 ? out_.upper_row : out_.lower_row;
     for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++)
       if (out_.a_row[p] == k) node.diagonal = (idx)(p - B_.ptr[k]);
       else rows.push_back(out_.a_row[p]);

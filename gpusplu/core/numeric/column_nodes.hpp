@@ -41,10 +41,10 @@ struct ColumnSchedule {
 };
 
 template <class T> struct ColumnNodes {
-  FreshVector<ColumnNode> node;
-  FreshVector<idx> lower_row, upper_row;
-  FreshVector<ColumnSegment> segment;
-  FreshVector<T> lower, upper;
+  RawVector<ColumnNode> node;
+  RawVector<idx> lower_row, upper_row;
+  RawVector<ColumnSegment> segment;
+  RawVector<T> lower, upper;
   std::vector<T> pivot, inverse_pivot;
   std::vector<idx> a_row;
   std::vector<ColumnPhase> phase;

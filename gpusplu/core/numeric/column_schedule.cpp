@@ -1,8 +1,10 @@
 #include "numeric/column_schedule.hpp"
-#include "base/scalars.hpp"
 
 #include <algorithm>
 #include <numeric>
+
+#include "analysis/elimination_tree.hpp"
+#include "base/scalars.hpp"
 
 namespace gs {
 namespace {
@@ -19,18 +21,12 @@ template <class T> double node_cost(const ColumnNodes<T>& f, const std::vector<o
   return cost;
 }
 
-// Liu's elimination tree with path compression: every source of a node becomes one of its descendants.
+// Every source of a node becomes one of its descendants.
 template <class T> std::vector<idx> elimination_tree(const ColumnNodes<T>& f) {
-  std::vector<idx> parent(f.n_nodes(), -1), ancestor(f.n_nodes(), -1);
+  GrowingTree tree(f.n_nodes());
   for (idx s = 0; s < f.n_nodes(); s++)
-    for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++)
-      for (idx j = f.segment[q].source; j != -1 && j != s;) {
-        const idx next = ancestor[j];
-        ancestor[j] = s;
-        if (next == -1) parent[j] = s;
-        j = next;
-      }
-  return parent;
+    for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++) tree.add_entry(s, f.segment[q].source);
+  return std::move(tree.parent);
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 #include <mutex>
 #include <utility>
 
+#include "base/huge_pages.hpp"
 #include "base/scalars.hpp"
 #include "numeric/front_assembly.hpp"
-#include "numeric/front_tree.hpp"
+#include "numeric/front_walks.hpp"
 
 namespace gs {
 namespace {
@@ -23,6 +24,7 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
       panels_(plan_.panel_ptr.back()),
       pivots_(symbolic_->n),
       contribution_(symbolic_->nsuper(), nullptr) {
+  prefer_huge_pages(panels_);
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
     const auto [W, H, R] = shape(s);
     nnz_lower_ += off(W) * (W + 1) / 2 + off(W) * H;
@@ -32,7 +34,8 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
 }
 
 template <class T> off FrontFactor<T>::bytes() const {
-  off bytes = panels_.bytes() + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
+  off bytes =
+      panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
   for (const BlockPool& pool : pools_) bytes += pool.bytes();
   return bytes;
 }

@@ -63,11 +63,12 @@ template <class T> class FrontFactor {
   };
 
   FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
-  T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }
+  T* panel(idx s) { return panels_.data() + plan_.panel_ptr[s]; }
+  const T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }
 
   std::shared_ptr<const Symbolic> symbolic_;
   FrontPlan plan_;
-  RawArray<T> panels_;
+  RawVector<T> panels_;           // pages come when fronts are assembled, near the thread that does it
   std::vector<idx> pivots_;       // by column: row of the front's diagonal block it was exchanged with
   std::vector<T*> contribution_;  // of fronts whose parent has not taken it yet
   std::vector<BlockPool> pools_;  // one for each thread

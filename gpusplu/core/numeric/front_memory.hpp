@@ -1,4 +1,4 @@
-// Memory of a multifrontal factorization: the arena of the panels, and contribution blocks.
+// Memory of contribution blocks of a multifrontal factorization.
 #pragma once
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@
 
 namespace gs {
 
-// Uninitialized memory that nobody has touched. Large pieces ask for huge pages, which saves most page faults.
+// Memory that nobody has touched. Large pieces ask for huge pages, which saves most page faults.
 inline void* raw_bytes(std::size_t bytes) {
   constexpr std::size_t huge = std::size_t(2) << 20;
   const std::size_t align = bytes >= 4 * huge ? huge : 64;
@@ -24,22 +24,6 @@ inline void* raw_bytes(std::size_t bytes) {
 
 struct FreeRaw {
   void operator()(void* p) const { std::free(p); }
-};
-
-// Array of plain numbers whose pages come when fronts are assembled into them, near the thread that does it.
-template <class T> class RawArray {
- public:
-  RawArray() = default;
-  explicit RawArray(std::size_t size) : size_(size) {
-    if (size) data_.reset(static_cast<T*>(raw_bytes(bytes())));
-  }
-  T* data() const { return data_.get(); }
-  std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(T); }
-
- private:
-  std::size_t size_ = 0;
-  std::unique_ptr<T, FreeRaw> data_;
 };
 
 // Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache

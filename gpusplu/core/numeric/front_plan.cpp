@@ -6,7 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/threads.hpp"
+#include "analysis/children.hpp"
+#include "analysis/entry_places.hpp"
 
 namespace gs {
 namespace {
@@ -30,91 +31,19 @@ std::vector<std::int16_t> exponents(const std::vector<double>& scale) {
   return e;
 }
 
-// Everything place_entries needs to classify an entry.
-struct Placement {
-  const Symbolic& symbolic;
-  PatternView A;
-  std::vector<idx> row_inverse, super_of;
-  std::vector<std::int16_t> row_exponent, col_exponent;
-  int lowest_exponent = 0;
+// What brings the values of A to those of the scaled matrix, as exponents of powers of two.
+struct Exponents {
+  std::vector<std::int16_t> row, column;
+  int lowest = 0, highest = 0;  // of an entry
 
-  Placement(const Symbolic& symbolic, PatternView A) : symbolic(symbolic), A(A), row_inverse(A.n), super_of(A.n) {
-    for (idx i = 0; i < A.n; i++) row_inverse[symbolic.row_perm[i]] = i;
-    for (idx s = 0; s < symbolic.nsuper(); s++)
-      std::fill(super_of.begin() + symbolic.super_ptr[s], super_of.begin() + symbolic.super_ptr[s + 1], s);
+  explicit Exponents(const Symbolic& symbolic)
+      : row(exponents(symbolic.row_scale)), column(exponents(symbolic.col_scale)) {
+    if (row.empty()) return;
+    const auto [row_low, row_high] = std::minmax_element(row.begin(), row.end());
+    const auto [col_low, col_high] = std::minmax_element(column.begin(), column.end());
+    lowest = *row_low + *col_low, highest = *row_high + *col_high;
   }
-
-  // Owner of the entry in permuted row i and column j, or -1 if it is not used.
-  idx owner(idx i, idx j) const { return i >= j ? super_of[j] : symbolic.cholesky ? -1 : super_of[i]; }
 };
-
-// Calls visit(k, i, j) for the entries of permuted columns [begin, end).
-template <class Visit> void for_entries(const Placement& place, idx begin, idx end, Visit&& visit) {
-  for (idx j = begin; j < end; j++) {
-    const idx column = place.symbolic.col_perm[j];
-    for (off k = place.A.ptr[column]; k < place.A.ptr[column + 1]; k++) visit(k, place.row_inverse[place.A.ind[k]], j);
-  }
-}
-
-// A range of whole fronts and what is needed to write its entries. Parts do not depend on the team, and their counts
-// come first, so neither does the order of the entries.
-struct Part {
-  idx begin = 0, end = 0;   // permuted columns
-  std::vector<off> next;    // where each front's entries continue
-  std::vector<off> cursor;  // place in row_ind of the last column met among the rows of each front; -1: none yet
-  std::vector<idx> local;   // row -> place in the front that is being written
-};
-
-// Columns ascend, so a column is found among the rows of an earlier front by moving that front's cursor on.
-void write_entries(FrontPlan& plan, const Placement& place, Part& part) {
-  const Symbolic& symbolic = place.symbolic;
-  const idx* rows = symbolic.row_ind.data();
-  idx mapped = -1;
-  for_entries(place, part.begin, part.end, [&](off k, idx i, idx j) {
-    const idx s = place.owner(i, j);
-    if (s < 0) return;
-    const FrontShape front(symbolic, s);
-    const idx start = symbolic.super_ptr[s];
-    off target;
-    if (place.super_of[j] == s) {  // L panel, the diagonal block included
-      if (mapped != s) {
-        mapped = s;
-        for (idx r = 0; r < front.H; r++) part.local[rows[symbolic.row_ptr[s] + r]] = front.W + r;
-      }
-      target = (i < symbolic.super_ptr[s + 1] ? i - start : part.local[i]) + off(j - start) * front.R;
-    } else {
-      off& c = part.cursor[s];
-      if (c < 0) c = std::lower_bound(rows + symbolic.row_ptr[s], rows + symbolic.row_ptr[s + 1], j) - rows;
-      while (rows[c] < j) c++;
-      target = off(front.R) * front.W + (c - symbolic.row_ptr[s]) + off(i - start) * front.H;
-    }
-    const off p = part.next[s]++;
-    plan.entry_source[p] = (std::uint32_t)k;
-    plan.entry_target[p] = (std::uint32_t)target;
-    if (!plan.entry_scale.empty())
-      plan.entry_scale[p] = (std::uint16_t)(place.row_exponent[symbolic.row_perm[i]] +
-                                            place.col_exponent[symbolic.col_perm[j]] - place.lowest_exponent);
-  });
-}
-
-// Cuts the columns at fronts into parts with about as many entries each.
-std::vector<Part> divide(const Symbolic& symbolic, PatternView A, int n_parts) {
-  const idx nsuper = symbolic.nsuper();
-  std::vector<Part> parts(n_parts);
-  off entries = 0;
-  int p = 0;
-  for (idx s = 0; s < nsuper; s++) {
-    for (idx j = symbolic.super_ptr[s]; j < symbolic.super_ptr[s + 1]; j++)
-      entries += A.ptr[symbolic.col_perm[j] + 1] - A.ptr[symbolic.col_perm[j]];
-    while (p < n_parts && entries * n_parts >= A.nnz() * (p + 1)) parts[p++].end = symbolic.super_ptr[s + 1];
-  }
-  while (p < n_parts) parts[p++].end = A.n;
-  for (p = 0; p < n_parts; p++) {
-    if (p) parts[p].begin = parts[p - 1].end;
-    parts[p].next.resize(nsuper), parts[p].cursor.assign(nsuper, -1), parts[p].local.resize(A.n);
-  }
-  return parts;
-}
 
 }  // namespace
 
@@ -140,48 +69,37 @@ void FrontPlan::place_panels(const Symbolic& symbolic) {
 void FrontPlan::place_entries(const Symbolic& symbolic, PatternView A) {
   if (A.nnz() > (off)std::numeric_limits<std::uint32_t>::max())
     throw std::length_error("the matrix has more than 4294967295 entries");
-  const idx nsuper = symbolic.nsuper();
-  Placement place(symbolic, A);
-  if (!symbolic.row_scale.empty()) {
-    place.row_exponent = exponents(symbolic.row_scale), place.col_exponent = exponents(symbolic.col_scale);
-    const auto [row_low, row_high] = std::minmax_element(place.row_exponent.begin(), place.row_exponent.end());
-    const auto [col_low, col_high] = std::minmax_element(place.col_exponent.begin(), place.col_exponent.end());
-    if (A.n) {
-      place.lowest_exponent = *row_low + *col_low;
-      for (int e = place.lowest_exponent; e <= *row_high + *col_high; e++) scale_table.push_back(std::ldexp(1.0, e));
-    }
-  }
-
-  const int n_parts = (int)std::min<off>(std::min(num_threads(), 16), 1 + A.nnz() / 50000);
-  std::vector<Part> parts = divide(symbolic, A, n_parts);
-  run_team(n_parts, [&](const Team& team) {
-    for (int p = team.rank; p < n_parts; p += team.size)
-      for_entries(place, parts[p].begin, parts[p].end, [&](off, idx i, idx j) {
-        if (const idx s = place.owner(i, j); s >= 0) parts[p].next[s]++;
-      });
-  });
-  entry_ptr.resize(nsuper + 1);
-  off total = 0;
-  for (idx s = 0; s < nsuper; s++) {
-    entry_ptr[s] = total;
-    for (Part& part : parts) total += std::exchange(part.next[s], total);
-  }
-  entry_ptr[nsuper] = total;
+  const Exponents exponent(symbolic);
+  if (!exponent.row.empty())
+    for (int e = exponent.lowest; e <= exponent.highest; e++) scale_table.push_back(std::ldexp(1.0, e));
+  EntryPlaces<idx> places({.n = symbolic.n,
+                           .nf = symbolic.nsuper(),
+                           .cholesky = symbolic.cholesky,
+                           .row_perm = symbolic.row_perm.data(),
+                           .col_perm = symbolic.col_perm.data(),
+                           .first = symbolic.super_ptr.data(),
+                           .below_ptr = symbolic.row_ptr.data(),
+                           .below = symbolic.row_ind.data()},
+                          A);
+  entry_ptr = places.count();
+  const off total = entry_ptr.back();
   entry_source.resize(total), entry_target.resize(total);
   if (!scale_table.empty()) entry_scale.resize(total);
-  run_team(n_parts, [&](const Team& team) {
-    for (int p = team.rank; p < n_parts; p += team.size) write_entries(*this, place, parts[p]);
+  places.write([&](off to, idx s, off k, idx j, idx row, idx column) {
+    const FrontShape front(symbolic, s);
+    const off target = column < front.W ? row + off(column) * front.R
+                                        : off(front.R) * front.W + (column - front.W) + off(row) * front.H;
+    entry_source[to] = (std::uint32_t)k;
+    entry_target[to] = (std::uint32_t)target;
+    if (!entry_scale.empty())
+      entry_scale[to] =
+          (std::uint16_t)(exponent.row[A.ind[k]] + exponent.column[symbolic.col_perm[j]] - exponent.lowest);
   });
 }
 
 void FrontPlan::list_children(const Symbolic& symbolic) {
-  const idx nsuper = symbolic.nsuper();
-  auto parent = [&](idx s) { return symbolic.super_parent[s] < 0 ? nsuper : symbolic.super_parent[s]; };
-  child_ptr.assign(nsuper + 2, 0), child.resize(nsuper);
-  for (idx s = 0; s < nsuper; s++) child_ptr[parent(s) + 1]++;
-  for (idx s = 0; s <= nsuper; s++) child_ptr[s + 1] += child_ptr[s];
-  std::vector<idx> next(child_ptr.begin(), child_ptr.end() - 1);
-  for (idx s = 0; s < nsuper; s++) child[next[parent(s)]++] = s;
+  Children children(symbolic.super_parent);
+  child_ptr = std::move(children.ptr), child = std::move(children.list);
 }
 
 void FrontPlan::cut_tree(const Symbolic& symbolic) {
@@ -229,12 +147,11 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
   for (idx t = 0; t < n_tasks; t++)
     if (tasks[t].n_dependencies == 0) start_tasks.push_back(t);
 
-  task_child_ptr.assign(n_tasks + 1, 0);
-  for (idx t = 0; t < n_tasks; t++) task_child_ptr[t + 1] = task_child_ptr[t] + tasks[t].n_dependencies;
-  task_child.resize(task_child_ptr[n_tasks]);
-  std::vector<idx> next(task_child_ptr.begin(), task_child_ptr.end() - 1);
-  for (idx t = 0; t < n_tasks; t++)
-    if (tasks[t].parent >= 0) task_child[next[tasks[t].parent]++] = t;
+  std::vector<idx> task_parent(n_tasks);
+  for (idx t = 0; t < n_tasks; t++) task_parent[t] = tasks[t].parent;
+  Children children(task_parent);
+  children.drop_roots();
+  task_child_ptr = std::move(children.ptr), task_child = std::move(children.list);
 
   carry_ptr.assign(nsuper, -1);
   for (idx s = 0; s < nsuper; s++)

@@ -13,7 +13,7 @@
 
 #include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
-#include "numeric/front_tree.hpp"
+#include "numeric/front_walks.hpp"
 
 namespace gs {
 namespace {
@@ -81,7 +81,8 @@ template <class T> struct FrontFactor<T>::Solver {
     if (nrhs == 1) space = factor.workspace_.take();
     if (space && (int)space->sums.size() >= threads) return;
     const std::size_t row_bytes = sizeof(T) * (std::size_t(symbolic.n) * (threads + 1) + plan.carry_size);
-    const std::size_t fitting = std::max(kWorkspace, factor.panels_.bytes() / 4) / std::max<std::size_t>(row_bytes, 1);
+    const std::size_t fitting =
+        std::max(kWorkspace, factor.panels_.size() * sizeof(T) / 4) / std::max<std::size_t>(row_bytes, 1);
     const idx block = (idx)std::clamp<std::size_t>(fitting, 1, std::min(nrhs, kLargestBlock));
     space = std::make_unique<Workspace>(factor, block, threads);
   }
@@ -198,7 +199,7 @@ template <class T> struct FrontFactor<T>::Solver {
 
 template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
   if (symbolic_->n == 0 || nrhs == 0) return;
-  const double time = 2 * (panels_.bytes() / kBytesPerNanosecond + kFrontNanoseconds * symbolic_->nsuper());
+  const double time = 2 * (panels_.size() * sizeof(T) / kBytesPerNanosecond + kFrontNanoseconds * symbolic_->nsuper());
   const int want = (int)std::min<double>(num_threads(), 1 + time / kNanosecondsPerThread);
   Solver solver(*this, trans, nrhs, want);
   solver.ldb = ldb, solver.ldx = ldx;

@@ -1,36 +1,23 @@
 // Work over parts of a plan, several threads where it is worth it.
 #pragma once
 #include <algorithm>
-#include <atomic>
+#include <utility>
 #include <vector>
 
-#include "base/slices.hpp"
-#include "base/threads.hpp"
-#include "base/types.hpp"
+#include "base/parallel.hpp"
 
 namespace gs::gpu {
 
-// Runs body(k) for k < n. Numbers are handed out as threads come free, and nobody waits for a thread that the system
-// has not run in time.
+// Runs body(k) for k < n.
 template <class Body> void over_tasks(int threads, idx n, Body&& body) {
-  std::atomic<idx> next{0};
-  const auto work = [&](int) {
-    for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(k);
-  };
-  threads = (int)std::min<off>({threads, num_threads(), n});
-  if (threads <= 1) work(0);
-  else run_helpers(threads, work);
+  share_out(threads, n, [&](std::size_t k, int) { body((idx)k); });
 }
 
 // Threads for this many visits of matrix entries, which take some 10 ns each here.
 inline int threads_for(off entries) { return team_size_for(4 * entries); }
 
-// Runs body(begin, end) over ranges of 0 .. n - 1; `entries` is the work in all. What body does must not depend on how
-// they are cut.
 template <class Body> void over_range(idx n, off entries, Body&& body) {
-  const int threads = std::min(threads_for(entries), num_threads());
-  const idx n_ranges = threads == 1 ? 1 : 4 * threads;
-  over_tasks(threads, n_ranges, [&](idx k) { body((idx)((off)n * k / n_ranges), (idx)((off)n * (k + 1) / n_ranges)); });
+  gs::over_range(n, 4 * entries, std::forward<Body>(body));
 }
 
 // Works a forest off from the leaves to the roots: visit(s) for every node, then give(s), which may write to what its

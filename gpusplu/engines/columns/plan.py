@@ -92,8 +92,8 @@ def make_column_plan(
     ValueError
         Permutations of another length, or only one of the scales.
     """
-    scales = (None if scale is None or not len(scale) else scale for scale in (row_scale, col_scale))
-    return ColumnPlan(_core.make_column_plan(pattern.ptr, pattern.ind, row_perm, col_perm, *scales, most_mapped))
+    rows, cols = (None if scale is None or not len(scale) else scale for scale in (row_scale, col_scale))
+    return ColumnPlan(_core.make_column_plan(pattern.ptr, pattern.ind, row_perm, col_perm, rows, cols, most_mapped))
 
 
 def entries_of(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -107,7 +107,7 @@ def _trailing(plan: Any, p: int, dtype: Any, limits: Limits | None) -> Plan:
     column = np.repeat(np.arange(plan.n - p), np.diff(plan.col_ptr[p:]))[places - begin]
     ptr = np.concatenate(([0], np.cumsum(np.bincount(column, minlength=plan.n - p)))).astype(np.int64)
     pattern = SimpleNamespace(ptr=ptr, ind=np.ascontiguousarray(plan.row[places] - p))
-    trailing = make_plan(dense_symbolic(plan.n - p), pattern, dtype, limits)
+    trailing = make_plan(_core.one_supernode(plan.n - p), pattern, dtype, limits)
     source = places[np.asarray(trailing.entry_source)].astype(np.int32)
     return _Trailing(trailing._core, trailing.limits, source)
 
@@ -120,16 +120,6 @@ class _Trailing(Plan):
         self.entry_source = source
 
 
-def dense_symbolic(m: int) -> Any:
-    """Analysis of a matrix of order m that is one front: an arrow that points up, whose fill is everything."""
-    ptr = np.concatenate(([0, m], m + 2 * np.arange(1, m))).astype(np.int64)
-    ind = np.zeros(max(3 * m - 2, 1), np.int32)
-    ind[:m] = np.arange(m)
-    ind[m + 1 :: 2] = np.arange(1, m)
-    natural = np.arange(m, dtype=np.int32)
-    return _core.analyze_fronts(ptr, ind, np.ones(ind.size), perm=natural, matching=False)[0]
-
-
 def dense_seconds(m: int, dtype: Any, limits: Limits | None = None) -> tuple[float, float]:
     """Predicted seconds of the factorization of a trailing block of order m, and of a solve with it."""
-    return predict(dense_symbolic(m), dtype, limits) if m else (0.0, 0.0)
+    return predict(_core.one_supernode(m), dtype, limits) if m else (0.0, 0.0)

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/elimination_tree.hpp"
 #include "plan/columns/glu_work.hpp"
 
 namespace gs::gpu {
@@ -11,23 +12,15 @@ namespace {
 constexpr double kMostUpdates = 2e7;  // laid out flat, 16 bytes each
 constexpr double kPipelines = 1000;   // that run at a time
 
-// Liu's elimination tree, with path compression, of the pattern of L + U and its transpose: whoever updates a column,
-// or writes what it reads, is below it.
+// The elimination tree of the pattern of L + U and its transpose: whoever updates a column, or writes what it reads, is
+// below it.
 std::vector<idx> elimination_tree_of(const ColumnPlan& plan) {
-  std::vector<idx> parent(plan.n, -1), ancestor(plan.n, -1);
-  const auto climb = [&](idx j, idx k) {
-    while (j != -1 && j != k) {
-      const idx next = ancestor[j];
-      ancestor[j] = k;
-      if (next == -1) parent[j] = k;
-      j = next;
-    }
-  };
+  GrowingTree tree(plan.n);
   for (idx k = 0; k < plan.n; k++) {
-    for (off p = plan.col_ptr[k]; p < plan.diag[k]; p++) climb(plan.row[p], k);
-    for (off p = plan.row_ptr[k]; plan.col[p] < k; p++) climb(plan.col[p], k);
+    for (off p = plan.col_ptr[k]; p < plan.diag[k]; p++) tree.add_entry(k, plan.row[p]);
+    for (off p = plan.row_ptr[k]; plan.col[p] < k; p++) tree.add_entry(k, plan.col[p]);
   }
-  return parent;
+  return std::move(tree.parent);
 }
 
 struct Tree {

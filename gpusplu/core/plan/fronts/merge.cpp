@@ -3,6 +3,7 @@
 // A front that took over others has the rows below of its topmost supernode: those of a descendant lie in its
 // ancestors' columns or rows. The order of the remaining columns on every way to a root does not change, so lists of
 // rows stay sorted; and contracting edges of a postordered tree leaves a postorder. Cost: O(structure).
+#include "analysis/children.hpp"
 #include "plan/fronts/front_tree.hpp"
 #include "plan/team.hpp"
 
@@ -53,7 +54,7 @@ void merge_fronts(const Symbolic& symbolic, const MergeTimes& times, Plan& plan)
     if (merging.into[s] >= 0) front_of[s] = front_of[merging.into[s]];
   plan.n = symbolic.n, plan.nf = nf;
   plan.width.assign(nf, 0), plan.rows.resize(nf), plan.first.resize(nf), plan.parent.assign(nf, -1);
-  plan.finish.resize(nf), plan.below_ptr.assign((std::size_t)nf + 1, 0), plan.child_ptr.assign((std::size_t)nf + 1, 0);
+  plan.finish.resize(nf), plan.below_ptr.assign((std::size_t)nf + 1, 0);
   for (idx s = 0; s < ns; s++) plan.width[front_of[s]] += symbolic.super_ptr[s + 1] - symbolic.super_ptr[s];
   idx position = 0;
   for (idx s = 0; s < ns; s++) {
@@ -66,14 +67,10 @@ void merge_fronts(const Symbolic& symbolic, const MergeTimes& times, Plan& plan)
     plan.parent[f] = above >= 0 ? front_of[above] : -1;
     plan.finish[f] = merging.finish[s];
     plan.below_ptr[f + 1] = plan.below_ptr[f] + H;
-    if (above >= 0) plan.child_ptr[plan.parent[f] + 1]++;
   }
-  for (idx f = 0; f < nf; f++) plan.child_ptr[f + 1] += plan.child_ptr[f];
-  plan.child.resize(plan.child_ptr[nf]);
-  std::vector<idx> next(plan.child_ptr.begin(), plan.child_ptr.end() - 1);
-  for (idx f = 0; f < nf; f++)
-    if (plan.parent[f] >= 0) plan.child[next[plan.parent[f]]++] = f;
-
+  Children children(plan.parent);
+  children.drop_roots();
+  plan.child_ptr = std::move(children.ptr), plan.child = std::move(children.list);
   place_columns(symbolic, merging, front_of, plan);
 }
 

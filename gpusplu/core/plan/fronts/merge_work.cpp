@@ -5,6 +5,7 @@
 // Cost: O(nsuper log nsuper), for sorting siblings; subtrees in parallel.
 #include <algorithm>
 
+#include "analysis/children.hpp"
 #include "plan/fronts/front_tree.hpp"
 #include "plan/fronts/time_model.hpp"
 #include "plan/team.hpp"
@@ -16,26 +17,16 @@ constexpr double kPathShare = 0.1;
 constexpr double kZeroShare = 0.6;  // of what is stored of L and U
 constexpr double kFull = 8;         // critical paths of phases 0-2: from this much work on the device counts as full
 
-// Children of every node that stays, as they are in the tree so far.
-struct Children {
-  std::vector<idx> parent, ptr, list;
-  Children(const Symbolic& symbolic, const FrontTree& tree) : parent(symbolic.nsuper(), -1) {
-    const idx ns = symbolic.nsuper();
-    std::vector<idx> stays(ns);
-    for (idx s = ns; s-- > 0;) {
-      stays[s] = tree.into[s] < 0 ? s : stays[tree.into[s]];
-      if (tree.into[s] < 0 && symbolic.super_parent[s] >= 0) parent[s] = stays[symbolic.super_parent[s]];
-    }
-    ptr.assign((std::size_t)ns + 1, 0);
-    for (const idx p : parent)
-      if (p >= 0) ptr[p + 1]++;
-    for (idx s = 0; s < ns; s++) ptr[s + 1] += ptr[s];
-    list.resize(ptr[ns]);
-    std::vector<idx> next(ptr.begin(), ptr.end() - 1);
-    for (idx s = 0; s < ns; s++)
-      if (parent[s] >= 0) list[next[parent[s]]++] = s;
+// The parent of every node that stays, as it is in the tree so far.
+std::vector<idx> parents_of(const Symbolic& symbolic, const FrontTree& tree) {
+  const idx ns = symbolic.nsuper();
+  std::vector<idx> parent(ns, -1), stays(ns);
+  for (idx s = ns; s-- > 0;) {
+    stays[s] = tree.into[s] < 0 ? s : stays[tree.into[s]];
+    if (tree.into[s] < 0 && symbolic.super_parent[s] >= 0) parent[s] = stays[symbolic.super_parent[s]];
   }
-};
+  return parent;
+}
 
 }  // namespace
 
@@ -47,14 +38,15 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, c
   const auto time = [&](const FrontTree::Node& v) { return path_times(kind((idx)v.rows), v.width, v.rows); };
   const auto work = [&](const FrontTree::Node& v) { return device_times(v.width, v.rows); };
   const auto small = [&](const FrontTree::Node& v) { return v.rows <= parameters.block_rows; };
-  Children children(symbolic, tree);
+  const std::vector<idx> parent = parents_of(symbolic, tree);
+  Children children(parent);
   double total_work = 0, longest = 0, longest_small = 0;
   // Modelled time after a front up to the root, in all and in phases 0-2; and when its children are done.
   std::vector<double> above(ns), above_small(ns), before(ns);
   for (idx s = ns; s-- > 0;) {
     if (tree.into[s] >= 0) continue;
     const double mine = time(tree.nodes[s]);
-    const idx p = children.parent[s];
+    const idx p = parent[s];
     if (p >= 0) {
       above[s] = above[p] + time(tree.nodes[p]);
       above_small[s] = above_small[p] + (small(tree.nodes[p]) ? time(tree.nodes[p]) : 0);
@@ -69,7 +61,7 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, c
   const auto merge = [&](idx s) {
     if (tree.into[s] >= 0) return;
     FrontTree::Node& node = tree.nodes[s];
-    idx *first = children.list.data() + children.ptr[s], *last = children.list.data() + children.ptr[s + 1];
+    idx *first = children.begin(s), *last = children.end(s);
     double latest = 0;
     for (const idx* c = first; c < last; c++) latest = std::max(latest, tree.finish[*c]);
     // Those with more rows share most with the parent.

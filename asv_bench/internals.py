@@ -12,12 +12,13 @@ import sys
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
 import gpusplu as gs
-from gpusplu import _core, _core_testing, matrix
+from gpusplu import _core, matrix
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
 from gpusplu.engines.cpu.factor import cpu_factor
@@ -64,15 +65,51 @@ def emulate():
 
 # The processor
 
-num_threads, set_num_threads = _core.num_threads, _core.set_num_threads
-minimum_degree, nested_dissection = _core_testing.amd, _core_testing.nested_dissection
-ordering_cost = _core_testing.ordering_cost  # entries of L, flops, levels
-time_front = _core_testing._time_front
+num_threads = _core.num_threads
+
+
+def set_num_threads(count):
+    """For the core, and for the stages of it, which have threads of their own."""
+    _core.set_num_threads(count)
+    if "gpusplu._core_testing" in sys.modules:
+        stages().set_num_threads(count)
+
+
+def stages():
+    """Stages of the core by themselves; only a checkout has them."""
+    import gpusplu
+
+    checkout = str(Path(__file__).parents[1] / "gpusplu")
+    if checkout not in gpusplu.__path__:
+        gpusplu.__path__.append(checkout)
+    new = "gpusplu._core_testing" not in sys.modules
+    from gpusplu import _core_testing
+
+    if new:
+        _core_testing.set_num_threads(_core.num_threads())
+    return _core_testing
+
+
+def minimum_degree(ptr, ind):
+    return stages().amd(ptr, ind)
+
+
+def nested_dissection(*arguments, **options):
+    return stages().nested_dissection(*arguments, **options)
+
+
+def ordering_cost(ptr, ind, perm):
+    """Entries of L, flops, levels."""
+    return stages().ordering_cost(ptr, ind, perm)
+
+
+def time_front(*arguments, **options):
+    return stages()._time_front(*arguments, **options)
 
 
 def graph_of(A):
     """ptr (int64) and ind (int32) of A + A^T without its diagonal."""
-    return tuple(map(np.asarray, _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))))
+    return tuple(map(np.asarray, stages().symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))))
 
 
 def analysis(A, definite):
@@ -94,7 +131,7 @@ def method_phases(A, method):
     factor = _core.factor(symbolic, pattern, values)
     b = A @ np.ones(A.shape[0])
     features = [1.0, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops]
-    predicted = _core_testing.predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
+    predicted = stages().predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
     calls = lambda: _core.factor(symbolic, pattern, values), lambda: factor.refactor(values), lambda: factor.solve(b)
     return features, predicted, calls
 

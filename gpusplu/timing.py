@@ -47,6 +47,8 @@ def backward_error(A: Any, x: np.ndarray, b: np.ndarray) -> float:
     """Normwise backward error ``|b - A x| / (|A| |x| + |b|)`` in the infinity norm; the worst of several columns."""
     if x.size == 0:
         return 0.0
+    if sp.issparse(A):
+        A = sp.csr_array(A, copy=True)  # abs sums duplicates in place, which changes the order of the caller's values
     rows = abs(A).sum(axis=1).max()
     residual, scale = abs(b - A @ x).max(axis=0), rows * abs(x).max(axis=0) + abs(b).max(axis=0)
     worst = np.max(np.where(residual > 0, residual, 0) / np.where(scale > 0, scale, 1))

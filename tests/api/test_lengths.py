@@ -129,9 +129,9 @@ CORE_CALLS = {
     "choose_long_columns": lambda: _core.choose_long_columns(PTR, IND, DIAG, PERM[:1]),
     "long_columns": lambda: _core.long_columns(PTR, IND, DIAG, np.array([7], np.int32)),
     "column_times": lambda: _core.column_times(PTR, IND, DIAG, PERM[:1], 1, 1, 1, 1, 1),
-    "longest_corner_column": lambda: _core.longest_corner_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
-    "count_corner_terms": lambda: _core.count_corner_terms(PTR, IND, DIAG, 3),
-    "corner_terms": lambda: _core.corner_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
+    "longest_trailing_column": lambda: _core.longest_trailing_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
+    "count_trailing_terms": lambda: _core.count_trailing_terms(PTR, IND, DIAG, 3),
+    "trailing_terms": lambda: _core.trailing_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
     "make_large_tasks": lambda: _core.make_large_tasks(
         *(np.array([k], np.int32) for k in (1, 2, 7, 3)), np.array([0, 1]), np.zeros(1, np.uint16), PERM, PERM[:0]
     ),

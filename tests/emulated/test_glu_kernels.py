@@ -6,6 +6,7 @@ import pytest
 from gpusplu.cuda.layout import record
 from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.device.buffers import STATUS, Buffers
+from gpusplu.engines.glu import engine  # noqa: F401 (brings the constants of its model)
 from gpusplu.engines.glu.program import MODES, PIECE, TASK, GluProgram, Tuning
 from gpusplu.matrix import canonicalize, read_matrix
 from support.column_reference import factor, make_columns, random_columns
@@ -22,7 +23,7 @@ class Factorization(GluProgram):
         perms = reference.row_perm.astype(np.int32), reference.col_perm.astype(np.int32)
         scales = reference.row_scale.astype(float), reference.col_scale.astype(float)
         plan = make_column_plan(pattern, *perms, *scales, most_mapped=most_mapped)
-        super().__init__(EmulatedDevice(seed=seed), plan, pattern, A.dtype, tuning=Tuning(mode))
+        super().__init__(EmulatedDevice(seed=seed), plan, pattern, A.dtype, tuning=Tuning(mode=mode))
         self.ready_to_factor()
         self.buffers = Buffers(self)
         memory_at(self.buffers.values.pointer, A.data.nbytes)[:] = A.data.view(np.uint8)

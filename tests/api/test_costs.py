@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from faults.program import run
 
 import gpusplu as gs
 from gpusplu import gallery
@@ -348,3 +349,13 @@ def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
     device.compiled = lambda *what: True
     assert "no GPU engine" in select.choose(problem_of(A, often)).reason
     assert analysed
+
+
+@pytest.mark.parametrize("name", ["glu", "sflu", "crisscross"])
+def test_engines_by_columns_bring_the_constants_of_their_pivots(name):
+    """They are predicted by them, also where the engine of the processor was never asked for."""
+    run(
+        f"import gpusplu.engines.{name}.engine\n"
+        "from gpusplu.cost.table import shipped\n"
+        "assert {'cpu.column.factor', 'columns.analyze'} <= set(shipped())\n"
+    )

@@ -1,4 +1,5 @@
-// To be preloaded: allocations of one library that fail when a countdown says so, and threads that cannot be started.
+// To be preloaded: allocations of one library that fail when a countdown says so, threads that cannot be started, and
+// threads that are late.
 //
 // Only calls are counted that come from inside the library watched, on threads that do not hold Python's lock: what
 // Python allocates goes on as ever, and so does what the bindings need for a new object, where nanobind cannot fail.
@@ -29,11 +30,17 @@ namespace {
 std::atomic<std::uintptr_t> low{1}, high{0};  // addresses of the library's code
 std::atomic<long> seen{0}, first{-1}, last{-1};
 std::atomic<int (*)()> holds_lock{nullptr};
-std::atomic<long> threads_left{-1};  // -1: any number
+std::atomic<long> threads_left{-1};      // -1: any number
+std::atomic<unsigned> longest_delay{0};  // [us]
+std::atomic<std::uint64_t> unlocks{0};
+
+bool is_watched(const void* caller) {
+  const auto address = reinterpret_cast<std::uintptr_t>(caller);
+  return address >= low && address < high;
+}
 
 bool fails(const void* caller) {
-  const auto address = reinterpret_cast<std::uintptr_t>(caller);
-  if (address < low || address >= high || holds_lock.load()()) return false;
+  if (!is_watched(caller) || holds_lock.load()()) return false;
   const long number = seen.fetch_add(1);
   return first >= 0 && number >= first && number <= last;
 }
@@ -72,6 +79,10 @@ long failing_count() {
 }
 
 void failing_threads(long left) { threads_left = left; }
+
+// From now on threads other than the first one may sleep for up to so many microseconds where the library watched
+// unlocks a mutex.
+void failing_delays(unsigned longest) { longest_delay = longest; }
 
 void* malloc(std::size_t size) {
   if (!fails(__builtin_return_address(0))) return __libc_malloc(size);
@@ -118,6 +129,17 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
     return EAGAIN;
   }
   return create(thread, attributes, start, argument);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  using Unlock = int (*)(pthread_mutex_t*);
+  static const auto unlock = reinterpret_cast<Unlock>(dlsym(RTLD_NEXT, "pthread_mutex_unlock"));
+  const int error = unlock(mutex);
+  if (longest_delay > 0 && gettid() != getpid() && is_watched(__builtin_return_address(0))) {
+    const std::uint64_t random = (unlocks.fetch_add(1) + 1) * 0x9e3779b97f4a7c15ull >> 32;
+    if (random % 4 == 0) usleep((unsigned)(random / 4 % longest_delay));
+  }
+  return error;
 }
 }
 

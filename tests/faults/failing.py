@@ -1,4 +1,4 @@
-"""The library that makes allocations of the core fail (failing.cpp): compiled here, preloaded to programs."""
+"""The library that makes allocations and threads fail (failing.cpp): compiled here, preloaded to programs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def functions() -> ctypes.CDLL:
     found.failing_watch.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_long]
     found.failing_count.restype = ctypes.c_long
     found.failing_threads.argtypes = [ctypes.c_long]
+    found.failing_delays.argtypes = [ctypes.c_uint]
     return found
 
 

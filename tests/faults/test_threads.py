@@ -1,4 +1,4 @@
-"""Threads that the system refuses to start: the work is done by those there are."""
+"""Threads that the system refuses to start, or runs late: the work is done by those there are."""
 
 import pytest
 
@@ -55,3 +55,27 @@ def test_threads_are_asked_for_again():
         OMP_NUM_THREADS="1",
         OPENBLAS_NUM_THREADS="1",
     )
+
+
+# A block with six unknowns a vertex and a grid: halves of the same weight have very different numbers of vertices.
+LATE = """
+import numpy as np, scipy.sparse as sp
+from faults.failing import functions
+from gpusplu import _core, gallery
+
+block, grid = sp.kron(gallery.poisson(10, 10, 10), np.ones((6, 6))), gallery.poisson(100, 90)
+n, rng = block.shape[0], np.random.default_rng(0)
+link = sp.coo_array((np.ones(5), (rng.integers(0, n, 5), n + rng.integers(0, 9000, 5))), shape=(n + 9000, n + 9000))
+A = sp.csc_array(sp.block_diag([block, grid]) + link)
+graph = _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+expected = _core.nested_dissection(*graph, threads=1)
+functions().failing_watch(b"/_core.", -1, -1)
+functions().failing_delays(2000)
+for _ in range(10):
+    assert np.array_equal(_core.nested_dissection(*graph), expected)
+"""
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_dissection_does_not_depend_on_who_is_late(threads):
+    run(LATE, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))

@@ -16,6 +16,7 @@ import numpy as np
 
 KERNELS = Path(__file__).parents[2] / "gpusplu" / "kernels"
 EMULATOR = Path(__file__).parent / "emulator"
+SANITIZED = "GPUSPLU_SANITIZED_KERNELS" in os.environ  # all of them; the sanitizer has to be preloaded (.ci/sanitize)
 
 
 class EmulationError(RuntimeError):
@@ -67,7 +68,8 @@ def compile(
     flags = ["-std=c++20", "-O1", "-g", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
     flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DCHOLESKY={cholesky}", *(f"-D{d}" for d in defines)]
     # A GPU stops at addresses that this processor reads and writes.
-    flags += ["-fsanitize=address,undefined" if sanitize else "-fsanitize=alignment", "-fno-sanitize-recover=alignment"]
+    kinds = "address,undefined" if sanitize or SANITIZED else "alignment"
+    flags += [f"-fsanitize={kinds}", "-fno-sanitize-recover=undefined"]
     digest = hashlib.sha256(repr((compiler(), file, flags)).encode())
     for source in sorted([*KERNELS.rglob("*.*"), *EMULATOR.glob("*.hpp")]):
         digest.update(source.read_bytes())
@@ -76,6 +78,7 @@ def compile(
     library = cache_dir / f"{Path(file).stem}-{digest.hexdigest()[:20]}.so"
     if not library.exists():
         partial = library.with_suffix(f".{os.getpid()}")
-        subprocess.run([str(compiler()), *flags, str(KERNELS / file), "-o", str(partial)], check=True)
+        command = [str(compiler()), *flags, str(KERNELS / file), "-o", str(partial)]
+        subprocess.run(command, check=True, env={**os.environ, "LD_PRELOAD": ""})
         partial.rename(library)
     return Library(library)

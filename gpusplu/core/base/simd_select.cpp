@@ -4,7 +4,6 @@
 
 namespace gs {
 
-#if defined(__x86_64__)
 #define GS_DECLARE_KERNELS(level)                          \
   namespace level {                                        \
   extern const DenseKernels<float> dense_s;                \
@@ -12,29 +11,34 @@ namespace gs {
   extern const DenseKernels<std::complex<float>> dense_c;  \
   extern const DenseKernels<std::complex<double>> dense_z; \
   }
+#ifdef GS_ONLY_LEVEL
+GS_DECLARE_KERNELS(GS_ONLY_LEVEL)
+#define GS_PICK(table, level) GS_ONLY_LEVEL::table
+#else
 GS_DECLARE_KERNELS(v2)
 GS_DECLARE_KERNELS(v3)
 GS_DECLARE_KERNELS(v4)
 #define GS_PICK(table, level) ((level) == 4 ? v4::table : (level) == 3 ? v3::table : v2::table)
-#else
-namespace base {
-extern const DenseKernels<float> dense_s;
-extern const DenseKernels<double> dense_d;
-extern const DenseKernels<std::complex<float>> dense_c;
-extern const DenseKernels<std::complex<double>> dense_z;
-}  // namespace base
-#define GS_PICK(table, level) base::table
 #endif
 
 namespace {
 std::atomic<int> forced{0};
-}
+
+#ifdef GS_ONLY_LEVEL
+#define GS_TEXT(name) #name
+#define GS_NAME(name) GS_TEXT(name)
+constexpr const char* only = GS_NAME(GS_ONLY_LEVEL);
+constexpr int lowest = only[0] == 'v' ? only[1] - '0' : 0;
+#else
+constexpr int lowest = 2;
+#endif
+}  // namespace
 
 int simd_best_level() {
-#if defined(__x86_64__)
+#ifndef GS_ONLY_LEVEL
   return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
 #else
-  return 0;
+  return lowest;
 #endif
 }
 
@@ -44,7 +48,7 @@ int simd_level() {
 }
 
 void set_simd_level(int level) {
-  forced.store(level >= 2 && level <= simd_best_level() ? level : 0, std::memory_order_relaxed);
+  forced.store(level >= lowest && level <= simd_best_level() ? level : 0, std::memory_order_relaxed);
 }
 
 template <> const DenseKernels<float>& kernels<float>() { return GS_PICK(dense_s, simd_level()); }

@@ -16,7 +16,9 @@ namespace {
 
 template <class Real> void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task,
                                             bool is_complex, ColumnMonitor<Real>& monitor) {
-#if defined(__x86_64__)
+#ifdef GS_ONLY_LEVEL
+  GS_ONLY_LEVEL::refactor_columns(program, task, is_complex, monitor);
+#else
   switch (simd_level()) {
     case 4:
       return v4::refactor_columns(program, task, is_complex, monitor);
@@ -25,8 +27,6 @@ template <class Real> void refactor_columns(const ColumnProgram<Real>& program, 
     default:
       return v2::refactor_columns(program, task, is_complex, monitor);
   }
-#else
-  base::refactor_columns(program, task, is_complex, monitor);
 #endif
 }
 

@@ -12,7 +12,9 @@ namespace {
 
 template <class Real>
 void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
-#if defined(__x86_64__)
+#ifdef GS_ONLY_LEVEL
+  GS_ONLY_LEVEL::solve_columns(program, task, is_complex);
+#else
   switch (simd_level()) {
     case 4:
       return v4::solve_columns(program, task, is_complex);
@@ -21,8 +23,6 @@ void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& 
     default:
       return v2::solve_columns(program, task, is_complex);
   }
-#else
-  base::solve_columns(program, task, is_complex);
 #endif
 }
 

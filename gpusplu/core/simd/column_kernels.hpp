@@ -10,12 +10,12 @@ namespace gs {
   void solve_columns(const ColumnProgram<float>&, const ColumnSolve<float>&, bool);                             \
   void solve_columns(const ColumnProgram<double>&, const ColumnSolve<double>&, bool);                           \
   }
-#if defined(__x86_64__)
+#ifdef GS_ONLY_LEVEL
+GS_COLUMN_KERNELS(GS_ONLY_LEVEL)
+#else
 GS_COLUMN_KERNELS(v2)
 GS_COLUMN_KERNELS(v3)
 GS_COLUMN_KERNELS(v4)
-#else
-GS_COLUMN_KERNELS(base)
 #endif
 #undef GS_COLUMN_KERNELS
 }  // namespace gs

@@ -17,8 +17,7 @@ COSTS: Costs = {
     "cpu.front.refactor": {"call": 2e-5, "rows": 5e-9, "entries": 8e-9, "fill": 1e-10, "flops": 1.8e-11},
     "cpu.front.solve": {"call": 7.7e-6, "rows": 1.5e-8, "fill": 7.4e-11, "flops": 6.4e-13},
 }
-
-table.add(COSTS)  # the column engines predict by them too
+table.add(COSTS)  # not with the engine only: those that take their pivots from it are predicted by them too
 
 
 def pivoting_seconds(structure: Structure, costs: Costs) -> float:

@@ -67,6 +67,7 @@ class Arena {
  public:
   struct Mark {
     std::size_t block, top;
+    bool operator==(const Mark&) const = default;
   };
   template <class T> T* get(std::size_t count) { return reinterpret_cast<T*>(raw(padded_bytes<T>(count))); }
   // Gives back what the last allocation, which begins at p, has beyond `count` elements.

@@ -48,15 +48,20 @@ bool divide(const Context& context, Workspace& ws, Piece& piece, Piece child[2])
   return true;
 }
 
-// Moves the children down to where the piece was, if that is the top of this thread's memory. Returns the upper one.
-int slide(Workspace& ws, const Piece& piece, Piece child[2]) {
+// Whether the piece is the top of this thread's memory. It is not where the thread waits for a piece that it cut out
+// later and another thread orders from where it lies, and takes this one up meanwhile.
+bool on_top(const Workspace& ws, const Piece& piece) { return piece.home == &ws.kept && piece.end == ws.kept.mark(); }
+
+// Moves the children down to where the piece was, if that was the top of this thread's memory. Returns the upper one.
+int slide(Workspace& ws, const Piece& piece, bool was_on_top, Piece child[2]) {
   const Arena::Mark a = child[0].mark, b = child[1].mark;
   const int upper = a.block < b.block || (a.block == b.block && a.top < b.top) ? 1 : 0;
-  if (piece.home != &ws.kept) return upper;
+  if (!was_on_top) return upper;
   ws.kept.release(piece.mark);
   for (int which : {1 - upper, upper}) {
     child[which].mark = ws.kept.mark();
     child[which].move_to(ws.kept.get<std::byte>(child[which].bytes));
+    child[which].end = ws.kept.mark();
   }
   return upper;
 }
@@ -66,13 +71,14 @@ int slide(Workspace& ws, const Piece& piece, Piece child[2]) {
 void dissect(const Context& context, Workspace& ws, Piece& piece) {
   const idx n = piece.hierarchy.level[0].n;
   if (n <= kLeaf) return order_small(context, ws, piece);
+  const bool movable = on_top(ws, piece);
   ArenaScope kept(ws.kept);
   Piece child[2];
   if (piece.depth > kDeepest || !divide(context, ws, piece, child)) {
     if (n <= kDenseLeaf) return order_small(context, ws, piece);
     return order_by_degree(piece, context.order + piece.first);
   }
-  const int upper = slide(ws, piece, child);
+  const int upper = slide(ws, piece, movable, child);
   Piece &here = child[upper], &later = child[1 - upper];
   Fork fork(n < kFork ? nullptr : ws.tasks, ws, later.hierarchy.level[0].n,
             [&](Workspace& other) { dissect(context, other, later); });

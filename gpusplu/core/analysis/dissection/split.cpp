@@ -196,6 +196,7 @@ void split(Workspace& ws, const Piece& piece, const Partition& part, bool inheri
       child[side].mark = ws.kept.mark();
       child[side].memory = ws.kept.get<std::byte>(bytes);
       child[side].bytes = bytes;
+      child[side].end = ws.kept.mark();
     }
     build(own, piece, levels, child[side].memory, child[side]);
     child[side].depth = piece.depth + 1;

@@ -12,7 +12,7 @@ struct Piece {
   int depth = 0;                // cuts between the piece and the whole graph
   std::uint64_t seed = 0;
   Arena* home = nullptr;        // where the arrays lie, unless somebody else owns them:
-  Arena::Mark mark{};           // before them
+  Arena::Mark mark{}, end{};    // before and behind them
   std::byte* memory = nullptr;  // they themselves
   std::size_t bytes = 0;
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from faults.program import run
 
 import gpusplu as gs
+from faults.program import run
 from gpusplu import gallery
 from gpusplu.cost import calibration, features, model, table
 from gpusplu.cost.calibration import fit

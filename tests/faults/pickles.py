@@ -91,14 +91,24 @@ def check(made: object) -> str:
         lower = sp.csc_array((read.data[below], (read.row[below], read.col[below])), shape=A.shape)
         A = lower + lower.conj().T - sp.diags_array(lower.diagonal().conj())
     b = np.ones(made.shape[0], made.dtype)
-    x = made.solve(b)
+    x, warned = solution(made, b)
+    A = A.astype(np.result_type(A.dtype, np.longdouble))  # products of its numbers are in range
     with np.errstate(all="ignore"):
         residual = abs(b - A @ x).max() / (abs(A).sum(axis=1).max() * abs(x).max() + 1)
     eps = float(np.finfo(made.dtype).eps)
+    assert np.isfinite(x).all() or warned, "not finite, and no warning"
     assert residual <= 1e4 * eps or not np.isfinite(x).all(), f"backward error {residual:.2g}"
     made.refactor(pattern.size * [0.0] if pattern.size > 10**7 else original_values(made))
     made.explain(), made.L, made.nnz, made.slogdet()
     return "works"
+
+
+def solution(factor: object, b: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Of a solve, and whether it warned."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        x = factor.solve(b)
+    return x, any(issubclass(warning.category, RuntimeWarning) for warning in caught)
 
 
 def original_values(factor: object) -> np.ndarray:

@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/scalars.hpp"
 
 namespace gs {
 
-void cut_scales(Symbolic& symbolic, int largest_exponent) {
+bool cut_scales(Symbolic& symbolic, int largest_exponent) {
   const double largest = std::ldexp(1.0, largest_exponent);
-  for (double& scale : symbolic.row_scale) scale = std::clamp(scale, 1 / largest, largest);
-  for (double& scale : symbolic.col_scale) scale = std::clamp(scale, 1 / largest, largest);
+  bool any = false;
+  for (std::vector<double>* scales : {&symbolic.row_scale, &symbolic.col_scale})
+    for (double& scale : *scales) {
+      const double cut = std::clamp(scale, 1 / largest, largest);
+      any |= std::exchange(scale, cut) != cut;
+    }
+  return any;
 }
 
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic) {

@@ -56,8 +56,8 @@ struct Symbolic {
   idx nsuper() const { return (idx)super_parent.size(); }
 };
 
-// Cuts scales off at this exponent, and at minus it.
-void cut_scales(Symbolic& symbolic, int largest_exponent);
+// Cuts scales off at this exponent, and at minus it. Whether there was anything to cut.
+bool cut_scales(Symbolic& symbolic, int largest_exponent);
 
 // The same with scales in the range of T, which another type's analysis may have left; itself where they are.
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic);

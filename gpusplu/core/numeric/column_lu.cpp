@@ -5,6 +5,7 @@
 
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_pivot.hpp"
+#include "numeric/column_wide.hpp"
 
 namespace gs {
 namespace {
@@ -44,9 +45,9 @@ template <class T> ColumnLU<T>::~ColumnLU() = default;
 template <class T> ColumnLU<T>::ColumnLU(ColumnLU&&) noexcept = default;
 template <class T> ColumnLU<T>& ColumnLU<T>::operator=(ColumnLU&&) noexcept = default;
 
-template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const Options& options, const off* source) {
+template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOptions& options, const off* source) {
   using Real = real_t<T>;
-  nodes_.reset();
+  nodes_.reset(), wide_.reset();
   std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
   for (std::size_t k = 0; k < row_scale.size(); k++) row_scale[k] = (Real)analysis_row_scale_[analysis_row_perm_[k]];
   const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
@@ -55,23 +56,41 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const Options
   FactorInfo info =
       factor_with_pivoting<T>(pattern_, block_ptr_, values, source, row_scale.empty() ? nullptr : row_scale.data(),
                               scale_col, options, columns, row_order);
+  if (info.status == FactorInfo::ok) {
+    scale_row_.resize(row_scale.size());
+    for (std::size_t k = 0; k < row_scale.size(); k++) scale_row_[k] = row_scale[row_order[k]];
+    bound_ = growth_allowance *
+             std::max({info.max_multiplier, 1.0, options.pivot_threshold > 0 ? 1 / options.pivot_threshold : 1.0});
+    nodes_ = std::make_unique<ColumnNodes<T>>(std::move(columns));
+  }
+  return describe(info, row_order);
+}
+
+template <class T> FactorInfo ColumnLU<T>::factor_wide(const T* values, const PivotOptions& options) {
+  nodes_.reset(), wide_.reset();
+  auto wide = std::make_unique<WideColumns<T>>();
+  std::vector<idx> row_order;
+  const FactorInfo info = wide->factor(pattern_, block_ptr_, values, options, row_order);
+  if (info.status == FactorInfo::ok) {
+    scale_row_.clear(), scale_col_.clear(), analysis_row_scale_.clear();
+    nodes_ = std::make_unique<ColumnNodes<T>>(wide->rounded());
+    wide_ = std::move(wide);
+  }
+  return describe(info, row_order);
+}
+
+// Of a factorization that left the order of rows and, if it succeeded, nodes_.
+template <class T> FactorInfo ColumnLU<T>::describe(FactorInfo info, const std::vector<idx>& row_order) {
   if (info.status != FactorInfo::ok) {
     info.column = col_perm_[info.column];
     return info;
   }
   row_perm_.resize(n_);
-  scale_row_.resize(row_scale.size());
-  for (idx k = 0; k < n_; k++) {
-    row_perm_[k] = analysis_row_perm_[row_order[k]];
-    if (!row_scale.empty()) scale_row_[k] = row_scale[row_order[k]];
-  }
-  nnz_lower_ = (off)columns.lower_row.size() + n_;
-  nnz_upper_ = (off)columns.upper_row.size() + n_;
+  for (idx k = 0; k < n_; k++) row_perm_[k] = analysis_row_perm_[row_order[k]];
+  nnz_lower_ = (off)nodes_->lower_row.size() + n_;
+  nnz_upper_ = (off)nodes_->upper_row.size() + n_;
   flops_ = info.flops;
   n_off_diagonal_ = info.n_off_diagonal;
-  bound_ = growth_allowance *
-           std::max({info.max_multiplier, 1.0, options.pivot_threshold > 0 ? 1 / options.pivot_threshold : 1.0});
-  nodes_ = std::make_unique<ColumnNodes<T>>(std::move(columns));
   return info;
 }
 
@@ -84,7 +103,7 @@ template <class T> off ColumnLU<T>::bytes() const {
   bytes += size(f.node, f.lower_row, f.upper_row, f.segment, f.lower, f.upper, f.pivot, f.inverse_pivot, f.a_row,
                 f.phase, f.schedule.ptr, f.schedule.nodes, f.done, f.claimed);
   for (const ZeroedWork<T>& work : f.work) bytes += work.size() * (off)sizeof(T);
-  return bytes;
+  return wide_ ? bytes + wide_->bytes() : bytes;
 }
 
 template class ColumnLU<float>;

@@ -8,6 +8,7 @@
 // Invariant: with s the scaling and P, Q the permutations of the Symbolic refined by the pivoting inside each diagonal
 // block, B = (Dr A Dc)[row_perm][:, col_perm] is block upper triangular and each diagonal block is L_bb U_bb.
 #pragma once
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -20,6 +21,7 @@
 namespace gs {
 
 template <class T> struct ColumnNodes;  // the factor and the refactorization program: column_nodes.hpp
+template <class T> class WideColumns;   // the factor in numbers whose exponents have no limit: column_wide.hpp
 
 // The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries
 // ptr[k] .. ptr[k+1]-1 with B's row numbers (before pivoting); the values are those from first[k] on in A's order.
@@ -28,13 +30,14 @@ struct PermutedPattern {
   std::vector<idx> row;
 };
 
+struct PivotOptions {
+  double pivot_threshold = 0.1;     // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
+  bool diagonal_preference = true;  // false: always the largest entry
+  double most_flops = std::numeric_limits<double>::infinity();  // more than these end it as numbers out of range do
+};
+
 template <class T> class ColumnLU {
  public:
-  struct Options {
-    double pivot_threshold = 0.1;     // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
-    bool diagonal_preference = true;  // false: always the largest entry
-  };
-
   ColumnLU(const Symbolic& symbolic, PatternView A);
   ~ColumnLU();
   ColumnLU(ColumnLU&&) noexcept;
@@ -42,7 +45,12 @@ template <class T> class ColumnLU {
 
   // Chooses pivots and pattern. `values`: A's canonical order, or entry k = values[source[k]] if source is given.
   // On failure no factor is held any more.
-  FactorInfo factor(const T* values, const Options& options, const off* source = nullptr);
+  FactorInfo factor(const T* values, const PivotOptions& options, const off* source = nullptr);
+
+  // The same in numbers whose exponents have no limit, and without the scales: slow, but nothing leaves the range of
+  // the type on the way. L and U are rounded to it when they are asked for, and refactor() refuses.
+  FactorInfo factor_wide(const T* values, const PivotOptions& options);
+  bool is_wide() const { return wide_ != nullptr; }
 
   // Fixed pivots and pattern of the last successful factor(). Numbers that are not finite are refused before anything
   // changes; after any other failure the factor must not be used for solves until a refactor() or factor() succeeds.
@@ -65,6 +73,7 @@ template <class T> class ColumnLU {
   std::vector<T> upper_diagonal() const;
 
  private:
+  FactorInfo describe(FactorInfo info, const std::vector<idx>& row_order);
   double row_scale(idx k) const { return scale_row_.empty() ? 1.0 : scale_row_[k]; }
   double col_scale(idx k) const { return scale_col_.empty() ? 1.0 : scale_col_[k]; }
 
@@ -76,7 +85,8 @@ template <class T> class ColumnLU {
   std::vector<idx> row_perm_, col_perm_;
   std::vector<real_t<T>> scale_row_, scale_col_;  // by rows and columns of B, pivoting included; empty: all ones
   std::unique_ptr<ColumnNodes<T>> nodes_;
-  mutable Spare<RawVector<T>> scratch_;  // of the last solve, for the next
+  std::unique_ptr<WideColumns<T>> wide_;  // of which nodes_ are then the rounded numbers
+  mutable Spare<RawVector<T>> scratch_;   // of the last solve, for the next
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/scalars.hpp"
+#include "base/wide.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
 
@@ -87,12 +88,6 @@ template <class T> class Column {
   std::vector<std::pair<idx, idx>> place_;
   std::vector<T> value_;
 };
-
-// v * by, a power of two that may be out of the range of the type where the product is not.
-template <class T> T scaled(T v, double by) {
-  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * by), real_t<T>(v.imag() * by));
-  else return T(v * by);
-}
 
 template <class T> void append(Matrix<T>& out, idx row, T v) {
   out.pattern.ind.push_back(row);

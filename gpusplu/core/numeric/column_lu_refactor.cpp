@@ -3,11 +3,13 @@
 #include <limits>
 #include <thread>
 
+#include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_schedule.hpp"
+#include "numeric/column_wide.hpp"
 #include "simd/column_kernels.hpp"
 #include "simd/select.hpp"
 
@@ -79,8 +81,9 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
   f.epoch++;
   std::vector<ColumnMonitor<Real>> monitors(n_threads);
   std::atomic<idx> ticket{schedule.n_subtrees};
-  int failed = 0;
+  int failed = 0, overflowed = 0;
   const auto body = [&](const Team& team) {
+    const RangeFlags flags;
     ColumnTask<Real> task = shared;
     ColumnMonitor<Real>& monitor = monitors[team.rank];
     task.work = reinterpret_cast<Real*>(f.work[team.rank].data());
@@ -102,6 +105,7 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
       run(t);
     }
     if (monitor.status != 0) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+    if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
   };
   if (n_threads > 1) run_team(n_threads, body);
   else body(Team{});
@@ -114,6 +118,9 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
     all.max_multiplier = std::max(all.max_multiplier, m.max_multiplier);
   }
   if (failed) f.work.clear();  // columns given up halfway are still in it
+  // Maxima do not see a NaN, which a stored zero becomes where the product of two scales is out of range.
+  const auto finite = [](const RawVector<T>& v) { return all_finite(v.data(), (off)v.size(), nullptr); };
+  if (!failed && overflowed && !(finite(f.lower) && finite(f.upper))) all.status = FactorInfo::not_finite;
   return all;
 }
 
@@ -128,6 +135,10 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* 
   FactorInfo info;
   if (!all_finite(values, (off)pattern_.row.size(), source)) {
     info.status = FactorInfo::not_finite;
+    return info;
+  }
+  if (wide_) {
+    info.status = FactorInfo::bad_growth;
     return info;
   }
   ColumnNodes<T>& f = *nodes_;

@@ -4,6 +4,7 @@
 #include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
+#include "numeric/column_wide.hpp"
 #include "simd/column_kernels.hpp"
 #include "simd/select.hpp"
 
@@ -35,6 +36,10 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   const Real* col_scale = scale_col_.empty() ? nullptr : scale_col_.data();
   const idx* from = (transpose ? col_perm_ : row_perm_).data();
   const idx* to = (transpose ? row_perm_ : col_perm_).data();
+  if (wide_) {
+    for (idx k = 0; k < nrhs; k++) wide_->solve(block_ptr_, trans, from, b + k * ldb, to, x + k * ldx);
+    return;
+  }
   const Real* scale_in = transpose ? col_scale : row_scale;
   const Real* scale_out = transpose ? row_scale : col_scale;
   const ColumnProgram<Real> program = nodes_->program(pattern_, row_scale, col_scale);

@@ -1,5 +1,6 @@
 #include "numeric/column_pivot.hpp"
 #include "base/scalars.hpp"
+#include "base/wide.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +14,7 @@ template <class T> class Pivoting {
  public:
   using Real = real_t<T>;
   Pivoting(const PermutedPattern& B, const T* values, const off* source, const Real* row_scale, const Real* col_scale,
-           const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
+           const PivotOptions& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
       : B_(B),
         values_(values),
         source_(source),
@@ -52,8 +53,8 @@ template <class T> class Pivoting {
     for (idx& row : out_.lower_row) row = column_of_[row];
     out_.a_row.resize(B_.row.size());
     for (std::size_t p = 0; p < B_.row.size(); p++) out_.a_row[p] = column_of_[B_.row[p]];
-    info_.max_entry = largest_A_;
-    info_.pivot_growth = largest_A_ > 0 ? largest_U_ / largest_A_ : 0;
+    info_.max_entry = (double)largest_A_;
+    info_.pivot_growth = largest_A_ > Real(0) ? (double)(largest_U_ / largest_A_) : 0;
     return info_;
   }
 
@@ -62,12 +63,12 @@ template <class T> class Pivoting {
   const T* values_;
   const off* source_;
   const Real *row_scale_, *col_scale_;
-  const typename ColumnLU<T>::Options& options_;
+  const PivotOptions& options_;
   ColumnNodes<T>& out_;
   std::vector<idx>& row_order_;
   idx n_;
   FactorInfo info_;
-  Real largest_A_ = 0, largest_U_ = 0;
+  Real largest_A_{0}, largest_U_{0};
   off lower_end_ = 0, upper_end_ = 0;
   std::vector<idx> position_;    // inverse of row_order: where each row stands now
   std::vector<idx> column_of_;   // of a pivotal row, else -1
@@ -88,9 +89,8 @@ template <class T> class Pivoting {
     if (!row_scale_) return v;
     // one factor, which overflows for subnormal entries and where zeros are stored
     const double scale =
-        std::min((double)row_scale_[B_.row[p]] * col_scale_[k], std::numeric_limits<double>::max() / 2);
-    if constexpr (is_complex<T>) return T(Real(v.real() * scale), Real(v.imag() * scale));
-    else return T(v * scale);
+        std::min((double)row_scale_[B_.row[p]] * (double)col_scale_[k], std::numeric_limits<double>::max() / 2);
+    return scaled(v, scale);
   }
 
   bool fail(FactorInfo::Status status, idx k) {
@@ -155,6 +155,7 @@ template <class T> class Pivoting {
       }
     }
     eliminate(top);
+    if (info_.flops > options_.most_flops) return fail(FactorInfo::not_finite, k);
     const off inner_end = upper_end_;
     for (idx i = 0; i < n_outer; i++) {
       out_.upper_row[upper_end_] = column_of_[order_[i]];
@@ -189,7 +190,7 @@ template <class T> class Pivoting {
   // Gathers column k's rows without a pivot, takes one of them, and scales the rest.
   bool choose_pivot(idx k, off begin) {
     const idx diagonal = row_order_[k];
-    Real largest = 0;
+    Real largest(0);
     off best = -1, on_diagonal = -1;
     for (off p = begin; p < lower_end_; p++) {
       const idx row = out_.lower_row[p];
@@ -205,7 +206,7 @@ template <class T> class Pivoting {
     }
     if (options_.diagonal_preference && on_diagonal >= 0) {
       const Real size = abs1(out_.lower[on_diagonal]);
-      if (size > 0 && size >= options_.pivot_threshold * largest) best = on_diagonal;
+      if (size > Real(0) && size >= options_.pivot_threshold * largest) best = on_diagonal;
     }
     const T pivot = out_.lower[best];
     const Real size = abs1(pivot);
@@ -215,12 +216,12 @@ template <class T> class Pivoting {
     const idx row = out_.lower_row[best];
     out_.lower_row[best] = out_.lower_row[--lower_end_];
     out_.lower[best] = out_.lower[lower_end_];
-    Real multiplier = 0;
+    Real multiplier(0);
     for (off p = begin; p < lower_end_; p++) multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
     info_.flops += lower_end_ - begin;
-    info_.max_multiplier = std::max<double>(info_.max_multiplier, multiplier);
-    info_.max_pivot = std::max<double>(info_.max_pivot, size);
-    info_.min_pivot = k == 0 ? size : std::min<double>(info_.min_pivot, size);
+    info_.max_multiplier = std::max(info_.max_multiplier, (double)multiplier);
+    info_.max_pivot = std::max(info_.max_pivot, (double)size);
+    info_.min_pivot = k == 0 ? (double)size : std::min(info_.min_pivot, (double)size);
     largest_U_ = std::max(largest_U_, size);
     if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own
       info_.n_off_diagonal++;
@@ -260,16 +261,17 @@ template <class T> class Pivoting {
 
 template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
                                                    const T* values, const off* source, const real_t<T>* row_scale,
-                                                   const real_t<T>* col_scale,
-                                                   const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
-                                                   std::vector<idx>& row_order) {
+                                                   const real_t<T>* col_scale, const PivotOptions& options,
+                                                   ColumnNodes<T>& out, std::vector<idx>& row_order) {
   return Pivoting<T>(B, values, source, row_scale, col_scale, options, out, row_order).run(block_ptr);
 }
 
 #define GS_INSTANTIATE(T)                                                                                            \
   template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*, const off*, \
-                                              const real_t<T>*, const real_t<T>*, const ColumnLU<T>::Options&,       \
+                                              const real_t<T>*, const real_t<T>*, const PivotOptions&,               \
                                               ColumnNodes<T>&, std::vector<idx>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
+GS_INSTANTIATE(Wide<double>)
+GS_INSTANTIATE(Wide<std::complex<double>>)
 
 }  // namespace gs

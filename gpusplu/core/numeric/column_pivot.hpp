@@ -11,8 +11,7 @@ namespace gs {
 // Time: proportional to the arithmetic, and to the entries of the pruned graph.
 template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
                                                    const T* values, const off* source, const real_t<T>* row_scale,
-                                                   const real_t<T>* col_scale,
-                                                   const typename ColumnLU<T>::Options& options, ColumnNodes<T>& out,
-                                                   std::vector<idx>& row_order);
+                                                   const real_t<T>* col_scale, const PivotOptions& options,
+                                                   ColumnNodes<T>& out, std::vector<idx>& row_order);
 
 }  // namespace gs

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
@@ -23,6 +24,9 @@ template <class T> T moderate_entry(double largest_of_A) {
   const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
   return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
 }
+
+// Multiply-adds, counted as 2, that are done in numbers of any exponent: a second or two.
+constexpr double worth_wide_numbers = 1e8;
 
 }  // namespace
 
@@ -48,6 +52,11 @@ template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic
   }
 }
 
+template <class T> void Factor<T>::hold(Factored other) {
+  column_ = std::move(other.column), front_ = std::move(other.front), info_ = other.info;
+  take(std::move(other.symbolic));
+}
+
 template <class T> double Factor<T>::norm(Trans trans) {
   std::lock_guard lock(use_.counts);
   double& norm = norms_[trans != Trans::none];
@@ -57,7 +66,7 @@ template <class T> double Factor<T>::norm(Trans trans) {
 
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
-  n_resorts_ = 0;
+  n_resorts_ = 0, wide_ = {};
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
   } else {
@@ -104,7 +113,7 @@ template <class T> bool Factor<T>::must_measure(Trans trans) const {
 // Whether that succeeded.
 template <class T> bool Factor<T>::factor_column(double threshold) {
   if (!column_) column_ = std::make_unique<ColumnLU<T>>(*symbolic_, A_);
-  typename ColumnLU<T>::Options options;
+  PivotOptions options;
   options.pivot_threshold = threshold;
   info_ = column_->factor(values_.data(), options);
   return info_.status == FactorInfo::ok;
@@ -154,10 +163,13 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   if (own_order) by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
   Symbolic renewed = analyze(A_, values_.data(), by_columns);
   if (own_order) renewed.ordering = symbolic_->ordering;
-  // half the range, so that solutions in between stay in it where the whole was too much
-  cut_scales(renewed, largest_scale_exponent<T> / 2);
-  if (!renewed.row_scale.empty()) return renewed;
-  // one number for all, away from the ends of the range: sums of two parts overflow at one, reciprocals at the other
+  return renewed;
+}
+
+// Without matching, as SuperLU has it. One scale for all keeps numbers away from the ends of the range: sums of two
+// parts overflow at one, reciprocals at the other.
+template <class T> Symbolic Factor<T>::unscaled_analysis() const {
+  Symbolic renewed = analysis_by_columns(false);
   constexpr int top = std::numeric_limits<real_t<T>>::max_exponent - 16,
                 bottom = std::numeric_limits<real_t<T>>::min_exponent + 32;
   const int exponent = largest_ > 0 ? std::ilogb(largest_) : 0;
@@ -170,27 +182,42 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
 }
 
 // Column LU by partial pivoting on an analysis of the values at hand, until a solve with a known answer is accurate:
-// first of the matrix as matching scales it, then, as SuperLU does it, of the matrix as it is, where scales are so
-// large that numbers overflow. What is held stays where that throws, and where pivots are out of range.
+// first of the matrix as matching scales it, then with scales of half the range, so that solutions in between stay in
+// it where the whole was too much, then, as SuperLU does it, of the matrix as it is, and at last of that in numbers
+// that never leave the range. What is held stays where that throws, and where pivots are out of range. A matrix is
+// singular if, unscaled, a column has no pivot left and nothing underflowed before.
 template <class T> void Factor<T>::use_partial_pivoting() {
+  enum Step { scaled, less_scaled, unscaled, wide };
+  std::shared_ptr<Symbolic> renewed;
   for (bool done = false; !done && n_resorts_ < most_resorts;) {
-    const bool last = n_resorts_ + 1 == most_resorts;
-    const auto renewed = std::make_shared<const Symbolic>(analysis_by_columns(!last));
+    const Step step = (Step)n_resorts_;
+    if (step == wide && wide_.column) {
+      n_resorts_++;
+      return hold(wide_);
+    }
+    if (step == less_scaled && renewed) renewed = std::make_shared<Symbolic>(*renewed);
+    else
+      renewed = std::make_shared<Symbolic>(step == unscaled ? unscaled_analysis() : analysis_by_columns(step < wide));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
-    auto column = std::make_unique<ColumnLU<T>>(*renewed, A_);
-    typename ColumnLU<T>::Options options;
-    options.pivot_threshold = last ? 1 : std::max(options_.pivot_threshold, 0.5);
-    const FactorInfo info = column->factor(values_.data(), options);
+    if (step == less_scaled && !cut_scales(*renewed, largest_scale_exponent<T> / 2)) {
+      n_resorts_++;
+      continue;
+    }
+    auto column = std::make_shared<ColumnLU<T>>(*renewed, A_);
+    PivotOptions options;
+    options.pivot_threshold = step < unscaled ? std::max(options_.pivot_threshold, 0.5) : 1;
+    if (step == wide) options.most_flops = worth_wide_numbers;
+    const RangeFlags flags;
+    const FactorInfo info =
+        step == wide ? column->factor_wide(values_.data(), options) : column->factor(values_.data(), options);
+    const bool underflow = flags.underflow();
     n_resorts_++;  // not before: a step that lacks memory is taken again
+    const bool singular = info.status == FactorInfo::singular && (step == wide || (step == unscaled && !underflow));
     const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
-    if (last && (info.status == FactorInfo::singular || (info.status != FactorInfo::ok && !holds)))
-      throw SingularError(info.column);
+    if (singular || (step == wide && info.status != FactorInfo::ok && !holds)) throw SingularError(info.column);
     if (info.status != FactorInfo::ok) continue;
     stats_.n_repivoted++;
-    info_ = info;
-    front_.reset();
-    column_ = std::move(column);
-    take(renewed);
+    hold({renewed, std::move(column), nullptr, info});
     done = certified();
   }
 }
@@ -284,6 +311,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
   else all.nnz = front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
   all.bytes = front_ ? front_->bytes() : column_->bytes();
+  if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
   all.error_bound = error_bound();
   return all;
 }

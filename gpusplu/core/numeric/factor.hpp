@@ -90,13 +90,22 @@ template <class T> class Factor {
   std::vector<T> diagonal() const;  // of U (Cholesky: of L)
 
  private:
-  static constexpr int most_resorts = 2;
+  static constexpr int most_resorts = 4;
+  struct Factored {  // by one of the engines
+    std::shared_ptr<const Symbolic> symbolic;
+    std::shared_ptr<ColumnLU<T>> column;
+    std::shared_ptr<FrontFactor<T>> front;
+    FactorInfo info;
+  };
+  Factored factored() const { return {symbolic_, column_, front_, info_}; }
+  void hold(Factored other);
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
   void factor_front(bool fresh);
   bool factor_column(double threshold);
   void use_partial_pivoting();
   Symbolic analysis_by_columns(bool matching) const;
+  Symbolic unscaled_analysis() const;
   bool certified();
   double error_bound() const;
   void decide_checks(bool fresh);
@@ -120,13 +129,14 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  double largest_ = 0;                  // largest entry of A
-  double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;                   // nothing is factored: memory was too short to go back to the values held
-  bool trusted_ = false;                // the error bound is good
-  double least_scale_[2] = {1, 1};      // of rows, of columns
+  double largest_ = 0;              // largest entry of A
+  double norms_[2] = {-1, -1};      // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;               // nothing is factored: memory was too short to go back to the values held
+  bool trusted_ = false;            // the error bound is good
+  double least_scale_[2] = {1, 1};  // of rows, of columns
   double largest_scale_[2] = {1, 1};
   int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
+  Factored wide_;                       // what the last of them found, put aside for solves that need it
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
   mutable UseLock use_;                 // solves share it; refactor and the ladder own it
   FactorStats stats_;                   // concurrent solves write it, and norms_, under use_.counts

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
@@ -76,6 +77,7 @@ template <class T> bool Factor<T>::in_range(Trans trans, const T* b, const T* x)
 template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const {
   constexpr int range = std::numeric_limits<real_t<T>>::max_exponent;
   engine_solve(trans, nrhs, b, x);
+  if (!front_ && column_->is_wide()) return;
   std::vector<T> multiple, solution;
   for (idx k = 0; k < nrhs; k++, b += A_.n, x += A_.n) {
     if (in_range(trans, b, x)) continue;
@@ -160,19 +162,16 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
 }
 
 // With pivots chosen anew until the solution is accurate. Where it ends up out of range that is no fault of the pivots,
-// as a rule, and those before come back.
+// as a rule, and those before come back; the last step can be taken again.
 template <class T> void Factor<T>::solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x) {
-  const auto symbolic = symbolic_;
-  const auto column = column_;
-  const auto front = front_;
-  const FactorInfo info = info_;
+  const Factored before = factored();
   while (!checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {
     use_partial_pivoting();
     decide_checks(true);
   }
   if (all_finite(x, (off)A_.n * nrhs) || !all_finite(b, (off)A_.n * nrhs)) return;
-  column_ = column, front_ = front, info_ = info;
-  take(symbolic);
+  if (!front_ && column_->is_wide()) wide_ = factored(), n_resorts_ = most_resorts - 1;
+  hold(before);
   decide_checks(true);
 }
 
@@ -182,8 +181,10 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   std::shared_lock shared = held();
   bool good = !must_measure(trans);
   if (good) {
+    const RangeFlags flags;
     engine_solve(trans, nrhs, b, x);
-    for (idx k = 0; good && k < nrhs; k++) good = in_range(trans, b + (off)k * A_.n, x + (off)k * A_.n);
+    if (front_ || flags.overflow() || flags.underflow())  // threads of fronts have flags of their own
+      for (idx k = 0; good && k < nrhs; k++) good = in_range(trans, b + (off)k * A_.n, x + (off)k * A_.n);
     if (!good && options_.refine == Refine::never) solve_in_range(trans, nrhs, b, x);
   }
   if (!good && options_.refine != Refine::never && !checked_solve(trans, nrhs, b, x) && can_repivot(nrhs, b)) {

@@ -89,9 +89,9 @@ def judge(A, M, b, trans, answer, warned):
     scipys = solve_as_scipy(A, b, trans)
     best = np.inf if scipys is None else backward_error(M, scipys, b)
     if np.isfinite(answer).all():
-        if warned:
-            return "not accurate, and said so"
-        return "as SciPy" if WORSE * best >= error else f"wrong: {error:.1e}, SciPy {best:.1e}"
+        if WORSE * best < error:
+            return f"wrong: {error:.1e}, SciPy {best:.1e}" + " (said so)" * warned
+        return "not accurate, and said so" if warned else "as SciPy"
     if not warned:
         return "wrong: not finite, and no warning"
     lost = best <= limit and not is_out_of_range(M, b) and not is_singular_to_precision(M)

@@ -1,0 +1,26 @@
+// Whether numbers left the range of their type, as the processor notes it in this thread at no cost.
+#pragma once
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#else
+#include <cfenv>
+#endif
+
+namespace gs {
+
+// Counts from its construction on. What is said to have happened may be an operation whose result nobody used.
+class RangeFlags {
+ public:
+#if defined(__x86_64__)  // <cfenv> has the old registers saved and loaded too, which takes longer than a small solve
+                         // may
+  RangeFlags() { _mm_setcsr(_mm_getcsr() & ~_MM_EXCEPT_MASK); }
+  bool underflow() const { return _mm_getcsr() & _MM_EXCEPT_UNDERFLOW; }
+  bool overflow() const { return _mm_getcsr() & (_MM_EXCEPT_OVERFLOW | _MM_EXCEPT_INVALID | _MM_EXCEPT_DIV_ZERO); }
+#else
+  RangeFlags() { std::feclearexcept(FE_ALL_EXCEPT); }
+  bool underflow() const { return std::fetestexcept(FE_UNDERFLOW); }
+  bool overflow() const { return std::fetestexcept(FE_OVERFLOW | FE_INVALID | FE_DIVBYZERO); }
+#endif
+};
+
+}  // namespace gs

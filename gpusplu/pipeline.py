@@ -23,6 +23,7 @@ from .symbolic import Symbolic, analyze_problem
 # What lu_options takes after the order of the matrix, where the caller says nothing.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto")
 DEFAULT_OPTIONS = Options()
+registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
 
 def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:

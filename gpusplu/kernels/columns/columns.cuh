@@ -1,5 +1,5 @@
-// The static pattern of L + U as a column plan has it (gpusplu/plans/columns.py): B = (Dr A Dc)[row_perm][:, col_perm]
-// = L U in compressed columns, rows ascending, the unit diagonal of L not stored.
+// The static pattern of L + U as a column plan has it (gpusplu/engines/columns/plan.py): B = (Dr A
+// Dc)[row_perm][:, col_perm] = L U in compressed columns, rows ascending, the unit diagonal of L not stored.
 #pragma once
 #include "common/pivots.cuh"
 #include "shared/columns.hpp"

@@ -1,5 +1,5 @@
 // Synchronization-free left-looking LU refactorization on a static pattern, owner computes (Zhao, Wen, Luo, Jin, Liu
-// and Zhou, SFLU: busy waiting on what a column depends on instead of level barriers).
+// and Zhou, SFLU, section III-C, algorithm 2: busy waiting on what a column depends on instead of level barriers).
 //
 // What differs from the paper: a block owns a group of neighbouring columns, a whole small subtree or a chain
 // (core/plan/columns/groups.hpp), and keeps their values in shared memory, where its warps, a column each, hand

@@ -1,5 +1,5 @@
 // The pattern of L + U for pivots on the diagonal, column by column without synchronization (Zhao, Wen, Luo, Jin, Liu
-// and Zhou, SFLU: the symbolic phase waits for columns as the numeric one does).
+// and Zhou, SFLU, section III-B, algorithm 1: the symbolic phase waits for columns as the numeric one does).
 //
 // The pattern of column k is that of A's, joined with L(:, j) for every j < k in it. A warp owns a column and a bitmap
 // of its rows in shared memory, with a bit for every 32 words that says where to look; every lane waits for a column of

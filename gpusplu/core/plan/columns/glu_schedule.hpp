@@ -2,7 +2,7 @@
 //
 // Task: the update of column k by column j, for an entry U(j, k) whose L(:, j) has entries.
 //
-// Modes (Lee, Achar and Nakhla, IEEE TVLSI 26 (2018)):
+// Modes (Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), section III-B, algorithms 3 and 4):
 //   cluster   a launch for every level, a block for every piece of it. For wide levels.
 //   batch     one launch for a run of levels. Blocks take pieces in order, and a piece waits until the level before is
 //             done. For levels of a few columns.
@@ -17,8 +17,8 @@
 // level, neighbouring levels by one pipeline where that is faster.
 //
 // Pieces: neighbouring tasks of a level that a block of GLU_THREADS does at a time, 2^lanes_log2 threads a task, by the
-// length of L(:, j). That is the resource-aware levelization of GLU (He, Tan, Wang and Shi, TVLSI 24 (2016)): a level
-// is cut by what a multiprocessor holds. Deterministic.
+// length of L(:, j). He, Tan, Wang and Shi (TVLSI 24 (2016), section III-B) cut a level to a fixed number of columns in
+// their place. Deterministic.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -13,7 +13,8 @@
 // Levels. Right-looking, column j updates the columns k of its row of U: L(i, j) U(j, k) goes to (i, k), and in doing
 // so it reads (j, k), which every column i < j with L(j, i) and U(i, k) writes. So column k waits for every j with
 // U(j, k), whose updates it takes, and for every j with L(k, j), whose updates are written to what column k then reads
-// (Lee, Achar and Nakhla, IEEE TVLSI 26 (2018); GLU 1.0 (He, Tan, Wang and Shi, TVLSI 24 (2016)) has only the first).
+// (GLU 2.0's correction, which Lee, Achar and Nakhla, IEEE TVLSI 26 (2018), explain in section II-C; GLU 1.0 (He, Tan,
+// Wang and Shi, TVLSI 24 (2016), section III-B) has only the first).
 // Left-looking, only the first kind counts: level_left. Columns of a level: longest column first, then by number.
 //
 // Maps. U entries above the diagonal are numbered in the order of the columns: column k has u_ptr[k] .. u_ptr[k+1].

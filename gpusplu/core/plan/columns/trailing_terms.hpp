@@ -1,6 +1,6 @@
 // What the columns of the dense trailing block take from the columns before it (kernels/columns/trailing_columns.cuh),
-// as sums by target. The crisscross paper (section 6.2, eq. 15) has the Schur complement as a product of its own and U12
-// by rows before it; sums that are listed are ours.
+// as sums by target. The crisscross paper (section 6.2, eq. 15) has the Schur complement as a product of its own and
+// U12 by rows before it; sums that are listed are ours.
 //
 // Columns p .. n - 1 of a column plan (plan.hpp) begin with U12, rows before p, and go on with rows of the block. An
 // entry at position t of its column is its value in B minus the sum over columns j < p with U(j, k) and L(i, j) of

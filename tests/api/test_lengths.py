@@ -132,9 +132,6 @@ CORE_CALLS = {
     "longest_trailing_column": lambda: _core.longest_trailing_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
     "count_trailing_terms": lambda: _core.count_trailing_terms(PTR, IND, DIAG, 3),
     "trailing_terms": lambda: _core.trailing_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
-    "make_large_tasks": lambda: _core.make_large_tasks(
-        *(np.array([k], np.int32) for k in (1, 2, 7, 3)), np.array([0, 1]), np.zeros(1, np.uint16), PERM, PERM[:0]
-    ),
     "dense front": lambda: _core_testing._lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
     "dense solve": lambda: _core_testing._solve_front(
         "lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))

@@ -11,17 +11,15 @@ from typing import Any
 class Once:
     """Values by key, each made by the first who asks; others wait for it."""
 
-    __slots__ = ("_found", "_lock", "_process")
+    __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self._lock, self._process = RLock(), os.getpid()
         self._found: dict[Hashable, Any] = {}
 
     def __call__(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._found:
-            if self._process != os.getpid():  # a thread that a forked child does not have may hold the lock there
-                self._lock, self._process = RLock(), os.getpid()
-            with self._lock:
+            # One lock a process: a thread that a forked child does not have may hold its parent's.
+            with self._found.setdefault((Once, os.getpid()), RLock()):
                 if key not in self._found:
                     self._found[key] = make()
         return self._found[key]
@@ -29,3 +27,7 @@ class Once:
     def get(self, key: Hashable) -> Any:
         """The value, None if nobody has asked for it."""
         return self._found.get(key)
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value that was made elsewhere, if there is none."""
+        self._found.setdefault(key, value)

@@ -66,6 +66,6 @@ def factor_at_once(A: Any, request: Request, kind: type[LUFactor]) -> LUFactor |
     if made is None:
         return None
     pattern, analysis, factor, seconds = made
-    problem = Problem(pattern, A.data, "lu", DEFAULT_OPTIONS, request)
+    problem = Problem(pattern, A.data[:0], "lu", DEFAULT_OPTIONS, request)
     problem.seconds = seconds
     return kind(Symbolic(problem, Choice(request.engine, request.reason, request), analysis), A.data, factor)

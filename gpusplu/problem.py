@@ -90,6 +90,8 @@ class Problem:
 
     def without_values(self, request: Request) -> Problem:
         """The same, once analysed, for an object that outlives the values; `request` with the device that was found."""
+        if not self.values.size and request is self.request:
+            return self
         return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.once)
 
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:

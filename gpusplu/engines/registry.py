@@ -13,6 +13,7 @@ BUILT_IN = ("cpu", "glu", "sflu", "crisscross", "supernodal")
 DEFAULT = BUILT_IN[0]
 
 _engines: dict[str, Engine | None] = dict.fromkeys(BUILT_IN)
+_hosts: tuple[str, ...] = (DEFAULT,)
 
 
 def names() -> tuple[str, ...]:
@@ -41,7 +42,7 @@ def engines(on_device: bool) -> list[Engine]:
 
 def hosts() -> tuple[str, ...]:
     """Names of engines that run on the processor, with nothing imported for it."""
-    return tuple(name for name, engine in _engines.items() if name == DEFAULT or (engine and not engine.on_device))
+    return _hosts
 
 
 def names_for(kind: str) -> list[str]:
@@ -53,6 +54,7 @@ def names_for(kind: str) -> list[str]:
 def register(engine: Engine) -> None:
     """Add an engine, or put it in the place of the one of its name."""
     _engines[engine.name] = engine
+    _count_hosts()
 
 
 def unregister(name: str) -> None:
@@ -61,6 +63,12 @@ def unregister(name: str) -> None:
         _engines[name] = None
     else:
         _engines.pop(name, None)
+    _count_hosts()
+
+
+def _count_hosts() -> None:
+    global _hosts
+    _hosts = tuple(name for name, engine in _engines.items() if name == DEFAULT or (engine and not engine.on_device))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from ..cost.model import REFACTORIZATIONS
@@ -66,7 +67,12 @@ def name_engine(engine: str, device: Any) -> Request:
 
 def automatic() -> Request:
     """What ``engine="auto"`` means on this machine."""
-    return settled(Request(reason=no_device()))
+    return _automatic(no_device(), registry.hosts())
+
+
+@cache
+def _automatic(missing: str, hosts: tuple[str, ...]) -> Request:
+    return settled(Request(reason=missing))
 
 
 def without_small(request: Request, nnz: int) -> Request:

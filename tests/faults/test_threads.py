@@ -61,18 +61,18 @@ def test_threads_are_asked_for_again():
 LATE = """
 import numpy as np, scipy.sparse as sp
 from faults.failing import functions
-from gpusplu import _core, gallery
+from gpusplu import _core_testing, gallery
 
 block, grid = sp.kron(gallery.poisson(10, 10, 10), np.ones((6, 6))), gallery.poisson(100, 90)
 n, rng = block.shape[0], np.random.default_rng(0)
 link = sp.coo_array((np.ones(5), (rng.integers(0, n, 5), n + rng.integers(0, 9000, 5))), shape=(n + 9000, n + 9000))
 A = sp.csc_array(sp.block_diag([block, grid]) + link)
-graph = _core.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-expected = _core.nested_dissection(*graph, threads=1)
-functions().failing_watch(b"/_core.", -1, -1)
+graph = _core_testing.symmetrize(A.indptr.astype(np.int64), A.indices.astype(np.int32))
+expected = _core_testing.nested_dissection(*graph, threads=1)
+functions().failing_watch(b"/_core_testing.", -1, -1)
 functions().failing_delays(2000)
 for _ in range(10):
-    assert np.array_equal(_core.nested_dissection(*graph), expected)
+    assert np.array_equal(_core_testing.nested_dissection(*graph), expected)
 """
 
 

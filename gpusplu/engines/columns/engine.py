@@ -42,7 +42,7 @@ class ColumnEngine(DeviceEngine):
         return Analysis(problem.for_columns())
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once("for_columns", lambda: analysis.core)
+        problem.once.put("for_columns", analysis.core)
 
     def predict(self, problem: Problem) -> Prediction:
         """By the columns' own ordering where it was made, else by the best of those for fronts."""

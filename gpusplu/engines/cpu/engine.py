@@ -30,7 +30,7 @@ class CpuEngine(Engine):
         return Analysis(problem.for_processor())
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once("for_processor", lambda: analysis.core)
+        problem.once.put("for_processor", analysis.core)
 
     def predict(self, problem: Problem) -> Prediction:
         """By the analysis for the processor; where there are others and not yet this one, it is guessed from them."""

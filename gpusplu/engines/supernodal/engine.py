@@ -56,7 +56,7 @@ class SupernodalEngine(DeviceEngine):
         return Analysis(*planned)
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once("supernodal", lambda: analysis)
+        problem.once.put("supernodal", analysis)
 
     def predict(self, problem: Problem) -> Prediction:
         device, analysis = self.device(problem), self.analyze(problem)

@@ -116,7 +116,7 @@ def check_same_answers(whole, factor, A, scales, columns, put=np.asarray):
 
 
 def check_launches(device, factor, values, b):
-    """Each of refactor, solve and refactor_solve with arrays of the emulated device is one launch, after `refactor_solve` was recorded."""
+    """With arrays of the emulated device each call is one launch; `refactor_solve` was called before."""
     factor.refactor(values)
     factor.solve(b)
     device.counts.clear()

@@ -110,6 +110,7 @@ RUNS = {
     "analysis": ["--cases", "rlc:5x5", "--threads", "1", "--repeat", "1"],
     "methods": ["--cases", "rlc:5x5", "--repeat", "1"],
     "dense": ["--cases", "4x8", "--peer", "none"],
+    "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
 }
 
 

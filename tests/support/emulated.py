@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -25,6 +26,9 @@ class EmulationError(RuntimeError):
 
 class Launch(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint) for name in ("grid", "block", "shared_bytes", "seed")]
+
+
+_one_at_a_time = Lock()  # an emulated device has threads of its own, in one place
 
 
 class Library:
@@ -48,7 +52,8 @@ class Library:
         function = self._library[f"emulate_{kernel}"]
         function.restype = ctypes.c_char_p
         record = np.ascontiguousarray(args)
-        error = function(ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data))
+        with _one_at_a_time:
+            error = function(ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data))
         if error:
             raise EmulationError(f"{kernel}: {error.decode()}")
 

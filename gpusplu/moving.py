@@ -4,7 +4,8 @@ How often a factor is going to be used nobody says beforehand: a ski rental. Ren
 took on the processor beyond what they are predicted to take on the device; the price is the predicted analysis and
 first factorization there. Whoever buys when the rent has reached the price pays at most twice what was best (Karlin,
 Manasse, Rudolph and Sleator, Competitive snoopy caching, Algorithmica 3, 1988, section 2); we buy at a part of the
-price, `SHARE`, because a thread of its own does it while the processor goes on.
+price, `SHARE`, because a thread of its own does it on another processor while the caller goes on: it costs him nothing
+but memory and, should he stop before, work in vain.
 
 What there is to buy is found in the same way: to look at devices costs an analysis, and is done when a part of its
 price has been spent. The factor changes its engine once, between two calls, and never back.
@@ -20,6 +21,7 @@ from time import perf_counter
 from typing import Any
 from weakref import WeakSet, ref
 
+from . import _core
 from .cost.calibration import costs_of
 from .cost.features import moving
 from .cost.model import Prediction, fastest
@@ -31,9 +33,9 @@ from .stats import show
 from .symbolic import Symbolic
 
 #: Of a price that has to be spent before it is paid: with a processor for it, and without.
-SHARE, SHARE_ALONE = 0.5, 1.0
+SHARE, SHARE_ALONE = 0.1, 1.0
 #: Seconds of use below which nothing is asked: prices are not looked up for a factor that is used a few times.
-FIRST = 1e-3
+FIRST = 5e-4
 #: Entries of A below which the processor is done before a kernel is launched.
 LEAST = 1_000
 #: Steps at least that are assumed to follow.
@@ -151,7 +153,7 @@ class Moving:
 
         def start() -> None:
             if spare_processor() and current_thread().name != THREAD:
-                Thread(target=self._try, args=(work,), name=THREAD).start()
+                Thread(target=self._try_beside, args=(work,), name=THREAD).start()
             else:
                 self._try(work)
 
@@ -164,6 +166,10 @@ class Moving:
             work()
         except Exception as error:  # whatever a device may say: the factor stays where it is
             self._stay(describe(error))
+
+    def _try_beside(self, work: Any) -> None:
+        _core.work_alone()
+        self._try(work)
 
     def _look(self) -> None:
         """Analyse for devices, and see what they promise."""

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import subprocess
 import threading
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.moving import Moving
 from gpusplu.selection import request
 from gpusplu.timing import backward_error
-from support import fake_cupy
+from support import fake_cupy, processes
 from support.small_matrices import EPS, rhs
 
 pytestmark = [
@@ -209,3 +210,26 @@ def test_forked_children_stay_on_the_processor():
     assert right(factor) and factor._core._offered
     assert child(lambda: (right(factor), factor.engine)) == "(True, 'cpu')"
     assert right(factor) and factor.engine == "supernodal" and os.getpid()
+
+
+def test_a_thread_that_works_alone_leaves_the_pool_to_others():
+    code = """
+import os, threading
+from gpusplu import _core, gallery, splu
+A = gallery.poisson(60, 60)
+_core.set_num_threads(3)
+found = []
+def work():
+    _core.work_alone()
+    splu(A)
+    found.append(len(os.listdir("/proc/self/task")))
+thread = threading.Thread(target=work)
+before = len(os.listdir("/proc/self/task"))
+thread.start()
+thread.join()
+splu(A)
+print(found[0] - before, len(os.listdir("/proc/self/task")) - before)
+"""
+    run = subprocess.run([*processes.PYTHON, "-c", code], env=processes.environment(), capture_output=True, text=True)
+    alone, together = map(int, run.stdout.split())
+    assert (alone, together) == (1, 2)

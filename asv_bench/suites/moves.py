@@ -1,10 +1,10 @@
 """A factor that is used k times by a program that says nothing of k: `auto`, which moves, and the best engine for k.
 
 Seconds of splu (or cholesky) and of k refactorizations and solves (`total`), values and right-hand sides on the host
-or on the device. `auto` does all of them, the best of --repeat times, in a process that has used the device
-before. What any engine by name would have taken is the best of its first factorizations and k of its median steps; the
-least is the peer's (`hindsight`), `best` says whose. `ended` is the engine that auto came to. Numbers k whose best would take more than --longest seconds are
-left out, and so are engines whose factorization takes longer.
+or on the device. `auto` does all of them, the best of --repeat times, in a process that has used the device before.
+What any engine by name would have taken is the best of its first factorizations and k of its median steps; the least is
+the peer's (`hindsight`), `best` says whose. `ended` is the engine that auto came to. Numbers k whose best would take
+more than --longest seconds are left out, and so are engines whose factorization takes longer.
 """
 
 from functools import partial

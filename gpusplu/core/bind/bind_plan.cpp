@@ -14,10 +14,6 @@ namespace {
 using gpu::Plan;
 using gpu::PlanParameters;
 
-gpu::LargeShape large_shape_of(const Plan& plan) {
-  return gpu::large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes / 1024);
-}
-
 // Right-hand sides that the kernels take together where there are `nrhs`.
 int solve_columns(const Plan& plan, int nrhs) {
   return nrhs == 1 ? 1 : gpu::solve_rhs_group(plan.parameters.scalar_bytes());
@@ -142,7 +138,7 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("large_piece_ptr", &view_of<&Plan::large, &gpu::LargeTasks::piece_ptr>)
       .def_prop_ro("large_counters", [](const Plan& p) { return p.large.counters; })
       .def_prop_ro("large_seconds", [](const Plan& p) { return p.large.seconds; })
-      .def_prop_ro("large_blocks", [](const Plan& p) { return large_shape_of(p).blocks; })
+      .def_prop_ro("large_blocks", [](const Plan& p) { return p.parameters.large_shape().blocks; })
       .def("solve_columns", &solve_columns, "nrhs"_a)
       .def("solve_shape", &solve_shape, "columns"_a)
       .def("large_solve_shape", &large_solve_shape, "forward"_a, "columns"_a)

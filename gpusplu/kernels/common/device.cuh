@@ -70,9 +70,9 @@ using Real = double;
 using Scalar = double;
 using Real = double;
 #endif
-template <class T> struct IsComplex { static constexpr bool value = false; };
-template <class R> struct IsComplex<Complex<R>> { static constexpr bool value = true; };
-constexpr bool is_complex = IsComplex<Scalar>::value;
+template <class T> constexpr bool IS_COMPLEX = false;
+template <class R> constexpr bool IS_COMPLEX<Complex<R>> = true;
+constexpr bool is_complex = IS_COMPLEX<Scalar>;
 
 __device__ __forceinline__ float conj(float a) { return a; }
 __device__ __forceinline__ double conj(double a) { return a; }
@@ -134,16 +134,13 @@ __device__ __forceinline__ double reciprocal_root(double x) {  // 1 / sqrt(x), x
 __device__ __forceinline__ float reciprocal_root(float x) { return rsqrtf(x); }
 
 // ---- exchange inside a warp; always by all 32 lanes
-__device__ __forceinline__ int shuffle(int x, int lane) { return __shfl_sync(~0u, x, lane); }
-__device__ __forceinline__ float shuffle(float x, int lane) { return __shfl_sync(~0u, x, lane); }
-__device__ __forceinline__ double shuffle(double x, int lane) { return __shfl_sync(~0u, x, lane); }
-template <class R> __device__ __forceinline__ Complex<R> shuffle(Complex<R> x, int lane) {
-  return {shuffle(x.re, lane), shuffle(x.im, lane)};
+template <class T> __device__ __forceinline__ T shuffle(T x, int lane) {
+  if constexpr (IS_COMPLEX<T>) return {shuffle(x.re, lane), shuffle(x.im, lane)};
+  else return __shfl_sync(~0u, x, lane);
 }
-__device__ __forceinline__ float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-__device__ __forceinline__ double shuffle_xor(double x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-template <class R> __device__ __forceinline__ Complex<R> shuffle_xor(Complex<R> x, int mask) {
-  return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
+template <class T> __device__ __forceinline__ T shuffle_xor(T x, int mask) {
+  if constexpr (IS_COMPLEX<T>) return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
+  else return __shfl_xor_sync(~0u, x, mask);
 }
 
 // Largest of a warp, in all lanes.
@@ -157,36 +154,26 @@ template <class T> __device__ __forceinline__ T warp_max(T x) {  // int or unsig
 #endif
 }
 
-// ---- global memory that other blocks of the same launch write: past the first-level cache
-__device__ __forceinline__ float load_l2(const float* p) { return __ldcg(p); }
-__device__ __forceinline__ double load_l2(const double* p) { return __ldcg(p); }
-__device__ __forceinline__ Complex<float> load_l2(const Complex<float>* p) {
-  const float2 v = __ldcg((const float2*)p);
-  return {v.x, v.y};
+// ---- loads and stores by an instruction of CUDA's, of a complex number as a vector
+template <class T> struct VectorOf { using Type = T; };
+template <> struct VectorOf<Complex<float>> { using Type = float2; };
+template <> struct VectorOf<Complex<double>> { using Type = double2; };
+template <class T> using Vector = typename VectorOf<T>::Type;
+template <class R, class V> __device__ __forceinline__ R from_vector(V v) {
+  if constexpr (IS_COMPLEX<R>) return {v.x, v.y};
+  else return v;
 }
-__device__ __forceinline__ Complex<double> load_l2(const Complex<double>* p) {
-  const double2 v = __ldcg((const double2*)p);
-  return {v.x, v.y};
+// Global memory that other blocks of the same launch write: past the first-level cache.
+template <class T> __device__ __forceinline__ T load_l2(const T* p) {
+  return from_vector<T>(__ldcg((const Vector<T>*)p));
 }
-__device__ __forceinline__ void store_l2(float* p, float v) { __stcg(p, v); }
-__device__ __forceinline__ void store_l2(double* p, double v) { __stcg(p, v); }
-__device__ __forceinline__ void store_l2(Complex<float>* p, Complex<float> v) {
-  __stcg((float2*)p, make_float2(v.re, v.im));
+template <class T> __device__ __forceinline__ void store_l2(T* p, T v) {
+  if constexpr (IS_COMPLEX<T>) __stcg((Vector<T>*)p, Vector<T>{v.re, v.im});
+  else __stcg(p, v);
 }
-__device__ __forceinline__ void store_l2(Complex<double>* p, Complex<double> v) {
-  __stcg((double2*)p, make_double2(v.re, v.im));
-}
-
 // What no block of the launch writes.
-__device__ __forceinline__ float load_constant(const float* p) { return __ldg(p); }
-__device__ __forceinline__ double load_constant(const double* p) { return __ldg(p); }
-__device__ __forceinline__ Complex<float> load_constant(const Complex<float>* p) {
-  const float2 v = __ldg((const float2*)p);
-  return {v.x, v.y};
-}
-__device__ __forceinline__ Complex<double> load_constant(const Complex<double>* p) {
-  const double2 v = __ldg((const double2*)p);
-  return {v.x, v.y};
+template <class T> __device__ __forceinline__ T load_constant(const T* p) {
+  return from_vector<T>(__ldg((const Vector<T>*)p));
 }
 
 // A word of 16 bits as a register of 32 from the start: the compiler moves halves of registers about, and a move waits
@@ -312,35 +299,20 @@ __device__ __forceinline__ void check_alignment(const void* p, int bytes) {
 #endif
 }
 
-// ---- asynchronous copies from global to shared memory, of which `bytes` come from the source and the rest is zero
-__device__ __forceinline__ void copy_async16(void* to, const void* from, int bytes) {
+// ---- asynchronous copies from global to shared memory of SIZE bytes, 4, 8 or 16, of which `bytes` come from the
+// source and the rest is zero
+template <int SIZE> __device__ __forceinline__ void copy_async(void* to, const void* from, int bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+  if constexpr (SIZE == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(from), "r"(bytes), "n"(SIZE)
+                 : "memory");
 #else
-  check_alignment(to, 16);
-  if (bytes) check_alignment(from, 16);
-  for (int k = 0; k < 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
-#endif
-}
-__device__ __forceinline__ void copy_async8(void* to, const void* from, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-#else
-  check_alignment(to, 8);
-  if (bytes) check_alignment(from, 8);
-  for (int k = 0; k < 2; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
-#endif
-}
-__device__ __forceinline__ void copy_async4(void* to, const void* from, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-#else
-  check_alignment(to, 4);
-  if (bytes) check_alignment(from, 4);
-  *(unsigned*)to = bytes ? __ldcg((const unsigned*)from) : 0u;
+  check_alignment(to, SIZE);
+  if (bytes) check_alignment(from, SIZE);
+  for (int k = 0; k < SIZE / 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
 #endif
 }
 __device__ __forceinline__ void copy_commit() {

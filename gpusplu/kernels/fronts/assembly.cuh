@@ -24,7 +24,7 @@ template <int THREADS, int N> struct Entries {
   }
   __device__ __forceinline__ void load(const FactorArgs& args, const Front& f, int first) {
 #pragma unroll
-    for (int q = 0; q < N; q++) value[q] = load_value(args.values + source[q]);
+    for (int q = 0; q < N; q++) value[q] = load_constant(args.values + source[q]);
     if (args.entry_scale == nullptr || f.entry_count == 0) return;
 #pragma unroll
     for (int q = 0; q < N; q++) {
@@ -36,18 +36,6 @@ template <int THREADS, int N> struct Entries {
 #pragma unroll
     for (int q = 0; q < N; q++)
       if (first + q * THREADS < f.entry_count) front[(place[q] & 0xffff) + (int)(place[q] >> 16) * ld] = value[q];
-  }
-
- private:
-  static __device__ __forceinline__ float load_value(const float* p) { return __ldg(p); }
-  static __device__ __forceinline__ double load_value(const double* p) { return __ldg(p); }
-  static __device__ __forceinline__ Complex<float> load_value(const Complex<float>* p) {
-    const float2 v = __ldg((const float2*)p);
-    return {v.x, v.y};
-  }
-  static __device__ __forceinline__ Complex<double> load_value(const Complex<double>* p) {
-    const double2 v = __ldg((const double2*)p);
-    return {v.x, v.y};
   }
 };
 

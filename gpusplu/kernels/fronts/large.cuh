@@ -65,12 +65,12 @@ __device__ __forceinline__ void store_pair(Scalar* to, Pair v) {
 __device__ __forceinline__ void copy_pair(Scalar* to, const Scalar* from, int count) {
   constexpr int bytes = (int)sizeof(Scalar);
   if constexpr (bytes == 4) {
-    copy_async8(to, from, count * bytes);
+    copy_async<8>(to, from, count * bytes);
   } else if constexpr (bytes == 8) {
-    copy_async16(to, from, count * bytes);
+    copy_async<16>(to, from, count * bytes);
   } else {
-    copy_async16(to, from, count > 0 ? bytes : 0);
-    copy_async16(to + 1, count > 1 ? from + 1 : from, count > 1 ? bytes : 0);
+    copy_async<16>(to, from, count > 0 ? bytes : 0);
+    copy_async<16>(to + 1, count > 1 ? from + 1 : from, count > 1 ? bytes : 0);
   }
 }
 

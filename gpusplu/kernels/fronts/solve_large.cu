@@ -51,8 +51,8 @@ template <int NV, Loads LOADS> struct LargeScratch {
   // BESIDE: every thread copies what it takes itself.
   template <Layout LAYOUT> __device__ void copy_inverse(const Scalar* from) const {
     for_rows<NV, LAYOUT>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
-      if constexpr (sizeof(Rows) == 8) copy_async8(inverse + k * SOLVE_THREADS, rows, 8);
-      else copy_async16(inverse + k * SOLVE_THREADS, rows, 16);
+      if constexpr (sizeof(Rows) == 8) copy_async<8>(inverse + k * SOLVE_THREADS, rows, 8);
+      else copy_async<16>(inverse + k * SOLVE_THREADS, rows, 16);
     });
     copy_commit();
   }

@@ -23,13 +23,12 @@ template <int NV> struct BlockScratch {
 };
 
 // Row `row` (pointer) of columns k0 .. k0 + 15, those behind W - 1 replaced by it.
-__device__ __forceinline__ void load_row(Scalar (&m)[PANEL], const Scalar* row, int ld, int k0, int W) {
+DEVICE void load_row(Scalar (&m)[PANEL], const Scalar* row, int ld, int k0, int W) {
 #pragma unroll
   for (int k = 0; k < PANEL; k++) m[k] = load_constant(row + min(k0 + k, W - 1) * ld);
 }
 // y -= m v, or y = m v
-template <int NV, bool SUBTRACT>
-__device__ __forceinline__ void multiply_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
+template <int NV, bool SUBTRACT> DEVICE void multiply_row(Scalar (&y)[NV], const Scalar (&m)[PANEL], const Scalar* v) {
   constexpr int CHAINS = NV == 1 ? 2 : 1;  // the latency of one would show
 #pragma unroll
   for (int j = 0; j < NV; j++) {
@@ -46,7 +45,7 @@ __device__ __forceinline__ void multiply_row(Scalar (&y)[NV], const Scalar (&m)[
 // Two columns of this warp, rows `first` .. `last` - 1; behind them the last one again.
 struct ColumnPair {
   Scalar m[2][DEEP_ROWS];
-  __device__ __forceinline__ void load(const Scalar* a, int ld, int column, int columns, int first, int last) {
+  DEVICE void load(const Scalar* a, int ld, int column, int columns, int first, int last) {
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int q = 0; q < DEEP_ROWS; q++)
@@ -57,7 +56,7 @@ struct ColumnPair {
       }
   }
   // Sums over the rows of m^H v (LU: m^T v): lanes below 16 get the first column's, the others the second's.
-  template <int NV> __device__ __forceinline__ void sums(Scalar (&s)[NV], const Scalar* v, int first, int last) const {
+  template <int NV> DEVICE void sums(Scalar (&s)[NV], const Scalar* v, int first, int last) const {
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int j = 0; j < NV; j++) {
@@ -78,8 +77,7 @@ struct ColumnPair {
   }
 };
 
-template <int NV>
-__device__ __forceinline__ void take_x_to(const SolveArgs& args, const SolveTask& f, int group, int at, Scalar* to) {
+template <int NV> DEVICE void take_x_to(const SolveArgs& args, const SolveTask& f, int group, int at, Scalar* to) {
   Scalar x[NV];
   take_x<NV>(args, f.tag, group, at, x);
 #pragma unroll
@@ -87,8 +85,7 @@ __device__ __forceinline__ void take_x_to(const SolveArgs& args, const SolveTask
 }
 
 // y_below -= X y, panel by panel
-template <int NV>
-__device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+template <int NV> DEVICE void forward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor + min(row, R - 1);
@@ -126,8 +123,7 @@ __device__ __forceinline__ void forward_rows(const SolveArgs& args, const SolveT
 }
 
 // x = D (y - A12 x_rest), panel by panel from the last
-template <int NV>
-__device__ __forceinline__ void backward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+template <int NV> DEVICE void backward_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, W = f.width, R = f.rows, H = R - W;
   const Scalar* lower = args.factor + f.factor + min(row, W - 1);
@@ -193,8 +189,7 @@ __device__ __forceinline__ void backward_rows(const SolveArgs& args, const Solve
 }
 
 // z = D^T (y - A12^T z_before), panel by panel; y_below -= A12^T z
-template <int NV>
-__device__ __forceinline__ void forward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+template <int NV> DEVICE void forward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;
@@ -259,8 +254,7 @@ __device__ __forceinline__ void forward_columns(const SolveArgs& args, const Sol
 }
 
 // x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky: z = D y first
-template <int NV>
-__device__ __forceinline__ void backward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
+template <int NV> DEVICE void backward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
             H = R - W;

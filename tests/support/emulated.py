@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 KERNELS = Path(__file__).parents[2] / "gpusplu" / "kernels"
 EMULATOR = Path(__file__).parent / "emulator"
+MACHINE = threading.Lock()  # the emulator has one, whatever library a kernel is in
 SANITIZED = "GPUSPLU_SANITIZED_KERNELS" in os.environ  # all of them; the sanitizer has to be preloaded (.ci/sanitize)
 
 
@@ -48,7 +50,9 @@ class Library:
         function = self._library[f"emulate_{kernel}"]
         function.restype = ctypes.c_char_p
         record = np.ascontiguousarray(args)
-        error = function(ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data))
+        arguments = ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data)
+        with MACHINE:
+            error = function(*arguments)
         if error:
             raise EmulationError(f"{kernel}: {error.decode()}")
 

@@ -18,7 +18,9 @@ The first line of its docstring says what it measures.
 
 from importlib import import_module
 
-PROCESSOR = ("processor", "one_shot", "sequences", "memory", "methods", "orderings", "dense", "analysis")
+PROCESSOR = (
+    *("processor", "one_shot", "sequences", "programs", "memory", "methods", "orderings", "dense", "analysis"),
+)
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),
     *("crisscross_fit", "sanitize"),

@@ -1,9 +1,9 @@
 """Crisscross LU over division points: what is predicted and what is measured, blocked against unblocked.
 
-For corners of several sizes and the one that the model picks, which comes last: device seconds of the columns before
-the division, with those of the corner (`sparse_s`), of the whole factorization and of a solve, beside both curves of
-the model. A corner of 0 columns, which has to be among them, is unblocked, sflu. The suite crisscross_fit finds the
-constants that such records ask for.
+For trailing blocks of several sizes and the one that the model picks, which comes last: device seconds of the columns
+before the division, with those of the trailing block (`sparse_s`), of the whole factorization and of a solve, beside
+both curves of the model. A trailing block of 0 columns, which has to be among them, is unblocked, sflu. The suite
+crisscross_fit finds the constants that such records ask for.
 """
 
 from functools import partial
@@ -18,22 +18,22 @@ CASES = ["memplus", "bayer10", "ibmpg1t_mna_tran", "faer_matrix_n19168", "case_A
 CASES += ["add20", "adder_dcop_05", "rajat19", "case3375wp_nrjac", "add20_seq", "mem_plus_seq", "smult20_seq"]
 CASES += ["voter_seq", "rlc:100x100", "circuit:100x100", "power:150x150", "ibmpg2t_mna_tran"]
 PEERS, BUDGET = (), 0.03
-CORNERS = [0, 16, 48, 96, 128, 168, 256, 512, 768, 1536]
+SIZES = [0, 16, 48, 96, 128, 168, 256, 512, 768, 1536]
 
 
 def add_arguments(parser):
     parser.add_argument("--orderings", type=names, default=["auto", "amd"], help="names joined by commas")
-    parser.add_argument("--corners", type=numbers, default=CORNERS, help="numbers of columns joined by commas")
+    parser.add_argument("--sizes", type=numbers, default=SIZES, help="numbers of columns joined by commas")
 
 
-def of_case(case, ordering, corners, clock):
-    """A record of every corner, the model's last."""
+def of_case(case, ordering, sizes, clock):
+    """A record of every trailing block, the model's last."""
     A = load(case)
     with internals.tuned("crisscross", division=A.shape[0]):
         first = gs.splu(A, engine="crisscross", ordering=ordering)
     chosen = internals.crisscross_variant(first, None, clock)
-    fitting = [corner for corner in corners if corner <= A.shape[0]]
-    for row in [*(internals.crisscross_variant(first, corner, clock) for corner in fitting), chosen]:
+    fitting = [size for size in sizes if size <= A.shape[0]]
+    for row in [*(internals.crisscross_variant(first, size, clock) for size in fitting), chosen]:
         error, more = row["error"], row | {"ordering": ordering}
         yield records.make(case, "crisscross", "division", row["factor_s"], backward_error=error, **more)
 
@@ -41,5 +41,5 @@ def of_case(case, ordering, corners, clock):
 def run(arguments):
     clock = device_clock(arguments)
     for ordering in arguments.orderings:
-        sweep = partial(of_case, ordering=ordering, corners=arguments.corners, clock=clock)
+        sweep = partial(of_case, ordering=ordering, sizes=arguments.sizes, clock=clock)
         yield from measured(arguments, arguments.cases, sweep)

@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
         "--division",
         type=int,
         metavar="P",
-        help="requests, strides: first column of the dense corner; without, where density passes 1/2",
+        help="requests, strides: first column of the dense trailing block; without, where density passes 1/2",
     )
     parser.add_argument("--first", type=int, default=0, metavar="K", help="spy: first row and column of the picture")
     parser.set_defaults(run=run)

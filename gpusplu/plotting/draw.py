@@ -55,7 +55,7 @@ def draw_requests(structure: ColumnStructure, division: int | None = None, figur
     ----------
     structure : ColumnStructure
     division : int, optional
-        First column of the dense corner; where the remaining submatrix becomes half full unless given.
+        First column of the dense trailing block; where the remaining submatrix becomes half full unless given.
     figure : Figure, optional
         To draw on.
 

@@ -64,7 +64,7 @@ def memory_maps(
     ----------
     structure : ColumnStructure
     division : int, optional
-        First row and column of the dense corner; unblocked unless given.
+        First row and column of the dense trailing block; unblocked unless given.
     first : int, optional
         First row and column of the part of the plane that is looked at.
     cells : int, optional
@@ -93,7 +93,7 @@ def memory_maps(
         lower = L.indices[L.indptr[k] : L.indptr[k + 1]]
         column = np.concatenate((upper, [k], lower))
         place[column] = np.arange(column.size)
-        pivots = upper[upper < p]  # those in the corner are tiles' business
+        pivots = upper[upper < p]  # those in the trailing block are tiles' business
         places = entries_of(L.indptr, pivots)
         rows = L.indices[places]
         source = np.repeat(pivots, L.indptr[pivots + 1] - L.indptr[pivots])
@@ -106,7 +106,7 @@ def memory_maps(
         strides[:, c] += np.bincount(cell[rows[follows]], hop, cells).astype(np.int64)
         hops[:, c] += np.bincount(cell[rows[follows]], minlength=cells)
     requests += _factor_reads(structure, cell, p, cells)
-    _add_corner(requests, strides, hops, cell, p)
+    _add_trailing_block(requests, strides, hops, cell, p)
     return MemoryMaps(edges, requests[:-1, :-1], strides[:-1, :-1], hops[:-1, :-1], p)
 
 
@@ -120,8 +120,8 @@ def _factor_reads(structure: ColumnStructure, cell: np.ndarray, p: int, cells: i
     return counts.astype(np.int64).reshape(cells, cells)
 
 
-def _add_corner(requests: np.ndarray, strides: np.ndarray, hops: np.ndarray, cell: np.ndarray, p: int) -> None:
-    """Accesses of a dense corner that is factored by tiles."""
+def _add_trailing_block(requests: np.ndarray, strides: np.ndarray, hops: np.ndarray, cell: np.ndarray, p: int) -> None:
+    """Accesses of a dense trailing block that is factored by tiles."""
     n, cells = cell.size, requests.shape[0]
     tiles = -(-(n - p) // TILE)
     here = cell[p:]

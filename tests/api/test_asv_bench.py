@@ -110,6 +110,7 @@ RUNS = {
     "analysis": ["--cases", "rlc:5x5", "--threads", "1", "--repeat", "1"],
     "methods": ["--cases", "rlc:5x5", "--repeat", "1"],
     "dense": ["--cases", "4x8", "--peer", "none"],
+    "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
 }
 
 
@@ -160,7 +161,7 @@ def test_a_failure_ends_one_case(words):
 EMULATED = {
     "glu": ["--cases", "rlc:5x5", "--variants", "choice", "cluster"],
     "sflu": ["--cases", "rlc:5x5"],
-    "crisscross": ["--cases", "rlc:5x5", "--corners", "0,8", "--orderings", "auto"],
+    "crisscross": ["--cases", "rlc:5x5", "--sizes", "0,8", "--orderings", "auto"],
     "right_hand_sides": ["--cases", "poisson:4x4x4", "--columns", "1,3"],
     "host_values": ["--cases", "rlc:5x5"],
     "streaming": ["--cases", "poisson:9x9x9", "--shares", "1", "0.6"],

@@ -43,10 +43,10 @@ def test_factor_solve_refactor(device, dtype):
     assert "crisscross: asked for by name" in factor.explain()
 
 
-@pytest.mark.parametrize("corner", [1, 17, 60])
-def test_corners_of_any_size(device, cupy, corner):
+@pytest.mark.parametrize("trailing", [1, 17, 60])
+def test_trailing_blocks_of_any_size(device, cupy, trailing):
     A = random_matrix(60, "d")
-    check_solves(A, check_trailing_block(cupy, A, corner, [(), (5,)]), ((), (5,)))
+    check_solves(A, check_trailing_block(cupy, A, trailing, [(), (5,)]), ((), (5,)))
 
 
 def test_by_levels(device):
@@ -57,7 +57,7 @@ def test_by_levels(device):
     assert device.counts["factor_crisscross"] > 1
 
 
-def test_without_a_corner_it_is_sflu(device):
+def test_without_a_trailing_block_it_is_sflu(device):
     A = circuit("d")
     b = rhs(A.shape[0])
     x = divided(A, A.shape[0]).solve(b)
@@ -73,8 +73,8 @@ def test_bits_repeat(device, cupy):
     check_bits_repeat(cupy, lambda A: divided(A, A.shape[0] - 40), A, 1, (2,), other_order)
 
 
-def test_corners_that_become_singular(device):
-    """The CPU engine decides about what the corner's pivots cannot."""
+def test_trailing_blocks_that_become_singular(device):
+    """The CPU engine decides about what the trailing block's pivots cannot."""
     A = canonical(sp.block_diag([np.diag(np.arange(1.0, 9)), np.ones((4, 4)) + np.diag([1.0, 2, 3, 4])], "csc"))
     factor = divided(A, 8, ordering="natural")
     check_solves(A, factor)
@@ -85,20 +85,20 @@ def test_corners_that_become_singular(device):
     check_solves(A, factor)
 
 
-@pytest.mark.parametrize("corner", [90, 150])
-def test_the_ends_of_all_chains_are_in_the_corner(device, corner):
+@pytest.mark.parametrize("trailing", [90, 150])
+def test_the_ends_of_all_chains_are_in_the_trailing_block(device, trailing):
     A = canonical(gallery.named("rlc:12x12"))
     n = A.shape[0]
     here = gs.splu(A, engine="sflu", ordering="nd")._core._recorded.program.plan
-    factor = divided(A, n - corner, ordering="nd")
+    factor = divided(A, n - trailing, ordering="nd")
     there = factor._core._recorded.program.plan
     assert there.nnz == here.nnz and there.flops == here.flops
     moved = np.argsort(here.col_perm)[there.col_perm]  # numbers in the plan that was given
-    assert (np.diff(moved[: n - corner]) > 0).all() and (np.diff(moved[n - corner :]) > 0).all()
+    assert (np.diff(moved[: n - trailing]) > 0).all() and (np.diff(moved[n - trailing :]) > 0).all()
     assert (np.diff(moved) < 0).any()  # there was something to move
     _, last, _ = finishing_times(here)
-    assert last[moved[: n - corner]].max() <= last[moved[n - corner :]].min()
-    assert there.level[: n - corner].max() < here.n_levels - 1
+    assert last[moved[: n - trailing]].max() <= last[moved[n - trailing :]].min()
+    assert there.level[: n - trailing].max() < here.n_levels - 1
     check_solves(A, factor)
 
 
@@ -129,15 +129,15 @@ def test_division_is_chosen_and_told(device):
     assert stats.division == curves.division[np.argmin(curves.sparse + curves.dense)]
     parts = stats.predicted_sparse_seconds + stats.predicted_dense_seconds
     assert parts == stats.predicted_factor_seconds == pytest.approx(curves.total.min())
-    assert f"a dense corner of {n - stats.division}" in factor.explain()
+    assert f"a dense trailing block of {n - stats.division}" in factor.explain()
     check_solves(A, factor)
 
 
-@pytest.mark.parametrize("corner", [0, 150, 600])
-def test_memory_is_counted(device, corner):
+@pytest.mark.parametrize("trailing", [0, 150, 600])
+def test_memory_is_counted(device, trailing):
     A = canonical(gallery.named("circuit:25x25"))
     before = device.used
-    factor = divided(A, A.shape[0] - corner)
+    factor = divided(A, A.shape[0] - trailing)
     factor.solve(rhs(A.shape[0]))
     used, needed = device.used - before, factor._core._recorded.program.needed_bytes
     assert used <= needed <= 1.3 * used

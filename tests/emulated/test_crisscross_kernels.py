@@ -1,4 +1,4 @@
-"""Crisscross LU by its parts on the emulator: sparse columns, the corner they leave, the front it becomes."""
+"""Crisscross LU by its parts on the emulator: sparse columns, the trailing block they leave, the front it becomes."""
 
 from itertools import pairwise
 from types import SimpleNamespace
@@ -53,7 +53,7 @@ def test_one_supernode_is_one_front(m):
     assert symbolic.row_perm.tolist() == symbolic.col_perm.tolist() == list(range(m))
 
 
-def test_larger_corners_take_longer():
+def test_larger_trailing_blocks_take_longer():
     seconds = [dense_seconds(m, "d") for m in (0, 50, 200, 800)]
     assert seconds[0] == (0, 0)
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(seconds))
@@ -61,14 +61,14 @@ def test_larger_corners_take_longer():
 
 @pytest.mark.parametrize("p", [0, 40, 69, 70])
 @pytest.mark.parametrize(
-    ("dtype", "capacity", "corner_bytes", "kept"),
+    ("dtype", "capacity", "trailing_bytes", "kept"),
     [(dtype, 300, 1600, 60) for dtype in "fdFD"] + [("d", 10, 16, 0), ("D", 10, 60000, 20), ("d", 300, 60000, 70)],
 )
-def test_sparse_part(dtype, capacity, corner_bytes, kept, p):
+def test_sparse_part(dtype, capacity, trailing_bytes, kept, p):
     A, plan = random_columns(70, 0.04, dtype, seed=7)
     expected = factor(plan, A.data, p)
     groups = divided(plan, p)
-    run = Factorization(plan, groups, dtype, capacity=capacity, division=p, corner_bytes=corner_bytes, kept=kept)
+    run = Factorization(plan, groups, dtype, capacity=capacity, division=p, trailing_bytes=trailing_bytes, kept=kept)
     lu, status = run.run(A.data, seed=5)
     assert np.abs(lu - expected).max() < 50 * EPS[dtype] * np.abs(expected).max()
     assert status["n_perturbed"] == status["not_finite"] == 0
@@ -89,7 +89,7 @@ def trailing_terms(plan, p, capacity=1200, kept=60, overlapped=10):
 
 
 def ranked(plan, terms, p):
-    """Of every column of the corner: its entries in the order of their terms, and where those begin."""
+    """Of every column of the trailing block: its entries in the order of their terms, and where those begin."""
     for k in range(p, plan.n):
         first, end = plan.col_ptr[k : k + 2] - plan.col_ptr[p]
         uppers = (plan.row[plan.col_ptr[k] : plan.col_ptr[k + 1]] < p).sum()
@@ -165,14 +165,14 @@ def bordered(n, width, seed=0):
     return A, make_columns(A, np.arange(n), np.arange(n), np.ones(n), np.ones(n))
 
 
-@pytest.mark.parametrize(("corner_bytes", "kept"), [(2000, 10), (50000, 10), (50000, 600)])
-def test_entries_of_very_many_terms(corner_bytes, kept):
+@pytest.mark.parametrize(("trailing_bytes", "kept"), [(2000, 10), (50000, 10), (50000, 600)])
+def test_entries_of_very_many_terms(trailing_bytes, kept):
     A, plan = bordered(600, 5)
     p = 597
-    terms = trailing_terms(plan, p, corner_bytes, kept)
+    terms = trailing_terms(plan, p, trailing_bytes, kept)
     assert terms.huge.tolist() == [3, 3, 3]
     assert (np.diff(terms.term_ptr) > 64).reshape(3, -1).sum(axis=1).tolist() == [5, 5, 5]
     expected = factor(plan, A.data, p)
-    run = Factorization(plan, divided(plan, p), "d", division=p, corner_bytes=corner_bytes, kept=kept)
+    run = Factorization(plan, divided(plan, p), "d", division=p, trailing_bytes=trailing_bytes, kept=kept)
     lu, _ = run.run(A.data, seed=5)
     assert np.abs(lu - expected).max() < 50 * EPS["d"] * np.abs(expected).max()

@@ -107,12 +107,12 @@ def test_the_best_is_the_least_total():
     assert cheap.best == 90
 
 
-def test_no_corner_that_gains_little():
+def test_no_trailing_block_that_gains_little():
     order = np.arange(9)
     division, columns = np.array([9, 5, 3]), np.array([100.0, 80, 60])
 
-    def best(corner, dense, first=0):
-        return Curves(*(np.array(x, float)[first:] for x in (division, columns, corner, dense)), order).best
+    def best(trailing, dense, first=0):
+        return Curves(*(np.array(x, float)[first:] for x in (division, columns, trailing, dense)), order).best
 
     assert best([0, 10, 10], [0, 6, 28]) == 9
     assert best([0, 10, 10], [0, 4, 28]) == 5
@@ -120,7 +120,7 @@ def test_no_corner_that_gains_little():
     assert best([0, 10, 10], [0, 4, 20], 1) == 3
 
 
-def test_corners_of_too_many_terms_are_left_out(monkeypatch):
+def test_trailings_of_too_many_terms_are_left_out(monkeypatch):
     _, plan = random_columns(90, 0.04, seed=1)
     terms = np.array([_core.count_trailing_terms(plan.col_ptr, plan.row, plan.diag, p) for p in candidates(90)])
     monkeypatch.setattr(crisscross_model, "MOST_TERMS", np.median(terms))

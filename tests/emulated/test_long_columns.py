@@ -128,7 +128,7 @@ def test_entries_with_most_terms_are_summed_by_all_warps():
     check(plan, A.data, factorization.run(A.data)[0])
 
 
-def test_rows_of_a_corner_come_along():
+def test_rows_of_a_trailing_block_come_along():
     A, plan = branches(40, 3, 6)
     p = plan.n - 3
     expected = factor(plan, A.data, p)

@@ -10,7 +10,7 @@ from gpusplu.engines import registry
 from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
-from support.solves import check_error_comes_later, check_pickle
+from support.solves import check_error_comes_later, check_launches, check_pickle
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -38,18 +38,8 @@ BOTH = pytest.mark.parametrize(
 def test_refactor_and_solve_cost_one_launch_each(device, make, A):
     factor = make(A)
     values, b = fake_cupy.asarray(A.data), fake_cupy.asarray(rhs(A.shape[0]))
-    factor.refactor(values)
-    factor.solve(b)
-    device.counts.clear()
-    factor.refactor(values)
-    assert device.counts == {"copy": 1, "replay": 1}
-    factor.solve(b)
-    assert device.counts == {"copy": 3, "replay": 2, "synchronize": 1}
-    device.counts.clear()
     x = factor.refactor_solve(values, b)
-    device.counts.clear()
-    x = factor.refactor_solve(values, b)
-    assert device.counts == {"copy": 3, "replay": 1, "synchronize": 1}
+    check_launches(device, factor, values, b)
     assert type(x) is fake_cupy.ndarray
     accurate(A, factor, b)
 

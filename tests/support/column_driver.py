@@ -71,8 +71,8 @@ def long_columns(plan, groups, columns):
 class Factorization:
     """factor_sflu again and again on one plan; what no kernel writes stays NaN.
 
-    With a division factor_crisscross: columns from there on have `corner_bytes` of shared memory, and lie there if they
-    have up to `kept` entries.
+    With a division factor_crisscross: columns from there on have `trailing_bytes` of shared memory, and lie there if
+    they have up to `kept` entries.
     """
 
     def __init__(
@@ -86,19 +86,19 @@ class Factorization:
         division=None,
         places=60,
         longs=(),
-        corner_bytes=1600,
+        trailing_bytes=1600,
         kept=60,
     ):
         self.division, self.places = plan.n if division is None else division, places
         self.plan, self.groups, self.maps, self.capacity = plan, groups, maps, capacity
         self.dtype = np.dtype(dtype)
-        self.corner, self.corner_bytes, self.kept = {}, 0, kept
+        self.trailing, self.trailing_bytes, self.kept = {}, 0, kept
         if self.division < plan.n:
-            sizes = corner_bytes, kept, 4, self.dtype.itemsize
-            self.corner = _core.trailing_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
-            self.corner_bytes = corner_bytes
+            sizes = trailing_bytes, kept, 4, self.dtype.itemsize
+            self.trailing = _core.trailing_terms(plan.col_ptr, plan.row, plan.diag, self.division, *sizes)
+            self.trailing_bytes = trailing_bytes
         self.library = emulated.compile(
-            "columns/crisscross.cu" if self.corner else "columns/sflu.cu", self.dtype.char, 0
+            "columns/crisscross.cu" if self.trailing else "columns/sflu.cu", self.dtype.char, 0
         )
         self.done, self.control = np.zeros(plan.n, np.uint32), np.zeros(4, np.uint32)
         self.source = np.full(plan.nnz, -1, np.int32)
@@ -117,9 +117,9 @@ class Factorization:
             args[name] = getattr(self, name).ctypes.data
         for name, array in self.longs.items():
             args["longs"][name] = array.ctypes.data
-        for name, array in self.corner.items():
+        for name, array in self.trailing.items():
             args["trailing"][name] = array.ctypes.data
-        args["trailing"]["capacity"], args["trailing"]["kept"] = self.corner_bytes, self.kept
+        args["trailing"]["capacity"], args["trailing"]["kept"] = self.trailing_bytes, self.kept
         args["values"], args["status"] = values.ctypes.data, status.ctypes.data
         args["capacity"], args["flags"] = self.capacity, self.groups.columns
         args["tiny"], args["singular"] = tiny, singular
@@ -128,13 +128,13 @@ class Factorization:
         args["follows"], args["places"] = follows.ctypes.data, self.places
         flags = 4 * _core.flag_words(self.groups.columns)
         shared = flags + self.capacity * self.dtype.itemsize + 2 * WARPS * self.places
-        shared = CONTROL_BYTES + WARPS * self.dtype.itemsize + max(shared, self.corner_bytes)
+        shared = CONTROL_BYTES + WARPS * self.dtype.itemsize + max(shared, self.trailing_bytes)
         if level_ptr is None:
             level_ptr = self.groups.level_ptr if by_levels else self.groups.level_ptr[[0, -1]]
         for begin, end in pairwise(level_ptr):
             last = end == level_ptr[-1]
             args["tickets"] = tickets("columns/sflu.cu", self.groups, self.control, begin, end - begin, last)
-            name = "factor_crisscross" if self.corner else "factor_sflu"
+            name = "factor_crisscross" if self.trailing else "factor_sflu"
             name += "" if args["columns"]["map16"] else "_search"
             self.library.launch(name, grid, THREADS, shared, args, seed)
         return self.factor.copy(), status

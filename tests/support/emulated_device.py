@@ -163,6 +163,7 @@ class EmulatedDevice:
         self.most_used, self.host_bytes, self.side_first = 0, 0, False
         self.cached = True  # kernels are
         self.loaded: set[tuple[str, str, int]] = set()
+        self.prepared: set[tuple[str, str, int]] = set()
         self.counts: dict[str, int] = {}
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
         self._lock = threading.RLock()  # of what threads change; memory may be given back while one of them has it
@@ -241,7 +242,7 @@ class EmulatedDevice:
         return Kernel(emulated.compile(*key), name, arguments(file)[name])
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
-        pass
+        self.prepared.update((file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files)
 
     def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
         return self.cached

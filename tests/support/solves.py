@@ -113,3 +113,17 @@ def check_same_answers(whole, factor, A, scales, columns, put=np.asarray):
             assert backward_error(op * scale, on_host(x), b) < 1e3 * EPS[A.dtype.char]
         assert (factor.solve(several) == whole.solve(several)).all()
         assert (factor.refactor_solve(values, put(b)) == whole.refactor_solve(values, put(b))).all()
+
+
+def check_launches(device, factor, values, b):
+    """With arrays of the emulated device each call is one launch; `refactor_solve` was called before."""
+    factor.refactor(values)
+    factor.solve(b)
+    device.counts.clear()
+    factor.refactor(values)
+    assert device.counts == {"copy": 1, "replay": 1}
+    factor.solve(b)
+    assert device.counts == {"copy": 3, "replay": 2, "synchronize": 1}
+    device.counts.clear()
+    factor.refactor_solve(values, b)
+    assert device.counts == {"copy": 3, "replay": 1, "synchronize": 1}

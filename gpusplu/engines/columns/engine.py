@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,16 +21,33 @@ from ...traits import Structure
 from .. import registry
 from ..cpu.factor import cpu_factor
 from ..device.engine import DeviceEngine
+from ..device.part import COMMON
 from ..interface import Analysis, Measure
 from .plan import ColumnPlan, make_column_plan
 from .predict import column_bytes, predict
 
+if TYPE_CHECKING:  # what a device needs is imported with the first program
+    from .program import ColumnProgram
+
+
+#: Kernel files of all column engines.
+COLUMN_FILES = (*COMMON, "columns/column_solve.cu")
+
 
 class ColumnEngine(DeviceEngine):
-    """LU on the pattern that the CPU engine's pivots fix."""
+    """LU on the pattern that the CPU engine's pivots fix.
+
+    Parameters
+    ----------
+    **options
+        Further parameters of the engine's program, for measurements and tests.
+    """
 
     kinds = ("lu",)
     methods = ("column",)
+
+    def __init__(self, **options: Any):
+        self._options = options
 
     def obstacle(self, problem: Problem) -> str:
         if problem.cholesky:
@@ -86,15 +103,16 @@ class ColumnEngine(DeviceEngine):
         analysed = cpu.symbolic
         return make_column_plan(problem.pattern, cpu.row_perm, cpu.col_perm, analysed.row_scale, analysed.col_scale)
 
-    def upload(self, problem: Problem, plan: ColumnPlan, dtype: np.dtype) -> Any:
+    def upload(self, problem: Problem, plan: ColumnPlan, dtype: np.dtype) -> ColumnProgram:
         """The program of one factor, its kernels compiled."""
-        made = self.program(self.device(problem), plan, problem, dtype)
+        threshold = problem.options.pivot_threshold
+        made = self.program_type()(self.device(problem), plan, problem.pattern, dtype, threshold, **self._options)
         made.prepare()
         return made
 
     @abstractmethod
-    def program(self, device: Any, plan: ColumnPlan, problem: Problem, dtype: np.dtype) -> Any:
-        """The engine's own."""
+    def program_type(self) -> type[ColumnProgram]:
+        """The engine's own, imported when it is needed."""
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_columns

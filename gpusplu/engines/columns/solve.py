@@ -28,6 +28,10 @@ class ColumnSolve(Part):
         super().__init__(arrays.device, arrays.dtype)
         self._arrays, self._launches, self._division = arrays, launches, division
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (FILE,)
+
     def vector_memory(self, capacity: int) -> Memory:
         """Work memory with up to `capacity` right-hand sides."""
         columns = 1 if capacity == 1 else GROUP

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ...problem import Problem
 from ...stats import show
-from ..columns.engine import ColumnEngine
-from ..columns.plan import ColumnPlan
+from ..columns.engine import COLUMN_FILES, ColumnEngine
 from .predict import COSTS
+
+if TYPE_CHECKING:
+    from ..columns.program import ColumnProgram
 
 
 class CrisscrossEngine(ColumnEngine):
-    """Columns by busy waiting up to a division point, and a dense trailing block behind it.
-
-    Parameters
-    ----------
-    **options
-        `division` and `tuning` of CrisscrossProgram, for measurements and tests.
-    """
+    """Columns by busy waiting up to a division point, and a dense trailing block behind it."""
 
     name = "crisscross"
-    files = ("columns/column_solve.cu", "columns/crisscross.cu", "common/residual.cu", "common/values.cu")
+    files = (*COLUMN_FILES, "columns/crisscross.cu")
     costs = COSTS
 
-    def __init__(self, **options: Any):
-        self._options = options
-
-    def program(self, device: Any, plan: ColumnPlan, problem: Problem, dtype: np.dtype) -> Any:
+    def program_type(self) -> type[ColumnProgram]:
         from .program import CrisscrossProgram
 
-        threshold = problem.options.pivot_threshold
-        return CrisscrossProgram(device, plan, problem.pattern, dtype, threshold, **self._options)
+        return CrisscrossProgram
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Where the columns are divided, and what was predicted for both parts."""
@@ -42,7 +31,7 @@ class CrisscrossEngine(ColumnEngine):
             return []
         parts = (f"{facts[f'predicted_{part}_seconds'] * 1e6:.0f} us {part}" for part in ("sparse", "dense"))
         trailing = facts["n"] - facts["division"]
-        columns = f"{show(facts['division'])} sparse columns, a dense corner of {show(trailing)}"
+        columns = f"{show(facts['division'])} sparse columns, a dense trailing block of {show(trailing)}"
         return [("division", f"{columns}; predicted {' and '.join(parts)}")]
 
 

@@ -85,11 +85,6 @@ class CrisscrossProgram(ColumnProgram):
             front = self.fronts.plan
             self.needed_bytes += plan_bytes(front) + all_vector_bytes(front, 1) + self.trailing.count_bytes()
 
-    def prepare(self) -> None:
-        file = "columns/crisscross.cu" if self.fronts else "columns/sflu.cu"
-        files = {"columns/column_solve.cu", file, "common/residual.cu", "common/values.cu"}
-        self.device.prepare(sorted(files | set(self.fronts.files if self.fronts else ())), self.dtype.char, 0)
-
     @property
     def details(self) -> dict[str, Any]:
         sparse, dense = self.predicted

@@ -9,6 +9,9 @@ import numpy as np
 
 from ...cuda.stream import Buffer, Kernel
 
+#: Kernel files of every engine.
+RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
+
 
 class Part:
     """Arrays of one plan on a device, and kernels for one dtype and kind of factorization.
@@ -28,6 +31,11 @@ class Part:
     def __init__(self, device: Any, dtype: np.dtype, cholesky: int = 0):
         self.device, self.dtype, self.cholesky = device, np.dtype(dtype), int(cholesky)
         self.nbytes = 0
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Kernel files that a factorization and a solve need."""
+        return ()
 
     def upload(self, array: np.ndarray | None) -> Buffer | None:
         """A copy on the device; None for an empty array."""

@@ -22,7 +22,7 @@ from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
-from .part import Part, address
+from .part import COMMON, RESIDUAL, VALUES, Part, address
 
 SHARED = "shared/values.hpp"
 THREADS = constant(SHARED, "VALUE_THREADS")  # of a block
@@ -85,9 +85,10 @@ class Program(Part, ABC):
         """Bytes that are needed beyond these."""
         return max(0, self.needed_bytes - usable)
 
-    @abstractmethod
     def prepare(self) -> None:
         """Compile what a factorization and a solve need and the cache has not, several files at a time."""
+        files = {*COMMON, *self.files}.union(*(part.files for part in self.parts))
+        self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
 
     def has_pivots_of(self, cpu: Any) -> bool:
         """Whether its pivots are those of the CPU engine's factor `cpu`."""
@@ -104,12 +105,12 @@ class Program(Part, ABC):
     def ready_to_measure(self, trans: int) -> None:
         """The same for `residual`."""
         self._rows_of(trans)
-        self.load("common/residual.cu")
+        self.load(RESIDUAL)
 
     def ready_to_take_values(self) -> None:
         """The same for `take_values`, `move` and `report`."""
         self._map  # noqa: B018
-        self.load("common/values.cu")
+        self.load(VALUES)
 
     @abstractmethod
     def factor_memory(self) -> Memory:
@@ -164,7 +165,7 @@ class Program(Part, ABC):
 
     def take_values(self, stream: Stream, buffers: Buffers, new: bool) -> None:
         """Check the canonical values; `new`: those that the input buffer stands for, the ones before being kept."""
-        kernel, count = self.kernel("common/values.cu", "gather_values" if new else "check_values"), self.pattern.nnz
+        kernel, count = self.kernel(VALUES, "gather_values" if new else "check_values"), self.pattern.nnz
         source, source_ptr = self._map
         args = record(
             kernel.arguments,
@@ -180,7 +181,7 @@ class Program(Part, ABC):
 
     def move(self, stream: Stream, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
-        kernel, count = self.kernel("common/values.cu", "move_arrays"), max(first[2], second[2])
+        kernel, count = self.kernel(VALUES, "move_arrays"), max(first[2], second[2])
         args = record(
             kernel.arguments,
             to_first=first[0],
@@ -194,7 +195,7 @@ class Program(Part, ABC):
 
     def report(self, stream: Stream, buffers: Buffers) -> None:
         """The status to the host, and cleared for the next factorization."""
-        kernel = self.kernel("common/values.cu", "move_status")
+        kernel = self.kernel(VALUES, "move_status")
         report = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
         args = record(kernel.arguments, status=buffers.device_status.pointer, report=report)
         stream.launch(kernel, 1, 32, 0, args)
@@ -204,7 +205,7 @@ class Program(Part, ABC):
         columns = 1 if nrhs == 1 else GROUP
         arrays = self._rows_of(trans)
         conjugate = trans != 1 if self.cholesky else trans == 2  # rows of Hermitian A: the conjugates of its columns
-        kernel = self.kernel("common/residual.cu", f"measure_residual_{columns}")
+        kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
         n, nnz = self.n, self.pattern.nnz
         lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
         args = record(
@@ -230,6 +231,6 @@ class Program(Part, ABC):
 
     def add_step(self, stream: Stream, buffers: Buffers, vectors: Vectors, nrhs: int) -> None:
         """x += step"""
-        kernel, n = self.kernel("common/residual.cu", "add_step"), self.n
+        kernel, n = self.kernel(RESIDUAL, "add_step"), self.n
         args = record(kernel.arguments, x=vectors.x.pointer, step=vectors.step.pointer, ld=n, n=n, nrhs=nrhs)
         stream.launch(kernel, self.blocks(n * nrhs, THREADS, 8), THREADS, 0, args)

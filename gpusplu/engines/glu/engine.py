@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...problem import Problem
-from ..columns.engine import ColumnEngine
-from ..columns.plan import ColumnPlan
+from ..columns.engine import COLUMN_FILES, ColumnEngine
 from .predict import COSTS
+
+if TYPE_CHECKING:
+    from ..columns.program import ColumnProgram
 
 
 class GluEngine(ColumnEngine):
-    """Column-based right-looking LU, level by level.
-
-    Parameters
-    ----------
-    **options
-        `tuning` of GluProgram, for measurements and tests.
-    """
+    """Column-based right-looking LU, level by level."""
 
     name = "glu"
-    files = ("columns/column_solve.cu", "columns/glu.cu", "common/residual.cu", "common/values.cu")
+    files = (*COLUMN_FILES, "columns/glu.cu")
     costs = COSTS
 
-    def __init__(self, **options: Any):
-        self._options = options
-
-    def program(self, device: Any, plan: ColumnPlan, problem: Problem, dtype: np.dtype) -> Any:
+    def program_type(self) -> type[ColumnProgram]:
         from .program import GluProgram
 
-        threshold = problem.options.pivot_threshold
-        return GluProgram(device, plan, problem.pattern, dtype, threshold, **self._options)
+        return GluProgram
 
 
 ENGINE = GluEngine()

@@ -89,9 +89,9 @@ class GluProgram(ColumnProgram):
         names = ("task_bytes", "piece_bytes", "chain_bytes", "step_bytes", "update_bytes", "place_bytes")
         self.needed_bytes = self.count_bytes() + int(sum(getattr(self.schedule, name).nbytes for name in names))
 
-    def prepare(self) -> None:
-        files = ["columns/column_solve.cu", FILE, "common/residual.cu", "common/values.cu"]
-        self.device.prepare(files, self.dtype.char, 0)
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (FILE,)
 
     def ready_to_factor(self) -> None:
         self.arrays.ready()

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...problem import Problem
-from ..columns.engine import ColumnEngine
-from ..columns.plan import ColumnPlan
+from ..columns.engine import COLUMN_FILES, ColumnEngine
 from .predict import COSTS
+
+if TYPE_CHECKING:
+    from ..columns.program import ColumnProgram
 
 
 class SfluEngine(ColumnEngine):
-    """Synchronization-free left-looking LU: one launch, columns by busy waiting.
-
-    Parameters
-    ----------
-    **options
-        `tuning` of SfluProgram, for measurements and tests.
-    """
+    """Synchronization-free left-looking LU: one launch, columns by busy waiting."""
 
     name = "sflu"
-    files = ("columns/column_solve.cu", "columns/sflu.cu", "common/residual.cu", "common/values.cu")
+    files = (*COLUMN_FILES, "columns/sflu.cu")
     costs = COSTS
 
-    def __init__(self, **options: Any):
-        self._options = options
-
-    def program(self, device: Any, plan: ColumnPlan, problem: Problem, dtype: np.dtype) -> Any:
+    def program_type(self) -> type[ColumnProgram]:
         from .program import SfluProgram
 
-        threshold = problem.options.pivot_threshold
-        return SfluProgram(device, plan, problem.pattern, dtype, threshold, **self._options)
+        return SfluProgram
 
 
 ENGINE = SfluEngine()

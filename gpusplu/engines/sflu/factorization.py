@@ -70,6 +70,10 @@ class ColumnFactorization(Part):
         groups = choose_groups(self.device, plan, division, capacity, tuning, self.long_columns)
         self.launches = GroupLaunches(self.device, self.dtype, groups, tuning.by_levels)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self._file,)
+
     @cached_property
     def long_lists(self) -> dict[str, np.ndarray]:
         """Parts and terms of long columns."""

@@ -39,10 +39,6 @@ class SfluProgram(ColumnProgram):
         lists = self.factorization.long_lists.values()
         self.needed_bytes = self.count_bytes() + sum(array.nbytes for array in lists)
 
-    def prepare(self) -> None:
-        files = ("columns/column_solve.cu", "common/residual.cu", "columns/sflu.cu", "common/values.cu")
-        self.device.prepare(files, self.dtype.char, 0)
-
     def factor_memory(self) -> Memory:
         return super().factor_memory()._replace(zeros=factor_words(self.n))
 

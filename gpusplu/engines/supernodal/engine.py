@@ -14,6 +14,7 @@ from ...cuda import devices
 from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
+from ..device.part import COMMON
 from ..interface import Analysis, Measure
 from .predict import COSTS, predict
 
@@ -23,13 +24,7 @@ class SupernodalEngine(DeviceEngine):
 
     name = "supernodal"
     methods = ("front",)
-    files = (
-        "common/residual.cu",
-        "common/values.cu",
-        "fronts/block_fronts.cu",
-        "fronts/solve_fronts.cu",
-        "fronts/warp_fronts.cu",
-    )
+    files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
     costs = COSTS
 
     def obstacle(self, problem: Problem) -> str:

@@ -41,11 +41,6 @@ class Fronts(Part):
         For the limits of `device`.
     tiny, singular : float
         Pivots of the scaled matrix below these are perturbed, and may mean a singular matrix.
-
-    Attributes
-    ----------
-    files : list of str
-        Kernel files that a factorization and a solve need.
     """
 
     def __init__(self, device: Any, plan: Plan, tiny: float, singular: float):
@@ -53,8 +48,8 @@ class Fronts(Part):
         self.plan, self.tiny, self.singular = plan, tiny, singular
 
     @property
-    def files(self) -> list[str]:
-        return sorted({*self._factor_files, solve_file(False), *(["fronts/solve_large.cu"] if self._has_large else [])})
+    def files(self) -> tuple[str, ...]:
+        return (*self._factor_files, solve_file(False), *(["fronts/solve_large.cu"] if self._has_large else []))
 
     @cached_property
     def _has_large(self) -> bool:

@@ -49,10 +49,6 @@ class FrontProgram(Program):
     def missing_bytes(self, usable: int) -> int:
         return missing_bytes(self.plan, self.pattern, usable)
 
-    def prepare(self) -> None:
-        files = {*self.fronts.files, "common/values.cu", "common/residual.cu"}
-        self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
-
     def factor_memory(self) -> Memory:
         return factor_memory(self.plan)
 

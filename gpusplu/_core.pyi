@@ -769,6 +769,7 @@ def make_column_plan(
     row_scale: NDArray[numpy.float64] | None = None,
     col_scale: NDArray[numpy.float64] | None = None,
     most_mapped: float = 100000000.0,
+    columns: tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]] | None = None,
 ) -> ColumnPlan: ...
 
 class SolveSchedule:

@@ -34,6 +34,6 @@ def umfpack_is_demanded() -> bool:
 def warn(message: str, category: type[Warning]) -> None:
     """Warn about the line that called into gpusplu."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+    while frame.f_back is not None and (frame.f_globals.get("__package__") or "").split(".")[0] == __package__:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

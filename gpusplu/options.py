@@ -14,6 +14,7 @@ from . import _core
 ORDERINGS: tuple[str, ...] = _core.ORDERINGS
 PIVOTINGS = ("auto", "static", "partial")
 REFINEMENTS = ("auto", "always", "never")
+SYMBOLIC_PHASES = ("host", "device")
 
 # Diagonal entries this much smaller than the largest of their column are accepted as pivots unless the caller says
 # otherwise (KLU's default is 1e-3, UMFPACK's 0.1).
@@ -42,6 +43,8 @@ class Options:
         A diagonal entry is a pivot if it is at least this fraction of the largest entry of its column.
     matching : bool
         Permute large entries to the diagonal first.
+    symbolic : {"host", "device"}
+        Where the pattern of the factors is found.
     """
 
     ordering: str = "auto"
@@ -50,6 +53,7 @@ class Options:
     refine: str = "auto"
     pivot_threshold: float = PIVOT_THRESHOLD
     matching: bool = True
+    symbolic: str = "host"
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
@@ -91,9 +95,11 @@ def lu_options(
     ``permc_spec="NATURAL"`` keeps the columns where they are; SuperLU's other orderings leave the choice to `ordering`.
     A threshold makes the column pivoting that SuperLU's: no matching beforehand and, unless it is so small (0.1 at
     most) that it only says that the diagonal is to be trusted, threshold partial pivoting. ``SymmetricMode`` trusts the
-    diagonal too. `relax`, `panel_size` and the options that tune SuperLU itself are checked and have no effect.
+    diagonal too. `relax`, `panel_size` and the options that tune SuperLU itself are checked and have no effect. The
+    option ``symbolic`` is ours, for engines that find the pattern of L + U on the device if asked to.
     """
     expert: dict[str, Any] = dict(options) if options is not None else {}
+    symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
     expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **expert}
     for size in (relax, panel_size, expert.pop("Relax", None), expert.pop("PanelSize", None)):
         if size is not None:
@@ -117,7 +123,7 @@ def lu_options(
         matching = False
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
         refine = "always"
-    return Options(name, perm, pivoting, refine, threshold, matching)
+    return Options(name, perm, pivoting, refine, threshold, matching, symbolic)
 
 
 def cholesky_options(n: int, ordering: Any, refine: str) -> Options:

@@ -10,7 +10,7 @@ from . import _core, matrix
 from .engines import registry
 from .engines.interface import KINDS, Analysis
 from .errors import EngineUnavailableError, require
-from .options import ORDERINGS, PIVOTINGS, REFINEMENTS, Options, one_of
+from .options import ORDERINGS, PIVOTINGS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
 from .problem import Problem, Request
 from .selection.select import Choice, select
 
@@ -140,6 +140,7 @@ def restore_symbolic(
     one_of("ordering", options.ordering, ORDERINGS)
     one_of("pivoting", options.pivoting, PIVOTINGS)
     one_of("refine", options.refine, REFINEMENTS)
+    one_of("symbolic", options.symbolic, SYMBOLIC_PHASES)
     one_of("engine", choice.engine, registry.names())
     engine, method = registry.named(choice.engine), core.method
     fits = kind in engine.kinds and method in engine.methods

@@ -93,6 +93,8 @@ class Engine(ABC):
         Of `KINDS`: the factorizations it makes.
     methods : tuple of str
         Of the core's analyses ("column", "front") that it can go on with.
+    symbolic_phases : tuple of str
+        Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
     costs : Costs
@@ -102,6 +104,7 @@ class Engine(ABC):
     name: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = KINDS
     methods: ClassVar[tuple[str, ...]] = ("column", "front")
+    symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
     on_device: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 
@@ -110,7 +113,11 @@ class Engine(ABC):
 
     def obstacle(self, problem: Problem) -> str:
         """Why this engine cannot take the matrix, as the text of an error; empty if it can."""
-        return "" if problem.kind in self.kinds else f"engine={self.name!r} has no {problem.kind} factorization"
+        if problem.kind not in self.kinds:
+            return f"engine={self.name!r} has no {problem.kind} factorization"
+        if problem.options.symbolic not in self.symbolic_phases:
+            return f"engine={self.name!r} has no symbolic phase on the {problem.options.symbolic}"
+        return ""
 
     def least(self, problem: Problem) -> float:
         """Seconds that a factor takes at least, told without an analysis for this engine [s]."""

@@ -59,6 +59,8 @@ def choose(problem: Problem) -> Choice:
     hosts, devices = ([e for e in registry.engines(kind) if not e.obstacle(problem)] for kind in (False, True))
     if request.device is not None:
         return choose_on_device(problem, devices)
+    if not hosts:
+        raise EngineUnavailableError(registry.named(registry.DEFAULT).obstacle(problem))
     if request.reason:
         return at_home(problem, hosts, request.reason)
     if problem.options.pivoting == "partial":

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpusplu import _core
-from gpusplu.engines.columns.plan import make_column_plan
+from gpusplu.engines.columns.plan import LuPattern, make_column_plan
 from gpusplu.matrix import canonicalize, read_matrix
 from support import column_reference as reference
 
@@ -122,3 +122,34 @@ def test_errors():
         make_column_plan(pattern, perm[:4], perm)
     with pytest.raises(ValueError, match="scales of rows and columns come together"):
         make_column_plan(pattern, perm, perm, np.ones(5))
+
+
+def test_columns_that_were_found_elsewhere():
+    A, expected = reference.random_columns(30, 0.1, seed=3, symmetric=False)
+    found = planned(A, expected)
+    columns = LuPattern(*(np.array(a) for a in (found.col_ptr, found.row, found.diag)))
+    plan = planned(A, expected, columns=columns)
+    check_equal(plan, expected)
+    assert (plan.symbolic, found.symbolic) == ("device", "host")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda ptr, row, diag: (ptr[:-1], row, diag), "pointers of L"),
+        (lambda ptr, row, diag: (ptr, row[:-1], diag), "too few row"),
+        (lambda ptr, row, diag: (ptr[::-1].copy(), row, diag), "must start with 0"),
+        (lambda ptr, row, diag: (np.r_[0, ptr[-1], ptr[2:]], row, diag), "must ascend"),
+        (lambda ptr, row, diag: (ptr, row, diag[:-1]), "diag has"),
+        (lambda ptr, row, diag: (ptr, row, diag - 1), "place of the diagonal"),
+        (lambda ptr, row, diag: (ptr, np.where(row == row.max(), 10**6, row), diag), "place of the diagonal|ascend"),
+        (lambda ptr, row, diag: (np.arange(len(ptr)), np.arange(len(diag)), np.arange(len(diag))), "no place for"),
+    ],
+)
+def test_columns_of_something_else(change, message):
+    A, expected = reference.random_columns(30, 0.1, seed=3, symmetric=False)
+    found = planned(A, expected)
+    ptr, row, diag = change(*(np.array(a) for a in (found.col_ptr, found.row, found.diag)))
+    columns = LuPattern(ptr.astype(np.int64), row.astype(np.int32), diag.astype(np.int64))
+    with pytest.raises(ValueError, match=message):
+        planned(A, expected, columns=columns)

@@ -8,6 +8,7 @@ from gpusplu import gallery
 from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
 from gpusplu.timing import backward_error
 from support import fake_cupy
+from support.ladder import measure_first
 from support.small_matrices import EPS, canonical, rhs
 
 
@@ -75,16 +76,15 @@ def test_so_many_graphs_and_no_more(device, monkeypatch):
 
 def test_refinement_and_failures_after_a_direct_solve(device, monkeypatch):
     problem = Problem(device, monkeypatch)
-    core, b, values = problem.factor._core, aligned(rhs(36)), aligned(problem.A.data)
+    b, values = aligned(rhs(36)), aligned(problem.A.data)
     for _ in range(SIGHTINGS + 1):
         expected = np.array(problem.factor.refactor_solve(values, b))
     b[...] = b[::-1] - 2  # others than those that were copied at first
     expected = np.array(problem.factor.refactor_solve(values, b))
-    core._refine_above = 0.0  # refines always
+    measure_first(monkeypatch, 1.0, 1.0)  # when it is looked at, and by the ladder
     x = np.array(problem.factor.refactor_solve(values, b))
     assert backward_error(problem.A, x, np.array(b)) < 2 * EPS["d"]
     np.testing.assert_allclose(x, expected, rtol=1e-12)
-    core._refine_above = 1.0
     values[7] = np.nan
     with pytest.raises(gs.NonFiniteError):
         problem.factor.refactor_solve(values, b)

@@ -362,14 +362,3 @@ def test_perturbed_pivots_that_refinement_cannot_mend_in_a_small_block(device):
     x = factor.solve(b)
     assert factor.stats.n_repivoted == 1
     assert abs(x[rows] - 1).max() < 1e-2  # the condition number is 1e13
-
-
-@pytest.mark.parametrize("columns", [(), (3,)])
-def test_right_hand_sides_that_are_not_finite_keep_the_device(device, columns):
-    A = random_matrix()
-    factor = splu(A)
-    b = rhs(A.shape[0], "d", columns)
-    b[5] = np.nan
-    assert np.isnan(factor.solve(b)).any()
-    assert factor.stats.n_repivoted == 0
-    accurate(A, factor)

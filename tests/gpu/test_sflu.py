@@ -39,6 +39,14 @@ def test_symbolic_phase(device, real_matrix, name):
     check_lu_pattern(device, *arrays, *perms)
 
 
+def test_symbolic_phase_of_an_engine(device):
+    A = gallery.named("rlc:60x60")
+    b = rhs(A.shape[0])
+    factor = gs.splu(A, engine="sflu", options={"symbolic": "device"})
+    assert factor.stats.symbolic == "device"
+    assert factor.solve(b).tobytes() == gs.splu(A, engine="sflu").solve(b).tobytes()
+
+
 def test_memory_does_not_grow(cupy):
     A = gallery.named("circuit:30x30")
     check_memory_does_not_grow(cupy, sflu(A), A)

@@ -8,15 +8,16 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 
 KERNELS = Path(__file__).parents[2] / "gpusplu" / "kernels"
 EMULATOR = Path(__file__).parent / "emulator"
+MACHINE = threading.Lock()  # the emulator has one, whatever library a kernel is in
 SANITIZED = "GPUSPLU_SANITIZED_KERNELS" in os.environ  # all of them; the sanitizer has to be preloaded (.ci/sanitize)
 
 
@@ -26,9 +27,6 @@ class EmulationError(RuntimeError):
 
 class Launch(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint) for name in ("grid", "block", "shared_bytes", "seed")]
-
-
-_one_at_a_time = Lock()  # an emulated device has threads of its own, in one place
 
 
 class Library:
@@ -52,8 +50,9 @@ class Library:
         function = self._library[f"emulate_{kernel}"]
         function.restype = ctypes.c_char_p
         record = np.ascontiguousarray(args)
-        with _one_at_a_time:
-            error = function(ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data))
+        arguments = ctypes.byref(Launch(grid, block, shared_bytes, seed)), ctypes.c_void_p(record.ctypes.data)
+        with MACHINE:
+            error = function(*arguments)
         if error:
             raise EmulationError(f"{kernel}: {error.decode()}")
 

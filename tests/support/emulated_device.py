@@ -7,6 +7,7 @@ tests can say what a step may cost.
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -30,6 +31,10 @@ class Kernel:
         self.library, self.name, self.arguments = library, name, dtype
 
 
+class Thread(threading.local):
+    recording = False
+
+
 class Memory:
     """An allocation and its guard."""
 
@@ -37,15 +42,14 @@ class Memory:
         self.device, self.nbytes = device, nbytes
         self.bytes = np.full(nbytes + GUARD + 16, 0xFF, dtype=np.uint8)
         self.begin = -self.bytes.ctypes.data % 16
-        device.used += nbytes
-        device.most_used = max(device.most_used, device.used)
+        device.use(nbytes)
 
     def check(self) -> None:
         guard = self.bytes[self.begin + self.nbytes :]
         assert (guard == 0xFF).all(), f"a kernel wrote past the end of a buffer of {self.nbytes} bytes"
 
     def __del__(self) -> None:
-        self.device.used -= self.nbytes
+        self.device.use(-self.nbytes)
 
 
 @dataclass
@@ -160,9 +164,10 @@ class EmulatedDevice:
         self.cached = True  # kernels are
         self.loaded: set[tuple[str, str, int]] = set()
         self.prepared: set[tuple[str, str, int]] = set()
-        self.recording = False
         self.counts: dict[str, int] = {}
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
+        self._lock = threading.RLock()  # of what threads change; memory may be given back while one of them has it
+        self._thread = Thread()
 
     def __enter__(self) -> EmulatedDevice:
         use_cuda()
@@ -172,10 +177,18 @@ class EmulatedDevice:
         pass
 
     def count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+        with self._lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    def use(self, nbytes: int) -> None:
+        with self._lock:
+            self.used += nbytes
+            self.most_used = max(self.most_used, self.used)
 
     def check(self) -> None:
-        for memory in list(self._memories):
+        with self._lock:
+            memories = list(self._memories)
+        for memory in memories:
             memory.check()
 
     def free_bytes(self) -> int:
@@ -185,9 +198,11 @@ class EmulatedDevice:
         size = max(int(nbytes), 256)
         if size > self.free_bytes():
             raise DeviceMemoryError(size, self.free_bytes())
+        assert not self._thread.recording, "nothing may be allocated while a stream is recorded"
         self.count("allocate")
         memory = Memory(self, size)
-        self._memories.add(memory)
+        with self._lock:
+            self._memories.add(memory)
         return Buffer(memory, memory.bytes.ctypes.data + memory.begin, int(nbytes))
 
     def zeros(self, nbytes: int) -> Buffer:
@@ -223,7 +238,7 @@ class EmulatedDevice:
 
     def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
         key = file, scalar, cholesky * (len(kinds(file)) - 1)
-        assert key in self.loaded or not self.recording, f"{file} is loaded while a stream is recorded"
+        assert key in self.loaded or not self._thread.recording, f"{file} is loaded while a stream is recorded"
         return Kernel(emulated.compile(*key), name, arguments(file)[name])
 
     def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
@@ -240,14 +255,13 @@ class EmulatedDevice:
 
     def record(self, commands: Callable[[Stream], None]) -> Graph:
         recorded: list[Command] = []
-        allocated, stream = self.counts.get("allocate"), Stream(self, recorded)
-        self.recording = True
+        stream = Stream(self, recorded)
+        self._thread.recording = True
         try:
             commands(stream)
         finally:
-            self.recording = False
+            self._thread.recording = False
         assert joined(recorded, stream.last), "the second stream was not joined"
-        assert self.counts.get("allocate") == allocated, "nothing may be allocated while a stream is recorded"
         return Graph(recorded)
 
 

@@ -74,6 +74,7 @@ void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
 void bind_analyze(nb::module_&);
+void bind_ladder(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_columns(nb::module_&);

@@ -1,6 +1,10 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
+#include <tuple>
 
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -17,8 +21,28 @@ nb::object map_of(nb::handle self) {
   return nb::cast(view_of<&ColumnPlan::map32>(self));
 }
 
+// Columns of L + U that somebody else found: (pointers, rows, places of the diagonal).
+using Columns = std::tuple<In<off>, In<idx>, In<off>>;
+
+gpu::ColumnPattern checked_columns(const Columns& columns, idx n) {
+  const auto& [ptr, row, diag] = columns;
+  require_length(ptr, (off)n + 1, "pointers of L + U");
+  require_length(diag, n, "diag");
+  const off *at = ptr.data(), *d = diag.data();
+  require(at[0] == 0, "pointers of L + U must start with 0");
+  for (idx k = 0; k < n; k++) require(at[k] <= at[k + 1], "pointers of L + U must ascend");
+  const gpu::ColumnPattern pattern = column_pattern(ptr, row, diag);
+  for (idx k = 0; k < n; k++) {
+    const idx *first = pattern.row + at[k], *last = pattern.row + at[k + 1];
+    require(d[k] >= at[k] && d[k] < at[k + 1] && pattern.row[d[k]] == k, "diag must be the place of the diagonal");
+    require(*first >= 0 && *(last - 1) < n && std::is_sorted(first, last, std::less_equal<idx>()),
+            "rows of L + U must ascend");
+  }
+  return pattern;
+}
+
 ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, std::optional<In<double>> rows,
-                        std::optional<In<double>> cols, double most_mapped) {
+                        std::optional<In<double>> cols, double most_mapped, std::optional<Columns> columns) {
   const PatternView A = pattern_view(ptr, ind);
   require_permutation(row_perm, A.n, "row_perm");
   require_permutation(col_perm, A.n, "col_perm");
@@ -27,6 +51,7 @@ ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_
   gpu::ColumnParameters parameters;
   if (rows) parameters.row_scale = rows->data(), parameters.col_scale = cols->data();
   parameters.most_mapped = most_mapped;
+  if (columns && A.n > 0) parameters.pattern = checked_columns(*columns, A.n);
   return without_gil([&] { return gpu::make_column_plan(A, row_perm.data(), col_perm.data(), parameters); });
 }
 
@@ -84,8 +109,9 @@ void bind_columns(nb::module_& m) {
       "Launches for a column plan; `forced`: a mode for everything, `capacity`: scalars in shared memory; `column` and "
       "`update`: of a pipeline [us].");
   m.def("make_column_plan", &make_binding, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
-        "col_scale"_a = nb::none(), "most_mapped"_a = 1e8,
-        "Plan of the column engines for a canonical pattern and gather permutations.");
+        "col_scale"_a = nb::none(), "most_mapped"_a = 1e8, "columns"_a = nb::none(),
+        "Plan of the column engines for a canonical pattern and gather permutations; `columns`: pointers, rows and "
+        "places of the diagonal of L + U, where they are known.");
 }
 
 }  // namespace gs

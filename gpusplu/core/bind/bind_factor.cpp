@@ -9,6 +9,7 @@
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
+#include "bind/ladder_options.hpp"
 #include "matrix/canonical.hpp"
 #include "matrix/values.hpp"
 #include "numeric/factor.hpp"
@@ -28,20 +29,6 @@ template <class T> struct FactorBinding {
     if (factor && factor->abandoned()) (void)factor.release();
   }
 };
-
-Pivoting pivoting_of(const std::string& name) {
-  if (name == "auto") return Pivoting::automatic;
-  if (name == "static") return Pivoting::fixed;
-  if (name == "partial") return Pivoting::partial;
-  throw std::invalid_argument("pivoting must be 'auto', 'static' or 'partial', got '" + name + "'");
-}
-
-Refine refine_of(const std::string& name) {
-  if (name == "auto") return Refine::automatic;
-  if (name == "always") return Refine::always;
-  if (name == "never") return Refine::never;
-  throw std::invalid_argument("refine must be 'auto', 'always' or 'never', got '" + name + "'");
-}
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
@@ -106,8 +93,7 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
     nb::gil_scoped_release release;
     if (nrhs) finite = self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
   }
-  constexpr const char* warning = "overflow encountered in solve: the solution is not finite, or not accurate";
-  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, warning, 1) < 0) throw nb::python_error();
+  if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_solve, 1) < 0) throw nb::python_error();
   const size_t shape[] = {(size_t)n, nrhs};
   const int64_t strides[] = {1, n};
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);

@@ -113,6 +113,15 @@ template <class T> double rowwise_error(PatternView A, const T* values, Trans op
   return worst;
 }
 
+template <class T> double relative_size(const T* step, const T* x, idx n, idx nrhs) {
+  double largest = 0;
+  for (off k = 0; k < nrhs; k++) {
+    const double size = largest_modulus(step, k * n, (k + 1) * n);
+    if (size != 0) largest = max_or_nan(largest, size / largest_modulus(x, k * n, (k + 1) * n));
+  }
+  return largest;
+}
+
 template <class T> double norm_inf(PatternView A, const T* values, Trans op) {
   double largest = 0;
   if (op != Trans::none) {
@@ -148,6 +157,7 @@ double backward_error(const ResidualNorms& norms, double norm_op_A) {
   template void multiply(PatternView, const T*, Trans, const T*, T*, idx);                                       \
   template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*);             \
   template double rowwise_error(PatternView, const T*, Trans, const T*, const T*, const T*, const double*, idx); \
+  template double relative_size(const T*, const T*, idx, idx);                                                   \
   template double norm_inf(PatternView, const T*, Trans);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

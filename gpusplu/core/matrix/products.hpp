@@ -26,6 +26,9 @@ void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, 
 template <class T> double rowwise_error(PatternView A, const T* values, Trans op, const T* x, const T* b, const T* r,
                                         const double* scale, idx nrhs);
 
+// Largest entry of a step by modulus beside that of the solution it led to, the largest over nrhs columns of n.
+template <class T> double relative_size(const T* step, const T* x, idx n, idx nrhs);
+
 // The largest row sum of |op(A)|: the infinity norm of op(A), the one-norm of op(A)^T.
 template <class T> double norm_inf(PatternView A, const T* values, Trans op);
 

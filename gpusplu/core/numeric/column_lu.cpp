@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "certify/ladder.hpp"
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_pivot.hpp"
 #include "numeric/column_wide.hpp"
 
 namespace gs {
-namespace {
-
-// Multipliers may grow by this factor over what factor() saw (or over what its threshold allowed) before refactor()
-// calls the pivot order stale.
-constexpr double growth_allowance = 100;
-
-}  // namespace
-
 template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A)
     : n_(A.n),
       block_ptr_(symbolic.block_ptr),
@@ -59,8 +52,7 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOp
   if (info.status == FactorInfo::ok) {
     scale_row_.resize(row_scale.size());
     for (std::size_t k = 0; k < row_scale.size(); k++) scale_row_[k] = row_scale[row_order[k]];
-    bound_ = growth_allowance *
-             std::max({info.max_multiplier, 1.0, options.pivot_threshold > 0 ? 1 / options.pivot_threshold : 1.0});
+    bound_ = multiplier_bound(options.pivot_threshold, info.max_multiplier);
     nodes_ = std::make_unique<ColumnNodes<T>>(std::move(columns));
   }
   return describe(info, row_order);

@@ -10,14 +10,11 @@
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
-#include "numeric/accuracy.hpp"
 #include "numeric/condition.hpp"
 
 namespace gs {
 namespace {
 
-// Solves whose backward error is bounded by this are not measured.
-template <class T> constexpr double trusted_below = 16 * eps<T>;
 // Of a system with a known answer: 1, unless the entries of A are near an end of the range.
 template <class T> T moderate_entry(double largest_of_A) {
   constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
@@ -25,14 +22,14 @@ template <class T> T moderate_entry(double largest_of_A) {
   return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
 }
 
-// Multiply-adds, counted as 2, that are done in numbers of any exponent: a second or two.
-constexpr double worth_wide_numbers = 1e8;
-
 }  // namespace
 
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
-    : A_(A), values_(values, values + A.nnz()), options_(options) {
+    : A_(A),
+      values_(values, values + A.nnz()),
+      options_(options),
+      ladder_(eps<T>, options.pivoting, options.refine, symbolic->cholesky ? 0 : n_resorts) {
   take(with_scales_of<T>(std::move(symbolic)));
   if (symbolic_->structural_rank < symbolic_->n) throw SingularError(-1);
   const Stopwatch watch;
@@ -43,13 +40,11 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
 
 template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
   symbolic_ = std::move(symbolic);
-  const std::vector<double>* scales[] = {&symbolic_->row_scale, &symbolic_->col_scale};
-  for (const int k : {0, 1}) {
-    least_scale_[k] = largest_scale_[k] = 1;
-    if (scales[k]->empty()) continue;
-    const auto [least, largest] = std::minmax_element(scales[k]->begin(), scales[k]->end());
-    least_scale_[k] = *least, largest_scale_[k] = *largest;
-  }
+  scales_[0] = range_of(symbolic_->row_scale), scales_[1] = range_of(symbolic_->col_scale);
+}
+
+template <class T> const std::vector<double>& Factor<T>::scale_of_rows(Trans trans) const {
+  return trans == Trans::none ? symbolic_->row_scale : symbolic_->col_scale;
 }
 
 template <class T> void Factor<T>::hold(Factored other) {
@@ -86,28 +81,30 @@ template <class T> void Factor<T>::factor(bool fresh) {
 template <class T> double Factor<T>::error_bound() const {
   if (symbolic_->cholesky || !(largest_ > 0)) return eps<T>;
   const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * info_.max_entry;
-  return eps<T> * growth / (least_scale_[0] * least_scale_[1]) / largest_;
+  return eps<T> * growth / (scales_[0].least * scales_[1].least) / largest_;
 }
 
-// Fronts that had to perturb a pivot, and any factor with much growth, are accurate to fewer digits than the precision
-// has in the matrix as it was scaled. Of that a norm may show nothing, where rows or unknowns differ much in size.
-template <class T> bool Factor<T>::doubtful() const {
-  if (symbolic_->cholesky) return false;
-  const double growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * std::max(1.0, info_.max_entry);
-  return info_.n_perturbed > 0 || !(eps<T> * growth < std::sqrt(eps<T>));
+template <class T> PivotReport Factor<T>::report() const {
+  PivotReport pivots;
+  pivots.failed = info_.status != FactorInfo::ok;
+  pivots.error_bound = error_bound();
+  if (symbolic_->cholesky) return pivots;
+  pivots.confined = front_ != nullptr;
+  pivots.n_perturbed = info_.n_perturbed, pivots.n_tiny = info_.n_tiny;
+  pivots.max_multiplier = info_.max_multiplier;
+  pivots.growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * std::max(1.0, info_.max_entry);
+  return pivots;
 }
 
-// The bound leaves out how rounding errors add up in long sums, so a first solve in either direction is measured even
-// where the bound is good; later factorizations on the same pivots with a good bound then need no measuring.
+// A first solve in either direction is measured; later factorizations on the same pivots that are trusted need none.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
-  trusted_ = info_.n_perturbed == 0 && error_bound() <= trusted_below<T>;
+  trusted_ = ladder_.trusts(report());
   norms_[0] = norms_[1] = -1;
   if (fresh) verified_[0] = verified_[1] = false;
 }
 
 template <class T> bool Factor<T>::must_measure(Trans trans) const {
-  if (options_.refine != Refine::automatic) return options_.refine == Refine::always;
-  return !symbolic_->cholesky && !(trusted_ && verified_[trans != Trans::none]);
+  return ladder_.must_measure(symbolic_->cholesky || (trusted_ && verified_[trans != Trans::none]));
 }
 
 // Whether that succeeded.
@@ -121,9 +118,8 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
 
 template <class T> void Factor<T>::factor_front(bool fresh) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_);
-  // the scaled matrix has entries of at most about 1; a pivot below n eps may be a zero that rounding filled
-  const PivotRule rule{std::sqrt(eps<T>), A_.n * eps<T>};
-  info_ = front_->factor(values_.data(), nullptr, rule);
+  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
+  info_ = front_->factor(values_.data(), nullptr, PivotRule{perturb_below, tiny_below});
   if (symbolic_->cholesky) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
@@ -140,18 +136,14 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   factor_front(true);
 }
 
-// Whether the factor can be left to the checks of solve(). Perturbed pivots and much growth call for a solve with a
-// known answer now; a tiny pivot of a front may mean that A is singular, which only pivoting over whole columns can
-// tell.
+// Whether the factor can be left to the checks of solve().
 template <class T> bool Factor<T>::certified() {
-  if (!front_ && info_.status != FactorInfo::ok) return false;
-  if (options_.pivoting == Pivoting::fixed) return true;
-  if (info_.status != FactorInfo::ok || (front_ && info_.n_tiny > 0)) return false;
-  if (!doubtful() && (!front_ || error_bound() < std::sqrt(eps<T>))) return true;
+  const Verdict verdict = ladder_.after_factorization(report(), false);
+  if (verdict != Verdict::solve_known_system) return verdict == Verdict::accept;
   norms_[0] = norms_[1] = -1;
   std::vector<T> known(A_.n, moderate_entry<T>(largest_)), b(A_.n), x(A_.n);
   multiply(A_, values_.data(), Trans::none, known.data(), b.data(), 1);
-  return checked_solve(Trans::none, 1, b.data(), x.data());
+  return checked_solve(Trans::none, 1, b.data(), x.data()).accurate;
 }
 
 // For column LU, of the values at hand; the order of columns stays where it is the caller's.
@@ -181,40 +173,37 @@ template <class T> Symbolic Factor<T>::unscaled_analysis() const {
   return renewed;
 }
 
-// Column LU by partial pivoting on an analysis of the values at hand, until a solve with a known answer is accurate:
-// first of the matrix as matching scales it, then with scales of half the range, so that solutions in between stay in
-// it where the whole was too much, then, as SuperLU does it, of the matrix as it is, and at last of that in numbers
-// that never leave the range. What is held stays where that throws, and where pivots are out of range. A matrix is
-// singular if, unscaled, a column has no pivot left and nothing underflowed before.
+// Column LU by partial pivoting on an analysis of the values at hand, by the ways of the ladder, until a solve with a
+// known answer is accurate. What is held stays where that throws, and where pivots are out of range.
 template <class T> void Factor<T>::use_partial_pivoting() {
-  enum Step { scaled, less_scaled, unscaled, wide };
   std::shared_ptr<Symbolic> renewed;
-  for (bool done = false; !done && n_resorts_ < most_resorts;) {
-    const Step step = (Step)n_resorts_;
-    if (step == wide && wide_.column) {
+  for (bool done = false; !done && n_resorts_ < n_resorts;) {
+    const Resort way = (Resort)n_resorts_;
+    const bool wide = way == Resort::wide;
+    if (wide && wide_.column) {
       n_resorts_++;
       return hold(wide_);
     }
-    if (step == less_scaled && renewed) renewed = std::make_shared<Symbolic>(*renewed);
+    if (way == Resort::less_scaled && renewed) renewed = std::make_shared<Symbolic>(*renewed);
     else
-      renewed = std::make_shared<Symbolic>(step == unscaled ? unscaled_analysis() : analysis_by_columns(step < wide));
+      renewed = std::make_shared<Symbolic>(way == Resort::unscaled ? unscaled_analysis() : analysis_by_columns(!wide));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
-    if (step == less_scaled && !cut_scales(*renewed, largest_scale_exponent<T> / 2)) {
+    if (way == Resort::less_scaled && !cut_scales(*renewed, largest_scale_exponent<T> / 2)) {
       n_resorts_++;
       continue;
     }
     auto column = std::make_shared<ColumnLU<T>>(*renewed, A_);
     PivotOptions options;
-    options.pivot_threshold = step < unscaled ? std::max(options_.pivot_threshold, 0.5) : 1;
-    if (step == wide) options.most_flops = worth_wide_numbers;
+    options.pivot_threshold = pivot_threshold_of(way, options_.pivot_threshold);
+    if (wide) options.most_flops = worth_wide_numbers;
     const RangeFlags flags;
     const FactorInfo info =
-        step == wide ? column->factor_wide(values_.data(), options) : column->factor(values_.data(), options);
+        wide ? column->factor_wide(values_.data(), options) : column->factor(values_.data(), options);
     const bool underflow = flags.underflow();
     n_resorts_++;  // not before: a step that lacks memory is taken again
-    const bool singular = info.status == FactorInfo::singular && (step == wide || (step == unscaled && !underflow));
+    const bool singular = info.status == FactorInfo::singular && is_singular_by(way, underflow);
     const bool holds = info_.status == FactorInfo::ok && (front_ || column_->factored());
-    if (singular || (step == wide && info.status != FactorInfo::ok && !holds)) throw SingularError(info.column);
+    if (singular || (wide && info.status != FactorInfo::ok && !holds)) throw SingularError(info.column);
     if (info.status != FactorInfo::ok) continue;
     stats_.n_repivoted++;
     hold({renewed, std::move(column), nullptr, info});

@@ -1,12 +1,12 @@
 // The factor that users hold: an engine, the matrix it came from, and the ladder that keeps answers right.
 //
 // Column LU pivots by threshold partial pivoting, fronts only inside their diagonal blocks, refactorizations not at
-// all, and all work on a matrix that the matching has scaled. So answers are certified: the backward error of a solve
-// is measured, at most three steps of iterative refinement mend it, and where that is not enough pivots are chosen
-// anew, and the matrix is analysed again with the values at hand and, at last, factored by column LU with partial
-// pivoting. Measuring stops where element growth and scaling bound the backward error well and the first solve in its
-// direction, with A or its transpose, was accurate before any refinement; it goes on with the first factorization whose
-// bound is worse. What happened is counted in FactorStats.
+// all, and all work on a matrix that the matching has scaled. So answers are certified by the rules of
+// certify/ladder.hpp: solves are measured and refined, and where that is not enough pivots are chosen anew, the matrix
+// is analysed again with the values at hand and, at last, factored by column LU with partial pivoting. Measuring stops
+// where element growth and scaling bound the backward error well and the first solve in its direction, with A or its
+// transpose, was accurate before any refinement; it goes on with the first factorization whose bound is worse. What
+// happened is counted in FactorStats.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -14,14 +14,13 @@
 
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
+#include "certify/ladder.hpp"
+#include "certify/range.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_factor.hpp"
 
 namespace gs {
-
-enum class Pivoting { automatic, fixed, partial };  // fixed: never leave the analysed pivot order
-enum class Refine { automatic, always, never };
 
 struct FactorOptions {
   double pivot_threshold = 0.1;
@@ -90,7 +89,6 @@ template <class T> class Factor {
   std::vector<T> diagonal() const;  // of U (Cholesky: of L)
 
  private:
-  static constexpr int most_resorts = 4;
   struct Factored {  // by one of the engines
     std::shared_ptr<const Symbolic> symbolic;
     std::shared_ptr<ColumnLU<T>> column;
@@ -108,6 +106,7 @@ template <class T> class Factor {
   Symbolic unscaled_analysis() const;
   bool certified();
   double error_bound() const;
+  PivotReport report() const;
   void decide_checks(bool fresh);
   void restore(std::shared_ptr<const Symbolic> symbolic, bool anew);
   void recover();
@@ -115,9 +114,10 @@ template <class T> class Factor {
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool in_range(Trans trans, const T* b, const T* x) const;
   void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;
-  bool doubtful() const;
-  bool checked_solve(Trans trans, idx nrhs, const T* b, T* x);
-  void solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
+  const std::vector<double>& scale_of_rows(Trans trans) const;  // of op(A)
+  SolveError measure(Trans trans, idx nrhs, const T* b, const T* x, bool by_rows, T* r);
+  Refined checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  double solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
   double norm(Trans trans);
   bool must_measure(Trans trans) const;
@@ -126,15 +126,15 @@ template <class T> class Factor {
   PatternView A_;
   std::vector<T> values_, spare_;
   FactorOptions options_;
+  Ladder ladder_;
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  double largest_ = 0;              // largest entry of A
-  double norms_[2] = {-1, -1};      // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;               // nothing is factored: memory was too short to go back to the values held
-  bool trusted_ = false;            // the error bound is good
-  double least_scale_[2] = {1, 1};  // of rows, of columns
-  double largest_scale_[2] = {1, 1};
+  double largest_ = 0;                  // largest entry of A
+  double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;                   // nothing is factored: memory was too short to go back to the values held
+  bool trusted_ = false;                // the error bound is good
+  ScaleRange scales_[2];                // of rows, of columns
   int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
   Factored wide_;                       // what the last of them found, put aside for solves that need it
   std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement

@@ -23,7 +23,7 @@ from ..cpu.factor import cpu_factor
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
 from ..interface import Analysis, Measure
-from .plan import ColumnPlan, make_column_plan
+from .plan import ColumnPlan, LuPattern, make_column_plan
 from .predict import column_bytes, predict
 
 if TYPE_CHECKING:  # what a device needs is imported with the first program
@@ -100,8 +100,13 @@ class ColumnEngine(DeviceEngine):
 
     def plan(self, problem: Problem, cpu: Any) -> ColumnPlan:
         """Of the pivots of a factor of the CPU engine."""
-        analysed = cpu.symbolic
-        return make_column_plan(problem.pattern, cpu.row_perm, cpu.col_perm, analysed.row_scale, analysed.col_scale)
+        analysed, pivots = cpu.symbolic, (cpu.row_perm, cpu.col_perm)
+        scales = (analysed.row_scale, analysed.col_scale)
+        return make_column_plan(problem.pattern, *pivots, *scales, columns=self.columns(problem, *pivots))
+
+    def columns(self, problem: Problem, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern | None:
+        """L + U, where the caller wants a symbolic phase of the engine's own."""
+        return None
 
     def upload(self, problem: Problem, plan: ColumnPlan, dtype: np.dtype) -> ColumnProgram:
         """The program of one factor, its kernels compiled."""

@@ -5,13 +5,29 @@ The arrays and what they mean: ``core/plan/columns/plan.hpp``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import _core
 
 MOST_MAPPED = 1e8  # multiply-adds up to which the place of every update is in a map
+
+
+class LuPattern(NamedTuple):
+    """Compressed columns of L + U, rows ascending, the diagonal included once.
+
+    Attributes
+    ----------
+    col_ptr : ndarray of int64, shape (n + 1,)
+    row : ndarray of int32, shape (nnz,)
+    diag : ndarray of int64, shape (n,)
+        Place of every diagonal entry.
+    """
+
+    col_ptr: np.ndarray
+    row: np.ndarray
+    diag: np.ndarray
 
 
 class ColumnPlan:
@@ -42,10 +58,12 @@ class ColumnPlan:
         Multiply-adds of the updates.
     seconds : float
         What making the plan took [s].
+    symbolic : {"host", "device"}
+        Where L + U were found.
     """
 
-    def __init__(self, core: Any):
-        self._core = core
+    def __init__(self, core: Any, symbolic: str = "host"):
+        self._core, self.symbolic = core, symbolic
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -69,6 +87,7 @@ def make_column_plan(
     row_scale: np.ndarray | None = None,
     col_scale: np.ndarray | None = None,
     most_mapped: float = MOST_MAPPED,
+    columns: LuPattern | None = None,
 ) -> ColumnPlan:
     """Plan the refactorization of matrices with this pattern and these pivots.
 
@@ -82,6 +101,8 @@ def make_column_plan(
         By A's rows and columns; both or none, an empty array is none.
     most_mapped : float, optional
         Multiply-adds up to which there are maps.
+    columns : LuPattern, optional
+        Of L + U, where a device has found them.
 
     Returns
     -------
@@ -90,10 +111,12 @@ def make_column_plan(
     Raises
     ------
     ValueError
-        Permutations of another length, or only one of the scales.
+        Permutations of another length, only one of the scales, or columns of another matrix.
     """
     rows, cols = (None if scale is None or not len(scale) else scale for scale in (row_scale, col_scale))
-    return ColumnPlan(_core.make_column_plan(pattern.ptr, pattern.ind, row_perm, col_perm, rows, cols, most_mapped))
+    arrays = (pattern.ptr, pattern.ind, row_perm, col_perm, rows, cols)
+    made = _core.make_column_plan(*arrays, most_mapped, columns)
+    return ColumnPlan(made, "host" if columns is None else "device")
 
 
 def entries_of(pointers: np.ndarray, columns: np.ndarray) -> np.ndarray:

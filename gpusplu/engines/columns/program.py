@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ... import _core
 from ...cost.model import seconds
 from ...cost.table import shipped
 from ...cuda.stream import Buffer, Stream
@@ -16,10 +17,6 @@ from ..device.program import Program
 from .arrays import ColumnArrays
 from .plan import ColumnPlan
 from .solve import ColumnSolve
-
-# Multipliers may grow by this factor over what partial pivoting with the threshold would allow before pivots are called
-# bad, as in the CPU engine's column LU (core/numeric/column_lu.cpp).
-GROWTH_ALLOWANCE = 100
 
 
 class ColumnProgram(Program):
@@ -44,7 +41,7 @@ class ColumnProgram(Program):
         super().__init__(device, pattern, dtype)
         # As they were given: columns may be arranged anew.
         self._pivots = plan.row_perm, plan.col_perm, plan.row_scale, plan.col_scale
-        self.growth_bound = GROWTH_ALLOWANCE / max(pivot_threshold, 1e-3)
+        self.growth_bound = _core.multiplier_bound(pivot_threshold)
 
     def has_pivots_of(self, cpu: Any) -> bool:
         scales = cpu.symbolic.row_scale, cpu.symbolic.col_scale
@@ -79,12 +76,3 @@ class ColumnProgram(Program):
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
         self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
-
-
-def least_pivot(dtype: np.dtype) -> float:
-    """Pivots below are replaced [scaled A].
-
-    Pivots were chosen by partial pivoting, so one may be small where its column is; growth tells the others. Of the
-    scaled matrix, whose entries are at most 1, only what may as well be zero is replaced.
-    """
-    return float(np.finfo(dtype).eps) ** 2

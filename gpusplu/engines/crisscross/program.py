@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ... import _core
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
 from ..columns.plan import ColumnPlan, make_column_plan
-from ..columns.program import ColumnProgram, least_pivot
+from ..columns.program import ColumnProgram
 from ..columns.solve import ColumnSolve
 from ..device.buffers import Buffers, Memory, Vectors
 from ..sflu.factorization import ColumnFactorization, Tuning, factor_words
@@ -65,7 +66,7 @@ class CrisscrossProgram(ColumnProgram):
         self.curves = predict_divisions(plan, dtype, limits, None if division is None else np.array([division]))
         plan = in_order(plan, pattern, trailing_last(self.curves.order, self.curves.best))
         divided = divide(plan, self.curves.best, dtype, limits)
-        self.division, tiny = divided.division, least_pivot(dtype)
+        self.division, tiny = divided.division, _core.small_pivot_of_columns(self.dtype.char)
         self.fronts = None if divided.trailing is None else Fronts(device, divided.trailing, tiny, tiny)
         self.trailing = None if divided.trailing is None else Trailing(device, plan, self.division, dtype)
         self.arrays = ColumnArrays(device, plan, dtype, divided.diag, divided.row_diag)

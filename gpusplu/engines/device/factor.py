@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import matrix
+from ... import _core, matrix
+from ..._scipy import warn
 from ...cuda.stream import Stream
 from .buffers import chunks
 from .factorization import DeviceFactorization
-from .refinement import is_doubtful, refine, settle
+from .refinement import refine
 
 MOST_RHS = 32  # solved at a time
 
@@ -127,28 +128,29 @@ class DeviceFactor(DeviceFactorization):
             self._settle_device()
         if not self._measures or self._on_cpu or self._recorded is not recorded:
             return 0.0
-        error, sound = recorded.backward_error(), True
-        doubtful = not self._symbolic.cholesky and is_doubtful(self._found, self._dtype)
-        if doubtful or not error <= self._refine_above:
-            vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
-            if b:
-                stream.copy(vectors.b.pointer, b, nbytes)
-                stream.copy(vectors.x.pointer, target, nbytes)
-            if not error <= self._refine_above:
-                error, steps = refine(recorded, stream, trans, nrhs, error, self._refine_above)
-                self._events["n_refinement"] += steps
-            if doubtful:
-                error, steps, sound = settle(recorded, stream, trans, nrhs, error, self._symbolic)
-                self._events["n_refinement"] += steps
-            stream.copy(target, vectors.x.pointer, nbytes)
-            stream.synchronize()
-            if (
-                not (sound and error <= self._accept_below)
-                and self._options.pivoting != "static"
-                and np.isfinite(recorded.vector(vectors.b, nrhs)).all()  # else no pivots would help
-            ):
-                self._repivot()
-        return error
+        error = recorded.backward_error()
+        if not self._doubtful and self._ladder.is_enough(error):
+            return error
+        vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
+        if b:
+            stream.copy(vectors.b.pointer, b, nbytes)
+            stream.copy(vectors.x.pointer, target, nbytes)
+        refined = refine(recorded, stream, trans, nrhs, self._ladder, self._pivots, self._symbolic)
+        self._events["n_refinement"] += refined.steps
+        stream.copy(target, vectors.x.pointer, nbytes)
+        stream.synchronize()
+        if not refined.accurate:
+            self._give_up(refined.error, nrhs)
+        return refined.error
+
+    def _give_up(self, error: float, nrhs: int) -> None:
+        """Choose pivots anew after a solve that stayed inaccurate, or warn."""
+        vectors = self._recorded.buffers.vectors(nrhs)
+        b, x = (bool(np.isfinite(self._recorded.vector(v, nrhs)).all()) for v in (vectors.b, vectors.x))
+        if self._ladder.may_choose_pivots(0, b):
+            self._repivot()
+        elif self._ladder.must_warn(error, x, b):
+            warn(_core.INACCURATE_SOLVE, RuntimeWarning)
 
     def _solve_on_cpu(self, b: Any, trans: int) -> Any:
         on_device = matrix.is_cupy_array(b)

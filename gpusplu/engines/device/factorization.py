@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from ... import matrix
+from ... import _core, matrix
 from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
 from ...options import Options
 from ..cpu.factor import cpu_factor, cpu_refactor
 from .program import Program
 from .recorded import Recorded
-from .refinement import ACCEPT_BELOW, REFINE_ABOVE
+from .staging import Status
 
 
 class DeviceFactorization:
@@ -71,9 +71,8 @@ class DeviceFactorization:
         self._device = program.device
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
         self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
-        eps = float(np.finfo(self._dtype).eps)
-        self._refine_above, self._accept_below = REFINE_ABOVE * eps, ACCEPT_BELOW * eps
-        self._measures = options.refine != "never"
+        self._ladder = _core.Ladder(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
+        self._measures = self._ladder.must_measure(False)
         self._lock = RLock()
         self.device_array = self._device.array_class
         self._device_memory, self._remake = device_memory, remake
@@ -184,12 +183,19 @@ class DeviceFactorization:
 
     def _accept(self, canonical: np.ndarray | None = None) -> None:
         """Leave what pivots cannot decide to the CPU engine, which raises if the matrix is singular or indefinite."""
-        status, options = self._found, self._options
-        unmeasured = self._symbolic.cholesky or not self._measures
-        doubtful = status.n_tiny > 0 or (unmeasured and status.n_perturbed > 0)
-        doubtful = doubtful or status.growth > self._recorded.program.growth_bound
-        if status.not_finite or (doubtful and (self._symbolic.cholesky or options.pivoting != "static")):
+        self._pivots = self._report(self._found, self._recorded.program)
+        self._doubtful = self._ladder.is_doubtful(self._pivots)
+        if self._ladder.after_factorization(self._pivots, self._measures) != _core.Verdict.accept:
             self._repivot(canonical)
+
+    def _report(self, found: Status, program: Program) -> _core.PivotReport:
+        """What the ladder has to know of a factorization."""
+        failed = found.not_finite > 0 or found.growth > program.growth_bound
+        if self._symbolic.cholesky:
+            return _core.PivotReport(failed=failed or found.n_perturbed > 0)
+        return _core.PivotReport(
+            failed=failed, n_perturbed=found.n_perturbed, n_tiny=found.n_tiny, max_multiplier=found.growth
+        )
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
         """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
@@ -211,9 +217,11 @@ class DeviceFactorization:
         stream = following.begin()
         following.send(stream, following.buffers.values.pointer, self._cpu.values())
         found = following.factor_now(stream)
-        if found.not_finite or found.n_tiny or found.growth > program.growth_bound:
+        pivots = self._report(found, program)
+        if found.n_tiny or self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
             return False
-        self._recorded, self._found = following, found
+        self._recorded, self._found, self._pivots = following, found, pivots
+        self._doubtful = self._ladder.is_doubtful(pivots)
         return True
 
     def _restore(self) -> None:

@@ -21,7 +21,7 @@ from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
 from ..columns.groups import Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
-from ..columns.program import ColumnProgram, least_pivot
+from ..columns.program import ColumnProgram
 from ..columns.solve import ColumnSolve
 from ..device.buffers import Buffers, Memory
 from ..device.part import address
@@ -79,7 +79,7 @@ class GluProgram(ColumnProgram):
         forced = MODES.index(tuning.mode) if tuning.mode else -1
         self.schedule = _core.make_glu_schedule(plan._core, forced, capacity, **tuning.costs)
         self.runs: np.ndarray = self.schedule.run_bytes.view(RUN)
-        self.tiny = least_pivot(dtype)
+        self.tiny = _core.small_pivot_of_columns(self.dtype.char)
         self.arrays = ColumnArrays(device, plan, dtype)
         groups = choose_groups(device, plan, plan.n, group_capacity(device, self.dtype.itemsize), tuning)
         launches = GroupLaunches(device, dtype, groups, tuning.by_levels)

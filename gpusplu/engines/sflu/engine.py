@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...problem import Problem
 from ..columns.engine import COLUMN_FILES, ColumnEngine
 from .predict import COSTS
 
 if TYPE_CHECKING:
+    from ..columns.plan import LuPattern
     from ..columns.program import ColumnProgram
 
 
@@ -16,12 +21,31 @@ class SfluEngine(ColumnEngine):
 
     name = "sflu"
     files = (*COLUMN_FILES, "columns/sflu.cu")
+    symbolic_phases = ("host", "device")
     costs = COSTS
+
+    def obstacle(self, problem: Problem) -> str:
+        reason = super().obstacle(problem)
+        if reason or problem.options.symbolic == "host":
+            return reason
+        from . import symbolic
+
+        return symbolic.obstacle(self.device(problem), problem.n)
+
+    def columns(self, problem: Problem, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern | None:
+        if problem.options.symbolic == "host":
+            return None
+        from .symbolic import lu_pattern
+
+        return lu_pattern(self.device(problem), problem.pattern.ptr, problem.pattern.ind, row_perm, col_perm)
 
     def program_type(self) -> type[ColumnProgram]:
         from .program import SfluProgram
 
         return SfluProgram
+
+    def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+        return [("symbolic", "L + U were found on the device")] if facts.get("symbolic") == "device" else []
 
 
 ENGINE = SfluEngine()

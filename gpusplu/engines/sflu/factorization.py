@@ -18,7 +18,6 @@ from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
 from ..columns.groups import CONTROL_BYTES, SHARED, Grouping, GroupLaunches, choose_groups, group_capacity
 from ..columns.plan import ColumnPlan
-from ..columns.program import least_pivot
 from ..device.buffers import Buffers
 from ..device.part import Part, address, addresses
 
@@ -113,7 +112,7 @@ class ColumnFactorization(Part):
         flags = _core.flag_words(groups.columns)
         shared = 4 * flags + groups.entries * self.dtype.itemsize + self._places_bytes
         trailing = np.zeros((), TRAILING_ARRAYS) if self._trailing is None else self._trailing.record()
-        tiny = least_pivot(self.dtype)
+        tiny = _core.small_pivot_of_columns(self.dtype.char)
         self.launches.launch(
             stream,
             self.kernel(self._file, self._name if self.mapped else f"{self._name}_search"),

@@ -39,6 +39,10 @@ class SfluProgram(ColumnProgram):
         lists = self.factorization.long_lists.values()
         self.needed_bytes = self.count_bytes() + sum(array.nbytes for array in lists)
 
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"symbolic": self.plan.symbolic}
+
     def factor_memory(self) -> Memory:
         return super().factor_memory()._replace(zeros=factor_words(self.n))
 

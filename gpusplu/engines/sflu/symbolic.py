@@ -5,33 +5,27 @@ The kernel: kernels/columns/sflu_symbolic.cu.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import _core
 from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer
-from ...errors import DeviceMemoryError
+from ...errors import EngineUnavailableError
+from ..columns.plan import LuPattern
 
+FILE = "columns/sflu_symbolic.cu"
 GUESS = 8  # rows of L + U that there is room for at first, for every entry of A
 RESERVED_BYTES = constant("shared/columns.hpp", "RESERVED_SHARED_BYTES")
 
 
-class LuPattern(NamedTuple):
-    """Compressed columns of L + U, rows ascending, the diagonal included once.
-
-    Attributes
-    ----------
-    col_ptr : ndarray of int64, shape (n + 1,)
-    row : ndarray of int32, shape (nnz,)
-    diag : ndarray of int64, shape (n,)
-        Place of every diagonal entry.
-    """
-
-    col_ptr: np.ndarray
-    row: np.ndarray
-    diag: np.ndarray
+def obstacle(device: Any, n: int) -> str:
+    """Why a matrix of this order is too large for the kernel; empty if it is not."""
+    needed, room = 4 * _core.bitmap_words(n), int(device.shared_memory_bytes)
+    if needed <= room:
+        return ""
+    return f"marking {n:,} rows takes {needed:,} bytes of shared memory in the symbolic phase, and a block has {room:,}"
 
 
 def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarray, col_perm: np.ndarray) -> LuPattern:
@@ -48,20 +42,23 @@ def lu_pattern(device: Any, ptr: np.ndarray, ind: np.ndarray, row_perm: np.ndarr
     Raises
     ------
     DeviceMemoryError
-        L + U, or the rows of a column in shared memory, do not fit.
+        L + U do not fit.
+    EngineUnavailableError
+        The rows of a column have no room in shared memory.
     """
     n = len(ptr) - 1
     if n == 0:
         return LuPattern(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
-    if 4 * _core.bitmap_words(n) > device.shared_memory_bytes:
-        raise DeviceMemoryError(4 * _core.bitmap_words(n), device.shared_memory_bytes)
-    search = Search(device, ptr, ind, row_perm, col_perm)
-    capacity = GUESS * (int(ptr[-1]) + n)
-    while True:
-        used = search.run(capacity)
-        if used <= capacity:
-            return search.result(used)
-        capacity *= 4
+    if reason := obstacle(device, n):
+        raise EngineUnavailableError(reason)
+    with device:
+        search = Search(device, ptr, ind, row_perm, col_perm)
+        capacity = GUESS * (int(ptr[-1]) + n)
+        while True:
+            used = search.run(capacity)
+            if used <= capacity:
+                return search.result(used)
+            capacity *= 4
 
 
 class Search:
@@ -75,7 +72,7 @@ class Search:
         self.buffers: dict[str, Buffer] = {name: device.upload(array) for name, array in arrays.items()}
         self.buffers |= {name: device.empty(4 * self.n) for name in ("upper", "lower", "suffice")}
         self.buffers["begin"] = device.empty(8 * self.n)
-        self.kernel = device.kernel("columns/sflu_symbolic.cu", "sflu_symbolic", "d", 0)
+        self.kernel = device.kernel(FILE, "sflu_symbolic", "d", 0)
 
     def run(self, capacity: int) -> int:
         """Rows found; with more than `capacity` they are not complete."""

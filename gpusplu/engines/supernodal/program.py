@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _core
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
@@ -37,9 +38,8 @@ class FrontProgram(Program):
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
         # Cholesky scales nothing: its pivots must be positive.
-        eps = float(np.finfo(self.dtype).eps)
-        tiny, singular = (0.0, 0.0) if plan.cholesky else (eps**0.5, plan.n * eps)
-        self.fronts = Fronts(device, plan, tiny, singular)
+        limits = (0.0, 0.0) if plan.cholesky else _core.small_pivots_of_fronts(self.dtype.char, plan.n)
+        self.fronts = Fronts(device, plan, *limits)
         self.parts = (self.fronts,)
 
     @cached_property

@@ -10,15 +10,9 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "plan/columns/plan.hpp"
 
 namespace gs::gpu {
-
-struct ColumnPattern {  // the first n columns of L + U, sorted, and all their rows; diag[k]: place of column k's
-                        // diagonal
-  idx n;
-  const off *col_ptr, *diag;
-  const idx* row;
-};
 
 struct GroupLimits {
   off leaf = 0;                 // entries of L + U in a run of subtrees; 0: every column by itself

@@ -1,8 +1,10 @@
 #include "plan/columns/plan.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "analysis/lu_pattern.hpp"
+#include "base/require.hpp"
 #include "base/stopwatch.hpp"
 #include "plan/team.hpp"
 
@@ -34,6 +36,15 @@ void join_columns(const LuPattern& lu, ColumnPlan& plan) {
   });
 }
 
+// As another symbolic phase found them.
+void take_columns(const ColumnPattern& pattern, ColumnPlan& plan) {
+  const idx n = plan.n;
+  plan.col_ptr.assign(pattern.col_ptr, pattern.col_ptr + n + 1), plan.diag.assign(pattern.diag, pattern.diag + n);
+  plan.row.assign(pattern.row, pattern.row + plan.col_ptr[n]);
+  plan.u_ptr.assign((std::size_t)n + 1, 0);
+  for (idx k = 0; k < n; k++) plan.u_ptr[k + 1] = plan.u_ptr[k] + plan.diag[k] - plan.col_ptr[k];
+}
+
 void list_rows(ColumnPlan& plan) {
   const idx n = plan.n;
   plan.row_ptr.assign((std::size_t)n + 1, 0);
@@ -50,8 +61,9 @@ void list_rows(ColumnPlan& plan) {
 
 }  // namespace
 
-void find_pattern(PatternView A, ColumnPlan& plan) {
-  join_columns(lu_pattern(A, inverse(plan.row_perm).data(), plan.col_perm.data()), plan);
+void find_pattern(PatternView A, const ColumnParameters& parameters, ColumnPlan& plan) {
+  if (parameters.pattern.row) take_columns(parameters.pattern, plan);
+  else join_columns(lu_pattern(A, inverse(plan.row_perm).data(), plan.col_perm.data()), plan);
   list_rows(plan);
   plan.flops = 0;
   for (idx j = 0; j < plan.n; j++) {
@@ -66,17 +78,21 @@ void place_column_entries(PatternView A, ColumnPlan& plan) {
   const std::vector<idx> position = inverse(plan.row_perm), column_position = inverse(plan.col_perm);
   const bool scaled = !plan.row_scale.empty();
   plan.entry_source.resize(nnz), plan.entry_place.resize(nnz), plan.entry_scale.resize(scaled ? nnz : 0);
+  std::atomic<bool> missing = false;
   over_range(A.n, nnz, [&](idx begin, idx end) {
     for (idx j = begin; j < end; j++) {
       const idx k = column_position[j];
       const idx *first = plan.row.data() + plan.col_ptr[k], *last = plan.row.data() + plan.col_ptr[k + 1];
       for (off e = A.ptr[j]; e < A.ptr[j + 1]; e++) {
         plan.entry_source[e] = e;
-        plan.entry_place[e] = std::lower_bound(first, last, position[A.ind[e]]) - plan.row.data();
+        const idx* place = std::lower_bound(first, last, position[A.ind[e]]);
+        if (place == last || *place != position[A.ind[e]]) missing = true;
+        plan.entry_place[e] = place - plan.row.data();
         if (scaled) plan.entry_scale[e] = plan.row_scale[A.ind[e]] * plan.col_scale[j];
       }
     }
   });
+  require(!missing, "the pattern of L + U has no place for an entry of A");
 }
 
 ColumnPlan make_column_plan(PatternView A, const idx* row_perm, const idx* col_perm,
@@ -87,7 +103,7 @@ ColumnPlan make_column_plan(PatternView A, const idx* row_perm, const idx* col_p
   plan.row_perm.assign(row_perm, row_perm + A.n), plan.col_perm.assign(col_perm, col_perm + A.n);
   if (parameters.row_scale) plan.row_scale.assign(parameters.row_scale, parameters.row_scale + A.n);
   if (parameters.col_scale) plan.col_scale.assign(parameters.col_scale, parameters.col_scale + A.n);
-  find_pattern(A, plan);
+  find_pattern(A, parameters, plan);
   place_column_entries(A, plan);
   find_levels(plan);
   map_updates(parameters, plan);

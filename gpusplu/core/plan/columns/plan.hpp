@@ -31,9 +31,17 @@
 
 namespace gs::gpu {
 
+struct ColumnPattern {  // the first n columns of L + U, sorted, and all their rows; diag[k]: place of column k's
+                        // diagonal
+  idx n = 0;
+  const off *col_ptr = nullptr, *diag = nullptr;
+  const idx* row = nullptr;
+};
+
 struct ColumnParameters {
   const double *row_scale = nullptr, *col_scale = nullptr;  // by A's rows and columns; both null: ones
   double most_mapped = 1e8;                                 // multiply-adds up to which there are maps
+  ColumnPattern pattern;                                    // of L + U, where it is known
 };
 
 struct ColumnPlan {
@@ -67,12 +75,13 @@ struct ColumnPlan {
 };
 
 // The stages. Each fills the arrays named.
-void find_pattern(PatternView A, ColumnPlan& plan);                 // col_ptr .. place, u_ptr, flops
-void place_column_entries(PatternView A, ColumnPlan& plan);         // entry_*
-void find_levels(ColumnPlan& plan);                                 // level*
-void map_updates(const ColumnParameters& parameters, ColumnPlan&);  // has_maps, map*
+void find_pattern(PatternView A, const ColumnParameters& parameters, ColumnPlan&);  // col_ptr .. place, u_ptr, flops
+void place_column_entries(PatternView A, ColumnPlan& plan);                         // entry_*
+void find_levels(ColumnPlan& plan);                                                 // level*
+void map_updates(const ColumnParameters& parameters, ColumnPlan&);                  // has_maps, map*
 
-// Pivots of `A` are where the permutations (gather) put them. Time: that of a symbolic factorization and, for maps, a
+// Pivots of `A` are where the permutations (gather) put them. Throws where a pattern that is given has no place for an
+// entry of A. Time: that of a symbolic factorization and, for maps, a
 // visit of every multiply-add.
 ColumnPlan make_column_plan(PatternView A, const idx* row_perm, const idx* col_perm,
                             const ColumnParameters& parameters);

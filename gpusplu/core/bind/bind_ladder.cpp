@@ -1,0 +1,95 @@
+// The ladder for engines whose factors are not the core's own.
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/pair.h>
+
+#include <complex>
+
+#include "bind/bind.hpp"
+#include "bind/checks.hpp"
+#include "bind/ladder_options.hpp"
+#include "matrix/products.hpp"
+
+namespace gs {
+namespace {
+
+double eps_of(const std::string& dtype) {
+  if (dtype == "f" || dtype == "F") return eps<float>;
+  if (dtype == "d" || dtype == "D") return eps<double>;
+  throw std::invalid_argument("dtype must be one of f, d, F, D, got '" + dtype + "'");
+}
+
+using Errors = std::pair<double, double>;
+
+Refined refine(const Ladder& ladder, const PivotReport& pivots, std::function<Errors(bool)> measure,
+               std::function<double(bool)> step, std::function<void()> go_back) {
+  const auto errors = [&](bool by_rows) {
+    const auto [normwise, rowwise] = measure(by_rows);
+    return SolveError{normwise, rowwise};
+  };
+  return ladder.refine(pivots, {errors, step, go_back});
+}
+
+template <class T> void bind_sizes(nb::module_& m) {
+  m.def(
+      "relative_size",
+      [](In<T> step, In<T> x, idx nrhs) {
+        require(nrhs > 0 && (off)x.shape(0) % nrhs == 0, "x must have nrhs columns");
+        require_length(step, (off)x.shape(0), "step");
+        return relative_size(step.data(), x.data(), (idx)((off)x.shape(0) / nrhs), nrhs);
+      },
+      "step"_a.noconvert(), "x"_a.noconvert(), "nrhs"_a,
+      "The largest entry of a step beside that of its solution, the largest over the columns.");
+}
+
+}  // namespace
+
+void bind_ladder(nb::module_& m) {
+  nb::class_<PivotReport>(m, "PivotReport", "What a factorization says of itself; see core/certify/ladder.hpp.")
+      .def(
+          "__init__",
+          [](PivotReport* self, bool failed, idx n_perturbed, idx n_tiny, double max_multiplier) {
+            new (self) PivotReport{failed, true, n_perturbed, n_tiny, max_multiplier};
+          },
+          nb::kw_only(), "failed"_a = false, "n_perturbed"_a = 0, "n_tiny"_a = 0, "max_multiplier"_a = 0.0);
+  nb::enum_<Verdict>(m, "Verdict")
+      .value("accept", Verdict::accept)
+      .value("solve_known_system", Verdict::solve_known_system)
+      .value("choose_pivots", Verdict::choose_pivots);
+  nb::class_<Refined>(m, "Refined", "What refinement came to.")
+      .def_ro("error", &Refined::error)
+      .def_ro("steps", &Refined::steps)
+      .def_ro("at_once", &Refined::at_once)
+      .def_ro("accurate", &Refined::accurate);
+  nb::class_<Ladder>(m, "Ladder", "The rules of certification; see core/certify/ladder.hpp.")
+      .def(
+          "__init__",
+          [](Ladder* self, const std::string& dtype, const std::string& pivoting, const std::string& refine) {
+            new (self) Ladder(eps_of(dtype), pivoting_of(pivoting), refine_of(refine), 1);  // attempt: the CPU engine
+          },
+          "dtype"_a, nb::kw_only(), "pivoting"_a = "auto", "refine"_a = "auto")
+      .def("is_doubtful", &Ladder::is_doubtful, "pivots"_a)
+      .def("after_factorization", &Ladder::after_factorization, "pivots"_a, "measured"_a)
+      .def("must_measure", &Ladder::must_measure, "proven"_a)
+      .def("is_enough", &Ladder::is_enough, "error"_a)
+      .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,
+           "By measure(by_rows) -> (normwise, rowwise), step(sized) -> its size, and go_back().")
+      .def("may_choose_pivots", &Ladder::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)
+      .def("must_warn", &Ladder::must_warn, "error"_a, "x_is_finite"_a, "b_is_finite"_a);
+  m.attr("INACCURATE_SOLVE") = inaccurate_solve;
+  m.def(
+      "small_pivots_of_fronts",
+      [](const std::string& dtype, idx n) { return small_pivots_of_fronts(eps_of(dtype), n); }, "dtype"_a, "n"_a,
+      "Pivots below these are perturbed, and may mean a singular matrix.");
+  m.def(
+      "small_pivot_of_columns", [](const std::string& dtype) { return small_pivot_of_columns(eps_of(dtype)); },
+      "dtype"_a, "Pivots below are replaced.");
+  m.def("multiplier_bound", &multiplier_bound, "pivot_threshold"_a, "seen"_a = 1.0,
+        "Multipliers beyond mean that pivots do not suit new values.");
+  bind_sizes<float>(m);
+  bind_sizes<double>(m);
+  bind_sizes<std::complex<float>>(m);
+  bind_sizes<std::complex<double>>(m);
+}
+
+}  // namespace gs

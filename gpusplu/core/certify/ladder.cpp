@@ -1,0 +1,107 @@
+#include "certify/ladder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "matrix/modulus.hpp"
+
+namespace gs {
+namespace {
+
+constexpr int most_steps = 3;
+constexpr double refine_above = 8, trusted_below = 16, accept_below = 100;  // errors, in units of the precision
+constexpr double helpful = 0.5;      // a step leaves at most this part of the error
+constexpr double first_digit = 0.1;  // of the solution that the last step of a factor in doubt must leave as it is
+constexpr double growth_allowance = 100;
+constexpr double least_threshold = 1e-3, resort_threshold = 0.5;
+
+}  // namespace
+
+double Ladder::half_precision() const { return std::sqrt(eps_); }
+
+// Over what need not be refined; NaN where a norm is.
+double Ladder::excess(const SolveError& error) const {
+  return max_or_nan(error.normwise, error.rowwise) / (refine_above * eps_);
+}
+
+// Residuals may be small where the solution is all wrong, so steps are taken until they are small.
+bool Ladder::must_settle(const PivotReport& pivots) const {
+  return pivots.n_perturbed > 0 || !(eps_ * pivots.max_multiplier < half_precision());
+}
+
+bool Ladder::is_doubtful(const PivotReport& pivots) const {
+  return must_settle(pivots) || !(eps_ * pivots.growth < half_precision());
+}
+
+// A tiny pivot of a front may mean that A is singular, which only pivoting over whole columns can tell.
+Verdict Ladder::after_factorization(const PivotReport& pivots, bool measured) const {
+  if (pivots.failed) return Verdict::choose_pivots;
+  if (pivoting_ == Pivoting::fixed) return Verdict::accept;
+  if (pivots.n_tiny > 0) return Verdict::choose_pivots;
+  if (measured) return Verdict::accept;
+  const bool bounded = !pivots.confined || pivots.error_bound < half_precision();
+  return is_doubtful(pivots) || !bounded ? Verdict::solve_known_system : Verdict::accept;
+}
+
+// The bound leaves out how rounding errors add up in long sums, so a first solve is measured even where it is good.
+bool Ladder::trusts(const PivotReport& pivots) const {
+  return pivots.n_perturbed == 0 && pivots.error_bound <= trusted_below * eps_;
+}
+
+bool Ladder::must_measure(bool proven) const {
+  return refine_ == Refine::always || (refine_ == Refine::automatic && !proven);
+}
+
+bool Ladder::is_enough(double error) const { return excess({error}) <= 1; }
+
+Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) const {
+  const bool by_rows = is_doubtful(pivots), settles = must_settle(pivots);
+  SolveError error = solution.measure(by_rows);
+  Refined found;
+  found.at_once = excess(error) <= 1;
+  double moved = 0;
+  for (bool goes_on = settles || !found.at_once; goes_on && found.steps < most_steps; found.steps++) {
+    const double size = solution.step(settles);
+    if (settles) moved = size;
+    const SolveError next = solution.measure(by_rows);
+    if (!(excess(next) < std::max(excess(error), 1.0))) {
+      solution.go_back();
+      break;
+    }
+    const bool helps = !(excess(next) <= 1) && excess(next) < helpful * excess(error);
+    goes_on = !(moved <= half_precision()) || helps;
+    error = next;
+  }
+  found.error = error.normwise;
+  // Row by row partial pivoting alone is not always more accurate than to half the digits (3e-7 for sherman2).
+  found.accurate = moved <= first_digit && error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
+  return found;
+}
+
+bool Ladder::may_choose_pivots(int n_tried, bool b_is_finite) const {
+  return n_tried < n_attempts_ && pivoting_ != Pivoting::fixed && b_is_finite;
+}
+
+bool Ladder::must_warn(double error, bool x_is_finite, bool b_is_finite) const {
+  if (!b_is_finite) return false;
+  const bool promised = refine_ != Refine::never && pivoting_ != Pivoting::fixed;
+  return !x_is_finite || (promised && error > half_precision());
+}
+
+std::pair<double, double> small_pivots_of_fronts(double eps, idx n) { return {std::sqrt(eps), n * eps}; }
+
+double small_pivot_of_columns(double eps) { return eps * eps; }
+
+double multiplier_bound(double pivot_threshold, double seen) {
+  return growth_allowance * std::max({1.0, seen, 1 / std::max(pivot_threshold, least_threshold)});
+}
+
+double pivot_threshold_of(Resort way, double given) {
+  return way < Resort::unscaled ? std::max(given, resort_threshold) : 1;
+}
+
+bool is_singular_by(Resort way, bool underflow) {
+  return way == Resort::wide || (way == Resort::unscaled && !underflow);
+}
+
+}  // namespace gs

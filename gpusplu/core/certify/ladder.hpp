@@ -1,0 +1,104 @@
+// What counts as safe, and what is done where something is not: the one set of rules that every engine goes by.
+//
+// An engine asks a `Ladder` after a factorization (are these pivots fit?), before a solve (is it measured?), has it
+// refine a solution, and asks what to do where that was not enough: choose pivots anew, or warn. It supplies what it
+// measured, and knows no threshold itself. Reasons are in docs/decisions/0003-certified-answers.md, how one object came
+// to serve processors and devices in 0020-one-ladder.md.
+#pragma once
+#include <functional>
+#include <utility>
+
+#include "base/types.hpp"
+#include "certify/accuracy.hpp"
+
+namespace gs {
+
+enum class Pivoting { automatic, fixed, partial };  // fixed: not to leave the analysed pivot order
+enum class Refine { automatic, always, never };
+
+// What a factorization says of itself.
+struct PivotReport {
+  bool failed = false;        // no pivot or numbers out of range, or pivots that do not suit these values any more
+  bool confined = false;      // pivots were sought in a part of their column only
+  idx n_perturbed = 0;        // pivots replaced by a larger one
+  idx n_tiny = 0;             // of these, small enough to mean a singular matrix
+  double max_multiplier = 0;  // max |L|
+  double growth = 0;          // of entries beside those of the scaled matrix, where it is known
+  double error_bound = 0;     // of the backward error, modelled; 0 where it is not
+};
+
+enum class Verdict { accept, solve_known_system, choose_pivots };
+
+// Ways to choose pivots anew, in the order in which they are tried: of the matrix as matching scales it, with scales of
+// half the range, of the matrix as it is, and of that in numbers that never leave the range.
+enum class Resort { scaled, less_scaled, unscaled, wide };
+constexpr int n_resorts = 4;
+// Multiply-adds, counted as 2, that are done in numbers of any exponent: a second or two.
+constexpr double worth_wide_numbers = 1e8;
+
+// Backward errors of a solution, the largest over its columns; by rows only where that was asked for.
+struct SolveError {
+  double normwise = 0, rowwise = 0;
+};
+
+// A solution that can be measured and refined.
+struct Refinable {
+  std::function<SolveError(bool by_rows)> measure;
+  // Solves for the residual and adds that. With `sized`: the largest entry of the step beside that of the new solution.
+  std::function<double(bool sized)> step;
+  std::function<void()> go_back;  // to the solution before the last step
+};
+
+struct Refined {
+  double error = 0;       // normwise, of what is left
+  int steps = 0;          // that were kept
+  bool at_once = false;   // accurate before any of them
+  bool accurate = false;  // at the end
+};
+
+class Ladder {
+ public:
+  Ladder(double eps, Pivoting pivoting, Refine refine, int n_attempts)
+      : eps_(eps), pivoting_(pivoting), refine_(refine), n_attempts_(n_attempts) {}
+
+  // Whether factors are accurate to fewer digits than the precision has in the matrix as it was scaled. Of that a norm
+  // may show nothing, where rows or unknowns differ much in size, so that errors are measured row by row.
+  bool is_doubtful(const PivotReport& pivots) const;
+  // `measured`: every solve is going to be; others need a system with a known answer now.
+  Verdict after_factorization(const PivotReport& pivots, bool measured) const;
+  // Whether solves need no measuring once one was accurate before any refinement.
+  bool trusts(const PivotReport& pivots) const;
+  // `proven`: trusted, and a solve in this direction was accurate at once.
+  bool must_measure(bool proven) const;
+  bool is_enough(double error) const;  // to need no refinement
+  Refined refine(const PivotReport& pivots, const Refinable& solution) const;
+  // After a solve that stayed inaccurate, with `n_tried` attempts made; nothing helps where b is not finite.
+  bool may_choose_pivots(int n_tried, bool b_is_finite) const;
+  // What is left is not finite, or not accurate whatever was tried: the caller has to be warned.
+  bool must_warn(double error, bool x_is_finite, bool b_is_finite) const;
+
+ private:
+  double half_precision() const;
+  double excess(const SolveError& error) const;
+  bool must_settle(const PivotReport& pivots) const;
+
+  double eps_;
+  Pivoting pivoting_;
+  Refine refine_;
+  int n_attempts_;
+};
+
+// Pivots of a scaled front below these are perturbed, and may mean a singular matrix: rounding may have filled a zero.
+std::pair<double, double> small_pivots_of_fronts(double eps, idx n);
+// Pivots of scaled columns below this are replaced on a device. They were chosen by partial pivoting, so one may be
+// small where its column is, and growth tells the others; this one may as well be zero.
+double small_pivot_of_columns(double eps);
+// Multipliers beyond this mean that pivots, chosen with this threshold, with which `seen` was the largest multiplier,
+// do not suit new values.
+double multiplier_bound(double pivot_threshold, double seen);
+// Threshold of a way to choose pivots anew.
+double pivot_threshold_of(Resort way, double given);
+// Whether that a column is left without a pivot, with or without numbers that underflowed, says that A is singular.
+bool is_singular_by(Resort way, bool underflow);
+
+}  // namespace gs

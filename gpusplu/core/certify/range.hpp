@@ -1,0 +1,25 @@
+// Solves whose numbers stay within the range of the type.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// Of factors that rows or columns were multiplied by.
+struct ScaleRange {
+  double least = 1, largest = 1;
+};
+ScaleRange range_of(const std::vector<double>& scale);
+
+// Whether no number that matters left the range of the type on the way from b to x: x shows overflow, and some entries
+// of b and x are so large that what underflows beside them is rounding error, scaled or not.
+template <class T> bool stays_in_range(idx n, const T* b, const T* x, ScaleRange scales_of_b, ScaleRange scales_of_x);
+
+// Solves for multiples of b instead, which is finite: that are about 1 when they are scaled by powers of two, and if
+// they overflow for ever smaller ones. x, from b itself, is mended where that helps.
+template <class T> void solve_multiples(idx n, const T* b, T* x, const std::vector<double>& scale_of_b,
+                                        const std::function<void(const T* b, T* x)>& solve);
+
+}  // namespace gs

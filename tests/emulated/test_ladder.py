@@ -1,0 +1,131 @@
+"""One ladder: the CPU engine's fronts and those on a device take the same way where answers are in doubt."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import _core, gallery
+from support.ladder import SCRIPTS, measure_first, play, play_on_device
+from support.small_matrices import EPS, canonical, random_matrix, rhs
+
+pytestmark = pytest.mark.usefixtures("cupy")
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_the_same_errors_lead_the_same_way(script, monkeypatch):
+    ladder = _core.Ladder("d")
+    for played, refined in (play(script, ladder), play_on_device(script, ladder, monkeypatch)):
+        assert played.calls == script.calls
+        assert refined.steps == script.steps
+        assert refined.accurate == script.accurate
+        assert refined.at_once == (max(script.errors[0]) <= 8)
+        kept = script.errors[script.steps][0]
+        np.testing.assert_equal(refined.error, kept * EPS["d"])
+
+
+def on_processor(A, **options):
+    """By fronts, as the core has them."""
+    pattern = _core.canonical_from_columns(A.shape[0], A.indptr.astype(np.int64), A.indices.astype(np.int64))
+    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
+    return _core.factor(symbolic, pattern, A.data, **options)
+
+
+def on_device(A, **options):
+    return gs.splu(A, engine="supernodal", **options)._core
+
+
+BOTH = pytest.mark.parametrize("make", [on_processor, on_device])
+
+
+def small_pairs(n=20, small=2.0**-46):
+    """A grid, and pairs of columns that nearly cancel, each beside rows that would be better, too small for a norm."""
+    rng = np.random.default_rng(0)
+    pairs = sp.block_diag([np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])] * n)
+    coupling = sp.lil_array((2 * n, n))
+    coupling[range(0, 2 * n, 2), range(n)] = 0.1
+    coupling[range(1, 2 * n, 2), (np.arange(n) + 1) % n] = 0.2
+    tail = rng.uniform(-1, 1, (n, n)) + n * np.eye(n)
+    block = sp.block_array([[pairs, coupling], [coupling.T, tail]])
+    return canonical(sp.block_diag([gallery.named("poisson:6x6"), small * block]))
+
+
+@BOTH
+def test_perturbed_pivots_in_a_small_block_are_not_lost_in_the_norm(device, make):
+    A = small_pairs()
+    factor = make(A)
+    x = factor.solve(A @ np.ones(A.shape[0]))
+    stats = factor.stats()
+    assert stats["n_perturbed"] == 20
+    assert stats["n_refinement"] > 0
+    assert stats["n_reanalyzed"] == stats["n_repivoted"] == 0
+    assert abs(x - 1).max() < 1e-11
+
+
+@pytest.mark.parametrize("columns", [(), (3,)])
+@BOTH
+def test_right_hand_sides_that_are_not_finite_keep_the_pivots(device, make, columns):
+    A = random_matrix()
+    factor = make(A)
+    b = rhs(A.shape[0], "d", columns)
+    b[5] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(factor.solve(b)).any()
+    assert factor.stats()["n_repivoted"] == 0
+    b = rhs(A.shape[0])
+    assert abs(A @ factor.solve(b) - b).max() < 100 * EPS["d"] * abs(b).max()
+
+
+@pytest.mark.parametrize("pivoting", ["auto", "static"])
+@BOTH
+def test_solutions_out_of_range_are_warned_of(device, make, pivoting):
+    A = canonical(1e-200 * random_matrix())
+    factor = make(A, pivoting=pivoting)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in solve"):
+        x = factor.solve(1e200 * rhs(A.shape[0]))
+    assert not np.isfinite(x).all()
+    b = 1e-200 * rhs(A.shape[0])
+    assert np.isfinite(factor.solve(b)).all()
+
+
+@BOTH
+def test_static_pivots_are_kept_where_some_are_perturbed(device, make):
+    A = small_pairs()
+    factor = make(A, pivoting="static")
+    factor.refactor(2 * A.data)
+    factor.solve(A @ np.ones(A.shape[0]))
+    stats = factor.stats()
+    assert stats["n_perturbed"] == 20
+    assert stats["n_reanalyzed"] == stats["n_repivoted"] == 0
+
+
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_large_multipliers_need_a_solve_or_other_pivots(refine):
+    """Where solves are not measured only other pivots help a factor that is in doubt."""
+    ladder = _core.Ladder("d", refine=refine)
+    measured, steep = ladder.must_measure(False), _core.PivotReport(max_multiplier=1e9)
+    assert ladder.is_doubtful(steep)
+    expected = _core.Verdict.accept if measured else _core.Verdict.solve_known_system
+    assert ladder.after_factorization(steep, measured) == expected
+    assert ladder.after_factorization(_core.PivotReport(max_multiplier=1e7), measured) == _core.Verdict.accept
+    assert ladder.after_factorization(_core.PivotReport(n_tiny=1), measured) == _core.Verdict.choose_pivots
+
+
+def test_pivots_without_numbers_are_never_kept():
+    ladder = _core.Ladder("d", pivoting="static")
+    assert ladder.after_factorization(_core.PivotReport(failed=True), True) == _core.Verdict.choose_pivots
+    assert ladder.after_factorization(_core.PivotReport(n_tiny=1), True) == _core.Verdict.accept
+
+
+def test_a_device_asks_no_more_than_once(device, monkeypatch):
+    """Where a solve is accurate, nothing of the ladder is called but the comparison."""
+    factor = on_device(random_matrix())
+    measure_first(monkeypatch, 8 * EPS["d"])
+    factor.solve(rhs(60))
+    assert factor.stats()["n_refinement"] == 0
+    measure_first(monkeypatch, 9 * EPS["d"], 9 * EPS["d"])
+    factor.solve(rhs(60))
+    assert factor.stats()["n_refinement"] == 1

@@ -1,0 +1,134 @@
+"""Errors that are made up, to see which way a solve takes through the ladder of certification."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+
+from gpusplu import _core
+from gpusplu.engines.device import refinement
+from gpusplu.engines.device.recorded import Recorded
+
+EPS = float(np.finfo("d").eps)
+NAN = float("nan")
+
+
+@dataclass
+class Script:
+    """What is measured of a solution and after every step, and what should come of it.
+
+    Attributes
+    ----------
+    errors : list of (float, float)
+        Normwise and by rows, in units of the precision.
+    sizes : list of float
+        Of the steps, beside the solution.
+    pivots : dict
+        Of the PivotReport.
+    calls : str
+        m: measured, r: measured by rows too, s: a step, b: back to the solution before.
+    """
+
+    errors: list
+    calls: str
+    accurate: bool
+    sizes: list = field(default_factory=list)
+    pivots: dict = field(default_factory=dict)
+
+    @property
+    def steps(self):
+        """That are kept."""
+        return self.calls.count("s") - self.calls.count("b")
+
+    def report(self):
+        return _core.PivotReport(**self.pivots)
+
+
+PERTURBED, STEEP = {"n_perturbed": 1}, {"max_multiplier": 1e9}
+SCRIPTS = {
+    "accurate at once": Script([(8, 0)], "m", True),
+    "one step": Script([(50, 0), (3, 0)], "msm", True),
+    "a step that does not halve the error is the last": Script([(1000, 0), (600, 0)], "msm", False),
+    "a step that makes it worse is undone": Script([(50, 0), (60, 0)], "msmb", True),
+    "three steps at most": Script([(1e6, 0), (1e5, 0), (1e4, 0), (1e3, 0)], "msmsmsm", False),
+    "not a number": Script([(NAN, 0), (NAN, 0)], "msmb", False),
+    "perturbed pivots": Script([(1, 1), (1, 1)], "rsr", True, [1e-9], PERTURBED),
+    "steps until they are small": Script([(1, 1), (1, 1), (1, 1)], "rsrsr", True, [1e-3, 1e-9], PERTURBED),
+    "the first digit moves": Script([(1, 1)] * 4, "rsrsrsr", False, [0.5] * 3, PERTURBED),
+    "the step that is undone was large": Script([(1, 1), (20, 1)], "rsrb", False, [0.5], PERTURBED),
+    "rows that no norm shows": Script([(1, 1e9), (1, 9e8)], "rsr", False, [1e-9], PERTURBED),
+    "large multipliers": Script([(1, 1), (1, 1)], "rsr", True, [1e-9], STEEP),
+    "large multipliers and steps": Script([(1, 1)] * 4, "rsrsrsr", False, [0.5] * 3, STEEP),
+}
+
+
+class Played:
+    """A solution of which a script says what is measured; `calls` grows as the ladder asks."""
+
+    def __init__(self, script):
+        self.script, self.calls, self.taken = script, "", 0
+
+    def measure(self, by_rows):
+        self.calls += "r" if by_rows else "m"
+        normwise, rowwise = self.script.errors[self.taken]
+        return normwise * EPS, rowwise * EPS
+
+    def step(self, sized):
+        assert sized == bool(self.script.sizes)
+        self.calls += "s"
+        self.taken += 1
+        return self.script.sizes[self.taken - 1] if sized else 0.0
+
+    def go_back(self):
+        self.calls += "b"
+
+
+class PlayedOnDevice(Played):
+    """The same as what refinement on a device sees: a factor's `Recorded`, and a stream."""
+
+    def __init__(self, script):
+        super().__init__(script)
+        vectors = SimpleNamespace(x=SimpleNamespace(pointer=1), kept=SimpleNamespace(pointer=2))
+        self.buffers = SimpleNamespace(vectors=lambda nrhs: vectors)
+        self.graph = lambda *key: key
+        self.vector_bytes = lambda nrhs: 8 * nrhs
+
+    def backward_error(self):
+        return self.measure(False)[0]
+
+    def rowwise_error(self):
+        self.calls = self.calls[:-1]  # asked for with the other
+        return self.measure(True)[1]
+
+    def vector(self, buffer, nrhs):
+        """A solution of ones, after a step that was as large as the script says."""
+        return np.ones((nrhs, 1)) - (self.script.sizes[self.taken] if self.calls[-1] != "s" else 0)
+
+    def replay(self, key):
+        assert key[0] == "refine"
+        self.step(bool(self.script.sizes))
+
+    def synchronize(self):
+        pass
+
+    def copy(self, to, source, nbytes):
+        assert (to, source) == (1, 2)
+        self.go_back()
+
+
+def play(script, ladder):
+    """On the processor, as the core's factor does."""
+    played = Played(script)
+    return played, ladder.refine(script.report(), played.measure, played.step, played.go_back)
+
+
+def play_on_device(script, ladder, monkeypatch):
+    played = PlayedOnDevice(script)
+    monkeypatch.setattr(refinement, "rowwise_error", lambda recorded, *rest: recorded.rowwise_error())
+    return played, refinement.refine(played, played, 0, 1, ladder, script.report(), None)
+
+
+def measure_first(monkeypatch, *errors):
+    """Have devices measure these backward errors, and the true ones after them."""
+    left, true = list(errors), Recorded.backward_error
+    monkeypatch.setattr(Recorded, "backward_error", lambda self: left.pop(0) if left else true(self))

@@ -54,6 +54,7 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
+void bind_costs(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cstring>
 #include <tuple>
 
 #include "analysis/column_counts.hpp"
@@ -80,13 +81,14 @@ std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<id
   return {cost.lnz, cost.flops, cost.levels};
 }
 
-std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, bool cholesky, bool relax) {
+std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, const Costs& costs, bool cholesky,
+                                             bool relax) {
   const PatternView graph = pattern_view(ptr, ind);
   require_permutation(perm, graph.n, "perm");
   Symbolic symbolic;
   symbolic.n = graph.n;
   symbolic.cholesky = cholesky;
-  Relaxation relaxation;
+  Relaxation relaxation{costs.cpu.supernodes};
   if (!relax)
     relaxation.zero_fraction[0] = relaxation.zero_fraction[1] = relaxation.zero_fraction[2] =
         relaxation.zero_fraction[3] = -1;
@@ -117,13 +119,24 @@ std::tuple<PatternArrays, PatternArrays, double> lu_pattern_arrays(In<off> ptr, 
 template <class S> auto fields(S& s) {
   return std::tie(s.n, s.nnz, s.cholesky, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.block_ptr, s.parent,
                   s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind, s.ordering, s.lnz, s.flops,
-                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds);
+                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds, s.costs);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
 template <class T> void append(nb::list& state, const T& v) { state.append(v); }
+void append(nb::list& state, const CpuCosts& costs) {
+  std::vector<double> numbers(sizeof(costs) / sizeof(double));
+  std::memcpy(numbers.data(), &costs, sizeof(costs));
+  state.append(to_numpy(std::move(numbers)));
+}
 template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item, false)); }
 template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item, false); }
+void restore(nb::handle item, CpuCosts& costs) {
+  const auto numbers = nb::cast<In<double>>(item, false);
+  require(numbers.shape(0) == sizeof(costs) / sizeof(double),
+          "a pickled analysis is damaged: its constants are others");
+  std::memcpy(&costs, numbers.data(), sizeof(costs));
+}
 
 State get_state(const Symbolic& symbolic) {
   nb::list state;
@@ -189,6 +202,13 @@ void bind_symbolic(nb::module_& m) {
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
                    })
+      .def_prop_ro("considered",
+                   [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
+                     nb::list considered;
+                     for (const Considered& c : s.considered)
+                       considered.append(nb::make_tuple(c.ordering, method_name(c.method), c.seconds));
+                     return considered;
+                   })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
   m.def(
@@ -230,8 +250,8 @@ void bind_structure(nb::module_& m) {
   m.def("column_counts", &column_counts_array, "ptr"_a, "ind"_a, "perm"_a, "parent"_a,
         "Entries of the columns of L of graph[perm][:, perm]; perm is a postorder of parent.");
   m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");
-  m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "cholesky"_a = false, "relax"_a = true,
-        "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
+  m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "costs"_a, "cholesky"_a = false,
+        "relax"_a = true, "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
   m.def("lu_pattern", &lu_pattern_arrays, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a,
         "((L_ptr, L_ind), (U_ptr, U_ind), flops) for A[row_perm][:, col_perm] with diagonal pivots.");
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from ...problem import Problem
 from ...stats import show
 from ..columns.engine import ColumnEngine
 from ..columns.plan import ColumnPlan
-from .predict import COSTS
 
 
 class CrisscrossEngine(ColumnEngine):
@@ -25,7 +24,8 @@ class CrisscrossEngine(ColumnEngine):
 
     name = "crisscross"
     files = ("columns/column_solve.cu", "columns/crisscross.cu", "common/residual.cu", "common/values.cu")
-    costs = COSTS
+
+    modelled: ClassVar[Mapping[str, str]] = {"sparse": "predicted_sparse_seconds", "dense": "predicted_dense_seconds"}
 
     def __init__(self, **options: Any):
         self._options = options

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ...problem import Problem
 from ..columns.engine import ColumnEngine
 from ..columns.plan import ColumnPlan
-from .predict import COSTS
 
 
 class GluEngine(ColumnEngine):
@@ -23,7 +23,8 @@ class GluEngine(ColumnEngine):
 
     name = "glu"
     files = ("columns/column_solve.cu", "columns/glu.cu", "common/residual.cu", "common/values.cu")
-    costs = COSTS
+
+    modelled: ClassVar[Mapping[str, str]] = {"schedule": "predicted_factor_seconds"}
 
     def __init__(self, **options: Any):
         self._options = options

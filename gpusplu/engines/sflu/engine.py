@@ -9,7 +9,6 @@ import numpy as np
 from ...problem import Problem
 from ..columns.engine import ColumnEngine
 from ..columns.plan import ColumnPlan
-from .predict import COSTS
 
 
 class SfluEngine(ColumnEngine):
@@ -23,7 +22,6 @@ class SfluEngine(ColumnEngine):
 
     name = "sflu"
     files = ("columns/column_solve.cu", "columns/sflu.cu", "common/residual.cu", "common/values.cu")
-    costs = COSTS
 
     def __init__(self, **options: Any):
         self._options = options

@@ -15,7 +15,7 @@ from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
 from ..interface import Analysis, Measure
-from .predict import COSTS, predict
+from .predict import predict
 
 
 class SupernodalEngine(DeviceEngine):
@@ -30,7 +30,6 @@ class SupernodalEngine(DeviceEngine):
         "fronts/solve_fronts.cu",
         "fronts/warp_fronts.cu",
     )
-    costs = COSTS
 
     def obstacle(self, problem: Problem) -> str:
         if problem.options.pivoting == "partial":
@@ -52,8 +51,8 @@ class SupernodalEngine(DeviceEngine):
         from .memory import plan_within
 
         device, allowed = self.device(problem), problem.request.device_memory
-        planned = problem.timed("plan", lambda: plan_within(candidates, problem.pattern, dtype, device, allowed))
-        return Analysis(*planned)
+        arguments = candidates, problem.pattern, dtype, device, allowed
+        return problem.timed("plan", lambda: plan_within(*arguments))  # type: ignore[no-any-return]
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
         problem.once.put("supernodal", analysis)
@@ -107,6 +106,11 @@ class SupernodalEngine(DeviceEngine):
         from .observe import observe_fronts
 
         return observe_fronts(name, measure, budget)
+
+    def observe_once(self) -> Observations:
+        from .observe import observe_compiler
+
+        return observe_compiler(self.files)
 
 
 ENGINE = SupernodalEngine()

@@ -1,5 +1,5 @@
 // A list schedule of the large fronts, front by front: which of them share the device, and when they start. Only the
-// order of tasks comes from it; the kernel is dynamic. Constants of one H200 (prototype large_fronts).
+// order of tasks comes from it; the kernel is dynamic.
 #include <algorithm>
 #include <queue>
 
@@ -17,13 +17,14 @@ struct FrontCost {
 FrontCost front_cost(const LargeInput& in, idx f) {
   const bool complex = in.scalar == 'F' || in.scalar == 'D';
   const double tile = in.tile, W = in.width[f], R = in.rows[f], H = R - W;
-  const double rate = (in.scalar == 'd' ? 40e12 : in.scalar == 'D' ? 12e12 : 20e12) / in.multiprocessors;
+  const TileCosts& costs = in.costs;
+  const double flop = in.scalar == 'd' ? costs.flop_d : in.scalar == 'D' ? costs.flop_D : costs.flop;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = in.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
   const double flops = (in.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
-  const double multiprocessors_of_block = 1.0 / large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
-  const double step = in.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
-  return {n_tasks * 6e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
+  const double blocks = (double)in.multiprocessors * large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
+  const double pivot = in.cholesky ? costs.pivot_cholesky : costs.pivot;
+  return {n_tasks * costs.task + flops * flop * blocks, costs.front + pivots * pivot + costs.column * pivots};
 }
 
 }  // namespace

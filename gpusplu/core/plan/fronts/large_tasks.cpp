@@ -167,6 +167,7 @@ void list_large(Plan& plan) {
                                  .tile = plan.parameters.large_tile,
                                  .multiprocessors = plan.parameters.multiprocessors,
                                  .shared_kb = plan.parameters.shared_memory_bytes / 1024,
+                                 .costs = plan.parameters.costs.tiles,
                                  .width = plan.width.data(),
                                  .rows = plan.rows.data(),
                                  .parent = plan.parent.data(),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "shared/costs.hpp"
 #include "shared/large_fronts.hpp"
 
 namespace gs::gpu {
@@ -22,6 +23,7 @@ struct LargeInput {
   idx tile = 64;
   int multiprocessors = 132;
   int shared_kb = 227;
+  TileCosts costs{};
   const idx *width = nullptr, *rows = nullptr, *parent = nullptr, *phase = nullptr;
   const off* below_ptr = nullptr;
   const std::uint16_t* place = nullptr;

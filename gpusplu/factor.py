@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from . import _core, matrix
 from .errors import NotPositiveDefiniteError, require
-from .report import explain_factor
+from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
@@ -65,6 +65,10 @@ class Factor:
     engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
     symbolic = property(lambda self: self._symbolic, doc="The analysis that this factor was made with.")
     nnz = property(lambda self: int(self._core.nnz), doc="Stored entries of the factors.")
+
+    def parts(self) -> tuple[Any, Any]:
+        """The engine's factor, and the analysis that it began with."""
+        return self._core, self._symbolic.parts()[1]
 
     @property
     def _pattern(self) -> matrix.Pattern:
@@ -290,6 +294,7 @@ class Factor:
             {
                 "engine": self.engine,
                 "method": core.method,
+                "analysis": analysis_text(self._symbolic.call),
                 "ordering": symbolic.ordering,
                 "n": symbolic.n,
                 "nnz": symbolic.nnz,

@@ -13,7 +13,7 @@ from ._scipy import umfpack_is_demanded, warn
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
-from .pipeline import DEFAULTS, factor_lu, prepare
+from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, solve_once
 from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
@@ -210,8 +210,7 @@ def cholesky(
         The factor does not fit into the memory of the device.
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    symbolic, canonical = prepare(A, request, True, lambda n: cholesky_options(n, ordering, refine))
-    return CholeskyFactor(symbolic, canonical)
+    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
 
 
 def analyze(
@@ -300,29 +299,36 @@ def promote(A: Any, b: Any) -> tuple[Any, Any]:
 def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
     """One solve; NaN and a MatrixRankWarning if A is singular. CSR is factored as the CSC of its transpose."""
     transposed = A.format == "csr"
+
+    def solve(lu: LUFactor) -> np.ndarray:
+        return lu.solve(b, "T" if transposed else "N")
+
     try:
-        lu = factor_lu(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use())
+        x: np.ndarray = solve_once(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use(), solve)
     except RuntimeError as error:
         if not is_singular(error):
             raise
         check_rhs(b, A.shape[0])
         warn("Matrix is exactly singular", matrix_rank_warning())
         return np.full(b.shape, np.nan, dtype=b.dtype, order="F")
-    return lu.solve(b, "T" if transposed else "N")
+    return x
 
 
 def solve_sparse(A: Any, b: Any) -> Any:
     """Sparse right-hand sides, some columns at a time; the result has A's class."""
-    lu = factor_lu(A, DEFAULTS, for_one_use())
-    if b.format != "csc":
-        warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
-        b = sp.csc_array(b)
-    blocks = []
-    for first in range(0, b.shape[1], SPARSE_BLOCK):
-        x = lu.solve(b[:, first : first + SPARSE_BLOCK].toarray(order="F"))
-        blocks.append(sp.csc_array(x))
-    x = sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
-    return type(A)(x)
+
+    def solve(lu: LUFactor) -> Any:
+        columns = b
+        if b.format != "csc":
+            warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
+            columns = sp.csc_array(b)
+        blocks = []
+        for first in range(0, b.shape[1], SPARSE_BLOCK):
+            x = lu.solve(columns[:, first : first + SPARSE_BLOCK].toarray(order="F"))
+            blocks.append(sp.csc_array(x))
+        return sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
+
+    return type(A)(solve_once(A, DEFAULTS, for_one_use(), solve))
 
 
 def for_one_use() -> Request:

@@ -145,7 +145,7 @@ CORE_CALLS = {
     "FrontFactor": lambda: _core_testing.FrontFactor_d.make(
         _core_testing.supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
     ),
-    "splu": lambda: _core.splu(2, PTR, IND.astype(np.int64), SHORT),
+    "splu": lambda: _core.splu(_core.Patterns(), 2, PTR, IND.astype(np.int64), SHORT, False),
     "canonical_from_rows": lambda: _core.canonical_from_rows(2, PTR[:2], IND.astype(np.int64)),
 }
 

@@ -55,6 +55,7 @@ void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
 void bind_analyze(nb::module_&);
+void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_columns(nb::module_&);

@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   gs::bind_matrix(m);
   gs::bind_symbolic(m);
   gs::bind_analyze(m);
+  gs::bind_patterns(m);
   gs::bind_factor(m);
   gs::bind_plan(m);
   gs::bind_columns(m);

@@ -367,7 +367,7 @@ class Patterns:
         second: NDArray[numpy.int32],
         value: object,
         bytes: int,
-    ) -> Known: ...
+    ) -> None: ...
     @overload
     def keep(
         self,
@@ -377,7 +377,7 @@ class Patterns:
         second: NDArray[numpy.int64],
         value: object,
         bytes: int,
-    ) -> Known: ...
+    ) -> None: ...
 
 @overload
 def bytes_of(of: Canonical) -> int: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -304,7 +305,9 @@ def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
         return lu.solve(b, "T" if transposed else "N")
 
     try:
-        x: np.ndarray = solve_once(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use(), solve)
+        x: np.ndarray = solve_once(
+            A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use(automatic()), solve
+        )
     except RuntimeError as error:
         if not is_singular(error):
             raise
@@ -328,12 +331,12 @@ def solve_sparse(A: Any, b: Any) -> Any:
             blocks.append(sp.csc_array(x))
         return sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
 
-    return type(A)(solve_once(A, DEFAULTS, for_one_use(), solve))
+    return type(A)(solve_once(A, DEFAULTS, for_one_use(automatic()), solve))
 
 
-def for_one_use() -> Request:
+@cache
+def for_one_use(request: Request) -> Request:
     """What ``engine="auto"`` means for a factor that nobody keeps."""
-    request = automatic()
     return request._replace(refactorizations=1) if request.engine == AUTO else request
 
 

@@ -113,7 +113,7 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
 template <class T, class I>
 std::optional<Made<T>> lu_binding(Patterns& patterns, idx n, In<I> ptr, In<I> ind, In<T> values, bool lent) {
   require_pointers(ptr, n);
-  const Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
+  Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
   if (const auto known = patterns.find(sight)) {
     require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
     if (auto made = with_known<T>(known, values.data(), lent)) return made;

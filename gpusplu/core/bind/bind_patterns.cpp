@@ -24,10 +24,10 @@ template <class Vector> off size_of(const Vector& v) { return (off)(v.size() * s
 
 }  // namespace
 
-Known::Known(const Sight& sight, std::uint64_t hash, nb::object what, off bytes, std::int64_t number)
+Known::Known(const Sight& sight, nb::object what, off bytes, std::int64_t number)
     : value(std::move(what)),
       call(number),
-      hash_(hash),
+      hash_(sight.hash.value()),
       tag_(sight.tag),
       arrays_(reading(sight.arrays.bytes(), [&] { return IndexCopy(sight.arrays); })),
       bytes_(bytes + (off)arrays_.bytes()) {}
@@ -39,42 +39,41 @@ nb::object Known::take() {
   return spare;
 }
 
-bool Known::may_be(const Sight& sight, std::uint64_t hash) const {
-  return hash_ == hash && (tag_.is(sight.tag) || tag_.equal(sight.tag));
+bool Known::may_be(const Sight& sight) const {
+  return hash_ == sight.hash && (tag_.is(sight.tag) || tag_.equal(sight.tag));
 }
 
-std::uint64_t Patterns::hash_of(const IndexArrays& arrays) const {
-  const std::uint64_t hash = reading(arrays.bytes(), [&] { return arrays.hash(); });
-  return hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
-}
-
-std::shared_ptr<Known> Patterns::search(const Sight& sight, std::uint64_t hash) const {
+std::shared_ptr<Known> Patterns::search(Sight& sight) const {
+  const IndexArrays& arrays = sight.arrays;
+  if (!sight.hash) {
+    const std::uint64_t hash = reading(arrays.bytes(), [&] { return arrays.hash(); });
+    sight.hash = hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
+  }
   std::vector<std::shared_ptr<Known>> candidates;  // the list may change while the arrays are compared
   for (const auto& known : entries_)
-    if (known->may_be(sight, hash)) candidates.push_back(known);
+    if (known->may_be(sight)) candidates.push_back(known);
   for (const auto& known : candidates)
-    if (reading(sight.arrays.bytes(), [&] { return known->arrays_.is_of(sight.arrays); })) return known;
+    if (reading(arrays.bytes(), [&] { return known->arrays_.is_of(arrays); })) return known;
   return nullptr;
 }
 
-std::shared_ptr<Known> Patterns::find(const Sight& sight) {
-  std::shared_ptr<Known> known = search(sight, hash_of(sight.arrays));
+std::shared_ptr<Known> Patterns::find(Sight& sight) {
+  std::shared_ptr<Known> known = search(sight);
   (known ? hits : misses)++;
-  const auto place = std::find(entries_.begin(), entries_.end(), known);
+  const auto place = known ? std::find(entries_.begin(), entries_.end(), known) : entries_.end();
   if (place != entries_.end()) entries_.splice(entries_.begin(), entries_, place);
   return known;
 }
 
-std::shared_ptr<Known> Patterns::keep(const Sight& sight, nb::object value, off bytes) {
-  const std::uint64_t hash = hash_of(sight.arrays);
-  auto known = std::make_shared<Known>(sight, hash, std::move(value), bytes, hits + misses);
-  const std::shared_ptr<Known> before = search(sight, hash);
+void Patterns::keep(Sight& sight, nb::object value, off bytes) {
+  const std::shared_ptr<Known> before = search(sight);
   if (before) forget(before);
-  if (known->bytes() > max_bytes_ || max_entries_ < 1) return known;  // rather the others than this one
+  const off size = bytes + (off)sight.arrays.bytes();
+  if (size > max_bytes_ || max_entries_ < 1) return;  // rather the others than this one
+  auto known = std::make_shared<Known>(sight, std::move(value), bytes, hits + misses);
   known->listed_ = true;
   entries_.push_front(known);
   const Entries dropped = cut();
-  return known;
 }
 
 void Patterns::give(Known& known, nb::object spare, off bytes) {
@@ -151,14 +150,16 @@ template <class I> void bind_find(nb::class_<Patterns>& patterns) {
       .def(
           "find",
           [sight](Patterns& self, nb::object tag, off n, In<I> first, In<I> second) {
-            auto known = self.find(sight(std::move(tag), n, first, second));
+            Sight seen = sight(std::move(tag), n, first, second);
+            auto known = self.find(seen);
             return known ? std::optional(std::move(known)) : std::nullopt;
           },
           "tag"_a.none(), "n"_a, "first"_a.noconvert(), "second"_a.noconvert())
       .def(
           "keep",
           [sight](Patterns& self, nb::object tag, off n, In<I> first, In<I> second, nb::object value, off bytes) {
-            return self.keep(sight(std::move(tag), n, first, second), std::move(value), bytes);
+            Sight seen = sight(std::move(tag), n, first, second);
+            self.keep(seen, std::move(value), bytes);
           },
           "tag"_a.none(), "n"_a, "first"_a.noconvert(), "second"_a.noconvert(), "value"_a, "bytes"_a);
 }

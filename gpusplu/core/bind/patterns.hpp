@@ -18,12 +18,13 @@ namespace gs {
 struct Sight {
   nb::object tag;
   IndexArrays arrays;
+  std::optional<std::uint64_t> hash = {};  // once it was needed
 };
 
 // One that is remembered.
 class Known {
  public:
-  Known(const Sight& sight, std::uint64_t hash, nb::object value, off bytes, std::int64_t call);
+  Known(const Sight& sight, nb::object value, off bytes, std::int64_t call);
 
   nb::object value;         // what was found about the pattern
   const std::int64_t call;  // that found it, from 1 on
@@ -32,7 +33,7 @@ class Known {
 
  private:
   friend class Patterns;
-  bool may_be(const Sight& sight, std::uint64_t hash) const;
+  bool may_be(const Sight& sight) const;
   off bytes() const { return bytes_ + spare_bytes_; }
 
   const std::uint64_t hash_;
@@ -52,11 +53,11 @@ class Patterns {
 
   std::int64_t hits = 0, misses = 0;
   // Null if it is not there; counted.
-  std::shared_ptr<Known> find(const Sight& sight);
+  std::shared_ptr<Known> find(Sight& sight);
   // Counts what was found last as missed: it was of no use.
   void miss() { hits--, misses++; }
   // Remembers `value`, in the place of an older one; `bytes` is its size.
-  std::shared_ptr<Known> keep(const Sight& sight, nb::object value, off bytes);
+  void keep(Sight& sight, nb::object value, off bytes);
   // Leaves a factor to the next who takes it, unless there is one or the pattern has been dropped.
   void give(Known& known, nb::object spare, off bytes);
   void clear();
@@ -69,8 +70,7 @@ class Patterns {
 
  private:
   using Entries = std::list<std::shared_ptr<Known>>;
-  std::uint64_t hash_of(const IndexArrays& arrays) const;
-  std::shared_ptr<Known> search(const Sight& sight, std::uint64_t hash) const;
+  std::shared_ptr<Known> search(Sight& sight) const;
   void forget(const std::shared_ptr<Known>& known);
   Entries cut();  // takes the least recently used ones out, for the caller to destroy, until the rest is in bounds
 

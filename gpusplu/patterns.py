@@ -123,18 +123,28 @@ def held_bytes(thing: Any, seen: set[int] | None = None) -> int:
     if id(thing) in seen:
         return 0
     seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        return thing.nbytes
     if isinstance(thing, (_core.Symbolic, _core.Canonical)):
         return _core.bytes_of(thing)
-    size = getattr(thing, "nbytes", None)
-    if isinstance(size, int):
-        return size
+    return own_bytes(thing) + sum(held_bytes(part, seen) for part in parts_of(thing))
+
+
+def own_bytes(thing: Any) -> int:
+    """Of what it has on a device [bytes]."""
+    size = getattr(thing, "nbytes", 0) if type(thing).__module__.startswith(OURS) else 0
+    return size if isinstance(size, int) else 0
+
+
+def parts_of(thing: Any) -> list[Any]:
+    """What an object of ours, or a collection of such, refers to."""
     if isinstance(thing, dict):
-        parts = list(thing.values())
-    elif isinstance(thing, (list, tuple)):
-        parts = list(thing)
-    elif type(thing).__module__.startswith(OURS):
-        slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
-        parts = [getattr(thing, name, None) for name in slots] + list(getattr(thing, "__dict__", {}).values())
-    else:
-        return 0
-    return sum(held_bytes(part, seen) for part in parts)
+        return list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        return list(thing)
+    if isinstance(thing, _core.Plan):  # its arrays
+        return [getattr(thing, name) for name in dir(thing) if not name.startswith("_")]
+    if not type(thing).__module__.startswith(OURS):
+        return []
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [getattr(thing, name, None) for name in slots] + list(getattr(thing, "__dict__", {}).values())

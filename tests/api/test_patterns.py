@@ -87,9 +87,12 @@ def test_whose_analysis_it_is_is_said():
     assert REUSED.format(1) in third.explain()
     assert REUSED.format(1) not in first.explain()
     assert gs.splu(B).stats.analysis == REUSED.format(2)
+    one, other = (gs.splu(A, permc_spec="COLAMD") for _ in range(2))
+    assert (one.stats.analysis, other.stats.analysis) == (NEW, REUSED.format(5))
+    assert one.stats.seconds["analyze"] > 0 == other.stats.seconds["analyze"]
     assert third.stats.seconds["analyze"] == 0
     assert gs.cholesky(spd_matrix()).stats["analysis"] == NEW
-    assert gs.cholesky(spd_matrix()).stats["analysis"] == REUSED.format(5)
+    assert gs.cholesky(spd_matrix()).stats["analysis"] == REUSED.format(7)
     assert pickle.loads(pickle.dumps(third)).stats["analysis"] == NEW  # of its own process
 
 
@@ -221,6 +224,20 @@ def test_number_types_and_index_types_are_told_apart():
                 assert lu.dtype == np.dtype(dtype)
                 b = rhs(60, dtype)
                 accurate(B, lu.solve(b), b)
+
+
+def test_number_types_and_formats_are_told_apart_with_options():
+    A = random_matrix()
+    b = rhs(60, "D")
+    for dtype in "fdFD":
+        lu = gs.splu(A.astype(dtype), ordering="amd")
+        assert lu.dtype == np.dtype(dtype)
+        assert lu.stats["analysis"] == NEW
+    by_rows = sp.csr_array((A.data, A.indices, A.indptr), shape=A.shape)  # the transpose, in the same arrays
+    with pytest.warns(sp.SparseEfficiencyWarning):
+        lu = gs.splu(by_rows, ordering="amd")
+    accurate(by_rows, lu.solve(b), b)
+    assert lu.stats["analysis"] == NEW
 
 
 def test_order_is_told_apart():
@@ -403,16 +420,25 @@ def test_objects_that_callers_hold_never_change():
     assert ch.logdet() == logdet
 
 
-def test_spsolve_uses_the_memory_of_a_factor_again():
-    """From the third call of a pattern on: what is solved once holds no factor."""
+@pytest.mark.parametrize("options", [{}, {"permc_spec": "COLAMD"}])
+def test_spsolve_uses_the_memory_of_a_factor_again(options, monkeypatch):
+    """From the third call of a pattern on, what is solved once holds no factor; splu makes its own ever."""
     A = gallery.named("poisson:30x30")
-    sizes = []
-    for _ in range(5):
-        solved(A)
+    sizes, refactored, solve = [], [], gs.LUFactor.solve
+
+    def watched(self, *args):
+        refactored.append(self.stats["n_refactor"])
+        return solve(self, *args)
+
+    monkeypatch.setattr(gs.LUFactor, "solve", watched)
+    for k in range(5):
+        A.data *= 1.1
+        solved(A, lambda A, b: gs.spsolve(A, b, **options))
         sizes.append(gs.cache_info().bytes)
+        if k > 1:
+            solved(A, lambda A, b: gs.splu(A, **options).solve(b))
+    assert refactored == [0, 0, 1, 0, 2, 0, 3, 0]
     assert sizes[0] < sizes[1] == sizes[2] == sizes[3] == sizes[4]
-    solved(A, WAYS["splu"])
-    assert gs.cache_info().bytes == sizes[4]
 
 
 def test_a_factor_that_left_its_analysis_is_not_used_again(monkeypatch):

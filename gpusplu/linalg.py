@@ -50,8 +50,9 @@ def splu(
     permc_spec : {"NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"}, optional
         "NATURAL" keeps the columns in order; the others leave the choice to `ordering`.
     diag_pivot_thresh : float, optional
-        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Given, it
-        turns matching off; above 0.1 it also asks for threshold partial pivoting, as SuperLU does it.
+        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Below 1 it
+        turns matching off, and above 0.1 it also asks for threshold partial pivoting, as SuperLU does it; 1 and more is
+        SuperLU's default and leaves the choice to `pivoting`.
     relax, panel_size : int, optional
         SuperLU's; no effect.
     options : dict, optional

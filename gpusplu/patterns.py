@@ -7,6 +7,7 @@ entry (core/bind/patterns.hpp). Its values are never remembered: they are read a
 from __future__ import annotations
 
 import os
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,9 +91,9 @@ def sight_of(A: Any, cholesky: bool, options: Any, request: Any) -> Sight | None
     """
     if not cholesky and (options.pivoting == "static" or options.refine == "never"):
         return None
-    perm = None if options.perm is None else options.perm.tobytes()
-    asked = (options.ordering, perm, options.pivoting, options.refine, options.pivot_threshold, options.matching)
-    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, asked, request)
+    asked = [getattr(options, field.name) for field in fields(options)]
+    asked = [option.tobytes() if isinstance(option, np.ndarray) else option for option in asked]
+    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, *asked, request)
     names = ("row", "col") if A.format == "coo" else ("indptr", "indices")
     return Sight(tag, A.shape[0], *matrix.same_integers(A, *names))
 

@@ -84,7 +84,7 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
   const Canonical& canonical = nb::cast<const Canonical&>(analysed[0]);
   const auto symbolic = nb::cast<std::shared_ptr<Symbolic>>(analysed[1]);
   nb::object lu = lent ? known->take() : nb::none();
-  auto* const left = lu.is_none() ? nullptr : nb::cast<FactorBinding<T>*>(lu);
+  auto* const left = nb::isinstance<FactorBinding<T>>(lu) ? nb::cast<FactorBinding<T>*>(lu) : nullptr;
   const PatternView A = canonical.pattern.view();
   std::unique_ptr<Factor<T>> factor;
   try {

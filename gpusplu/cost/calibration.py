@@ -20,6 +20,7 @@ from typing import TypeGuard
 import numpy as np
 
 from .. import _core
+from ..cuda.cache import folder
 from ..cuda.layout import struct
 from .model import Costs, Term, seconds
 from .observation import Observation
@@ -111,7 +112,7 @@ def spread(observations: Sequence[Observation], term: Term) -> float:
 
 def processor_name() -> str:
     """The processor and the threads that the CPU engine uses."""
-    model = platform.processor() or platform.machine()
+    model = platform.machine()  # platform.processor() starts a process to ask
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
@@ -122,8 +123,6 @@ def processor_name() -> str:
 
 def path_of(subject: str) -> Path:
     """Where the constants of a subject are kept."""
-    from ..cuda.cache import folder
-
     digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
     return folder() / f"costs-{digest}.json"
 

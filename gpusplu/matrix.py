@@ -135,7 +135,7 @@ def read_matrix(A: Any) -> Any:
         A = A.tocoo(copy=False)  # whole blocks, in the order of A.data.ravel()
     if A.shape[0] != A.shape[1]:
         raise ValueError("can only factor square matrices")
-    if A.shape[0] > np.iinfo(np.int32).max:
+    if A.shape[0] >= 2**31:
         raise ValueError(f"indices values too large for gpusplu: A has {A.shape[0]} columns, at most 2**31 - 1 work")
     return A
 

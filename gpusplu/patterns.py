@@ -111,8 +111,9 @@ def keep(sight: Sight, symbolic: Any) -> None:
 
 def give(known: Any, factor: Any) -> None:
     """Leave a factor that nobody sees any more to the next call, if it still has the pattern's analysis."""
-    engines, analysis = factor.parts()
-    if engines.symbolic is analysis.core:
+    engines, _ = factor.parts()
+    core = known.value[1] if isinstance(known.value, tuple) else known.value.parts()[1].core
+    if engines.symbolic is core:
         size = getattr(engines, "bytes", None)
         STORE.give(known, engines, engines.stats()["bytes"] if size is None else size)
 

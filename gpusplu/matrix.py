@@ -15,6 +15,7 @@ from . import _core
 from .errors import NonFiniteError, NotHermitianError, PatternMismatchError
 
 FLOATS = tuple(np.dtype(char) for char in "fdFD")
+EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 
 # Relative difference between A[i, j] and conj(A[j, i]) up to which cholesky takes A for Hermitian: assembled matrices
 # differ by rounding. In units of the precision.
@@ -134,13 +135,15 @@ def read_matrix(A: Any) -> Any:
         A = A.tocoo(copy=False)  # whole blocks, in the order of A.data.ravel()
     if A.shape[0] != A.shape[1]:
         raise ValueError("can only factor square matrices")
-    if A.shape[0] > np.iinfo(np.int32).max:
+    if A.shape[0] >= 2**31:
         raise ValueError(f"indices values too large for gpusplu: A has {A.shape[0]} columns, at most 2**31 - 1 work")
     return A
 
 
-def canonicalize(A: Any) -> tuple[Pattern, np.ndarray]:
+def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -> tuple[Pattern, np.ndarray]:
     """Canonical pattern of `A` (from `read_matrix`) and the caller's values in floating point, in the caller's order.
+
+    `indices`: its `index_arrays`, where they are at hand.
 
     Raises
     ------
@@ -151,12 +154,13 @@ def canonicalize(A: Any) -> tuple[Pattern, np.ndarray]:
     """
     values = float_values(A)
     n = A.shape[0]
+    first, second = indices or index_arrays(A)
     if A.format == "coo":
-        core = _core.canonical_from_coordinates(n, *same_integers(A, "row", "col"))
+        core = _core.canonical_from_coordinates(n, first, second)
     elif A.format == "csr":
-        core = _core.canonical_from_rows(n, *same_integers(A, "indptr", "indices"))
+        core = _core.canonical_from_rows(n, first, second)
     else:
-        core = _core.canonical_from_columns(n, *same_integers(A, "indptr", "indices"))
+        core = _core.canonical_from_columns(n, first, second)
     pattern = Pattern(core)
     return pattern, values_on(pattern, values)
 
@@ -179,6 +183,11 @@ def one_dimensional(A: Any, name: str) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"A.{name} must be one-dimensional, got an array of shape {array.shape}")
     return array
+
+
+def index_arrays(A: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of `A`, or pointers and indices."""
+    return same_integers(A, *(("row", "col") if A.format == "coo" else ("indptr", "indices")))
 
 
 def same_integers(A: Any, *names: str) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +224,7 @@ def check_hermitian(pattern: Pattern, canonical: np.ndarray) -> None:
     NotHermitianError
     """
     traits = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
-    if traits["hermitian_error"] > HERMITIAN_TOLERANCE * np.finfo(canonical.dtype).eps:
+    if traits["hermitian_error"] > HERMITIAN_TOLERANCE * EPS[canonical.dtype]:
         raise not_hermitian(pattern, canonical)
 
 

@@ -28,6 +28,10 @@ class Once:
         """The value, None if nobody has asked for it."""
         return self._found.get(key)
 
+    def values(self) -> list[Any]:
+        """All that was made or kept."""
+        return [value for key, value in self._found.items() if not (isinstance(key, tuple) and key[0] is Once)]
+
     def put(self, key: Hashable, value: Any) -> None:
         """Keep a value that was made elsewhere, if there is none."""
         self._found.setdefault(key, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import index
 from typing import Any
 
@@ -139,9 +140,20 @@ def is_natural(col_perm: Any) -> bool:
 
 
 def check_expert(expert: Mapping[str, Any]) -> None:
-    """Let SciPy itself refuse names and values that SuperLU does not know: a 1 x 1 system costs some microseconds."""
+    """Let SciPy itself refuse names and values that SuperLU does not know."""
+    try:
+        hash(tuple(expert.values()))
+    except TypeError:
+        checked_by_scipy.__wrapped__(tuple(expert), *expert.values())
+    else:
+        checked_by_scipy(tuple(expert), *expert.values())
+
+
+@lru_cache(typed=True)
+def checked_by_scipy(names: tuple[Any, ...], *values: Any) -> None:
+    """Factor a 1 x 1 matrix with options of SuperLU; once, as that costs as much as larger ones."""
     import scipy.sparse as sp
 
     from ._scipy import original
 
-    original("splu")(sp.csc_array(np.ones((1, 1))), options=dict(expert))
+    original("splu")(sp.csc_array(np.ones((1, 1))), options=dict(zip(names, values, strict=True)))

@@ -7,12 +7,14 @@ entry (core/bind/patterns.hpp). Its values are never remembered: they are read a
 from __future__ import annotations
 
 import os
-from dataclasses import fields
+from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core, matrix
+from .options import Options
 
 #: All patterns of the process.
 STORE = _core.Patterns()
@@ -21,7 +23,8 @@ MOST_BYTES, SHARE_OF_MEMORY = 512 << 20, 16
 STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY))
 
 # Modules of the objects that analyses consist of; others, devices for example, are not theirs alone.
-OURS = tuple(f"{__package__}.{name}" for name in ("engines.", "matrix", "once", "problem"))
+OURS = tuple(f"{__package__}.{name}" for name in ("engines.", "matrix"))
+ALL_OPTIONS = attrgetter(*Options.__slots__)
 
 
 class CacheInfo(NamedTuple):
@@ -91,22 +94,26 @@ def sight_of(A: Any, cholesky: bool, options: Any, request: Any) -> Sight | None
     """
     if not cholesky and (options.pivoting == "static" or options.refine == "never"):
         return None
-    asked = [getattr(options, field.name) for field in fields(options)]
-    asked = [option.tobytes() if isinstance(option, np.ndarray) else option for option in asked]
-    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, *asked, request)
-    names = ("row", "col") if A.format == "coo" else ("indptr", "indices")
-    return Sight(tag, A.shape[0], *matrix.same_integers(A, *names))
+    perm = None
+    if options.perm is not None:
+        options, perm = replace(options, perm=None), options.perm.tobytes()
+    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, ALL_OPTIONS(options), perm, request)
+    return Sight(tag, A.shape[0], *matrix.index_arrays(A))
 
 
 def keep(sight: Sight, symbolic: Any) -> None:
     """Remember an analysis."""
-    STORE.keep(*sight, symbolic, held_bytes(symbolic.parts()))
+    problem, analysis = symbolic.parts()
+    size = _core.bytes_of(problem.pattern.core) + _core.bytes_of(analysis.core)
+    others = [thing for thing in (analysis.plan, *problem.once.values()) if thing not in (None, analysis.core)]
+    STORE.keep(*sight, symbolic, size + (held_bytes(others) if others else 0))
 
 
 def give(known: Any, factor: Any) -> None:
     """Leave a factor that nobody sees any more to the next call, if it still has the pattern's analysis."""
-    engines, analysis = factor.parts()
-    if engines.symbolic is analysis.core:
+    engines, _ = factor.parts()
+    core = known.value[1] if isinstance(known.value, tuple) else known.value.parts()[1].core
+    if engines.symbolic is core:
         size = getattr(engines, "bytes", None)
         STORE.give(known, engines, engines.stats()["bytes"] if size is None else size)
 

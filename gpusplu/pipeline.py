@@ -42,9 +42,11 @@ def read(A: Any, request: Request) -> tuple[Any, Request]:
     return matrix.read_matrix(matrix.to_host(A)), request
 
 
-def analyzed(A: Any, request: Request, cholesky: bool, options: Options, start: float) -> tuple[Symbolic, np.ndarray]:
+def analyzed(
+    A: Any, request: Request, cholesky: bool, options: Options, start: float, indices: Any = None
+) -> tuple[Symbolic, np.ndarray]:
     """A new analysis of a matrix from `read`, and its canonical values."""
-    pattern, data = matrix.canonicalize(A)
+    pattern, data = matrix.canonicalize(A, indices)
     matrix.check_finite(pattern, pattern.gather(data))
     if cholesky:
         pattern = matrix.hermitian(pattern, data)
@@ -78,7 +80,8 @@ def factored(
         if factor is not None:
             return factor, known
         patterns.STORE.miss()
-    factor = kind(*analyzed(A, request, cholesky, chosen, start))
+    indices = (sight.first, sight.second) if sight else None
+    factor = kind(*analyzed(A, request, cholesky, chosen, start, indices))
     if sight:
         patterns.keep(sight, factor.symbolic)
     return factor, None

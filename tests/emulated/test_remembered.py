@@ -56,6 +56,7 @@ def test_plans_and_programs_are_counted():
     program = symbolic.parts()[0].once.get(("supernodal.program", A.dtype))
     assert gs.cache_info().bytes > here
     assert gs.cache_info().bytes > patterns.held_bytes(program) > 0
+    assert patterns.held_bytes(program) > program.plan_bytes
 
 
 def test_cholesky_is_found_again():

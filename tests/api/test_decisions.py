@@ -11,9 +11,11 @@ from gpusplu import gallery
 from gpusplu.cost import calibration, table
 from gpusplu.cuda import layout
 from gpusplu.engines import registry
+from gpusplu.engines.cpu.predict import predict
 from gpusplu.matrix import canonicalize, read_matrix
 from gpusplu.options import Options
 from gpusplu.problem import Problem, Request
+from gpusplu.traits import structure_of
 
 
 def test_the_core_takes_every_constant_of_its_entries():
@@ -56,6 +58,17 @@ def test_orderings_and_methods_are_chosen_by_the_constants():
     assert decided(A, many=1, **{"cpu.front.solve": dear})[1] == "column"
     for phase in ("factor", "refactor", "solve"):
         assert decided(A, **{f"cpu.column.{phase}": dear})[1] == "front"
+
+
+@pytest.mark.parametrize("cholesky", [False, True])
+def test_the_core_predicts_what_python_does(cholesky):
+    A = gallery.poisson(70, 70)
+    arrays = A.indptr.astype(np.int64), A.indices, A.data, calibration.for_core()
+    core = gs._core.analyze(*arrays, cholesky=cholesky, refactorizations=70)
+    considered = {(ordering, method): seconds for ordering, method, seconds in core.considered}
+    predicted = predict(structure_of(core, A.nnz, 8), calibration.costs_of()).total(70)
+    assert considered[core.ordering, core.method] == pytest.approx(predicted, rel=1e-12)
+    assert {("amd", "front"), ("nd", "front")} <= set(considered)
 
 
 def test_explain_says_what_orderings_were_compared():

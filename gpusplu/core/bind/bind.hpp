@@ -68,7 +68,6 @@ void bind_products(nb::module_&);
 void bind_ordering(nb::module_&);
 void bind_matching(nb::module_&);
 void bind_structure(nb::module_&);
-void bind_cost(nb::module_&);
 void bind_column_lu(nb::module_&);
 void bind_dense(nb::module_&);
 void bind_fronts(nb::module_&);

@@ -19,12 +19,13 @@ import numpy as np
 
 import gpusplu as gs
 from gpusplu import _core, matrix
-from gpusplu.cost.calibration import for_core
+from gpusplu.cost.calibration import costs_of, for_core
 from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.factor import cpu_factor
+from gpusplu.engines.cpu.predict import predict
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
 from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions, trailing_costs
 from gpusplu.engines.crisscross.program import CrisscrossProgram
@@ -40,6 +41,7 @@ from gpusplu.engines.sflu.program import SfluProgram
 from gpusplu.engines.supernodal import memory
 from gpusplu.engines.supernodal.plan import make_plan
 from gpusplu.problem import Problem
+from gpusplu.traits import structure_of
 
 __all__ = ["GLU_MODES", "TRAILING_COSTS", "TrailingCosts", "predict_divisions"]
 
@@ -135,7 +137,7 @@ def method_phases(A, method):
     factor = _core.factor(symbolic, pattern, values)
     b = A @ np.ones(A.shape[0])
     features = [1.0, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops]
-    predicted = stages().predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops, for_core())
+    predicted = predict(structure_of(symbolic, A.nnz, values.itemsize), costs_of())[2:5]
     calls = lambda: _core.factor(symbolic, pattern, values), lambda: factor.refactor(values), lambda: factor.solve(b)
     return features, predicted, calls
 

@@ -37,7 +37,7 @@ NEW_SHARE = 0.1
 ROUNDS = 12
 #: The most that constants which follow another one change at a time: models that are no sums are not to leave the range
 #: in which their decisions make sense.
-MOST_CHANGE = 10.0
+MOST_CHANGE = 2.0
 #: A relative error from which on a measurement counts as an outlier.
 OUTLIER = 0.3
 

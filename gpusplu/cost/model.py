@@ -3,7 +3,7 @@
 A term such as ``"sflu.refactor"`` has a constant for each of its features. Features come from an analysis or a plan:
 ``call`` is 1, ``rows`` and ``entries`` are those of A, ``fill`` the entries of L, ``flops`` of a factorization,
 ``alone`` the same where a single thread does them, ``levels`` those of columns; some are seconds that a plan models
-itself, so that their constants say how far this device is from the one the plan knows.
+itself by constants of its own (table.py).
 
 A step is what ``refactor_solve`` takes: solves count as called by themselves, refactorizations as what a step takes
 besides.

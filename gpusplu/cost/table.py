@@ -4,8 +4,6 @@ An entry is a sum of constants times features (model.py), or it belongs to a mod
 core or inside an engine. ``python -m gpusplu bench --calibrate`` fits the first kind (calibration.py); constants of the
 second kind follow one of the first: all of them change by the same factor. The core gets the entries that
 kernels/shared/costs.hpp names, as one object (`for_core` in calibration.py).
-
-What is fitted first on another machine is what the shipped constants say, scaled.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from .model import Costs, Term
 ENGINE = "the engine's own"
 GALLERY = "an H200 and 16 threads of its host, a Xeon, in double precision and from Python: bench --calibrate"
 ZEN = "two threads of a Zen 4 server at 2.6 GHz"
-FRONTS = "an H200 in double precision: kernels of single fronts, and refactorizations of 22 matrices"
-COLUMNS = "an H200 in double precision: refactorizations of circuits, asv_bench run glu, sflu and crisscross"
+FRONTS = "an H200 in double precision: 22 matrices"
+COLUMNS = "an H200 in double precision: circuits"
 
 
 class Entry(NamedTuple):
@@ -98,7 +96,7 @@ _table: dict[str, Entry] = {
     # assembly. Only ratios matter, and the optimum is flat: half or twice any of them moves the
     # refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
     "cpu.supernodes": Entry({"fronts": 0.1e-6, "columns": 0.02e-6, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
-    "cpu.dissection": Entry({"rows": 0.8e-6, "entries": 0.06e-6}, ZEN + ": asv_bench run analysis"),
+    "cpu.dissection": Entry({"rows": 0.8e-6, "entries": 0.06e-6}, ZEN),
     # The plan of fronts predicts the phases of a refactorization, and a solve; constants of this say how far off it is.
     "supernodal.refactor": Entry(
         {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},

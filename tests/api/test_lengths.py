@@ -105,6 +105,7 @@ def test_big_endian_values_and_more_pointers_than_needed(solve):
 PTR, IND = np.array([0, 1, 2], np.int64), np.array([0, 1], np.int32)
 DIAG, PERM, SHORT = np.array([0, 1], np.int64), np.array([0, 1], np.int32), np.ones(1)
 CORE_CALLS = {
+    "costs": lambda: _core.Costs(np.ones(3)),
     "analyze": lambda: analyze(PTR, IND, SHORT),
     "analyze_fronts": lambda: analyze_fronts(PTR, IND, SHORT),
     "analyze_columns": lambda: analyze_columns(PTR, IND, SHORT),

@@ -18,7 +18,7 @@ from support.small_matrices import random_matrix, spd_matrix
 FIELDS = (
     *("method", "n", "nnz", "cholesky", "row_perm", "col_perm", "row_scale", "col_scale", "block_ptr", "parent"),
     *("col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind", "ordering", "lnz", "flops"),
-    *("structural_rank", "column_levels", "super_levels", "critical_path", "seconds"),
+    *("structural_rank", "column_levels", "super_levels", "critical_path", "seconds", "costs"),
 )
 
 
@@ -79,6 +79,8 @@ DAMAGED = {
     "flops": ("flops", lambda x: np.nan),
     "rank": ("structural_rank", lambda x: 59),
     "cholesky": ("cholesky", lambda x: True),
+    "costs": ("costs", lambda x: with_entry(x, 0, -1.0)),
+    "short costs": ("costs", lambda x: x[1:]),
 }
 
 

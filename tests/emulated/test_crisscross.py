@@ -8,7 +8,9 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.crisscross.model import finishing_times
+from gpusplu.cost.calibration import for_core
+from gpusplu.cost.table import shipped
+from gpusplu.engines.crisscross.model import finishing_times, trailing_costs
 from gpusplu.engines.sflu.factorization import Tuning
 from support.column_engines import check_trailing_block, circuit
 from support.column_engines import crisscross as divided
@@ -96,7 +98,7 @@ def test_the_ends_of_all_chains_are_in_the_trailing_block(device, trailing):
     moved = np.argsort(here.col_perm)[there.col_perm]  # numbers in the plan that was given
     assert (np.diff(moved[: n - trailing]) > 0).all() and (np.diff(moved[n - trailing :]) > 0).all()
     assert (np.diff(moved) < 0).any()  # there was something to move
-    _, last, _ = finishing_times(here)
+    _, last, _ = finishing_times(here, trailing_costs(shipped()), for_core())
     assert last[moved[: n - trailing]].max() <= last[moved[n - trailing :]].min()
     assert there.level[: n - trailing].max() < here.n_levels - 1
     check_solves(A, factor)

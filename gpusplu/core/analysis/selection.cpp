@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include "analysis/amd.hpp"
 #include "analysis/dissection/nested_dissection.hpp"
@@ -48,7 +49,7 @@ double predicted_total(Method method, const Ordered& order, const AnalyzeOptions
   const MethodSeconds seconds = predict_seconds(options.costs, method, s.n, s.nnz, order.tree.cost, options.cholesky);
   const Considered now{order.name, method, seconds.total(options.refactorizations)};
   const auto known = std::find_if(s.considered.begin(), s.considered.end(), [&](const Considered& other) {
-    return other.ordering == now.ordering && other.method == method;
+    return other.method == method && std::string_view(other.ordering) == now.ordering;
   });
   if (known == s.considered.end()) s.considered.push_back(now);
   else *known = now;

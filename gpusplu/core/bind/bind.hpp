@@ -83,6 +83,5 @@ void bind_columns(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 void bind_column_groups(nb::module_&);
 void bind_trailing_terms(nb::module_&);
-void bind_cost(nb::module_&);  // of _core_testing, as bind_threads is too
 
 }  // namespace gs

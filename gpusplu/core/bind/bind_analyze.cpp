@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "analysis/analyze.hpp"
-#include "analysis/time_model.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -95,16 +94,6 @@ template <class T> void bind_analyze_of(nb::module_& m) {
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
 }
 
-nb::tuple predict_binding(const std::string& method, idx n, off nnz, off lnz, double flops, const Costs& costs,
-                          bool cholesky) {
-  OrderingCost cost;
-  cost.lnz = lnz;
-  cost.flops = cholesky ? flops : flops / 2;
-  const Method which = method_of(method) == MethodChoice::column ? Method::column : Method::front;
-  const MethodSeconds seconds = predict_seconds(costs.cpu, which, n, nnz, cost, cholesky);
-  return nb::make_tuple(seconds.factor, seconds.refactor, seconds.solve);
-}
-
 }  // namespace
 
 void bind_analyze(nb::module_& m) {
@@ -112,12 +101,6 @@ void bind_analyze(nb::module_& m) {
   for (const NamedOrdering& known : named_orderings) orderings.append(known.name);
   m.attr("ORDERINGS") = nb::tuple(orderings);
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
-}
-
-void bind_cost(nb::module_& m) {
-  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "costs"_a,
-        "cholesky"_a = false,
-        "Modelled (factor, refactor, solve) seconds of 'column' or 'front'; flops of the factorization.");
 }
 
 }  // namespace gs

@@ -2,7 +2,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <cstring>
 #include <tuple>
 
 #include "analysis/structure.hpp"
@@ -31,18 +30,12 @@ template <class S> auto fields(S& s) {
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
 template <class T> void append(nb::list& state, const T& v) { state.append(v); }
-void append(nb::list& state, const CpuCosts& costs) {
-  std::vector<double> numbers(sizeof(costs) / sizeof(double));
-  std::memcpy(numbers.data(), &costs, sizeof(costs));
-  state.append(to_numpy(std::move(numbers)));
-}
+void append(nb::list& state, const CpuCosts& costs) { state.append(numbers_of(costs)); }
 template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item, false)); }
 template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item, false); }
 void restore(nb::handle item, CpuCosts& costs) {
-  const auto numbers = nb::cast<In<double>>(item, false);
-  require(numbers.shape(0) == sizeof(costs) / sizeof(double),
-          "a pickled analysis is damaged: its constants are others");
-  std::memcpy(&costs, numbers.data(), sizeof(costs));
+  require(take_numbers(nb::cast<In<double>>(item, false), costs),
+          "a pickled analysis is damaged: its constants are no such numbers");
 }
 
 State get_state(const Symbolic& symbolic) {
@@ -96,6 +89,8 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("row_ind", &view_of<&Symbolic::row_ind>)
       .def_prop_ro("rel_ind", &view_of<&Symbolic::rel_ind>)
       .def_ro("ordering", &Symbolic::ordering)
+      .def_prop_ro(
+          "costs", [](const Symbolic& s) { return numbers_of(s.costs); }, nb::rv_policy::move)
       .def_ro("lnz", &Symbolic::lnz)
       .def_ro("flops", &Symbolic::flops)
       .def_ro("structural_rank", &Symbolic::structural_rank)

@@ -1,5 +1,8 @@
 // What bindings check before the core reads an array: every length that it relies on. What is wrong is a ValueError.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -23,6 +26,22 @@ template <class Array> void require_length(const Array& array, off length, const
   if ((off)array.shape(0) != length)
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(array.shape(0)) + " entries, not " +
                                 std::to_string(length));
+}
+
+// Constants of predictions, structs of numbers only, as arrays. False where an array is none: other numbers of them, or
+// any that is not finite or is negative.
+template <class Constants> bool take_numbers(const In<double>& numbers, Constants& constants) {
+  const double *begin = numbers.data(), *end = begin + numbers.shape(0);
+  if (numbers.shape(0) != sizeof(Constants) / sizeof(double) ||
+      !std::all_of(begin, end, [](double c) { return std::isfinite(c) && c >= 0; }))
+    return false;
+  std::memcpy(&constants, begin, sizeof(Constants));
+  return true;
+}
+template <class Constants> NumPy<double> numbers_of(const Constants& constants) {
+  std::vector<double> numbers(sizeof(Constants) / sizeof(double));
+  std::memcpy(numbers.data(), &constants, sizeof(Constants));
+  return to_numpy(std::move(numbers));
 }
 
 inline PatternView pattern_view(const In<off>& ptr, const In<idx>& ind) {

@@ -11,7 +11,6 @@ NB_MODULE(_core_testing, m) {
   gs::bind_ordering(m);
   gs::bind_matching(m);
   gs::bind_structure(m);
-  gs::bind_cost(m);
   gs::bind_column_lu(m);
   gs::bind_dense(m);
   gs::bind_fronts(m);

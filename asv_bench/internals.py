@@ -21,6 +21,7 @@ import gpusplu as gs
 from gpusplu import _core, matrix
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
+from gpusplu.engines import registry
 from gpusplu.engines.cpu.factor import cpu_factor
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
 from gpusplu.engines.crisscross.model import H200 as TRAILING_COSTS
@@ -137,6 +138,11 @@ def method_phases(A, method):
 
 
 # Factors on a device
+
+
+def engine_names(definite):
+    """The engines that factor such matrices."""
+    return registry.names_for("cholesky" if definite else "lu")
 
 
 def choice_reason(factor):

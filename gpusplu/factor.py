@@ -9,7 +9,9 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
+from .engines import registry
 from .errors import NotPositiveDefiniteError, require
+from .moving import Moving, watched
 from .report import explain_factor
 from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
 from .stats import Stats
@@ -49,16 +51,23 @@ class Factor:
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         """Factor `canonical`, or take over an engine's factor of it."""
-        self._core = core or symbolic.make(canonical)
-        self._symbolic = symbolic
+        core = core or symbolic.make(canonical)
+        choice = symbolic.choice
+        if choice.request.movable and not registry.named(choice.engine).on_device:
+            core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
-        self._vector = (self._core.n,)
-        self._solve = self._core.solve
-        self._device_array = getattr(self._core, "device_array", None)  # class of arrays that need no detour
-        self._lower = self._upper = None
+        self._vector = (core.n,)
+        self.moved(core, symbolic)
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
         self._map: ndarray | None = None
+
+    def moved(self, core: Any, symbolic: Symbolic) -> None:
+        """Take over an engine's factor of the values held, made by this analysis."""
+        self._core, self._symbolic = core, symbolic
+        self._solve = core.solve
+        self._device_array = getattr(core, "device_array", None)  # class of arrays that need no detour
+        self._lower = self._upper = None
 
     shape = property(lambda self: self._symbolic.shape, doc="Shape of A.")
     dtype = property(lambda self: self._dtype, doc="Of the factor and of the solutions.")
@@ -122,6 +131,7 @@ class Factor:
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
+            self._came_from_device()
             return matrix.to_device(self._solve_any(rhs.get(), trans))
         if not (isinstance(rhs, ndarray) or matrix.is_cupy(rhs)):
             raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
@@ -146,6 +156,10 @@ class Factor:
             check_rhs(b, self._vector[0])
             x = self._solve(b, TRANS[trans])
         return x if xp is not np or type(rhs) is ndarray else like(rhs, x)
+
+    def _came_from_device(self) -> None:
+        if isinstance(self._core, Moving):
+            self._core.came_from_device()
 
     def refactor(self, values: Any) -> None:
         """Factor new values on the same pattern, reusing the analysis.
@@ -198,6 +212,8 @@ class Factor:
             self._lower = self._upper = None
             self._core.refactor(self._device_values(values))
             return None
+        if matrix.is_cupy(values):
+            self._came_from_device()
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
         self._lower = self._upper = None
@@ -306,7 +322,7 @@ class Factor:
 
     def explain(self) -> str:
         """What was chosen and why, and what it cost, as a few lines of text."""
-        return explain_factor(self._symbolic, self.stats)
+        return explain_factor(self._symbolic, self.stats, getattr(self._core, "story", ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_factor, (type(self), self._symbolic, self._core.values())

@@ -36,6 +36,8 @@ class Request(NamedTuple):
         How often the caller expects to refactor and solve.
     on_device : bool
         The caller's values and vectors are on a device.
+    movable : bool
+        A factor that begins on the processor may go over to a device (moving.py).
     """
 
     engine: str = "auto"
@@ -44,6 +46,7 @@ class Request(NamedTuple):
     device_memory: int | None = None
     refactorizations: float = REFACTORIZATIONS
     on_device: bool = False
+    movable: bool = False
 
 
 class Problem:

@@ -13,8 +13,8 @@ from .stats import show
 from .traits import matrix_traits
 
 
-def explain_factor(symbolic: Any, stats: Mapping[str, Any]) -> str:
-    """Lines about a factorization that was made."""
+def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> str:
+    """Lines about a factorization that was made; `story` of a factor that might have gone to a device."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
         "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
@@ -34,6 +34,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any]) -> str:
         [
             ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
             ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
+            *([("moving", story)] if story else []),
             ("method", method_text(stats["method"])),
             ("ordering", stats["ordering"]),
             ("factor", size),

@@ -61,6 +61,7 @@ COLUMNS = {
     "analysis": {"stages [ms]": stages, "ordering": text("chosen"), "nnz(L)": text("lnz", ",")},
     "one_shot": TRANSPOSED,
     "sequences": TRANSPOSED | {"steps": text("steps"), "repivoted": text("n_repivoted")},
+    "moves": {"best": text("best"), "ended on": text("ended")},
     "crisscross_fit": {
         "corner": text("corner"),
         "faster than none": over("unblocked_s", "ours_s"),

@@ -23,7 +23,7 @@ PROCESSOR = (
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),
-    *("crisscross_fit", "sanitize"),
+    *("crisscross_fit", "moves", "sanitize"),
 )
 NAMES = (*PROCESSOR, *DEVICE)
 

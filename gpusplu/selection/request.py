@@ -46,7 +46,8 @@ def read_request(
     if isinstance(expected_refactors, bool) or not 0 <= expected_refactors < float("inf"):
         raise ValueError(f"expected_refactors={expected_refactors!r} must be a number that is not negative")
     request = name_engine(engine, device)
-    return request._replace(device_memory=device_memory, refactorizations=expected_refactors)
+    movable = request.movable and expected_refactors == REFACTORIZATIONS
+    return request._replace(device_memory=device_memory, refactorizations=expected_refactors, movable=movable)
 
 
 def name_engine(engine: str, device: Any) -> Request:
@@ -72,7 +73,7 @@ def automatic() -> Request:
 
 @cache
 def _automatic(missing: str, hosts: tuple[str, ...]) -> Request:
-    return settled(Request(reason=missing))
+    return settled(Request(reason=missing, movable=not missing))
 
 
 def without_small(request: Request, nnz: int) -> Request:

@@ -272,7 +272,7 @@ def test_linalg_has_everything_that_scipy_has():
 
 def test_import_is_light():
     code = (
-        "import sys, time; import numpy; start = time.perf_counter(); import gpusplu; t = time.perf_counter() - start; "
+        "import sys, time; import numpy; start = time.process_time(); import gpusplu; t = time.process_time() - start; "
         "assert not {'cupy', 'scipy.sparse'} & set(sys.modules), 'imports too much'; assert t < 0.3, t; "
         "import gpusplu.install; assert callable(gpusplu.install); import gpusplu.linalg as spla; spla.splu; spla.cg"
     )

@@ -25,6 +25,7 @@ LAYERS = (
     ("engines.crisscross",),
     ("selection",),
     ("symbolic", "report"),
+    ("moving",),
     ("factor",),
     ("pipeline",),
     ("linalg",),

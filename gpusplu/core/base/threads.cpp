@@ -35,7 +35,7 @@ int default_threads() {
 std::atomic<int> limit{0};
 // In the block that a thread begins with: another is allocated at the first use, and where that fails glibc ends the
 // process.
-__attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false;
+__attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false, alone = false;
 
 constexpr int kSpins = 20000;  // about 0.3 ms
 
@@ -134,6 +134,8 @@ int num_threads() {
   return found;
 }
 
+void work_alone() { alone = true; }
+
 void set_num_threads(int n) { limit.store(n, std::memory_order_relaxed); }
 
 bool can_throw() {
@@ -157,7 +159,7 @@ void Barrier::wait() {
 
 void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all) {
   const int size = std::min(want, num_threads());
-  if (size > 1 && !inside_team) {
+  if (size > 1 && !inside_team && !alone) {
     std::unique_lock<std::mutex> lock(pool.busy, std::try_to_lock);
     if (lock.owns_lock()) return pool.run(size, body, context, all);
   }

@@ -36,6 +36,18 @@ nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T, All
   return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, owner);
 }
 
+// What members lead to, from the Python object of the class that has the first.
+template <class Class, class Value> Class class_of(Value Class::*);
+template <auto first, auto... rest> const auto& member_of(nb::handle self) {
+  return ((nb::cast<const decltype(class_of(first))&>(self).*first).*....*rest);
+}
+// For properties: a vector, and one of structs as bytes, to which Python gives a type.
+template <auto... members> auto view_of(nb::handle self) { return view_numpy(member_of<members...>(self), self); }
+template <auto... members> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes_of(nb::handle self) {
+  const auto& v = member_of<members...>(self);
+  return {v.data(), {v.size() * sizeof(v[0])}, self};
+}
+
 template <class T> std::vector<T> to_vector(const In<T>& array) {
   return {array.data(), array.data() + array.shape(0)};
 }
@@ -50,7 +62,14 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T
                         to_numpy(std::move(A.values)));
 }
 
-// Of _core.
+// Calls bind<T>(character of its dtype) for all number types.
+template <class Bind> void for_scalars(Bind&& bind) {
+  bind.template operator()<float>("f");
+  bind.template operator()<double>("d");
+  bind.template operator()<std::complex<float>>("F");
+  bind.template operator()<std::complex<double>>("D");
+}
+
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
@@ -62,15 +81,6 @@ void bind_columns(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 void bind_column_groups(nb::module_&);
 void bind_trailing_terms(nb::module_&);
-
-// Of _core_testing, which has bind_threads too.
-void bind_products(nb::module_&);
-void bind_ordering(nb::module_&);
-void bind_matching(nb::module_&);
-void bind_structure(nb::module_&);
-void bind_cost(nb::module_&);
-void bind_column_lu(nb::module_&);
-void bind_dense(nb::module_&);
-void bind_fronts(nb::module_&);
+void bind_cost(nb::module_&);  // of _core_testing, as bind_threads is too
 
 }  // namespace gs

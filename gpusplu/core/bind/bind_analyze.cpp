@@ -110,10 +110,7 @@ void bind_analyze(nb::module_& m) {
   nb::list orderings;
   for (const NamedOrdering& known : named_orderings) orderings.append(known.name);
   m.attr("ORDERINGS") = nb::tuple(orderings);
-  bind_analyze_of<float>(m);
-  bind_analyze_of<double>(m);
-  bind_analyze_of<std::complex<float>>(m);
-  bind_analyze_of<std::complex<double>>(m);
+  for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
 }
 
 void bind_cost(nb::module_& m) {

@@ -16,19 +16,9 @@ namespace {
 
 using gpu::ColumnPlan;
 
-template <auto member> auto array_of(nb::handle self) {
-  const auto& v = nb::cast<const ColumnPlan&>(self).*member;
-  using T = std::remove_cvref_t<decltype(v[0])>;
-  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, self);
-}
-
 nb::object map_of(nb::handle self) {
-  if (nb::cast<const ColumnPlan&>(self).map32.empty()) return nb::cast(array_of<&ColumnPlan::map16>(self));
-  return nb::cast(array_of<&ColumnPlan::map32>(self));
-}
-
-template <class V> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>> bytes_of(const V& v, nb::handle self) {
-  return {v.data(), {v.size() * sizeof(v[0])}, self};
+  if (nb::cast<const ColumnPlan&>(self).map32.empty()) return nb::cast(view_of<&ColumnPlan::map16>(self));
+  return nb::cast(view_of<&ColumnPlan::map32>(self));
 }
 
 // Columns of L + U that somebody else found: (pointers, rows, places of the diagonal).
@@ -73,46 +63,39 @@ void bind_columns(nb::module_& m) {
       .def_ro("n", &ColumnPlan::n)
       .def_prop_ro("nnz", &ColumnPlan::nnz)
       .def_prop_ro("n_levels", &ColumnPlan::n_levels)
-      .def_prop_ro("row_perm", &array_of<&ColumnPlan::row_perm>)
-      .def_prop_ro("col_perm", &array_of<&ColumnPlan::col_perm>)
-      .def_prop_ro("row_scale", &array_of<&ColumnPlan::row_scale>)
-      .def_prop_ro("col_scale", &array_of<&ColumnPlan::col_scale>)
-      .def_prop_ro("col_ptr", &array_of<&ColumnPlan::col_ptr>)
-      .def_prop_ro("row", &array_of<&ColumnPlan::row>)
-      .def_prop_ro("diag", &array_of<&ColumnPlan::diag>)
-      .def_prop_ro("row_ptr", &array_of<&ColumnPlan::row_ptr>)
-      .def_prop_ro("col", &array_of<&ColumnPlan::col>)
-      .def_prop_ro("place", &array_of<&ColumnPlan::place>)
-      .def_prop_ro("entry_source", &array_of<&ColumnPlan::entry_source>)
-      .def_prop_ro("entry_place", &array_of<&ColumnPlan::entry_place>)
-      .def_prop_ro("entry_scale", &array_of<&ColumnPlan::entry_scale>)
-      .def_prop_ro("level", &array_of<&ColumnPlan::level>)
-      .def_prop_ro("level_left", &array_of<&ColumnPlan::level_left>)
-      .def_prop_ro("level_ptr", &array_of<&ColumnPlan::level_ptr>)
-      .def_prop_ro("level_column", &array_of<&ColumnPlan::level_column>)
-      .def_prop_ro("u_ptr", &array_of<&ColumnPlan::u_ptr>)
+      .def_prop_ro("row_perm", &view_of<&ColumnPlan::row_perm>)
+      .def_prop_ro("col_perm", &view_of<&ColumnPlan::col_perm>)
+      .def_prop_ro("row_scale", &view_of<&ColumnPlan::row_scale>)
+      .def_prop_ro("col_scale", &view_of<&ColumnPlan::col_scale>)
+      .def_prop_ro("col_ptr", &view_of<&ColumnPlan::col_ptr>)
+      .def_prop_ro("row", &view_of<&ColumnPlan::row>)
+      .def_prop_ro("diag", &view_of<&ColumnPlan::diag>)
+      .def_prop_ro("row_ptr", &view_of<&ColumnPlan::row_ptr>)
+      .def_prop_ro("col", &view_of<&ColumnPlan::col>)
+      .def_prop_ro("place", &view_of<&ColumnPlan::place>)
+      .def_prop_ro("entry_source", &view_of<&ColumnPlan::entry_source>)
+      .def_prop_ro("entry_place", &view_of<&ColumnPlan::entry_place>)
+      .def_prop_ro("entry_scale", &view_of<&ColumnPlan::entry_scale>)
+      .def_prop_ro("level", &view_of<&ColumnPlan::level>)
+      .def_prop_ro("level_left", &view_of<&ColumnPlan::level_left>)
+      .def_prop_ro("level_ptr", &view_of<&ColumnPlan::level_ptr>)
+      .def_prop_ro("level_column", &view_of<&ColumnPlan::level_column>)
+      .def_prop_ro("u_ptr", &view_of<&ColumnPlan::u_ptr>)
       .def_ro("has_maps", &ColumnPlan::has_maps)
-      .def_prop_ro("map_ptr", &array_of<&ColumnPlan::map_ptr>)
+      .def_prop_ro("map_ptr", &view_of<&ColumnPlan::map_ptr>)
       .def_prop_ro("map", &map_of)
       .def_ro("flops", &ColumnPlan::flops)
       .def_ro("seconds", &ColumnPlan::seconds);
   using gpu::GluSchedule;
   nb::class_<GluSchedule>(m, "GluSchedule", "Launches of the glu engine; see core/plan/columns/glu_schedule.hpp.")
-      .def_prop_ro("task_bytes",
-                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).tasks, self); })
-      .def_prop_ro("piece_bytes",
-                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).pieces, self); })
-      .def_prop_ro("run_bytes", [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).runs, self); })
-      .def_prop_ro("update_bytes",
-                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).updates, self); })
-      .def_prop_ro("place_bytes",
-                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).places, self); })
-      .def_prop_ro("chain_bytes",
-                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).chains, self); })
-      .def_prop_ro("step_bytes",
-                   [](nb::handle self) { return bytes_of(nb::cast<const GluSchedule&>(self).steps, self); })
-      .def_prop_ro("level_piece",
-                   [](nb::handle self) { return view_numpy(nb::cast<const GluSchedule&>(self).level_piece, self); })
+      .def_prop_ro("task_bytes", &bytes_of<&GluSchedule::tasks>)
+      .def_prop_ro("piece_bytes", &bytes_of<&GluSchedule::pieces>)
+      .def_prop_ro("run_bytes", &bytes_of<&GluSchedule::runs>)
+      .def_prop_ro("update_bytes", &bytes_of<&GluSchedule::updates>)
+      .def_prop_ro("place_bytes", &bytes_of<&GluSchedule::places>)
+      .def_prop_ro("chain_bytes", &bytes_of<&GluSchedule::chains>)
+      .def_prop_ro("step_bytes", &bytes_of<&GluSchedule::steps>)
+      .def_prop_ro("level_piece", &view_of<&GluSchedule::level_piece>)
       .def_ro("predicted_seconds", &GluSchedule::predicted_seconds);
   m.def(
       "make_glu_schedule",

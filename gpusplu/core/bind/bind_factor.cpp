@@ -39,11 +39,8 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
   require_analysis_of(A, *symbolic);
   require(pivot_threshold >= 0 && pivot_threshold <= 1, "pivot_threshold must be between 0 and 1");
   const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine)};
-  std::unique_ptr<Factor<T>> factor;
-  {
-    nb::gil_scoped_release release;
-    factor = std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options);
-  }
+  auto factor =
+      without_gil([&] { return std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options); });
   const off nvalues = given.nvalues;
   return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }

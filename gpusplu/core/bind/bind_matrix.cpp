@@ -1,6 +1,4 @@
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 
@@ -34,10 +32,7 @@ template <class I> Canonical from_coordinates(idx n, In<I> row, In<I> col) {
 template <class T> NumPy<T> gather(const Canonical& canonical, In<T> values) {
   require_entries(values, canonical.nvalues, "values");
   std::vector<T> out(canonical.pattern.view().nnz());
-  {
-    nb::gil_scoped_release release;
-    gather_values(canonical, values.data(), out.data());
-  }
+  without_gil([&] { gather_values(canonical, values.data(), out.data()); });
   return to_numpy(std::move(out));
 }
 
@@ -72,44 +67,14 @@ template <class T> Dict symmetry_dict(In<off> ptr, In<idx> ind, In<T> values) {
   return out;
 }
 
-idx columns_of(PatternView A, std::size_t size) { return A.n ? (idx)(size / (std::size_t)A.n) : 0; }
-
-template <class T> NumPy<T> multiply_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x) {
-  const PatternView A = matrix_view(ptr, ind, values);
-  require_columns(x, A.n, "x");
-  std::vector<T> y(x.shape(0));
-  multiply(A, values.data(), trans_of(trans), x.data(), y.data(), columns_of(A, x.shape(0)));
-  return to_numpy(std::move(y));
-}
-
-// (r, [backward error of every right-hand side])
-template <class T> std::pair<NumPy<T>, std::vector<double>> residual_array(In<off> ptr, In<idx> ind, In<T> values,
-                                                                           std::string trans, In<T> x, In<T> b) {
-  const PatternView A = matrix_view(ptr, ind, values);
-  require_columns(x, A.n, "x");
-  if (x.shape(0) != b.shape(0)) throw std::invalid_argument("x and b must have the same length");
-  const Trans op = trans_of(trans);
-  std::vector<T> r(x.shape(0));
-  std::vector<ResidualNorms> norms(columns_of(A, x.shape(0)));
-  std::vector<double> errors;
-  {
-    nb::gil_scoped_release release;
-    residual(A, values.data(), op, x.data(), b.data(), r.data(), (idx)norms.size(), norms.data());
-    const double norm = norm_inf(A, values.data(), op);
-    for (const ResidualNorms& n : norms) errors.push_back(backward_error(n, norm));
-  }
-  return {to_numpy(std::move(r)), errors};
-}
-
 template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> values, std::string trans, In<T> x,
                                               In<T> b, In<double> scale) {
   const PatternView A = matrix_view(ptr, ind, values);
-  require_columns(x, A.n, "x");
+  const idx nrhs = columns_of(x, A.n, "x");
   if (x.shape(0) != b.shape(0)) throw std::invalid_argument("x and b must have the same length");
   if (scale.shape(0) && (idx)scale.shape(0) != A.n) throw std::invalid_argument("scale must have n entries, or none");
   const Trans op = trans_of(trans);
   std::vector<T> r(x.shape(0));
-  const idx nrhs = columns_of(A, x.shape(0));
   std::vector<ResidualNorms> norms(nrhs);
   nb::gil_scoped_release release;
   residual(A, values.data(), op, x.data(), b.data(), r.data(), nrhs, norms.data());
@@ -133,31 +98,16 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
         "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
 }
 
-template <class T> void bind_products_of(nb::module_& m) {
-  m.def("multiply", &multiply_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert());
-  m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),
-        "b"_a.noconvert());
-  m.def(
-      "norm_inf",
-      [](In<off> ptr, In<idx> ind, In<T> values, std::string trans) {
-        return norm_inf(matrix_view(ptr, ind, values), values.data(), trans_of(trans));
-      },
-      "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a);
-}
-
 }  // namespace
 
 void bind_matrix(nb::module_& m) {
   nb::class_<Canonical> canonical(m, "Canonical", "Canonical columns and the map of the caller's values to them.");
   canonical.def_prop_ro("n", [](const Canonical& c) { return c.pattern.n; })
       .def_prop_ro("nnz", [](const Canonical& c) { return c.pattern.view().nnz(); })
-      .def_prop_ro("ptr",
-                   [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).pattern.ptr, self); })
-      .def_prop_ro("ind",
-                   [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).pattern.ind, self); })
-      .def_prop_ro("source", [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).source, self); })
-      .def_prop_ro("source_ptr",
-                   [](nb::handle self) { return view_numpy(nb::cast<const Canonical&>(self).source_ptr, self); })
+      .def_prop_ro("ptr", &view_of<&Canonical::pattern, &Pattern::ptr>)
+      .def_prop_ro("ind", &view_of<&Canonical::pattern, &Pattern::ind>)
+      .def_prop_ro("source", &view_of<&Canonical::source>)
+      .def_prop_ro("source_ptr", &view_of<&Canonical::source_ptr>)
       .def_ro("nvalues", &Canonical::nvalues)
       .def_ro("identity", &Canonical::identity)
       .def_prop_ro("fingerprint", [](const Canonical& c) { return pattern_fingerprint(c.pattern.view()); })
@@ -175,17 +125,7 @@ void bind_matrix(nb::module_& m) {
       "residual"_a, "x"_a, "b"_a, "norm_of_A"_a, "Normwise, from largest moduli and the norm of op(A).");
   bind_indices<std::int32_t>(m);
   bind_indices<std::int64_t>(m);
-  bind_values<float>(m, canonical);
-  bind_values<double>(m, canonical);
-  bind_values<std::complex<float>>(m, canonical);
-  bind_values<std::complex<double>>(m, canonical);
-}
-
-void bind_products(nb::module_& m) {
-  bind_products_of<float>(m);
-  bind_products_of<double>(m);
-  bind_products_of<std::complex<float>>(m);
-  bind_products_of<std::complex<double>>(m);
+  for_scalars([&]<class T>(const char*) { bind_values<T>(m, canonical); });
 }
 
 }  // namespace gs

@@ -14,27 +14,6 @@ namespace {
 using gpu::Plan;
 using gpu::PlanParameters;
 
-template <auto member> auto large_bytes_of(nb::handle self) {
-  const auto& v = nb::cast<const Plan&>(self).large.*member;
-  return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
-}
-
-template <auto member> auto array_of(nb::handle self) {
-  const auto& v = nb::cast<const Plan&>(self).*member;
-  using T = std::remove_cvref_t<decltype(v[0])>;
-  return nb::ndarray<nb::numpy, const T, nb::ndim<1>>(v.data(), {v.size()}, self);
-}
-
-// An array of structs as bytes; Python gives it a type.
-template <auto member> auto bytes_of(nb::handle self) {
-  const auto& v = nb::cast<const Plan&>(self).*member;
-  return nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>(v.data(), {v.size() * sizeof(v[0])}, self);
-}
-
-gpu::LargeShape large_shape_of(const Plan& plan) {
-  return gpu::large_shape(plan.parameters.scalar_bytes(), plan.parameters.shared_memory_bytes / 1024);
-}
-
 // Right-hand sides that the kernels take together where there are `nrhs`.
 int solve_columns(const Plan& plan, int nrhs) {
   return nrhs == 1 ? 1 : gpu::solve_rhs_group(plan.parameters.scalar_bytes());
@@ -116,56 +95,55 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("small_rows", [](const Plan& p) { return p.parameters.small_rows; })
       .def_prop_ro("block_rows", [](const Plan& p) { return p.parameters.block_rows; })
       .def_prop_ro("large_tile", [](const Plan& p) { return p.parameters.large_tile; })
-      .def_prop_ro("row_perm", &array_of<&Plan::row_perm>)
-      .def_prop_ro("col_perm", &array_of<&Plan::col_perm>)
-      .def_prop_ro("row_scale", &array_of<&Plan::row_scale>)
-      .def_prop_ro("col_scale", &array_of<&Plan::col_scale>)
-      .def_prop_ro("width", &array_of<&Plan::width>)
-      .def_prop_ro("rows", &array_of<&Plan::rows>)
-      .def_prop_ro("first", &array_of<&Plan::first>)
-      .def_prop_ro("parent", &array_of<&Plan::parent>)
-      .def_prop_ro("phase", &array_of<&Plan::phase>)
-      .def_prop_ro("level", &array_of<&Plan::level>)
-      .def_prop_ro("below_ptr", &array_of<&Plan::below_ptr>)
-      .def_prop_ro("below", &array_of<&Plan::below>)
-      .def_prop_ro("place", &array_of<&Plan::place>)
-      .def_prop_ro("child_ptr", &array_of<&Plan::child_ptr>)
-      .def_prop_ro("child", &array_of<&Plan::child>)
-      .def_prop_ro("entry_ptr", &array_of<&Plan::entry_ptr>)
-      .def_prop_ro("entry_source", &array_of<&Plan::entry_source>)
-      .def_prop_ro("entry_place", &array_of<&Plan::entry_place>)
-      .def_prop_ro("entry_scale", &array_of<&Plan::entry_scale>)
-      .def_prop_ro("factor_offset", &array_of<&Plan::factor_offset>)
-      .def_prop_ro("block_offset", &array_of<&Plan::block_offset>)
+      .def_prop_ro("row_perm", &view_of<&Plan::row_perm>)
+      .def_prop_ro("col_perm", &view_of<&Plan::col_perm>)
+      .def_prop_ro("row_scale", &view_of<&Plan::row_scale>)
+      .def_prop_ro("col_scale", &view_of<&Plan::col_scale>)
+      .def_prop_ro("width", &view_of<&Plan::width>)
+      .def_prop_ro("rows", &view_of<&Plan::rows>)
+      .def_prop_ro("first", &view_of<&Plan::first>)
+      .def_prop_ro("parent", &view_of<&Plan::parent>)
+      .def_prop_ro("phase", &view_of<&Plan::phase>)
+      .def_prop_ro("level", &view_of<&Plan::level>)
+      .def_prop_ro("below_ptr", &view_of<&Plan::below_ptr>)
+      .def_prop_ro("below", &view_of<&Plan::below>)
+      .def_prop_ro("place", &view_of<&Plan::place>)
+      .def_prop_ro("child_ptr", &view_of<&Plan::child_ptr>)
+      .def_prop_ro("child", &view_of<&Plan::child>)
+      .def_prop_ro("entry_ptr", &view_of<&Plan::entry_ptr>)
+      .def_prop_ro("entry_source", &view_of<&Plan::entry_source>)
+      .def_prop_ro("entry_place", &view_of<&Plan::entry_place>)
+      .def_prop_ro("entry_scale", &view_of<&Plan::entry_scale>)
+      .def_prop_ro("factor_offset", &view_of<&Plan::factor_offset>)
+      .def_prop_ro("block_offset", &view_of<&Plan::block_offset>)
       .def_ro("factor_size", &Plan::factor_size)
       .def_ro("block_size", &Plan::block_size)
-      .def_prop_ro("owner_ptr", &array_of<&Plan::owner_ptr>)
-      .def_prop_ro("partial", &array_of<&Plan::partial>)
+      .def_prop_ro("owner_ptr", &view_of<&Plan::owner_ptr>)
+      .def_prop_ro("partial", &view_of<&Plan::partial>)
       .def_prop_ro("item_bytes", &bytes_of<&Plan::items>)
-      .def_prop_ro("segment_ptr", &array_of<&Plan::segment_ptr>)
-      .def_prop_ro("segment_place", &array_of<&Plan::segment_place>)
-      .def_prop_ro("segment_size", &array_of<&Plan::segment_size>)
-      .def_prop_ro("launch_ptr", &array_of<&Plan::launch_ptr>)
+      .def_prop_ro("segment_ptr", &view_of<&Plan::segment_ptr>)
+      .def_prop_ro("segment_place", &view_of<&Plan::segment_place>)
+      .def_prop_ro("segment_size", &view_of<&Plan::segment_size>)
+      .def_prop_ro("launch_ptr", &view_of<&Plan::launch_ptr>)
       .def_ro("streamed", &Plan::streamed)
       .def_ro("host_size", &Plan::host_size)
-      .def_prop_ro("start", &array_of<&Plan::start>)
-      .def_prop_ro("gather_ptr", &array_of<&Plan::gather_ptr>)
-      .def_prop_ro("gather_source", &array_of<&Plan::gather_source>)
+      .def_prop_ro("start", &view_of<&Plan::start>)
+      .def_prop_ro("gather_ptr", &view_of<&Plan::gather_ptr>)
+      .def_prop_ro("gather_source", &view_of<&Plan::gather_source>)
       .def_prop_ro("front_bytes", &bytes_of<&Plan::fronts>)
       .def_prop_ro("launch_bytes", &bytes_of<&Plan::launches>)
-      .def_prop_ro("large_task_bytes", &large_bytes_of<&gpu::LargeTasks::tasks>)
-      .def_prop_ro("large_front_bytes", &large_bytes_of<&gpu::LargeTasks::fronts>)
-      .def_prop_ro("large_piece_bytes", &large_bytes_of<&gpu::LargeTasks::pieces>)
-      .def_prop_ro("large_piece_ptr",
-                   [](nb::handle self) { return view_numpy(nb::cast<const Plan&>(self).large.piece_ptr, self); })
+      .def_prop_ro("large_task_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::tasks>)
+      .def_prop_ro("large_front_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::fronts>)
+      .def_prop_ro("large_piece_bytes", &bytes_of<&Plan::large, &gpu::LargeTasks::pieces>)
+      .def_prop_ro("large_piece_ptr", &view_of<&Plan::large, &gpu::LargeTasks::piece_ptr>)
       .def_prop_ro("large_counters", [](const Plan& p) { return p.large.counters; })
       .def_prop_ro("large_seconds", [](const Plan& p) { return p.large.seconds; })
-      .def_prop_ro("large_blocks", [](const Plan& p) { return large_shape_of(p).blocks; })
+      .def_prop_ro("large_blocks", [](const Plan& p) { return p.parameters.large_shape().blocks; })
       .def("solve_columns", &solve_columns, "nrhs"_a)
       .def("solve_shape", &solve_shape, "columns"_a)
       .def("large_solve_shape", &large_solve_shape, "forward"_a, "columns"_a)
-      .def_prop_ro("finish", &array_of<&Plan::finish>)
-      .def_prop_ro("phase_seconds", &array_of<&Plan::phase_seconds>)
+      .def_prop_ro("finish", &view_of<&Plan::finish>)
+      .def_prop_ro("phase_seconds", &view_of<&Plan::phase_seconds>)
       .def_ro("factor_seconds", &Plan::factor_seconds)
       .def_ro("solve_seconds", &Plan::solve_seconds)
       .def_ro("flops", &Plan::flops)

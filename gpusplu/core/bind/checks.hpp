@@ -1,7 +1,6 @@
 // What bindings check before the core reads an array: every length that it relies on. What is wrong is a ValueError.
 #pragma once
 #include <limits>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -72,14 +71,6 @@ template <class I> void require_pointers(const In<I>& ptr, off n) {
   require(n >= 0 && (off)ptr.shape(0) > n, "indptr must have n + 1 entries");
 }
 
-// Values in canonical order, or in the order that `source` gathers them from.
-template <class T> void require_source(const In<T>& values, const std::optional<In<off>>& source, off nnz) {
-  if (!source) return require_entries(values, nnz, "values");
-  require_entries(*source, nnz, "source");
-  for (off k = 0; k < nnz; k++)
-    require(source->data()[k] >= 0 && source->data()[k] < (off)values.shape(0), "source must be places in values");
-}
-
 inline Trans trans_of(const std::string& name) {
   if (name == "N") return Trans::none;
   if (name == "T") return Trans::transpose;
@@ -87,11 +78,12 @@ inline Trans trans_of(const std::string& name) {
   throw std::invalid_argument("trans must be N, T, or H");
 }
 
-// Right-hand sides of n rows each, one after the other.
-template <class Array> void require_columns(const Array& x, idx n, const char* name) {
+// How many right-hand sides of n rows each there are, one after the other.
+template <class Array> idx columns_of(const Array& x, idx n, const char* name) {
   if (n ? x.shape(0) % (std::size_t)n != 0 : x.shape(0) != 0)
     throw std::invalid_argument(std::string(name) + " has " + std::to_string(x.shape(0)) +
                                 " entries, which is no multiple of " + std::to_string(n));
+  return n ? (idx)(x.shape(0) / (std::size_t)n) : 0;
 }
 
 }  // namespace gs

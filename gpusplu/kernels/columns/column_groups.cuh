@@ -10,11 +10,11 @@ struct ColumnTickets {
   unsigned* control;   // tickets taken, blocks that are done, epoch
 };
 
-__device__ __forceinline__ void begin_tickets(const ColumnTickets& tickets, ColumnControl& control) {
+DEVICE void begin_tickets(const ColumnTickets& tickets, ColumnControl& control) {
   if (threadIdx.x == 0) control.epoch = load_acquire(tickets.control + 2) + 1;
 }
 // The next ticket of this launch, for the whole block; false if there is none left.
-__device__ __forceinline__ bool next_ticket(const ColumnTickets& tickets, ColumnControl& control) {
+DEVICE bool next_ticket(const ColumnTickets& tickets, ColumnControl& control) {
   __syncthreads();
   if (threadIdx.x == 0) {
     control.ticket = tickets.first + (int)atomicAdd(tickets.control, 1u);
@@ -24,13 +24,13 @@ __device__ __forceinline__ bool next_ticket(const ColumnTickets& tickets, Column
   return control.ticket < tickets.first + tickets.count;
 }
 // Columns in ascending order, one a warp.
-__device__ __forceinline__ int next_column(ColumnControl& control) {
+DEVICE int next_column(ColumnControl& control) {
   int column = 0;
   if ((threadIdx.x & 31) == 0) column = atomicAdd(&control.column, 1);
   return shuffle(column, 0);
 }
 // Counters are ready for the next launch when the last block is out.
-__device__ __forceinline__ void end_tickets(const ColumnTickets& tickets, const ColumnControl& control) {
+DEVICE void end_tickets(const ColumnTickets& tickets, const ColumnControl& control) {
   if (threadIdx.x == 0 && add_acquire_release(tickets.control + 1, 1u) == gridDim.x - 1) {
     tickets.control[0] = tickets.control[1] = 0;
     if (tickets.last_launch) store_release(tickets.control + 2, control.epoch);

@@ -50,11 +50,11 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     Scalar value[TOGETHER];
   };
 
-  __device__ __forceinline__ Word* group_packets(int unknown) const {
+  DEVICE Word* group_packets(int unknown) const {
     return (Word*)(shared_memory + sizeof(ColumnControl)) + (unknown - first) * (NV * WORDS);
   }
-  __device__ __forceinline__ Word* packet_of(int unknown) const { return packets + (long long)unknown * (NV * WORDS); }
-  __device__ __forceinline__ bool take_packet(const Word* from, Scalar (&v)[NV]) const {
+  DEVICE Word* packet_of(int unknown) const { return packets + (long long)unknown * (NV * WORDS); }
+  DEVICE bool take_packet(const Word* from, Scalar (&v)[NV]) const {
     bool all = true;
 #pragma unroll
     for (int c = 0; c < NV; c++) {
@@ -65,7 +65,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     }
     return all;
   }
-  __device__ __forceinline__ bool take(int unknown, Scalar (&v)[NV]) const {
+  DEVICE bool take(int unknown, Scalar (&v)[NV]) const {
     if (unknown < first || unknown >= end) return take_packet(packet_of(unknown), v);
     const Word* from = group_packets(unknown);
     bool all = true;
@@ -81,8 +81,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   }
 
   // From place p of the row or column on, which is before `last`; values after places, so that others load in between.
-  __device__ __forceinline__ void load_places(Entries& entries, long long (&place)[TOGETHER], long long p,
-                                              long long last) const {
+  DEVICE void load_places(Entries& entries, long long (&place)[TOGETHER], long long p, long long last) const {
     const ColumnArrays& m = args.columns;
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) {
@@ -91,14 +90,13 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       place[r] = TRANSPOSED ? at : __ldg(m.place + at);
     }
   }
-  __device__ __forceinline__ void load_values(Entries& entries, const long long (&place)[TOGETHER]) const {
+  DEVICE void load_values(Entries& entries, const long long (&place)[TOGETHER]) const {
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) entries.value[r] = load_constant(args.factor + place[r]);
   }
 
   // sum -= entries times unknowns, of which a lane has those of its entries before `last`.
-  __device__ __forceinline__ void subtract(const Entries& entries, long long p, long long last,
-                                           Scalar (&sum)[NV]) const {
+  DEVICE void subtract(const Entries& entries, long long p, long long last, Scalar (&sum)[NV]) const {
     Scalar v[TOGETHER][NV];
     unsigned some = 0;
 #pragma unroll
@@ -118,12 +116,12 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       }
   }
 
-  __device__ __forceinline__ Scalar* trailing_entry(int k, int column) const {
+  DEVICE Scalar* trailing_entry(int k, int column) const {
     return args.trailing + (k - args.division) + (long long)column * (args.columns.n - args.division);
   }
 
   // What the forward sweep, or whoever solved for the trailing block, left of unknown k.
-  __device__ __forceinline__ void start_backward(int k, Scalar (&v)[NV]) const {
+  DEVICE void start_backward(int k, Scalar (&v)[NV]) const {
     if (k >= args.division) {
 #pragma unroll
       for (int c = 0; c < NV; c++) v[c] = *trailing_entry(k, min(rhs + c, args.nrhs - 1));
@@ -133,7 +131,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
     while (!take_packet(from, v)) before_looking_again(from, false);
   }
 
-  __device__ __forceinline__ void give(int k, int at, Real scale, const Scalar (&v)[NV]) const {
+  DEVICE void give(int k, int at, Real scale, const Scalar (&v)[NV]) const {
     if (!backward && k >= args.division) {
 #pragma unroll
       for (int c = 0; c < NV; c++)
@@ -155,7 +153,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
       if (rhs + c < args.nrhs) args.x[at + (rhs + c) * args.ld] = scale * v[c];
   }
 
-  __device__ __forceinline__ void run(int k) const {
+  DEVICE void run(int k) const {
     const ColumnArrays& m = args.columns;
     const int lane = threadIdx.x & 31;
     const long long* ptr = TRANSPOSED ? m.col_ptr : m.row_ptr;
@@ -199,7 +197,7 @@ template <int NV, bool TRANSPOSED> struct Sweep {
   }
 };
 
-template <int NV, bool TRANSPOSED> __device__ __forceinline__ void solve_columns(const ColumnSolveArgs& args) {
+template <int NV, bool TRANSPOSED> DEVICE void solve_columns(const ColumnSolveArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
   Word* group_packets = (Word*)(shared_memory + sizeof(ColumnControl));
   const int rhs_groups = (args.nrhs + NV - 1) / NV, n = args.columns.n;

@@ -37,8 +37,8 @@ struct GluFinish {
 
 namespace {
 
-__device__ __forceinline__ void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots,
-                                                  int lane, int lanes, long long first_place) {
+DEVICE void update_atomically(const GluArgs& args, const GluTask& task, const GluPivots& pivots, int lane, int lanes,
+                              long long first_place) {
   const Scalar pivot = load_l2(args.factor + task.pivot), upper = load_l2(args.factor + task.upper);
   const Scalar* lower = args.factor + task.pivot + 1;
   Scalar value(0);
@@ -50,8 +50,7 @@ __device__ __forceinline__ void update_atomically(const GluArgs& args, const Glu
 }
 
 // The threads' tasks of a piece; `wait` returns when what they read is final.
-template <class Wait>
-__device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece& piece, Wait&& wait) {
+template <class Wait> DEVICE void update_piece(const GluArgs& args, const GluPiece& piece, Wait&& wait) {
   const GluPivots pivots(args.tiny);
   const int lanes = 1 << piece.lanes_log2, lane = threadIdx.x & (lanes - 1);
   const int at = piece.begin + (threadIdx.x >> piece.lanes_log2);
@@ -63,7 +62,7 @@ __device__ __forceinline__ void update_piece(const GluArgs& args, const GluPiece
 }
 
 // `update`: slots of L(i, j) (low half) and U(j, k), and where (i, k) is, in its slot or in `factor`.
-__device__ __forceinline__ void update_one(Scalar* values, Scalar* factor, int2 update, Scalar inverse, bool later) {
+DEVICE void update_one(Scalar* values, Scalar* factor, int2 update, Scalar inverse, bool later) {
   const Scalar x = -(values[(unsigned)update.x >> 16] * inverse), lower = values[update.x & 0xffff];
   if (later) add_atomically(factor + update.y, lower * x);
   else values[update.y] = mul_add(lower, x, values[update.y]);

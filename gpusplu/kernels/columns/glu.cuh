@@ -33,25 +33,25 @@ struct GluPipeline {
 struct GluPivots {
   Real tiny, largest_reciprocal;
   unsigned tiny_bits;
-  __device__ __forceinline__ explicit GluPivots(double tiny_) {
+  DEVICE explicit GluPivots(double tiny_) {
     tiny = (Real)fmax(tiny_, LEAST_NORMAL);
     largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
   }
-  __device__ __forceinline__ bool small(Scalar pivot) const { return magnitude_bits(pivot) < tiny_bits; }
-  __device__ __forceinline__ Scalar replaced(Scalar pivot) const { return replaced_reciprocal(pivot, tiny); }
-  __device__ __forceinline__ Scalar inverse(Scalar pivot) const {
+  DEVICE bool small(Scalar pivot) const { return magnitude_bits(pivot) < tiny_bits; }
+  DEVICE Scalar replaced(Scalar pivot) const { return replaced_reciprocal(pivot, tiny); }
+  DEVICE Scalar inverse(Scalar pivot) const {
     return small(pivot) ? Scalar(replaced_reciprocal(pivot, largest_reciprocal)) : reciprocal(pivot);
   }
 };
 
-__device__ __forceinline__ GluTask load_task(const GluTask* from) {
+DEVICE GluTask load_task(const GluTask* from) {
   GluTask task;
   const int4* words = (const int4*)from;
   ((int4*)&task)[0] = __ldg(words), ((int4*)&task)[1] = __ldg(words + 1);
   return task;
 }
 
-__device__ __forceinline__ GluPiece load_piece(const GluPiece* from) {
+DEVICE GluPiece load_piece(const GluPiece* from) {
   GluPiece piece;
   ((int4*)&piece)[0] = __ldg((const int4*)from), ((int4*)&piece)[1] = __ldg((const int4*)from + 1);
   return piece;
@@ -59,7 +59,7 @@ __device__ __forceinline__ GluPiece load_piece(const GluPiece* from) {
 
 // Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so
 // entry e is no earlier than e places behind U(j, k), and as many places before the end as entries follow it.
-__device__ __forceinline__ long long place_of(const GluArgs& args, const GluTask& task, int e) {
+DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {
   const long long begin = task.upper - task.offset;
   if (args.map16) return begin + __ldg(args.map16 + task.map + e);
   if (args.map32) return begin + __ldg(args.map32 + task.map + e);
@@ -74,8 +74,8 @@ __device__ __forceinline__ long long place_of(const GluArgs& args, const GluTask
   return from;
 }
 
-__device__ __forceinline__ void add_atomically(float* to, float v) { atomicAdd(to, v); }
-__device__ __forceinline__ void add_atomically(double* to, double v) { atomicAdd(to, v); }
-template <class R> __device__ __forceinline__ void add_atomically(Complex<R>* to, Complex<R> v) {
+DEVICE void add_atomically(float* to, float v) { atomicAdd(to, v); }
+DEVICE void add_atomically(double* to, double v) { atomicAdd(to, v); }
+template <class R> DEVICE void add_atomically(Complex<R>* to, Complex<R> v) {
   atomicAdd(&to->re, v.re), atomicAdd(&to->im, v.im);
 }

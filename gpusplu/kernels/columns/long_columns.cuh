@@ -34,30 +34,28 @@ struct LongSums {
     Scalar value[TOGETHER];
   };
 
-  __device__ __forceinline__ int depth_end(int depth) const {
-    return depth < part.depths ? __ldg(arrays.level + part.level + depth) : 0;
-  }
-  __device__ __forceinline__ Round after(const Round& r) const {
+  DEVICE int depth_end(int depth) const { return depth < part.depths ? __ldg(arrays.level + part.level + depth) : 0; }
+  DEVICE Round after(const Round& r) const {
     if (r.first + (int)blockDim.x < r.end) return {r.depth, r.first + (int)blockDim.x, r.end};
     return {r.depth + 1, r.end, depth_end(r.depth + 1)};
   }
 
-  __device__ __forceinline__ void load_target(Sum& s, const Round& r) const {
+  DEVICE void load_target(Sum& s, const Round& r) const {
     const int i = r.first + (int)threadIdx.x, safe = max(min(i, r.end - 1), part.target);
     s.target = __ldg(arrays.target + safe);
     s.begin = __ldg(arrays.term_ptr + safe);
     s.count = i < r.end ? __ldg(arrays.term_ptr + safe + 1) - s.begin : 0;
   }
-  __device__ __forceinline__ void load_terms(Sum& s) const {
+  DEVICE void load_terms(Sum& s) const {
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++)
       s.term[r] = __ldg((const int2*)arrays.term + s.begin + max(min(r, s.count - 1), 0));
   }
-  __device__ __forceinline__ void load_values(Sum& s) const {
+  DEVICE void load_values(Sum& s) const {
 #pragma unroll
     for (int r = 0; r < TOGETHER; r++) s.value[r] = factor[s.term[r].x];
   }
-  __device__ __forceinline__ void add(Sum& s) const {
+  DEVICE void add(Sum& s) const {
     if (!s.count) return;
     Scalar sum = work[s.target];
     for (int q = 0;;) {
@@ -75,7 +73,7 @@ struct LongSums {
   }
 
   // Shallow entries, depth by depth.
-  __device__ __forceinline__ void solve_shallow() const {
+  DEVICE void solve_shallow() const {
     if (!part.depths) return;
     Round round = {0, part.target, depth_end(0)}, next = after(round);
     Sum sum, ahead;
@@ -99,7 +97,7 @@ struct LongSums {
   }
 
   // minus the sum of every `stride`-th term of a target from the `from`-th on
-  __device__ __forceinline__ Scalar sum_terms(int i, int from, int stride) const {
+  DEVICE Scalar sum_terms(int i, int from, int stride) const {
     const int begin = __ldg(arrays.term_ptr + i), end = __ldg(arrays.term_ptr + i + 1);
     Scalar sum(0);
     for (int q = begin + from; q < end; q += stride * TOGETHER) {
@@ -119,7 +117,7 @@ struct LongSums {
   }
 
   // All other entries: those with most terms by the block, others by a warp each.
-  __device__ __forceinline__ void sum_deep() const {
+  DEVICE void sum_deep() const {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     int i = part.depths ? depth_end(part.depths - 1) : part.target;
     for (; i < part.huge_end; i++) {

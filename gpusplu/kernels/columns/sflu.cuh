@@ -46,8 +46,8 @@ namespace {
 constexpr int IN_FLIGHT = 4, HALF = IN_FLIGHT / 2;  // loads of a lane that are under way together
 
 // Of shared memory: a scalar a warp, values of the group.
-__device__ __forceinline__ Scalar* warp_scalars() { return (Scalar*)(shared_memory + sizeof(ColumnControl)); }
-__device__ __forceinline__ Scalar* group_values() { return warp_scalars() + COLUMN_WARPS; }
+DEVICE Scalar* warp_scalars() { return (Scalar*)(shared_memory + sizeof(ColumnControl)); }
+DEVICE Scalar* group_values() { return warp_scalars() + COLUMN_WARPS; }
 
 struct Group {
   int first, end;   // columns
@@ -92,7 +92,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   const int* list;           // of entries of U
   int uppers;                // that are applied
 
-  __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, int k_)
+  DEVICE Column(const SfluArgs& args_, const Group& group_, int k_)
       : args(args_), group(group_), k(k_), lane(threadIdx.x & 31) {
     const ColumnArrays& c = args.columns;
     begin = (int)(__ldg(c.col_ptr + k) - group.base);
@@ -100,17 +100,17 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     end = (int)(__ldg(c.col_ptr + k + 1) - group.base);
     uppers = diagonal - begin;
   }
-  __device__ __forceinline__ Column(const SfluArgs& args_, const Group& group_, const LongColumn& part)
+  DEVICE Column(const SfluArgs& args_, const Group& group_, const LongColumn& part)
       : Column(args_, group_, group_.first) {
     list = args.longs.rest + part.rest;
     uppers = part.rest_count;
   }
 
   // Values of the group.
-  __device__ __forceinline__ Scalar* work() const { return IN_SHARED ? group_values() : args.factor + group.base; }
+  DEVICE Scalar* work() const { return IN_SHARED ? group_values() : args.factor + group.base; }
 
   // By `threads` threads.
-  __device__ __forceinline__ void assemble(int thread, int threads) const {
+  DEVICE void assemble(int thread, int threads) const {
     for (int p0 = begin + thread; p0 < end; p0 += threads * IN_FLIGHT) {
       int source[IN_FLIGHT];
       Scalar value[IN_FLIGHT];
@@ -129,7 +129,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // Number i of the entries of U that are applied.
-  __device__ __forceinline__ Source source_of(int i) const {
+  DEVICE Source source_of(int i) const {
     const ColumnArrays& c = args.columns;
     Source s = {0, 0, 0, 0, 0, 0};
     if (i >= uppers) return s;
@@ -146,44 +146,40 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     return s;
   }
 
-  __device__ __forceinline__ bool finished(int j) const {
+  DEVICE bool finished(int j) const {
     if (j >= group.first) return load_acquire_block(group.flags + (j - group.first)) != 0;
     return load_relaxed(args.done + j) == group.epoch && load_acquire(args.done + j) == group.epoch;
   }
 
-  __device__ __forceinline__ Source source_from(const Source& s, int from) const {
+  DEVICE Source source_from(const Source& s, int from) const {
     return {__shfl_sync(~0u, s.lower, from), MAPS ? shuffle(s.map, from) : 0, 0, shuffle(s.count, from), 0, 0};
   }
   // Entry of U of which lane t has the source.
-  __device__ __forceinline__ int entry_of(const Source& own, int u0, int t) const {
-    return LISTED ? shuffle(own.entry, t) : u0 + t;
-  }
+  DEVICE int entry_of(const Source& own, int u0, int t) const { return LISTED ? shuffle(own.entry, t) : u0 + t; }
 
   // Entry e of L(:, j), if there is one.
-  __device__ __forceinline__ void load_place(Piece& piece, const Source& s, int e) const {
+  DEVICE void load_place(Piece& piece, const Source& s, int e) const {
     piece.some = e < s.count;
     if (MAPS) piece.place = load_short(args.columns.map16 + (s.map + max(min(e, s.count - 1), 0)));
   }
   // What the acquire of `finished` made visible: a load like any other.
-  __device__ __forceinline__ void load_value(Piece& piece, const Source& s, int e) const {
+  DEVICE void load_value(Piece& piece, const Source& s, int e) const {
     const Scalar* values = IN_SHARED && s.lower >= 0 ? work() : args.factor + group.base;
     piece.value = values[s.lower + max(min(e, s.count - 1), 0)];
   }
 
   // Without maps: where a warp keeps places.
-  __device__ __forceinline__ unsigned short* kept() const {
+  DEVICE unsigned short* kept() const {
     return (unsigned short*)(group.flags + flag_words(args.flags)) + (threadIdx.x >> 5) * args.places;
   }
-  __device__ __forceinline__ const int* rows_of(const Source& s) const {
-    return args.columns.row + group.base + s.lower;
-  }
+  DEVICE const int* rows_of(const Source& s) const { return args.columns.row + group.base + s.lower; }
   // Place of entry e of L(:, j), whose rows begin at `rows`.
-  __device__ __forceinline__ int search(const int* rows, int count, int e, int above) const {
+  DEVICE int search(const int* rows, int count, int e, int above) const {
     const int last = end - begin - (count - e);
     return find_row(args.columns.row + group.base + begin, __ldg(rows + e), above + 1, last);
   }
   // Before the update by the column that lane t has; the places of the one before are not needed any more.
-  __device__ __forceinline__ void find_places(const Source& own, int u0, int t) const {
+  DEVICE void find_places(const Source& own, int u0, int t) const {
     if (MAPS) return;
     const Source s = source_from(own, t);
     const bool kept_before = __shfl_sync(~0u, own.follows, t) && s.count < args.places;
@@ -195,8 +191,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // Entry e of L(:, j), of which lane t has the source.
-  __device__ __forceinline__ void apply(const Piece& piece, const Source& own, int count, int e, int u0, int t,
-                                        Scalar x) const {
+  DEVICE void apply(const Piece& piece, const Source& own, int count, int e, int u0, int t, Scalar x) const {
     int place = piece.place;
     if (!MAPS && count > args.places) {
       const int* rows = rows_of(source_from(own, t));
@@ -209,7 +204,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     *to = mul_sub(piece.value, x, *to);
   }
 
-  __device__ __forceinline__ void update() const {
+  DEVICE void update() const {
     for (int u0 = 0; u0 < uppers; u0 += 32) {
       const Source own = source_of(u0 + lane);
       const int here = min(32, uppers - u0);
@@ -228,7 +223,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // Columns that lanes t .. last - 1 have, of at most 32 entries each.
-  __device__ __forceinline__ void apply_short(const Source& own, int u0, int t, int last) const {
+  DEVICE void apply_short(const Source& own, int u0, int t, int last) const {
     Piece piece[IN_FLIGHT];
     auto load = [&](Piece& to, int from) {
       const Source s = source_from(own, min(from, last - 1));
@@ -249,7 +244,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // The same for any: a lane has some entries and loads the next.
-  __device__ __forceinline__ void apply_long(const Source& own, int u0, int t, int last) const {
+  DEVICE void apply_long(const Source& own, int u0, int t, int last) const {
     Piece piece[2][HALF];
     int next = t, e = lane;  // what is loaded next
     Source s = source_from(own, t);
@@ -287,7 +282,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // The column that lane t has, which has to be waited for: what does not depend on it is loaded before.
-  __device__ __forceinline__ void apply_awaited(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
+  DEVICE void apply_awaited(const Source& own, int u0, int t, bool& mine, unsigned& ready) const {
     const Source s = source_from(own, t);
     const Scalar x = work()[begin + entry_of(own, u0, t)];
     Piece piece[IN_FLIGHT];
@@ -316,7 +311,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // The reciprocal of the pivot, which is replaced where it is too small.
-  __device__ __forceinline__ Scalar pivot_reciprocal() const {
+  DEVICE Scalar pivot_reciprocal() const {
     const Scalar pivot = work()[diagonal];
     const Real tiny = (Real)fmax(args.tiny, LEAST_NORMAL);
     const unsigned bits = magnitude_bits(pivot);
@@ -332,14 +327,14 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // Entries from .. last - 1 for all, by `threads` threads.
-  __device__ __forceinline__ void store(int from, int last, int thread, int threads) const {
+  DEVICE void store(int from, int last, int thread, int threads) const {
     if (!IN_SHARED) return;
     Scalar* to = args.factor + group.base;
     for (int p = from + thread; p < last; p += threads) store_l2(to + p, work()[p]);
   }
 
   // The pivot and the column of L; first for the group, then for all. Nobody waits for the column of U.
-  __device__ __forceinline__ void finish() const {
+  DEVICE void finish() const {
     const Scalar inverse = pivot_reciprocal();
     unsigned multiplier_bits = 0;
 #pragma unroll 4
@@ -356,7 +351,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
     report_growth(multiplier_bits, args.status);
   }
 
-  __device__ __forceinline__ void run() const {
+  DEVICE void run() const {
     assemble(lane, 32);
     __syncwarp();
     update();
@@ -365,7 +360,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
   }
 
   // A long column, by all warps.
-  __device__ __forceinline__ void run_long(const LongColumn& part) const {
+  DEVICE void run_long(const LongColumn& part) const {
     const int thread = threadIdx.x;
     assemble(thread, blockDim.x);
     const int* rows = args.columns.row + group.base;
@@ -385,7 +380,7 @@ template <bool IN_SHARED, bool MAPS, bool LISTED = false> struct Column {
 };
 
 // TRAILING: the last tickets are columns of the trailing block.
-template <bool MAPS, bool TRAILING> __device__ __forceinline__ void factor_groups(const SfluArgs& args) {
+template <bool MAPS, bool TRAILING> DEVICE void factor_groups(const SfluArgs& args) {
   ColumnControl& control = *(ColumnControl*)shared_memory;
   unsigned* flags = (unsigned*)(group_values() + args.capacity);
   begin_tickets(args.tickets, control);

@@ -31,14 +31,14 @@ namespace {
 struct Bitmap {
   unsigned *words, *summary;
   int chunks;  // words of the summary, 1024 rows each
-  __device__ __forceinline__ explicit Bitmap(int n) {
+  DEVICE explicit Bitmap(int n) {
     chunks = bitmap_chunks(n);
     summary = (unsigned*)shared_memory;
     words = summary + summary_words(n);
     for (int w = threadIdx.x; w < bitmap_words(n); w += 32) summary[w] = 0;
     __syncwarp();
   }
-  __device__ __forceinline__ void set(int row) {
+  DEVICE void set(int row) {
     const unsigned bit = 1u << (row & 31);
     if (words[row >> 5] & bit) return;
     atomicOr(words + (row >> 5), bit);
@@ -51,7 +51,7 @@ struct Column {
   Bitmap& map;
   int k, lane;
 
-  __device__ __forceinline__ void start() {
+  DEVICE void start() {
     const int column = __ldg(args.col_perm + k);
     const long long end = __ldg(args.ptr + column + 1);
     for (long long p = __ldg(args.ptr + column) + lane; p < end; p += 32)
@@ -61,7 +61,7 @@ struct Column {
   }
 
   // Joins L(:, j) for one j a lane, or for none (-1): short ones by the lane, long ones by the warp.
-  __device__ __forceinline__ void join(int j) {
+  DEVICE void join(int j) {
     constexpr int SHORT = 4;
     const int* from = nullptr;
     int count = 0;
@@ -82,7 +82,7 @@ struct Column {
     __syncwarp();
   }
 
-  __device__ __forceinline__ void close() {
+  DEVICE void close() {
     for (int chunk = 0; chunk <= k >> 10; chunk++) {
       if (!map.summary[chunk]) continue;
       const int word = 32 * chunk + lane;
@@ -97,7 +97,7 @@ struct Column {
   }
 
   // Sum of the lanes before this one; all: of all lanes.
-  __device__ __forceinline__ int before(int count, int& all) const {
+  DEVICE int before(int count, int& all) const {
     int sum = count;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
@@ -109,7 +109,7 @@ struct Column {
   }
 
   // Calls visit(chunk) for every chunk that has rows.
-  template <class F> __device__ __forceinline__ void for_chunks(F visit) {
+  template <class F> DEVICE void for_chunks(F visit) {
     for (int first = 0; first < map.chunks; first += 32) {
       const bool some = first + lane < map.chunks && map.summary[first + lane];
       for (unsigned left = __ballot_sync(~0u, some); left; left &= left - 1) visit(first + __ffs(left) - 1);
@@ -117,7 +117,7 @@ struct Column {
   }
 
   // Moves the bitmap to global memory and clears it.
-  __device__ __forceinline__ void store() {
+  DEVICE void store() {
     int total = 0, all;
     for_chunks([&](int chunk) { total += __popc(map.words[32 * chunk + lane]); });
     before(total, all);
@@ -153,7 +153,7 @@ struct Column {
   }
 
   // Where L(k, j) is an entry too, what L(:, j) has below row k is in L(:, k).
-  __device__ __forceinline__ void prune(const int* above, int count) {
+  DEVICE void prune(const int* above, int count) {
     for (int e = lane; e < count; e += 32) {
       const int j = __ldcg(above + e), most = __ldcg(args.suffice + j);
       const int* below = args.rows + __ldcg(args.begin + j) + __ldcg(args.upper + j) + 1;

@@ -50,7 +50,7 @@ struct TrailingColumn {
   int first;                               // rank of the first entry of the batch
   int *positions, *begins, *targets;
 
-  __device__ __forceinline__ TrailingColumn(const TrailingInput& input, int k, unsigned char* memory) : in(input) {
+  DEVICE TrailingColumn(const TrailingInput& input, int k, unsigned char* memory) : in(input) {
     const ColumnArrays& all = in.columns;
     const TrailingArrays& a = in.trailing;
     const int c = k - in.division;
@@ -76,7 +76,7 @@ struct TrailingColumn {
 
   // Until the columns that a batch needs are finished. One lane of a warp looks again and again, so that the others
   // leave the cache to those that work.
-  __device__ __forceinline__ void wait_for(int batch_number) const {
+  DEVICE void wait_for(int batch_number) const {
     const long long from = __ldg(need_ptr + batch_number), end = __ldg(need_ptr + batch_number + 1);
     const int lane = threadIdx.x & 31;
     for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x) {
@@ -93,7 +93,7 @@ struct TrailingColumn {
     __syncthreads();
   }
 
-  __device__ __forceinline__ void assemble() const {
+  DEVICE void assemble() const {
     for (int t0 = threadIdx.x; t0 < length; t0 += blockDim.x * TOGETHER) {
       int source[TOGETHER];
       Scalar value[TOGETHER];
@@ -112,7 +112,7 @@ struct TrailingColumn {
   }
 
   // Entries of ranks `first_rank` .. end - 1, if they have room.
-  __device__ __forceinline__ bool stage(int first_rank, int end) {
+  DEVICE bool stage(int first_rank, int end) {
     first = first_rank;
     const long long from = __ldg(terms + first), count = __ldg(terms + end) - from;
     if (batch_bytes(end - first, count, sizeof(Scalar)) > room) return false;
@@ -141,7 +141,7 @@ struct TrailingColumn {
   }
 
   // minus the sum of a lane's terms among those of the entry of rank r, `LANES` lanes to an entry
-  template <int LANES> __device__ __forceinline__ Scalar staged_sum(int r, int lane) const {
+  template <int LANES> DEVICE Scalar staged_sum(int r, int lane) const {
     const int end = begins[r - first + 1];
     Scalar sum(0);
     for (int q = begins[r - first] + lane; q < end; q += LANES)
@@ -149,7 +149,7 @@ struct TrailingColumn {
     return sum;
   }
   // the same of terms in memory
-  __device__ __forceinline__ Scalar listed_sum(int r, int lane, int lanes) const {
+  DEVICE Scalar listed_sum(int r, int lane, int lanes) const {
     const long long end = __ldg(terms + r + 1);
     Scalar sum(0);
     for (long long q = __ldg(terms + r) + lane; q < end; q += lanes * TOGETHER) {
@@ -170,8 +170,7 @@ struct TrailingColumn {
   }
 
   // Entries of ranks from .. end - 1, none of which is a term of another; target(r) is where the one of rank r is.
-  template <int LANES, bool STAGED, class Target>
-  __device__ __forceinline__ void take(int from, int end, Target&& target) const {
+  template <int LANES, bool STAGED, class Target> DEVICE void take(int from, int end, Target&& target) const {
     const int lane = threadIdx.x & (LANES - 1), in_warp = (threadIdx.x & 31) / LANES;
     for (int r0 = from + (threadIdx.x >> 5) * (32 / LANES); r0 < end; r0 += blockDim.x / LANES) {
       const int r = r0 + in_warp;
@@ -184,14 +183,14 @@ struct TrailingColumn {
   }
 
   // Many short sums at a time, or few long ones.
-  __device__ __forceinline__ void take_staged(int from, int end) const {
+  DEVICE void take_staged(int from, int end) const {
     const auto target = [&](int r) { return targets[r - first]; };
     const int entries = end - from, count = begins[end - first] - begins[from - first];
     if (entries * 32 <= (int)blockDim.x || count >= 32 * entries) take<32, true>(from, end, target);
     else take<4, true>(from, end, target);
   }
 
-  __device__ __forceinline__ void solve_upper() {
+  DEVICE void solve_upper() {
     int from = __ldg(step);  // entries of depth 0 have no terms
     for (int b = 0, s = 1; b < batches; b++) {
       const int last = __ldg(batch + b);
@@ -208,7 +207,7 @@ struct TrailingColumn {
     }
   }
 
-  __device__ __forceinline__ void take_huge() const {
+  DEVICE void take_huge() const {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (int r = uppers; r < uppers + huge; r++) {
       Scalar sum = listed_sum(r, threadIdx.x, blockDim.x);
@@ -225,7 +224,7 @@ struct TrailingColumn {
     }
   }
 
-  __device__ __forceinline__ void run() {
+  DEVICE void run() {
     assemble();
     __syncthreads();
     solve_upper();

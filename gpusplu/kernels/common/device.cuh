@@ -15,6 +15,7 @@ using namespace gs::gpu;
   extern "C" __global__ void __launch_bounds__(threads, blocks_per_multiprocessor) \
       name(const __grid_constant__ Args args)
 #endif
+#define DEVICE __device__ __forceinline__
 
 #ifndef CHOLESKY
 #define CHOLESKY 0
@@ -45,17 +46,13 @@ template <class R> struct __align__(2 * sizeof(R)) Complex {
     return *this;
   }
 };
-template <class R> __device__ __forceinline__ Complex<R> operator+(Complex<R> a, Complex<R> b) {
-  return {a.re + b.re, a.im + b.im};
-}
-template <class R> __device__ __forceinline__ Complex<R> operator-(Complex<R> a, Complex<R> b) {
-  return {a.re - b.re, a.im - b.im};
-}
-template <class R> __device__ __forceinline__ Complex<R> operator-(Complex<R> a) { return {-a.re, -a.im}; }
-template <class R> __device__ __forceinline__ Complex<R> operator*(Complex<R> a, Complex<R> b) {
+template <class R> DEVICE Complex<R> operator+(Complex<R> a, Complex<R> b) { return {a.re + b.re, a.im + b.im}; }
+template <class R> DEVICE Complex<R> operator-(Complex<R> a, Complex<R> b) { return {a.re - b.re, a.im - b.im}; }
+template <class R> DEVICE Complex<R> operator-(Complex<R> a) { return {-a.re, -a.im}; }
+template <class R> DEVICE Complex<R> operator*(Complex<R> a, Complex<R> b) {
   return {fma(a.re, b.re, -a.im * b.im), fma(a.re, b.im, a.im * b.re)};
 }
-template <class R> __device__ __forceinline__ Complex<R> operator*(R a, Complex<R> b) { return {a * b.re, a * b.im}; }
+template <class R> DEVICE Complex<R> operator*(R a, Complex<R> b) { return {a * b.re, a * b.im}; }
 
 #if defined(SCALAR_f)
 using Scalar = float;
@@ -70,33 +67,33 @@ using Real = double;
 using Scalar = double;
 using Real = double;
 #endif
-template <class T> struct IsComplex { static constexpr bool value = false; };
-template <class R> struct IsComplex<Complex<R>> { static constexpr bool value = true; };
-constexpr bool is_complex = IsComplex<Scalar>::value;
+template <class T> constexpr bool IS_COMPLEX = false;
+template <class R> constexpr bool IS_COMPLEX<Complex<R>> = true;
+constexpr bool is_complex = IS_COMPLEX<Scalar>;
 
-__device__ __forceinline__ float conj(float a) { return a; }
-__device__ __forceinline__ double conj(double a) { return a; }
-template <class R> __device__ __forceinline__ Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; }
-__device__ __forceinline__ float real(float a) { return a; }
-__device__ __forceinline__ double real(double a) { return a; }
-template <class R> __device__ __forceinline__ R real(Complex<R> a) { return a.re; }
+DEVICE float conj(float a) { return a; }
+DEVICE double conj(double a) { return a; }
+template <class R> DEVICE Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; }
+DEVICE float real(float a) { return a; }
+DEVICE double real(double a) { return a; }
+template <class R> DEVICE R real(Complex<R> a) { return a.re; }
 // Size of a pivot or an entry: |re| + |im| (Higham, Accuracy and Stability, 2002, 9.1: as good as the modulus in
 // pivoting).
-__device__ __forceinline__ float size1(float a) { return fabsf(a); }
-__device__ __forceinline__ double size1(double a) { return fabs(a); }
-__device__ __forceinline__ float size1(Complex<float> a) { return fabsf(a.re) + fabsf(a.im); }
-__device__ __forceinline__ double size1(Complex<double> a) { return fabs(a.re) + fabs(a.im); }
+DEVICE float size1(float a) { return fabsf(a); }
+DEVICE double size1(double a) { return fabs(a); }
+DEVICE float size1(Complex<float> a) { return fabsf(a.re) + fabsf(a.im); }
+DEVICE double size1(Complex<double> a) { return fabs(a.re) + fabs(a.im); }
 // c + a b and c - a b
-__device__ __forceinline__ float mul_add(float a, float b, float c) { return fmaf(a, b, c); }
-__device__ __forceinline__ double mul_add(double a, double b, double c) { return fma(a, b, c); }
-template <class R> __device__ __forceinline__ Complex<R> mul_add(Complex<R> a, Complex<R> b, Complex<R> c) {
+DEVICE float mul_add(float a, float b, float c) { return fmaf(a, b, c); }
+DEVICE double mul_add(double a, double b, double c) { return fma(a, b, c); }
+template <class R> DEVICE Complex<R> mul_add(Complex<R> a, Complex<R> b, Complex<R> c) {
   return {fma(-a.im, b.im, fma(a.re, b.re, c.re)), fma(a.im, b.re, fma(a.re, b.im, c.im))};
 }
-template <class T> __device__ __forceinline__ T mul_sub(T a, T b, T c) { return mul_add(-a, b, c); }
+template <class T> DEVICE T mul_sub(T a, T b, T c) { return mul_add(-a, b, c); }
 
 // ---- reciprocals of normal numbers
-__device__ __forceinline__ float reciprocal(float x) { return 1.0f / x; }
-__device__ __forceinline__ double reciprocal(double x) {  // 20 bits from the table, one cubic step: within 1-2 ulp
+DEVICE float reciprocal(float x) { return 1.0f / x; }
+DEVICE double reciprocal(double x) {  // 20 bits from the table, one cubic step: within 1-2 ulp
 #ifdef GPUSPLU_EMULATED
   return 1.0 / x;
 #else
@@ -106,13 +103,12 @@ __device__ __forceinline__ double reciprocal(double x) {  // 20 bits from the ta
   return fma(y, fma(e, e, e), y);
 #endif
 }
-template <class R>
-__device__ __forceinline__ Complex<R> reciprocal(Complex<R> x) {  // Smith's scaling keeps the square in range
+template <class R> DEVICE Complex<R> reciprocal(Complex<R> x) {  // Smith's scaling keeps the square in range
   const R scale = reciprocal(fabs(x.re) + fabs(x.im)), re = x.re * scale, im = x.im * scale;
   const R inverse = scale * reciprocal(fma(re, re, im * im));
   return {re * inverse, -im * inverse};
 }
-__device__ __forceinline__ double reciprocal_start(double x) {  // 2^-20
+DEVICE double reciprocal_start(double x) {  // 2^-20
 #ifdef GPUSPLU_EMULATED
   return (double)(float)(1.0 / x);
 #else
@@ -121,7 +117,7 @@ __device__ __forceinline__ double reciprocal_start(double x) {  // 2^-20
   return y;
 #endif
 }
-__device__ __forceinline__ double reciprocal_root(double x) {  // 1 / sqrt(x), x normal and positive, 1-2 ulp
+DEVICE double reciprocal_root(double x) {  // 1 / sqrt(x), x normal and positive, 1-2 ulp
 #ifdef GPUSPLU_EMULATED
   return 1.0 / sqrt(x);
 #else
@@ -131,23 +127,20 @@ __device__ __forceinline__ double reciprocal_root(double x) {  // 1 / sqrt(x), x
   return fma(y * e, fma(e, 0.375, 0.5), y);
 #endif
 }
-__device__ __forceinline__ float reciprocal_root(float x) { return rsqrtf(x); }
+DEVICE float reciprocal_root(float x) { return rsqrtf(x); }
 
 // ---- exchange inside a warp; always by all 32 lanes
-__device__ __forceinline__ int shuffle(int x, int lane) { return __shfl_sync(~0u, x, lane); }
-__device__ __forceinline__ float shuffle(float x, int lane) { return __shfl_sync(~0u, x, lane); }
-__device__ __forceinline__ double shuffle(double x, int lane) { return __shfl_sync(~0u, x, lane); }
-template <class R> __device__ __forceinline__ Complex<R> shuffle(Complex<R> x, int lane) {
-  return {shuffle(x.re, lane), shuffle(x.im, lane)};
+template <class T> DEVICE T shuffle(T x, int lane) {
+  if constexpr (IS_COMPLEX<T>) return {shuffle(x.re, lane), shuffle(x.im, lane)};
+  else return __shfl_sync(~0u, x, lane);
 }
-__device__ __forceinline__ float shuffle_xor(float x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-__device__ __forceinline__ double shuffle_xor(double x, int mask) { return __shfl_xor_sync(~0u, x, mask); }
-template <class R> __device__ __forceinline__ Complex<R> shuffle_xor(Complex<R> x, int mask) {
-  return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
+template <class T> DEVICE T shuffle_xor(T x, int mask) {
+  if constexpr (IS_COMPLEX<T>) return {shuffle_xor(x.re, mask), shuffle_xor(x.im, mask)};
+  else return __shfl_xor_sync(~0u, x, mask);
 }
 
 // Largest of a warp, in all lanes.
-template <class T> __device__ __forceinline__ T warp_max(T x) {  // int or unsigned
+template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) x = max(x, __shfl_xor_sync(~0u, x, step));
@@ -157,41 +150,27 @@ template <class T> __device__ __forceinline__ T warp_max(T x) {  // int or unsig
 #endif
 }
 
-// ---- global memory that other blocks of the same launch write: past the first-level cache
-__device__ __forceinline__ float load_l2(const float* p) { return __ldcg(p); }
-__device__ __forceinline__ double load_l2(const double* p) { return __ldcg(p); }
-__device__ __forceinline__ Complex<float> load_l2(const Complex<float>* p) {
-  const float2 v = __ldcg((const float2*)p);
-  return {v.x, v.y};
+// ---- loads and stores by an instruction of CUDA's, of a complex number as a vector
+template <class T> struct VectorOf { using Type = T; };
+template <> struct VectorOf<Complex<float>> { using Type = float2; };
+template <> struct VectorOf<Complex<double>> { using Type = double2; };
+template <class T> using Vector = typename VectorOf<T>::Type;
+template <class R, class V> DEVICE R from_vector(V v) {
+  if constexpr (IS_COMPLEX<R>) return {v.x, v.y};
+  else return v;
 }
-__device__ __forceinline__ Complex<double> load_l2(const Complex<double>* p) {
-  const double2 v = __ldcg((const double2*)p);
-  return {v.x, v.y};
+// Global memory that other blocks of the same launch write: past the first-level cache.
+template <class T> DEVICE T load_l2(const T* p) { return from_vector<T>(__ldcg((const Vector<T>*)p)); }
+template <class T> DEVICE void store_l2(T* p, T v) {
+  if constexpr (IS_COMPLEX<T>) __stcg((Vector<T>*)p, Vector<T>{v.re, v.im});
+  else __stcg(p, v);
 }
-__device__ __forceinline__ void store_l2(float* p, float v) { __stcg(p, v); }
-__device__ __forceinline__ void store_l2(double* p, double v) { __stcg(p, v); }
-__device__ __forceinline__ void store_l2(Complex<float>* p, Complex<float> v) {
-  __stcg((float2*)p, make_float2(v.re, v.im));
-}
-__device__ __forceinline__ void store_l2(Complex<double>* p, Complex<double> v) {
-  __stcg((double2*)p, make_double2(v.re, v.im));
-}
-
 // What no block of the launch writes.
-__device__ __forceinline__ float load_constant(const float* p) { return __ldg(p); }
-__device__ __forceinline__ double load_constant(const double* p) { return __ldg(p); }
-__device__ __forceinline__ Complex<float> load_constant(const Complex<float>* p) {
-  const float2 v = __ldg((const float2*)p);
-  return {v.x, v.y};
-}
-__device__ __forceinline__ Complex<double> load_constant(const Complex<double>* p) {
-  const double2 v = __ldg((const double2*)p);
-  return {v.x, v.y};
-}
+template <class T> DEVICE T load_constant(const T* p) { return from_vector<T>(__ldg((const Vector<T>*)p)); }
 
 // A word of 16 bits as a register of 32 from the start: the compiler moves halves of registers about, and a move waits
 // for the load.
-__device__ __forceinline__ int load_short(const unsigned short* p) {
+DEVICE int load_short(const unsigned short* p) {
 #ifdef GPUSPLU_EMULATED
   return *p;
 #else
@@ -202,7 +181,7 @@ __device__ __forceinline__ int load_short(const unsigned short* p) {
 }
 
 // ---- what other blocks wait for
-__device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
+DEVICE unsigned load_acquire(const unsigned* p) {
 #ifdef GPUSPLU_EMULATED
   return emulator::load_acquire(p);
 #else
@@ -212,7 +191,7 @@ __device__ __forceinline__ unsigned load_acquire(const unsigned* p) {
 #endif
 }
 // Without order, for looking again and again: an acquire empties the first-level cache.
-__device__ __forceinline__ unsigned load_relaxed(const unsigned* p) {
+DEVICE unsigned load_relaxed(const unsigned* p) {
 #ifdef GPUSPLU_EMULATED
   return emulator::load_acquire(p);
 #else
@@ -221,7 +200,7 @@ __device__ __forceinline__ unsigned load_relaxed(const unsigned* p) {
   return v;
 #endif
 }
-__device__ __forceinline__ void store_release(unsigned* p, unsigned v) {
+DEVICE void store_release(unsigned* p, unsigned v) {
 #ifdef GPUSPLU_EMULATED
   emulator::store_release(p, v);
 #else
@@ -229,7 +208,7 @@ __device__ __forceinline__ void store_release(unsigned* p, unsigned v) {
 #endif
 }
 // The same between the warps of a block, for words in shared memory.
-__device__ __forceinline__ unsigned load_acquire_block(const unsigned* p) {
+DEVICE unsigned load_acquire_block(const unsigned* p) {
 #ifdef GPUSPLU_EMULATED
   return emulator::load_acquire(p);
 #else
@@ -239,7 +218,7 @@ __device__ __forceinline__ unsigned load_acquire_block(const unsigned* p) {
   return v;
 #endif
 }
-__device__ __forceinline__ void store_release_block(unsigned* p, unsigned v) {
+DEVICE void store_release_block(unsigned* p, unsigned v) {
 #ifdef GPUSPLU_EMULATED
   *p = v;
 #else
@@ -249,7 +228,7 @@ __device__ __forceinline__ void store_release_block(unsigned* p, unsigned v) {
 }
 // Adds with release and acquire order: what this thread wrote (and, after a barrier, its block) is seen by whoever adds
 // later.
-__device__ __forceinline__ unsigned add_acquire_release(unsigned* p, unsigned v) {
+DEVICE unsigned add_acquire_release(unsigned* p, unsigned v) {
 #if defined(GPUSPLU_EMULATED)
   return atomicAdd(p, v);
 #else
@@ -261,99 +240,80 @@ __device__ __forceinline__ unsigned add_acquire_release(unsigned* p, unsigned v)
 
 // ---- programmatic dependent launch: a kernel that was launched so may begin when every block of the one before has
 // begun and allows it; what that one writes can be used once it is known to be there.
-__device__ __forceinline__ void allow_next_kernel() {
+DEVICE void allow_next_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
-__device__ __forceinline__ void wait_for_previous_kernel() {
+DEVICE void wait_for_previous_kernel() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 // Words that other blocks write at any time; single accesses in their own right.
-__device__ __forceinline__ void store_word(unsigned long long* p, unsigned long long v) {
-  *(volatile unsigned long long*)p = v;
-}
-__device__ __forceinline__ unsigned long long load_word(const unsigned long long* p) {
-  return *(const volatile unsigned long long*)p;
-}
-__device__ __forceinline__ void before_looking_again(const unsigned long long* p, bool pause) {
+DEVICE void store_word(unsigned long long* p, unsigned long long v) { *(volatile unsigned long long*)p = v; }
+DEVICE unsigned long long load_word(const unsigned long long* p) { return *(const volatile unsigned long long*)p; }
+DEVICE void before_looking_again(const unsigned long long* p, bool pause) {
 #ifdef GPUSPLU_EMULATED
   emulator::load_acquire((const unsigned*)p);  // lets others run
 #else
   if (pause) __nanosleep(64);
 #endif
 }
-__device__ __forceinline__ void look_again_later() {
+DEVICE void look_again_later() {
 #ifndef GPUSPLU_EMULATED
   __nanosleep(64);
 #endif
 }
 // Two words in one access, aligned to 16 bytes; each is whole, the pair need not be of one moment.
-__device__ __forceinline__ void store_words(unsigned long long* p, unsigned long long a, unsigned long long b) {
+DEVICE void store_words(unsigned long long* p, unsigned long long a, unsigned long long b) {
 #ifdef GPUSPLU_EMULATED
   p[0] = a, p[1] = b;
 #else
   asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(a), "l"(b) : "memory");
 #endif
 }
-__device__ __forceinline__ void load_words(const unsigned long long* p, unsigned long long& a, unsigned long long& b) {
+DEVICE void load_words(const unsigned long long* p, unsigned long long& a, unsigned long long& b) {
 #ifdef GPUSPLU_EMULATED
   a = p[0], b = p[1];
 #else
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(p) : "memory");
 #endif
 }
-__device__ __forceinline__ void check_alignment(const void* p, int bytes) {
+DEVICE void check_alignment(const void* p, int bytes) {
 #ifdef GPUSPLU_EMULATED
   if ((unsigned long long)p % bytes) emulator::fail("misaligned address");
 #endif
 }
 
-// ---- asynchronous copies from global to shared memory, of which `bytes` come from the source and the rest is zero
-__device__ __forceinline__ void copy_async16(void* to, const void* from, int bytes) {
+// ---- asynchronous copies from global to shared memory of SIZE bytes, 4, 8 or 16, of which `bytes` come from the
+// source and the rest is zero
+template <int SIZE> DEVICE void copy_async(void* to, const void* from, int bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+  if constexpr (SIZE == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(from), "r"(bytes), "n"(SIZE)
+                 : "memory");
 #else
-  check_alignment(to, 16);
-  if (bytes) check_alignment(from, 16);
-  for (int k = 0; k < 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
+  check_alignment(to, SIZE);
+  if (bytes) check_alignment(from, SIZE);
+  for (int k = 0; k < SIZE / 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
 #endif
 }
-__device__ __forceinline__ void copy_async8(void* to, const void* from, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-#else
-  check_alignment(to, 8);
-  if (bytes) check_alignment(from, 8);
-  for (int k = 0; k < 2; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
-#endif
-}
-__device__ __forceinline__ void copy_async4(void* to, const void* from, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-#else
-  check_alignment(to, 4);
-  if (bytes) check_alignment(from, 4);
-  *(unsigned*)to = bytes ? __ldcg((const unsigned*)from) : 0u;
-#endif
-}
-__device__ __forceinline__ void copy_commit() {
+DEVICE void copy_commit() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-template <int N> __device__ __forceinline__ void copy_wait() {  // until at most N groups are under way
+template <int N> DEVICE void copy_wait() {  // until at most N groups are under way
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
-__device__ __forceinline__ void prefetch_l2(const void* p) {
+DEVICE void prefetch_l2(const void* p) {
 #ifndef GPUSPLU_EMULATED
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 #endif
@@ -361,7 +321,7 @@ __device__ __forceinline__ void prefetch_l2(const void* p) {
 
 // ---- C (16 x 8) += A (16 x 4) B (4 x 8) by one warp. Lane (g, t) = (lane / 4, lane % 4) holds
 // a0 = A(g, t), a1 = A(g + 8, t), b = B(t, g), c = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
-template <class T> __device__ __forceinline__ void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {
+template <class T> DEVICE void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {
   const int lane = threadIdx.x & 31, row = lane & ~3, col = (lane & 3) * 8;
 #pragma unroll
   for (int k = 0; k < 4; k++) {
@@ -373,15 +333,15 @@ template <class T> __device__ __forceinline__ void mma_by_shuffles(T (&c)[4], T 
     c[3] = mul_add(x1, b1, c[3]);
   }
 }
-template <class T> __device__ __forceinline__ void mma(T (&c)[4], T a0, T a1, T b) { mma_by_shuffles(c, a0, a1, b); }
+template <class T> DEVICE void mma(T (&c)[4], T a0, T a1, T b) { mma_by_shuffles(c, a0, a1, b); }
 #if FP64_TENSOR_CORES == 16
-template <> __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double b) {
+template <> DEVICE void mma(double (&c)[4], double a0, double a1, double b) {
   asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
                : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                : "d"(a0), "d"(a1), "d"(b));
 }
 #elif FP64_TENSOR_CORES == 8
-template <> __device__ __forceinline__ void mma(double (&c)[4], double a0, double a1, double b) {
+template <> DEVICE void mma(double (&c)[4], double a0, double a1, double b) {
   asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
                : "+d"(c[0]), "+d"(c[1])
                : "d"(a0), "d"(b));

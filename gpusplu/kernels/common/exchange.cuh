@@ -7,23 +7,17 @@
 using Word = unsigned long long;
 constexpr int WORDS = sizeof(Scalar) / 4;  // of a value
 
-__device__ __forceinline__ void split(float v, unsigned* w) { w[0] = __float_as_uint(v); }
-__device__ __forceinline__ void split(double v, unsigned* w) {
+DEVICE void split(float v, unsigned* w) { w[0] = __float_as_uint(v); }
+DEVICE void split(double v, unsigned* w) {
   const Word bits = (Word)__double_as_longlong(v);
   w[0] = (unsigned)bits, w[1] = (unsigned)(bits >> 32);
 }
-template <class R> __device__ __forceinline__ void split(Complex<R> v, unsigned* w) {
-  split(v.re, w), split(v.im, w + sizeof(R) / 4);
-}
-__device__ __forceinline__ void join(const unsigned* w, float& v) { v = __uint_as_float(w[0]); }
-__device__ __forceinline__ void join(const unsigned* w, double& v) {
-  v = __longlong_as_double((long long)((Word)w[1] << 32 | w[0]));
-}
-template <class R> __device__ __forceinline__ void join(const unsigned* w, Complex<R>& v) {
-  join(w, v.re), join(w + sizeof(R) / 4, v.im);
-}
+template <class R> DEVICE void split(Complex<R> v, unsigned* w) { split(v.re, w), split(v.im, w + sizeof(R) / 4); }
+DEVICE void join(const unsigned* w, float& v) { v = __uint_as_float(w[0]); }
+DEVICE void join(const unsigned* w, double& v) { v = __longlong_as_double((long long)((Word)w[1] << 32 | w[0])); }
+template <class R> DEVICE void join(const unsigned* w, Complex<R>& v) { join(w, v.re), join(w + sizeof(R) / 4, v.im); }
 
-__device__ __forceinline__ void send_value(Word* to, Scalar v, unsigned tag) {
+DEVICE void send_value(Word* to, Scalar v, unsigned tag) {
   unsigned parts[WORDS];
   split(v, parts);
   const Word high = (Word)tag << 32;
@@ -35,19 +29,19 @@ __device__ __forceinline__ void send_value(Word* to, Scalar v, unsigned tag) {
 
 struct Packet {
   Word word[WORDS];
-  __device__ __forceinline__ void load(const Word* from) {
+  DEVICE void load(const Word* from) {
     if constexpr (WORDS == 1) word[0] = load_word(from);
     else
 #pragma unroll
       for (int k = 0; k < WORDS; k += 2) load_words(from + k, word[k], word[k + 1]);
   }
-  __device__ __forceinline__ bool has(unsigned tag) const {
+  DEVICE bool has(unsigned tag) const {
     bool all = true;
 #pragma unroll
     for (int k = 0; k < WORDS; k++) all = all && (unsigned)(word[k] >> 32) == tag;
     return all;
   }
-  __device__ __forceinline__ Scalar value() const {
+  DEVICE Scalar value() const {
     unsigned parts[WORDS];
     Scalar v;
 #pragma unroll
@@ -58,8 +52,8 @@ struct Packet {
 };
 // This thread's values at from[0], from[1], ..: waits until all are there, looking again only for those that are not. A
 // pause in between leaves the cache to those that work (10 to 25% of a solve); who is next does without.
-template <int COUNT> __device__ __forceinline__ void wait_values(const Word* const (&from)[COUNT], unsigned tag,
-                                                                 Scalar (&v)[COUNT], bool pause = true) {
+template <int COUNT>
+DEVICE void wait_values(const Word* const (&from)[COUNT], unsigned tag, Scalar (&v)[COUNT], bool pause = true) {
   Packet packet[COUNT];
   unsigned missing = (1u << COUNT) - 1;
   for (;;) {
@@ -75,15 +69,15 @@ template <int COUNT> __device__ __forceinline__ void wait_values(const Word* con
 #pragma unroll
   for (int r = 0; r < COUNT; r++) v[r] = packet[r].value();
 }
-__device__ __forceinline__ Scalar wait_value(const Word* from, unsigned tag, bool pause = true) {
+DEVICE Scalar wait_value(const Word* from, unsigned tag, bool pause = true) {
   const Word* const all[1] = {from};
   Scalar v[1];
   wait_values<1>(all, tag, v, pause);
   return v[0];
 }
 // The COUNT values from `from` on for all lanes of a warp; those from `some` on are replaced by the last of them.
-template <int COUNT> __device__ __forceinline__ void wait_shared_values(const Word* from, int some, unsigned tag,
-                                                                        Scalar (&v)[COUNT], bool pause) {
+template <int COUNT>
+DEVICE void wait_shared_values(const Word* from, int some, unsigned tag, Scalar (&v)[COUNT], bool pause) {
   static_assert(COUNT <= 32);
   const Scalar own = wait_value(from + min((int)(threadIdx.x & 31), some - 1) * WORDS, tag, pause);
   __syncwarp();

@@ -7,30 +7,28 @@
 template <class T> struct WideOf { using type = double; };
 template <class R> struct WideOf<Complex<R>> { using type = Complex<double>; };
 using Wide = WideOf<Scalar>::type;
-__device__ __forceinline__ double widen(float a) { return a; }
-__device__ __forceinline__ double widen(double a) { return a; }
-template <class R> __device__ __forceinline__ Complex<double> widen(Complex<R> a) {
-  return {(double)a.re, (double)a.im};
-}
-__device__ __forceinline__ void narrow(double a, Scalar& to) { to = Scalar((Real)a); }
-template <class T> __device__ __forceinline__ void narrow(Complex<double> a, T& to) { to = T((Real)a.re, (Real)a.im); }
+DEVICE double widen(float a) { return a; }
+DEVICE double widen(double a) { return a; }
+template <class R> DEVICE Complex<double> widen(Complex<R> a) { return {(double)a.re, (double)a.im}; }
+DEVICE void narrow(double a, Scalar& to) { to = Scalar((Real)a); }
+template <class T> DEVICE void narrow(Complex<double> a, T& to) { to = T((Real)a.re, (Real)a.im); }
 
-__device__ __forceinline__ double modulus(double a) { return fabs(a); }
-__device__ __forceinline__ double modulus(Complex<double> a) {  // scaled, so that squares stay in range
-  if (a.re != a.re || a.im != a.im) return a.re + a.im;         // fmax would drop a NaN
+DEVICE double modulus(double a) { return fabs(a); }
+DEVICE double modulus(Complex<double> a) {               // scaled, so that squares stay in range
+  if (a.re != a.re || a.im != a.im) return a.re + a.im;  // fmax would drop a NaN
   const double larger = fmax(fabs(a.re), fabs(a.im)), smaller = fmin(fabs(a.re), fabs(a.im));
   if (larger == smaller + larger) return larger;
   const double ratio = smaller / larger;
   return larger * sqrt(fma(ratio, ratio, 1.0));
 }
 
-__device__ __forceinline__ double warp_max(double v) {
+DEVICE double warp_max(double v) {
 #pragma unroll
   for (int mask = 16; mask; mask >>= 1) v = fmax(v, shuffle_xor(v, mask));
   return v;
 }
 // Of a block; thread 0 has it. `scratch`: one double a warp; a barrier before it is used again.
-__device__ __forceinline__ double block_max(double v, double* scratch) {
+DEVICE double block_max(double v, double* scratch) {
   const int warps = blockDim.x / 32, lane = threadIdx.x & 31;
   v = warp_max(v);
   __syncthreads();

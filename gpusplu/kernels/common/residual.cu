@@ -37,9 +37,8 @@ struct StepArgs {
 constexpr int LONG_ROW = 16;  // times the lanes of a group
 
 // op(A)(row, :) x for NV columns and the sum of moduli, of the entries first, first + step, .. below last.
-template <int NV> __device__ __forceinline__ void add_row(const ResidualArgs& args, long long first, long long last,
-                                                          int step, const Scalar* const (&x)[NV], Wide (&sum)[NV],
-                                                          double& row_sum) {
+template <int NV> DEVICE void add_row(const ResidualArgs& args, long long first, long long last, int step,
+                                      const Scalar* const (&x)[NV], Wide (&sum)[NV], double& row_sum) {
 #pragma unroll(NV == 1 ? 4 : 2)
   for (long long p = first; p < last; p += step) {
     const int column = args.ind[p];
@@ -49,7 +48,7 @@ template <int NV> __device__ __forceinline__ void add_row(const ResidualArgs& ar
     for (int j = 0; j < NV; j++) sum[j] = mul_add(a, widen(x[j][column]), sum[j]);
   }
 }
-template <int NV> __device__ __forceinline__ void combine(Wide (&sum)[NV], double& row_sum, int lanes) {
+template <int NV> DEVICE void combine(Wide (&sum)[NV], double& row_sum, int lanes) {
   for (int mask = lanes >> 1; mask; mask >>= 1) {
     row_sum += shuffle_xor(row_sum, mask);
 #pragma unroll
@@ -58,13 +57,12 @@ template <int NV> __device__ __forceinline__ void combine(Wide (&sum)[NV], doubl
 }
 
 // Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
-__device__ __forceinline__ void join(double* norm, double v) {
+DEVICE void join(double* norm, double v) {
   if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }
 
 // Columns column0 .. column0 + NV - 1; the norms of this block's rows.
-template <int NV>
-__device__ __forceinline__ void measure_columns(const ResidualArgs& args, int column0, double* scratch) {
+template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int column0, double* scratch) {
   const int lane = threadIdx.x & 31, lanes = 1 << args.lanes_log2, in_group = lane & (lanes - 1),
             group = lane >> args.lanes_log2, rows = 32 >> args.lanes_log2;
   const Scalar* x[NV];
@@ -131,7 +129,7 @@ __device__ __forceinline__ void measure_columns(const ResidualArgs& args, int co
 }
 
 // By the first warp of the last block: the column with the largest backward error, and what the host reads.
-__device__ __forceinline__ void publish(const ResidualArgs& args) {
+DEVICE void publish(const ResidualArgs& args) {
   const int lane = threadIdx.x & 31;
   const double* norms = args.norms + 1 + 3 * min(lane, args.nrhs - 1);
   const double a = __ldcg(args.norms), r = __ldcg(norms), x = __ldcg(norms + 1), b = __ldcg(norms + 2);
@@ -149,7 +147,7 @@ __device__ __forceinline__ void publish(const ResidualArgs& args) {
   *status = Status{};
 }
 
-template <int NV> __device__ __forceinline__ void measure(const ResidualArgs& args) {
+template <int NV> DEVICE void measure(const ResidualArgs& args) {
   double* scratch = (double*)(shared_memory + 16);
   unsigned* last = (unsigned*)shared_memory;
   for (int column0 = 0; column0 < args.nrhs; column0 += NV) measure_columns<NV>(args, column0, scratch);

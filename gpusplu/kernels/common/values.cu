@@ -21,12 +21,12 @@ struct ValuesArgs {
   Status* status;
 };
 
-__device__ __forceinline__ Scalar source_value(const ValuesArgs& args, long long p) {
+DEVICE Scalar source_value(const ValuesArgs& args, long long p) {
   const long long source = args.source ? args.source[p] : p;
   return source < 0 ? conj(args.from[~source]) : args.from[source];
 }
 
-template <bool GATHER> __device__ __forceinline__ void values(const ValuesArgs& args) {
+template <bool GATHER> DEVICE void values(const ValuesArgs& args) {
   const long long step = (long long)gridDim.x * blockDim.x;
   double largest = 0;
   int bad = 0;
@@ -62,7 +62,7 @@ struct MoveArgs {
   long long first_count, second_count;
 };
 
-__device__ __forceinline__ void move(const Scalar* from, Scalar* to, long long count) {
+DEVICE void move(const Scalar* from, Scalar* to, long long count) {
   constexpr int TOGETHER = 4;  // loads under way
   const long long step = (long long)gridDim.x * blockDim.x, begin = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   for (long long k = begin; k < count; k += TOGETHER * step) {

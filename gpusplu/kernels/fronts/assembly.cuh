@@ -14,7 +14,7 @@ template <int THREADS, int N> struct Entries {
 
   // Indices of entries first, first + THREADS, .. of the front. All registers are set, whatever the front has: else
   // they would be kept through the elimination before.
-  __device__ __forceinline__ void find(const FactorArgs& args, const Front& f, int first) {
+  DEVICE void find(const FactorArgs& args, const Front& f, int first) {
 #pragma unroll
     for (int q = 0; q < N; q++) {
       const long long k = f.entry_begin + min(first + q * THREADS, f.entry_count - 1);
@@ -22,9 +22,9 @@ template <int THREADS, int N> struct Entries {
       place[q] = f.entry_count > 0 ? __ldg(args.entry_place + k) : 0;
     }
   }
-  __device__ __forceinline__ void load(const FactorArgs& args, const Front& f, int first) {
+  DEVICE void load(const FactorArgs& args, const Front& f, int first) {
 #pragma unroll
-    for (int q = 0; q < N; q++) value[q] = load_value(args.values + source[q]);
+    for (int q = 0; q < N; q++) value[q] = load_constant(args.values + source[q]);
     if (args.entry_scale == nullptr || f.entry_count == 0) return;
 #pragma unroll
     for (int q = 0; q < N; q++) {
@@ -32,28 +32,16 @@ template <int THREADS, int N> struct Entries {
       value[q] = (Real)__ldg(args.entry_scale + k) * value[q];
     }
   }
-  __device__ __forceinline__ void put(const Front& f, int first, Scalar* front, int ld) const {
+  DEVICE void put(const Front& f, int first, Scalar* front, int ld) const {
 #pragma unroll
     for (int q = 0; q < N; q++)
       if (first + q * THREADS < f.entry_count) front[(place[q] & 0xffff) + (int)(place[q] >> 16) * ld] = value[q];
-  }
-
- private:
-  static __device__ __forceinline__ float load_value(const float* p) { return __ldg(p); }
-  static __device__ __forceinline__ double load_value(const double* p) { return __ldg(p); }
-  static __device__ __forceinline__ Complex<float> load_value(const Complex<float>* p) {
-    const float2 v = __ldg((const float2*)p);
-    return {v.x, v.y};
-  }
-  static __device__ __forceinline__ Complex<double> load_value(const Complex<double>* p) {
-    const double2 v = __ldg((const double2*)p);
-    return {v.x, v.y};
   }
 };
 
 // The entries from first on: values of one batch and indices of the next are under way together.
 template <int THREADS, int N>
-__device__ __forceinline__ void add_entries(const FactorArgs& args, const Front& f, int first, Scalar* front, int ld) {
+DEVICE void add_entries(const FactorArgs& args, const Front& f, int first, Scalar* front, int ld) {
   constexpr int BATCH = N * THREADS;
   const int thread = threadIdx.x & (THREADS - 1);
   if (first - thread >= f.entry_count) return;
@@ -76,12 +64,12 @@ template <int N> struct Items {
   int next, end;  // from next on, none has been asked for
   int4 batch[2];
 
-  __device__ __forceinline__ void find(const FactorArgs& args, const Front& f, int group) {
+  DEVICE void find(const FactorArgs& args, const Front& f, int group) {
     next = end = 0;
     if (f.children == 0) return;
     next = __ldg(args.owner_ptr + f.owner_begin + group), end = __ldg(args.owner_ptr + f.owner_begin + group + 1);
   }
-  template <int B> __device__ __forceinline__ void load(const FactorArgs& args) {
+  template <int B> DEVICE void load(const FactorArgs& args) {
     const int k = threadIdx.x & (ITEM_ENTRIES - 1);
     batch[B] = k < N && next + k < end ? __ldg((const int4*)args.items + next + k) : make_int4(0, 0, 0, 0);
     next += N;
@@ -93,7 +81,7 @@ template <int N> struct Contributions {
   Scalar value[N];
   int to[N];  // -1: none
 
-  __device__ __forceinline__ void load(const int4& batch, const Scalar* blocks, int ld) {
+  DEVICE void load(const int4& batch, const Scalar* blocks, int ld) {
     const int lane = threadIdx.x & (ITEM_ENTRIES - 1), shift = 8 * (lane & 3);
 #pragma unroll
     for (int q = 0; q < N; q++) {
@@ -104,7 +92,7 @@ template <int N> struct Contributions {
       to[q] = used ? ((lane < 4 ? z : w) >> shift & 255) + (y & 0xffff) * ld : -1;
     }
   }
-  __device__ __forceinline__ void add(Scalar* front) const {
+  DEVICE void add(Scalar* front) const {
 #pragma unroll
     for (int q = 0; q < N; q++) {  // the next item may hold the same entry for another lane
       if (to[q] >= 0) front[to[q]] += value[q];
@@ -116,8 +104,7 @@ template <int N> struct Contributions {
 // Adds all items of a group, of which two batches have been loaded; one batch of entries and two of items are under way
 // while a batch is added. Control flow is uniform in the warp: groups that went their own ways would serialize their
 // latencies.
-template <int N> __device__ __forceinline__ void add_items(const FactorArgs& args, const Front& f, Items<N>& items,
-                                                           Scalar* front, int ld) {
+template <int N> DEVICE void add_items(const FactorArgs& args, const Front& f, Items<N>& items, Scalar* front, int ld) {
   const Scalar* blocks = args.blocks + f.block_base;
   const int most = warp_max(items.end - items.next + 2 * N);
   if (most <= 0) return;

@@ -24,7 +24,7 @@ constexpr int BLOCK_SHARED_BYTES = front_shared_bytes(1, 0, sizeof(Scalar));
 static_assert(sizeof(BlockMemory) == BLOCK_SHARED_BYTES, "what the host asks for");
 
 // By THREADS threads.
-template <int THREADS> __device__ __forceinline__ void clear_front(Scalar* front, const Front& f, int thread) {
+template <int THREADS> DEVICE void clear_front(Scalar* front, const Front& f, int thread) {
   const int pieces = front_ld(f.rows) * (f.rows + f.partial_count) * (int)sizeof(Scalar) / (int)sizeof(int4);
 #pragma unroll 4
   for (int k = thread; k < pieces; k += THREADS) ((int4*)front)[k] = make_int4(0, 0, 0, 0);
@@ -32,8 +32,7 @@ template <int THREADS> __device__ __forceinline__ void clear_front(Scalar* front
 
 // Partial sums of crowded columns, which lie behind the front, to their homes. Those of one home follow each other and
 // are one task of a warp, for 32 rows.
-template <int THREADS>
-__device__ __forceinline__ void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
+template <int THREADS> DEVICE void add_partial_sums(const FactorArgs& args, const Front& f, Scalar* front, int ld) {
   const int lane = threadIdx.x & 31, row_tasks = (f.rows + 31) / 32;
   const int home = __ldg(args.partial + f.partial_begin + min(lane, f.partial_count - 1));
   int task = (int)(threadIdx.x >> 5);  // of this warp: rows task % row_tasks, homes task / row_tasks, ..
@@ -52,7 +51,7 @@ __device__ __forceinline__ void add_partial_sums(const FactorArgs& args, const F
   }
 }
 
-template <int THREADS> __device__ __forceinline__ void factor(const FactorArgs& args) {
+template <int THREADS> DEVICE void factor(const FactorArgs& args) {
   constexpr int N_ENTRIES = sizeof(Scalar) == 16 ? 1 : is_complex ? 2 : 4, N_ITEMS = item_batch(1, sizeof(Scalar));
   const int thread = threadIdx.x, group = thread >> ITEM_ENTRIES_LOG2;
   BlockMemory& memory = *(BlockMemory*)shared_memory;

@@ -21,7 +21,7 @@ struct PivotRules {
   unsigned tiny_bits, singular_bits;
   Status* const& status;  // where the kernel has it: no register for what is hardly ever needed
   // Pivots below `tiny` are replaced, those below `singular` counted in n_tiny too.
-  __device__ __forceinline__ PivotRules(double tiny_, double singular, Status* const& status_) : status(status_) {
+  DEVICE PivotRules(double tiny_, double singular, Status* const& status_) : status(status_) {
     const Real tiny = (Real)fmax(tiny_, LEAST_NORMAL);
     largest_reciprocal = reciprocal(tiny), tiny_bits = magnitude_bits(tiny);
     singular_bits = magnitude_bits((Real)singular);
@@ -29,21 +29,21 @@ struct PivotRules {
 };
 
 // A row of the block as the search knows it: its lane, which half of the block, and that it can be chosen.
-__device__ __forceinline__ unsigned row_code(int row) { return (row & 7) << 2 | row >> 3 << 1 | 1; }
+DEVICE unsigned row_code(int row) { return (row & 7) << 2 | row >> 3 << 1 | 1; }
 
 // Where the results of a lane belong: its value (i, q) is that of row row[i], column column(q) of the block. Rows and
 // columns below w are permuted among each other, the others stay.
 struct Places {
   int row[2];
   unsigned codes;  // row codes of the columns, a byte each
-  __device__ __forceinline__ int column(int q) const {
+  DEVICE int column(int q) const {
     const unsigned code = codes >> (8 * q);
     return (int)(code >> 2 & 7 | (code & 2) << 2);
   }
 };
 
 // Rows and columns from w on may hold anything finite; where nobody uses them, anything at all.
-__device__ __forceinline__ Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
+DEVICE Places gauss_jordan(Scalar (&a)[2][4], int w, const PivotRules& rules) {
   constexpr unsigned KEY_BITS = 0x7fffffe0u;  // of a modulus; below them the row code
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
   int n_small = 0;  // replaced pivots, and 2^16 times those of them that are below `singular`

@@ -49,7 +49,7 @@ constexpr unsigned EPOCH_STEP = 4096;  // more than the tile columns of any fron
 struct __align__(sizeof(Scalar) < 8 ? 8 : 16) Pair {
   Scalar x, y;
 };
-__device__ __forceinline__ void store_pair(Scalar* to, Pair v) {
+DEVICE void store_pair(Scalar* to, Pair v) {
 #if defined(SCALAR_f)
   __stcg((float2*)to, make_float2(v.x, v.y));
 #elif defined(SCALAR_F)
@@ -62,22 +62,22 @@ __device__ __forceinline__ void store_pair(Scalar* to, Pair v) {
 #endif
 }
 // Copies a pair of which the first `count` entries exist; the others become zero.
-__device__ __forceinline__ void copy_pair(Scalar* to, const Scalar* from, int count) {
+DEVICE void copy_pair(Scalar* to, const Scalar* from, int count) {
   constexpr int bytes = (int)sizeof(Scalar);
   if constexpr (bytes == 4) {
-    copy_async8(to, from, count * bytes);
+    copy_async<8>(to, from, count * bytes);
   } else if constexpr (bytes == 8) {
-    copy_async16(to, from, count * bytes);
+    copy_async<16>(to, from, count * bytes);
   } else {
-    copy_async16(to, from, count > 0 ? bytes : 0);
-    copy_async16(to + 1, count > 1 ? from + 1 : from, count > 1 ? bytes : 0);
+    copy_async<16>(to, from, count > 0 ? bytes : 0);
+    copy_async<16>(to + 1, count > 1 ? from + 1 : from, count > 1 ? bytes : 0);
   }
 }
 
 // A tall panel of `width` columns in two parts: rows of the pivots, and rows below.
 struct TallPanel {
   Scalar *pivots, *below;
-  __device__ __forceinline__ Scalar* tile(int t, int pivot_tiles) const {
+  DEVICE Scalar* tile(int t, int pivot_tiles) const {
     return t < pivot_tiles ? pivots + t * NB : below + (t - pivot_tiles) * NB;
   }
 };
@@ -90,8 +90,7 @@ struct FrontTiles {
   Scalar* inverse;
   Scalar* block;
 
-  __device__ __forceinline__ FrontTiles(const Front& f, Scalar* factor, Scalar* blocks)
-      : width(f.width), height(f.rows - f.width) {
+  DEVICE FrontTiles(const Front& f, Scalar* factor, Scalar* blocks) : width(f.width), height(f.rows - f.width) {
     width_ld = (width + 1) & ~1;
     height_ld = (height + 1) & ~1;
     pivot_tiles = (width + NB - 1) / NB;
@@ -107,11 +106,7 @@ struct FrontTiles {
     }
     block = blocks + f.block;
   }
-  __device__ __forceinline__ int first_row(int t) const {
-    return t < pivot_tiles ? t * NB : width + (t - pivot_tiles) * NB;
-  }
-  __device__ __forceinline__ int size(int t) const {
-    return min(NB, t < pivot_tiles ? width - t * NB : height - (t - pivot_tiles) * NB);
-  }
-  __device__ __forceinline__ long long ld(int t) const { return t < pivot_tiles ? width_ld : height_ld; }
+  DEVICE int first_row(int t) const { return t < pivot_tiles ? t * NB : width + (t - pivot_tiles) * NB; }
+  DEVICE int size(int t) const { return min(NB, t < pivot_tiles ? width - t * NB : height - (t - pivot_tiles) * NB); }
+  DEVICE long long ld(int t) const { return t < pivot_tiles ? width_ld : height_ld; }
 };

@@ -47,7 +47,7 @@ struct Progress {
 };
 
 // Waits until all counters are `need` beyond `base`; returns how far all are. Called by the whole block.
-__device__ __forceinline__ int wait_progress(const Progress& progress, unsigned base, int need, Control& control) {
+DEVICE int wait_progress(const Progress& progress, unsigned base, int need, Control& control) {
   if (threadIdx.x < 32) {  // one instruction polls all
     const unsigned* p = threadIdx.x & 1 ? progress.b : threadIdx.x & 2 ? progress.second : progress.a;
     unsigned behind;
@@ -64,10 +64,9 @@ __device__ __forceinline__ int wait_progress(const Progress& progress, unsigned 
 
 // acc = A B over the first `depth` columns of two tall panels, in runs of columns whose tiles are finished. A has TALL
 // tile rows.
-template <int TALL, int M> __device__ __forceinline__ void update(Sums<M>& acc, const Scalar* A, long long lda, int m,
-                                                                  const Scalar* B, long long ldb, int n, int depth,
-                                                                  const Progress& progress, unsigned base, Scalar* ring,
-                                                                  Control& control, WarpPlace at) {
+template <int TALL, int M> DEVICE void update(Sums<M>& acc, const Scalar* A, long long lda, int m, const Scalar* B,
+                                              long long ldb, int n, int depth, const Progress& progress, unsigned base,
+                                              Scalar* ring, Control& control, WarpPlace at) {
   constexpr int STAGES = TALL > 1 ? shape.tall_stages : shape.stages, SLICE = TALL > 1 ? shape.tall_depth : DEPTH,
                 SA = TALL * NB + 4, STAGE_A = SLICE * SA, STAGE_BOTH = STAGE_A + SLICE * STRIDE;
   PanelStream<TALL * NB, SLICE> stream_a(A, lda, m);
@@ -109,8 +108,7 @@ template <int TALL, int M> __device__ __forceinline__ void update(Sums<M>& acc, 
 }
 
 // acc = C times the inverted diagonal block; C is `tile`, [k][m].
-__device__ __forceinline__ void multiply_inverse(Accumulator& acc, const Scalar* inverse, const Scalar* tile,
-                                                 Scalar* ring, WarpPlace at) {
+DEVICE void multiply_inverse(Accumulator& acc, const Scalar* inverse, const Scalar* tile, Scalar* ring, WarpPlace at) {
   constexpr int SLICES = NB / DEPTH, IN_FLIGHT = shape.inverse_slices, SIZE = NB * INVERSE_STRIDE;
 #pragma unroll
   for (int s = 0; s < IN_FLIGHT; s++) {
@@ -140,8 +138,7 @@ struct Tile {
   bool in_block, diagonal, right;
   int tall, flat, m, n;
   unsigned *done, *lower_progress, *progress_a, *progress_b;
-  __device__ __forceinline__ Tile(const LargeTask& task, const LargeFront& large, const FrontTiles& f,
-                                  unsigned* counters) {
+  DEVICE Tile(const LargeTask& task, const LargeFront& large, const FrontTiles& f, unsigned* counters) {
     step = min(min(task.row, task.col), f.pivot_tiles);
     in_block = step == f.pivot_tiles;
     diagonal = task.row == task.col;
@@ -160,10 +157,10 @@ struct Tile {
 
 // Takes the next ticket, to be looked up by `next_task`: in between its latency is hidden. Nobody should hold a ticket
 // for long.
-__device__ __forceinline__ void take_ticket(const LargeArgs& args, int& ticket) {
+DEVICE void take_ticket(const LargeArgs& args, int& ticket) {
   if (threadIdx.x == CLERK) ticket = (int)atomicAdd(args.counters, 1u);
 }
-__device__ __forceinline__ void next_task(const LargeArgs& args, int ticket, Control& control) {
+DEVICE void next_task(const LargeArgs& args, int ticket, Control& control) {
   if (threadIdx.x == CLERK) {
     control.has_task = ticket < args.task_count;
     if (control.has_task) control.task = args.tasks[ticket];
@@ -171,9 +168,8 @@ __device__ __forceinline__ void next_task(const LargeArgs& args, int ticket, Con
 }
 
 // The diagonal tile in acc, factored and inverted.
-__device__ __forceinline__ void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m, Scalar* L,
-                                                long long ld, Scalar* inverse, Scalar* tile, Scalar* scratch,
-                                                WarpPlace at) {
+DEVICE void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m, Scalar* L, long long ld,
+                            Scalar* inverse, Scalar* tile, Scalar* scratch, WarpPlace at) {
   store_diagonal(acc, tile, m, at);
   __syncthreads();
   if constexpr (CHOLESKY) {
@@ -194,8 +190,8 @@ __device__ __forceinline__ void factor_diagonal(const LargeArgs& args, const Acc
 // Two tiles of the contribution block, one below the other and both below its diagonal: each column of B that comes
 // through the second-level cache meets twice as many rows of A, and that cache bounds the main loop
 // (docs/performance.md).
-__device__ __forceinline__ void run_tall(const LargeArgs& args, const FrontTiles& f, const Tile& tile, unsigned base,
-                                         Scalar* work, Control& control) {
+DEVICE void run_tall(const LargeArgs& args, const FrontTiles& f, const Tile& tile, unsigned base, Scalar* work,
+                     Control& control) {
   if constexpr (shape.tall > 1) {
     const int half = (threadIdx.x >> 5) / WARPS_IN_ROW;  // a warp has all rows of one of the tiles
     WarpPlace at;
@@ -218,7 +214,7 @@ __device__ __forceinline__ void run_tall(const LargeArgs& args, const FrontTiles
 }
 
 // Does the task, and leaves the next one in `control`.
-__device__ __forceinline__ void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work, Control& control) {
+DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work, Control& control) {
   const unsigned epoch = control.epoch, base = epoch * EPOCH_STEP;
   const Front& front = args.fronts[task.front];
   const FrontTiles f(front, args.factor, args.blocks);

@@ -20,7 +20,7 @@ struct Elimination {
 };
 
 // One warp: the diagonal block from n0 (w columns) after the update by the panel (k0, n0 - k0) -> its inverse.
-__device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0, int w, const PivotRules& rules) {
+DEVICE void invert_next(const Elimination& e, int k0, int n0, int w, const PivotRules& rules) {
   Scalar c[1][2][4], a[2][4];
 #pragma unroll
   for (int n = 0; n < 2; n++)
@@ -61,7 +61,7 @@ __device__ __forceinline__ void invert_next(const Elimination& e, int k0, int n0
 }
 
 // One warp: rows r0 .. r0 + 15 of the panel (k0, w): A21 -> -A21 D.
-__device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned& multiplier_bits) {
+DEVICE void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned& multiplier_bits) {
   Scalar c[1][2][4] = {};
   Scalar* panel = e.front + k0 * e.ld;
   add_product<1, 2, false>(c, panel, e.ld, r0, e.R, e.inverse, PANEL_LD, 0, PANEL, w);
@@ -81,9 +81,8 @@ __device__ __forceinline__ void apply_inverse(const Elimination& e, int k0, int 
 
 // One warp: the update of 16 M x 8 N entries from (r0, c0) on, rows below first_row left out, by the panel (k0, w);
 // results to `to`, ld. WHOLE: all entries are to be updated, and w = 16.
-template <bool WHOLE, int M, int N> __device__ __forceinline__ void update_tile(const Elimination& e, int k0, int w,
-                                                                                int r0, int c0, int first_row,
-                                                                                Scalar* to, int ld) {
+template <bool WHOLE, int M, int N>
+DEVICE void update_tile(const Elimination& e, int k0, int w, int r0, int c0, int first_row, Scalar* to, int ld) {
   Scalar c[M][N][4];
   const Scalar* from = e.front + r0 + tile_row(0) + (c0 + tile_column(0)) * e.ld;
   to += tile_row(0) + tile_column(0) * ld;
@@ -111,7 +110,7 @@ template <bool WHOLE, int M, int N> __device__ __forceinline__ void update_tile(
 // Warp `worker` of `workers`: the update of A22 by the panel (k0, w) in tiles of 16 M x 8 N. With `more` panels to
 // come the first 16 x 16 entries are left to invert_next; else A22 is the contribution block and goes there.
 template <int M, int N>
-__device__ __forceinline__ void update_tiles(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
+DEVICE void update_tiles(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
   const int n0 = k0 + w, tile_rows = (e.R - n0 + 16 * M - 1) / (16 * M),
             tiles = tile_rows * ((e.R - n0 + 8 * N - 1) / (8 * N)), H = e.R - e.W;
   const int reciprocal = (0xffff + tile_rows) / tile_rows;  // tile / tile_rows = tile * reciprocal >> 16: few tiles
@@ -130,7 +129,7 @@ __device__ __forceinline__ void update_tiles(const Elimination& e, int k0, int w
 }
 
 // Small tiles where the warps are more than the large ones: each has fewer instructions to go through then.
-__device__ __forceinline__ void update_rest(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
+DEVICE void update_rest(const Elimination& e, int k0, int w, bool more, int worker, int workers) {
   const int rest = e.R - k0 - w;
   if (rest == 0) return;
   if (rest * rest <= 16 * TILE * 16 / 2 * workers) update_tiles<1, 1>(e, k0, w, more, worker, workers);
@@ -138,7 +137,7 @@ __device__ __forceinline__ void update_rest(const Elimination& e, int k0, int w,
 }
 
 // Warp `worker` of `workers`: X of the panel (k0, w) and, for LU, its rows of A12 to global memory.
-__device__ __forceinline__ void store_panel(const Elimination& e, int k0, int w, int worker, int workers) {
+DEVICE void store_panel(const Elimination& e, int k0, int w, int worker, int workers) {
   const int lane = threadIdx.x & 31, n0 = k0 + w;
   for (int j = k0 + worker; j < n0; j += workers)
 #pragma unroll 4
@@ -155,15 +154,14 @@ __device__ __forceinline__ void store_panel(const Elimination& e, int k0, int w,
 }
 
 // One warp: D of the panel (k0, w) to global memory.
-__device__ __forceinline__ void store_inverse(const Elimination& e, int k0, int w) {
+DEVICE void store_inverse(const Elimination& e, int k0, int w) {
   const int lane = threadIdx.x & 31, i = lane & 15;
   if (i >= w) return;
   for (int j = lane >> 4; j < w; j += 2) e.lower[k0 + i + (k0 + j) * e.R] = e.inverse[i + j * PANEL_LD];
 }
 
 // The whole block: all panels of the front.
-template <int THREADS>
-__device__ __forceinline__ void eliminate(const Elimination& e, const PivotRules& rules, unsigned& multiplier_bits) {
+template <int THREADS> DEVICE void eliminate(const Elimination& e, const PivotRules& rules, unsigned& multiplier_bits) {
   constexpr int WARPS = THREADS / 32;
   const int warp = shuffle((int)(threadIdx.x >> 5), 0);  // so the compiler knows that it is the same in all lanes
   int k0 = 0, w = 0;                                     // the panel whose update is due

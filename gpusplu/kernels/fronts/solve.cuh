@@ -53,13 +53,13 @@ struct SolveTask : SolveFront {
   unsigned tag;
 };
 
-__device__ __forceinline__ unsigned* arrivals(const SolveArgs& args, int group) {
+DEVICE unsigned* arrivals(const SolveArgs& args, int group) {
   return args.counters + SOLVE_CONTROL + (long long)group * args.front_count;
 }
-__device__ __forceinline__ unsigned* solved(const SolveArgs& args, int group) {
+DEVICE unsigned* solved(const SolveArgs& args, int group) {
   return args.counters + SOLVE_CONTROL + (long long)(args.group_capacity + group) * args.front_count;
 }
-__device__ __forceinline__ SolveTask load_front(const SolveFront* from, unsigned tag) {
+DEVICE SolveTask load_front(const SolveFront* from, unsigned tag) {
   const int4* p = (const int4*)from;
   const int4 a = __ldg(p), b = __ldg(p + 1), c = __ldg(p + 2);
   SolveTask f;
@@ -69,33 +69,31 @@ __device__ __forceinline__ SolveTask load_front(const SolveFront* from, unsigned
   f.gather_begin = c.x, f.gather_count = c.y, f.factor = (long long)c.w << 32 | (unsigned)c.z;
   return f;
 }
-__device__ __forceinline__ long long first_row(const SolveFront& f) { return (long long)f.first + f.below; }
-template <int NV> __device__ __forceinline__ Scalar* work_of(const SolveArgs& args, int group) {
+DEVICE long long first_row(const SolveFront& f) { return (long long)f.first + f.below; }
+template <int NV> DEVICE Scalar* work_of(const SolveArgs& args, int group) {
   return args.work + (long long)group * args.n * NV;
 }
-template <int NV> __device__ __forceinline__ Scalar* vectors_of(const SolveArgs& args, int group) {
+template <int NV> DEVICE Scalar* vectors_of(const SolveArgs& args, int group) {
   return args.vectors + (long long)group * args.places * NV;
 }
 
-__device__ __forceinline__ Word* position_packet(const SolveArgs& args, long long at) {
-  return args.packets + at * WORDS;
-}
-__device__ __forceinline__ Word* place_packet(const SolveArgs& args, int place) {
+DEVICE Word* position_packet(const SolveArgs& args, long long at) { return args.packets + at * WORDS; }
+DEVICE Word* place_packet(const SolveArgs& args, int place) {
   return args.packets + ((long long)args.n + place) * WORDS;
 }
 // Of forward or backward, before the first ticket is taken.
-__device__ __forceinline__ unsigned tag_of(const SolveArgs& args, bool forward) {
+DEVICE unsigned tag_of(const SolveArgs& args, bool forward) {
   return 2 * *(const volatile unsigned*)(args.counters + SOLVES) + (forward ? 1 : 2);
 }
 
 // Of the backward launch that ends a solve, by who takes the first ticket too many: blocks that still work have read
 // the number, later ones do nothing.
-__device__ __forceinline__ void count_solve(const SolveArgs& args, unsigned tag) {
+DEVICE void count_solve(const SolveArgs& args, unsigned tag) {
   if (args.ends_solve && threadIdx.x == 0) args.counters[SOLVES] = tag / 2;
 }
 
 // The next ticket, one for the block.
-__device__ __forceinline__ int take_ticket(unsigned* next) {
+DEVICE int take_ticket(unsigned* next) {
   int* slot = (int*)shared_memory;
   __syncthreads();
   if (threadIdx.x == 0) *slot = (int)atomicAdd(next, 1u);
@@ -103,14 +101,14 @@ __device__ __forceinline__ int take_ticket(unsigned* next) {
   return *slot;
 }
 
-template <int TEAM> __device__ __forceinline__ void team_barrier() {
+template <int TEAM> DEVICE void team_barrier() {
   if (TEAM == 32) __syncwarp();
   else __syncthreads();
 }
-template <int TEAM> __device__ __forceinline__ int team_rank() { return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x; }
+template <int TEAM> DEVICE int team_rank() { return TEAM == 32 ? threadIdx.x & 31 : threadIdx.x; }
 
 // Until `*flag` is `value`; the team sees what was written before it was set.
-template <int TEAM> __device__ __forceinline__ void wait_until(const unsigned* flag, unsigned value) {
+template <int TEAM> DEVICE void wait_until(const unsigned* flag, unsigned value) {
   if (team_rank<TEAM>() == 0)
     while (load_acquire(flag) != value) {
     }
@@ -119,8 +117,7 @@ template <int TEAM> __device__ __forceinline__ void wait_until(const unsigned* f
 
 // Several right-hand sides, forward: until all children of the front have arrived. Also makes it unsolved for the
 // backward solve.
-template <int TEAM, int NV>
-__device__ __forceinline__ void wait_for_children(const SolveArgs& args, const SolveTask& f, int group) {
+template <int TEAM, int NV> DEVICE void wait_for_children(const SolveArgs& args, const SolveTask& f, int group) {
   if constexpr (NV > 1) {
     unsigned* count = arrivals(args, group) + f.front;
     if (f.children) wait_until<TEAM>(count, (unsigned)f.children);
@@ -131,21 +128,18 @@ __device__ __forceinline__ void wait_for_children(const SolveArgs& args, const S
   }
 }
 // What the front wrote is complete: the parent may come.
-template <int TEAM, int NV>
-__device__ __forceinline__ void arrive(const SolveArgs& args, const SolveTask& f, int group) {
+template <int TEAM, int NV> DEVICE void arrive(const SolveArgs& args, const SolveTask& f, int group) {
   if constexpr (NV > 1) {
     team_barrier<TEAM>();
     if (team_rank<TEAM>() == 0 && f.parent >= 0) add_acquire_release(arrivals(args, group) + f.parent, 1u);
   }
 }
 // The same backward.
-template <int TEAM, int NV>
-__device__ __forceinline__ void wait_for_parent(const SolveArgs& args, const SolveTask& f, int group) {
+template <int TEAM, int NV> DEVICE void wait_for_parent(const SolveArgs& args, const SolveTask& f, int group) {
   if constexpr (NV > 1)
     if (f.parent >= 0) wait_until<TEAM>(solved(args, group) + f.parent, 1u);
 }
-template <int TEAM, int NV>
-__device__ __forceinline__ void release(const SolveArgs& args, const SolveTask& f, int group) {
+template <int TEAM, int NV> DEVICE void release(const SolveArgs& args, const SolveTask& f, int group) {
   if constexpr (NV > 1) {
     team_barrier<TEAM>();
     if (team_rank<TEAM>() == 0) store_release(solved(args, group) + f.front, 1u);
@@ -153,7 +147,7 @@ __device__ __forceinline__ void release(const SolveArgs& args, const SolveTask& 
 }
 
 // b and x of the pivot at plan position `at`, in the caller's numbering.
-template <int NV> __device__ __forceinline__ void load_b(const SolveArgs& args, int group, int at, Scalar (&y)[NV]) {
+template <int NV> DEVICE void load_b(const SolveArgs& args, int group, int at, Scalar (&y)[NV]) {
   const int row = __ldg(args.perm_in + at);
   const Real scale = args.scale_in ? (Real)__ldg(args.scale_in + row) : (Real)1;
 #pragma unroll
@@ -162,13 +156,12 @@ template <int NV> __device__ __forceinline__ void load_b(const SolveArgs& args, 
     y[j] = scale * (args.conjugate ? conj(b) : b);
   }
 }
-__device__ __forceinline__ void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
+DEVICE void store_one_x(const SolveArgs& args, int column, int at, Scalar x) {
   const int row = __ldg(args.perm_out + at);
   const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
   if (column < args.nrhs) args.x[column * args.ld + row] = scale * (args.conjugate ? conj(x) : x);
 }
-template <int NV>
-__device__ __forceinline__ void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
+template <int NV> DEVICE void store_x(const SolveArgs& args, int group, int at, const Scalar (&x)[NV]) {
   const int row = __ldg(args.perm_out + at);
   const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
 #pragma unroll
@@ -176,42 +169,70 @@ __device__ __forceinline__ void store_x(const SolveArgs& args, int group, int at
     if (group * NV + j < args.nrhs)
       args.x[(group * NV + j) * args.ld + row] = scale * (args.conjugate ? conj(x[j]) : x[j]);
 }
-template <int NV> __device__ __forceinline__ void load_values(const Scalar* from, Scalar (&v)[NV]) {
+template <int NV> DEVICE void load_values(const Scalar* from, Scalar (&v)[NV]) {
 #pragma unroll
   for (int j = 0; j < NV; j++) v[j] = load_l2(from + j);
 }
-template <int NV> __device__ __forceinline__ void store_values(Scalar* to, const Scalar (&v)[NV]) {
+template <int NV> DEVICE void store_values(Scalar* to, const Scalar (&v)[NV]) {
 #pragma unroll
   for (int j = 0; j < NV; j++) store_l2(to + j, v[j]);
 }
 
-// x at plan position `at`, given to the fronts below and taken by them.
+// The NV values of a row, here in registers and there in shared memory.
+template <int NV> DEVICE void clear(Scalar (&v)[NV]) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) v[j] = Scalar(0);
+}
+template <int NV> DEVICE void share(Scalar* to, const Scalar (&v)[NV], bool some = true) {  // zeros if there is none
+#pragma unroll
+  for (int j = 0; j < NV; j++) to[j] = some ? v[j] : Scalar(0);
+}
+template <int NV> DEVICE void take(Scalar (&v)[NV], const Scalar* from) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) v[j] = from[j];
+}
+template <int NV> DEVICE void accumulate(Scalar (&sum)[NV], const Scalar* v) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) sum[j] += v[j];
+}
+template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) from[j] -= v[j];
+}
+
+// Forward: what local row `row` has before anything is subtracted, b of a pivot or zero.
 template <int NV>
-__device__ __forceinline__ void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
+DEVICE void load_start(const SolveArgs& args, const SolveTask& f, int group, int row, Scalar (&y)[NV]) {
+  load_b<NV>(args, group, f.first + min(row, f.width - 1), y);
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (row >= f.width) y[j] = Scalar(0);
+}
+
+// x at plan position `at`, given to the fronts below and taken by them.
+template <int NV> DEVICE void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
   if constexpr (NV == 1) send_value(position_packet(args, at), x[0], tag);
   else store_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
 }
-template <int NV>
-__device__ __forceinline__ void take_x(const SolveArgs& args, unsigned tag, int group, int at, Scalar (&x)[NV]) {
+template <int NV> DEVICE void take_x(const SolveArgs& args, unsigned tag, int group, int at, Scalar (&x)[NV]) {
   if constexpr (NV == 1) x[0] = wait_value(position_packet(args, at), tag);
   else load_values<NV>(work_of<NV>(args, group) + (long long)at * NV, x);
 }
 // Forward: what a front adds to a row of its parent.
-template <int NV> __device__ __forceinline__ void give_place(const SolveArgs& args, unsigned tag, int group, int place,
-                                                             const Scalar (&y)[NV]) {
+template <int NV>
+DEVICE void give_place(const SolveArgs& args, unsigned tag, int group, int place, const Scalar (&y)[NV]) {
   if constexpr (NV == 1) send_value(place_packet(args, place), y[0], tag);
   else store_values<NV>(vectors_of<NV>(args, group) + (long long)place * NV, y);
 }
 // Local row `row` after forward: a pivot, to the work vector, or below.
-template <int NV> __device__ __forceinline__ void give_row(const SolveArgs& args, const SolveTask& f, int group,
-                                                           int row, const Scalar (&y)[NV]) {
+template <int NV>
+DEVICE void give_row(const SolveArgs& args, const SolveTask& f, int group, int row, const Scalar (&y)[NV]) {
   if (row < f.width) store_values<NV>(work_of<NV>(args, group) + (long long)(f.first + row) * NV, y);
   else if (row < f.rows) give_place<NV>(args, f.tag, group, f.below + row - f.width, y);
 }
 
 // Sums every v[k] over the warp; lane l ends with that of k = l / (32 / COUNT) in v[0].
-template <int COUNT, int NV, int HALF = COUNT / 2>
-__device__ __forceinline__ void fold_columns(Scalar (&v)[COUNT][NV]) {
+template <int COUNT, int NV, int HALF = COUNT / 2> DEVICE void fold_columns(Scalar (&v)[COUNT][NV]) {
   constexpr int mask = HALF * (32 / COUNT);
   const bool upper = threadIdx.x & mask;
 #pragma unroll
@@ -237,12 +258,12 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
   int begin[ROWS], end[ROWS];  // pieces of this thread's rows
   int4 ahead;                  // this thread's piece of the next window
 
-  __device__ __forceinline__ void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
+  DEVICE void load_window(const SolveArgs& args, int gather_begin, int count, int window) {
     ahead = __ldg((const int4*)args.pieces + gather_begin + min(window + team_rank<TEAM>(), count - 1));
   }
   // `count` pieces from `gather_begin`; this thread's first row is `row` of piece_ptr and the front's last one is
   // row + rows - 1
-  __device__ __forceinline__ void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
+  DEVICE void start(const SolveArgs& args, int gather_begin, int count, long long row, int rows) {
 #pragma unroll
     for (int q = 0; q < ROWS; q++) begin[q] = end[q] = 0;
     if (count == 0) return;
@@ -254,17 +275,15 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
         end[q] = __ldg(args.piece_ptr + row + q * TEAM + 1) - gather_begin;
       }
   }
-  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
-                                      Scalar* partial, Scalar (&y)[NV]) {
+  DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
+                  Scalar (&y)[NV]) {
     Scalar row[1][NV];
-#pragma unroll
-    for (int j = 0; j < NV; j++) row[0][j] = y[j];
+    take<NV>(row[0], y);
     add(args, gather_begin, count, tag, group, partial, row);
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[j] = row[0][j];
+    take<NV>(y, row[0]);
   }
   // What lies at the places of `ahead`, zero for those that are none.
-  __device__ __forceinline__ void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
+  DEVICE void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
     const int places[4] = {ahead.x, ahead.y, ahead.z, ahead.w};  // the first always is one
     if constexpr (NV == 1) {
       const Word* from[4];
@@ -281,13 +300,11 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     }
 #pragma unroll
     for (int k = 0; k < 4; k++)
-      if (places[k] < 0)
-#pragma unroll
-        for (int j = 0; j < NV; j++) v[k][j] = Scalar(0);
+      if (places[k] < 0) clear<NV>(v[k]);
   }
   // y += the sums of this thread's rows; `partial`: SCALARS
-  __device__ __forceinline__ void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group,
-                                      Scalar* partial, Scalar (&y)[ROWS][NV]) {
+  DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
+                  Scalar (&y)[ROWS][NV]) {
     const int rank = team_rank<TEAM>(), lane = rank & 31;
     for (int window = 0; window < count; window += WINDOW) {
       Scalar v[4][NV];
@@ -301,17 +318,12 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
         const int from = min(max(begin[i] - window, 0), WINDOW), to = min(max(end[i] - window, 0), WINDOW);
         const bool many = to - from > MANY;
         if (!many)
-          for (int c = from; c < to; c++)
-#pragma unroll
-            for (int j = 0; j < NV; j++) y[i][j] += partial[c * NV + j];
+          for (int c = from; c < to; c++) accumulate<NV>(y[i], partial + c * NV);
         for (unsigned rows = __ballot_sync(~0u, many); rows; rows &= rows - 1) {
           const int owner = __ffs(rows) - 1, last = shuffle(to, owner);
           Scalar s[NV];
-#pragma unroll
-          for (int j = 0; j < NV; j++) s[j] = Scalar(0);
-          for (int c = shuffle(from, owner) + lane; c < last; c += 32)
-#pragma unroll
-            for (int j = 0; j < NV; j++) s[j] += partial[c * NV + j];
+          clear<NV>(s);
+          for (int c = shuffle(from, owner) + lane; c < last; c += 32) accumulate<NV>(s, partial + c * NV);
 #pragma unroll
           for (int j = 0; j < NV; j++) {
 #pragma unroll

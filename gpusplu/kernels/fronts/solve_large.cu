@@ -51,8 +51,8 @@ template <int NV, Loads LOADS> struct LargeScratch {
   // BESIDE: every thread copies what it takes itself.
   template <Layout LAYOUT> __device__ void copy_inverse(const Scalar* from) const {
     for_rows<NV, LAYOUT>(from, TILE, 0, 0, TILE - 1, [&](int k, const Scalar* rows) {
-      if constexpr (sizeof(Rows) == 8) copy_async8(inverse + k * SOLVE_THREADS, rows, 8);
-      else copy_async16(inverse + k * SOLVE_THREADS, rows, 16);
+      if constexpr (sizeof(Rows) == 8) copy_async<8>(inverse + k * SOLVE_THREADS, rows, 8);
+      else copy_async<16>(inverse + k * SOLVE_THREADS, rows, 16);
     });
     copy_commit();
   }
@@ -103,7 +103,7 @@ template <int NV> struct TileTask {
 };
 
 // The warp waits until *count is at least `least`.
-__device__ __forceinline__ void warp_wait(const unsigned* count, int least) {
+DEVICE void warp_wait(const unsigned* count, int least) {
   if ((threadIdx.x & 31) == 0)
     while ((int)load_acquire(count) < least) {
     }
@@ -113,7 +113,7 @@ __device__ __forceinline__ void warp_wait(const unsigned* count, int least) {
 // Tiles 0 .. count of a task one after another: load(k, tile) for all but the first, which the caller has loaded, and
 // step(k, tile) for k < count. Leaves tile `count`, the inverse, unless that is BESIDE.
 template <Loads LOADS, class Load, class Step>
-__device__ __forceinline__ void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
+DEVICE void for_tiles(int count, Rows (&tile)[COLUMNS], Load load, Step step) {
 #pragma unroll 1
   for (int k = 0; k < count; k++) {
     if constexpr (LOADS == AHEAD) {
@@ -131,8 +131,7 @@ __device__ __forceinline__ void for_tiles(int count, Rows (&tile)[COLUMNS], Load
 
 // The lane's values for a product with the inverse: what the places had less the sums that are subtracted from it.
 template <int NV, Layout LAYOUT, Loads LOADS>
-__device__ __forceinline__ void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, LOADS>& scratch,
-                                            int places) {
+DEVICE void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], const LargeScratch<NV, LOADS>& scratch, int places) {
   const auto value = [&](int place) {
     const Scalar sum = sum_of_warps<NV>(scratch.partial, place, side_of<NV>());
     return place < places ? scratch.y[place * NV + side_of<NV>()] - sum : Scalar(0);
@@ -149,8 +148,7 @@ __device__ __forceinline__ void take_values(Scalar (&v)[VALUES<NV, LAYOUT>], con
 }
 // scratch.second: the product of these values with the inverse, summed by warps.
 template <int NV, Layout LAYOUT, Loads LOADS>
-__device__ __forceinline__ void multiply_inverse(const LargeScratch<NV, LOADS>& scratch, const Rows (&inverse)[COLUMNS],
-                                                 int places) {
+DEVICE void multiply_inverse(const LargeScratch<NV, LOADS>& scratch, const Rows (&inverse)[COLUMNS], int places) {
   Scalar v[VALUES<NV, LAYOUT>];
   take_values<NV, LAYOUT>(v, scratch, places);
   Sums<NV, LAYOUT> product;
@@ -160,8 +158,8 @@ __device__ __forceinline__ void multiply_inverse(const LargeScratch<NV, LOADS>& 
 }
 
 // Forward: what this thread's row of the tile has before the panel, b and what children add to it.
-template <int NV> __device__ __forceinline__ void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows,
-                                                             Scalar* partial, Scalar (&y)[NV]) {
+template <int NV>
+DEVICE void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows, Scalar* partial, Scalar (&y)[NV]) {
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x;
   const long long first_row = (long long)f.first + f.below + (pivots ? 0 : f.width) + row0;
@@ -169,8 +167,7 @@ template <int NV> __device__ __forceinline__ void gather_row(const TileTask<NV>&
   const int count = __ldg(task.solve.piece_ptr + first_row + rows) - begin;
   Gather<SOLVE_THREADS, NV> gather;
   gather.start(task.solve, begin, count, first_row + thread, rows - thread);
-#pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = Scalar(0);
+  clear<NV>(y);
   if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
   if (NV > 1 && f.arrivals) {
     if (thread < 32) warp_wait(task.progress, f.arrivals);
@@ -180,8 +177,8 @@ template <int NV> __device__ __forceinline__ void gather_row(const TileTask<NV>&
 }
 
 // Forward: the lane's values of the pivots in the tile of columns from `column` on, of which `left` are still to come.
-template <int NV> __device__ __forceinline__ void wait_pivots(const TileTask<NV>& task, int column, int left,
-                                                              Scalar (&v)[VALUES<NV, BY_COLUMNS>]) {
+template <int NV>
+DEVICE void wait_pivots(const TileTask<NV>& task, int column, int left, Scalar (&v)[VALUES<NV, BY_COLUMNS>]) {
   constexpr int N = VALUES<NV, BY_COLUMNS>;
   const bool pause = left > TILE;
   if constexpr (NV == 1) {
@@ -200,8 +197,7 @@ template <int NV> __device__ __forceinline__ void wait_pivots(const TileTask<NV>
 }
 
 // Forward: row `row` of the front, a pivot or below.
-template <int NV>
-__device__ __forceinline__ void give_one(const TileTask<NV>& task, bool pivot, int row, int side, Scalar y) {
+template <int NV> DEVICE void give_one(const TileTask<NV>& task, bool pivot, int row, int side, Scalar y) {
   const int at = task.f.first + row, place = task.f.below + row - task.f.width;
   if (pivot) {
     send_value(task.packet(at, side), y, task.tag);
@@ -213,7 +209,7 @@ __device__ __forceinline__ void give_one(const TileTask<NV>& task, bool pivot, i
   }
 }
 
-template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(const TileTask<NV>& task, Scalar* memory) {
+template <int NV, Loads LOADS> DEVICE void forward_tile(const TileTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const bool transposed = task.args.transposed, pivots = task.tile < task.tiles;
@@ -233,9 +229,7 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
   Scalar y[NV];
   gather_row<NV>(task, pivots, row0, rows, scratch.partial, y);
   const auto share_y = [&] {
-    if (thread < TILE)
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.y[thread * NV + j] = y[j];
+    if (thread < TILE) share<NV>(scratch.y + thread * NV, y);
   };
   if (NV > 1) share_y();  // registers; one waits for b no earlier than it is needed
   Sums<NV, BY_COLUMNS> sums;
@@ -263,7 +257,7 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void forward_tile(cons
   }
 }
 
-template <int NV, Loads LOADS> __device__ __forceinline__ void backward_tile(const TileTask<NV>& task, Scalar* memory) {
+template <int NV, Loads LOADS> DEVICE void backward_tile(const TileTask<NV>& task, Scalar* memory) {
   const LargeScratch<NV, LOADS> scratch(memory);
   const LargeSolveFront& f = task.f;
   const int thread = threadIdx.x, W = f.width, H = f.rows - W;
@@ -328,7 +322,7 @@ template <int NV, Loads LOADS> __device__ __forceinline__ void backward_tile(con
   }
 }
 
-template <int NV, bool FORWARD, Loads LOADS> __device__ __forceinline__ void large_walk(const LargeSolveArgs& args) {
+template <int NV, bool FORWARD, Loads LOADS> DEVICE void large_walk(const LargeSolveArgs& args) {
   allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   unsigned* control = args.solve.control;

@@ -20,7 +20,7 @@ static_assert(WARPS == 8 && COLUMNS == 4 * ROWS);
 struct __align__(ROWS * sizeof(Scalar)) Rows {
   Scalar at[ROWS];
 };
-__device__ __forceinline__ Rows load_rows(const Scalar* p) {
+DEVICE Rows load_rows(const Scalar* p) {
   Rows r;
 #if defined(SCALAR_f)
   const float2 v = __ldg((const float2*)p);
@@ -39,17 +39,17 @@ __device__ __forceinline__ Rows load_rows(const Scalar* p) {
 
 enum Layout { BY_COLUMNS, BY_ROWS };
 
-__device__ __forceinline__ int lane_g() { return (int)(threadIdx.x & 31) >> 2; }
-__device__ __forceinline__ int lane_t() { return (int)(threadIdx.x & 3); }
-__device__ __forceinline__ int first_of_warp() { return (int)(threadIdx.x >> 5) * COLUMNS; }
+DEVICE int lane_g() { return (int)(threadIdx.x & 31) >> 2; }
+DEVICE int lane_t() { return (int)(threadIdx.x & 3); }
+DEVICE int first_of_warp() { return (int)(threadIdx.x >> 5) * COLUMNS; }
 
 // First row and column of the lane's entries m[k] in a tile.
-template <int NV, Layout LAYOUT> __device__ __forceinline__ int row_of(int k) {
+template <int NV, Layout LAYOUT> DEVICE int row_of(int k) {
   if (LAYOUT == BY_ROWS) return first_of_warp() + lane_t() * ROWS;
   if (NV == 1) return (int)(threadIdx.x & 31) * ROWS;
   return ROWS == 2 ? 16 * (k >> 1) + 2 * lane_g() : 8 * k + lane_g();
 }
-template <int NV, Layout LAYOUT> __device__ __forceinline__ int column_of(int k) {
+template <int NV, Layout LAYOUT> DEVICE int column_of(int k) {
   if (LAYOUT == BY_ROWS) return lane_g() + 8 * k;
   if (NV == 1) return first_of_warp() + k;
   return first_of_warp() + (ROWS == 2 ? 4 * (k & 1) : 0) + lane_t();
@@ -57,17 +57,17 @@ template <int NV, Layout LAYOUT> __device__ __forceinline__ int column_of(int k)
 
 // The values of the vector that a lane has: how many, where they are in the tile, and of which right-hand side.
 template <int NV, Layout LAYOUT> constexpr int VALUES = LAYOUT == BY_ROWS ? ROWS : NV == 1 ? COLUMNS : COLUMNS / 4;
-template <int NV, Layout LAYOUT> __device__ __forceinline__ int place_of(int i) {
+template <int NV, Layout LAYOUT> DEVICE int place_of(int i) {
   return LAYOUT == BY_ROWS ? row_of<NV, BY_ROWS>(0) + i
          : NV == 1         ? first_of_warp() + i
                            : first_of_warp() + 4 * i + lane_t();
 }
-template <int NV> __device__ __forceinline__ int side_of() { return NV == 1 ? 0 : min(lane_g(), NV - 1); }
+template <int NV> DEVICE int side_of() { return NV == 1 ? 0 : min(lane_g(), NV - 1); }
 
 // Calls visit(k, where the entries m[k] are) for a tile of a tall panel whose rows begin at `panel`. Instead of columns
 // behind `last` and rows behind the leading dimension: others that exist.
 template <int NV, Layout LAYOUT, class Visit>
-__device__ __forceinline__ void for_rows(const Scalar* panel, int ld, int row, int column, int last, Visit visit) {
+DEVICE void for_rows(const Scalar* panel, int ld, int row, int column, int last, Visit visit) {
   if constexpr (NV == 1 || LAYOUT == BY_ROWS) {
     constexpr int STEP = LAYOUT == BY_ROWS ? 8 : 1;
     column += column_of<NV, LAYOUT>(0);
@@ -84,12 +84,12 @@ __device__ __forceinline__ void for_rows(const Scalar* panel, int ld, int row, i
                    (long long)min(column + column_of<NV, LAYOUT>(k), last) * ld);
   }
 }
-template <int NV, Layout LAYOUT> __device__ __forceinline__ void load_tile(Rows (&m)[COLUMNS], const Scalar* panel,
-                                                                           int ld, int row, int column, int last) {
+template <int NV, Layout LAYOUT>
+DEVICE void load_tile(Rows (&m)[COLUMNS], const Scalar* panel, int ld, int row, int column, int last) {
   for_rows<NV, LAYOUT>(panel, ld, row, column, last, [&](int k, const Scalar* from) { m[k] = load_rows(from); });
 }
 // By rows: zero for the rows from `rows` on: the padding of a panel may be anything.
-__device__ __forceinline__ void clear_rows(Rows (&m)[COLUMNS], int rows) {
+DEVICE void clear_rows(Rows (&m)[COLUMNS], int rows) {
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
     if (row_of<1, BY_ROWS>(0) + r >= rows)
@@ -104,13 +104,13 @@ template <int NV> constexpr int PARTIAL = WARPS* TILE* NV;
 template <int NV, Layout LAYOUT> struct Sums {
   Scalar sum[TILE / 16][4];  // of the tensor core
 
-  __device__ __forceinline__ Sums() {
+  DEVICE Sums() {
 #pragma unroll
     for (int q = 0; q < TILE / 16; q++)
 #pragma unroll
       for (int e = 0; e < 4; e++) sum[q][e] = Scalar(0);
   }
-  __device__ __forceinline__ void add(const Rows (&m)[COLUMNS], const Scalar (&v)[VALUES<NV, LAYOUT>]) {
+  DEVICE void add(const Rows (&m)[COLUMNS], const Scalar (&v)[VALUES<NV, LAYOUT>]) {
 #pragma unroll
     for (int k = 0; k < COLUMNS; k += LAYOUT == BY_COLUMNS && ROWS == 2 ? 1 : 2) {
       if constexpr (LAYOUT == BY_ROWS)
@@ -122,7 +122,7 @@ template <int NV, Layout LAYOUT> struct Sums {
       else mma(sum[k / 2], m[k].at[0], m[k + 1].at[0], v[0]);
     }
   }
-  __device__ __forceinline__ void give(Scalar* partial) const {
+  DEVICE void give(Scalar* partial) const {
 #pragma unroll
     for (int q = 0; q < TILE / 16; q++)
 #pragma unroll
@@ -137,17 +137,17 @@ template <int NV, Layout LAYOUT> struct Sums {
 template <> struct Sums<1, BY_COLUMNS> {
   Scalar sum[ROWS];
 
-  __device__ __forceinline__ Sums() {
+  DEVICE Sums() {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) sum[r] = Scalar(0);
   }
-  __device__ __forceinline__ void add(const Rows (&m)[COLUMNS], const Scalar (&v)[COLUMNS]) {
+  DEVICE void add(const Rows (&m)[COLUMNS], const Scalar (&v)[COLUMNS]) {
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++)
 #pragma unroll
       for (int r = 0; r < ROWS; r++) sum[r] = mul_add(m[k].at[r], v[k], sum[r]);
   }
-  __device__ __forceinline__ void give(Scalar* partial) const {
+  DEVICE void give(Scalar* partial) const {
 #pragma unroll
     for (int r = 0; r < ROWS; r++) partial[(threadIdx.x >> 5) * TILE + row_of<1, BY_COLUMNS>(0) + r] = sum[r];
   }
@@ -155,18 +155,18 @@ template <> struct Sums<1, BY_COLUMNS> {
 template <> struct Sums<1, BY_ROWS> {
   Scalar sum[COLUMNS];
 
-  __device__ __forceinline__ Sums() {
+  DEVICE Sums() {
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++) sum[k] = Scalar(0);
   }
-  __device__ __forceinline__ void add(const Rows (&m)[COLUMNS], const Scalar (&x)[ROWS]) {
+  DEVICE void add(const Rows (&m)[COLUMNS], const Scalar (&x)[ROWS]) {
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
       for (int k = 0; k < COLUMNS; k++) sum[k] = mul_add(CHOLESKY ? conj(m[k].at[r]) : m[k].at[r], x[r], sum[k]);
   }
   // The four lanes of a column have a part each.
-  __device__ __forceinline__ void give(Scalar* partial) const {
+  DEVICE void give(Scalar* partial) const {
     constexpr int HALF = COLUMNS / 2, QUARTER = COLUMNS / 4;
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     Scalar half[HALF];
@@ -182,7 +182,7 @@ template <> struct Sums<1, BY_ROWS> {
   }
 };
 // The sum over the warps at `place` of the tile, of right-hand side `side`.
-template <int NV> __device__ __forceinline__ Scalar sum_of_warps(const Scalar* partial, int place, int side) {
+template <int NV> DEVICE Scalar sum_of_warps(const Scalar* partial, int place, int side) {
   Scalar s[WARPS];
 #pragma unroll
   for (int w = 0; w < WARPS; w++) s[w] = partial[(w * TILE + place) * NV + side];

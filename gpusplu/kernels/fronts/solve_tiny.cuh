@@ -6,7 +6,7 @@
 #include "fronts/solve.cuh"
 
 template <int NV, bool TRANSPOSED>
-__device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveTask& f, int group, Scalar* scratch) {
+DEVICE void forward_tiny(const SolveArgs& args, const SolveTask& f, int group, Scalar* scratch) {
   const int lane = threadIdx.x & 31, half = lane >> 4, W = f.width, R = f.rows;
   const int row = min(max(lane & 15, W), R - 1);
   const Scalar* from = args.factor + f.factor + (TRANSPOSED ? R * W + (row - W) * W : row);
@@ -23,10 +23,7 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveT
       if (k < W) m[q] = value;
     }
   }
-  load_b<NV>(args, group, f.first + min(lane, W - 1), y);
-#pragma unroll
-  for (int j = 0; j < NV; j++)
-    if (lane >= W) y[j] = Scalar(0);
+  load_start<NV>(args, f, group, lane, y);
   wait_for_children<32, NV>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch, y);
 #pragma unroll
@@ -42,8 +39,7 @@ __device__ __forceinline__ void forward_tiny(const SolveArgs& args, const SolveT
   arrive<32, NV>(args, f, group);
 }
 
-template <int NV, bool TRANSPOSED>
-__device__ __forceinline__ void backward_tiny(const SolveArgs& args, const SolveTask& f, int group) {
+template <int NV, bool TRANSPOSED> DEVICE void backward_tiny(const SolveArgs& args, const SolveTask& f, int group) {
   const int lane = threadIdx.x & 31, half = lane >> 4, W = f.width, R = f.rows, k = min(lane & 15, W - 1);
   const Scalar* lower = args.factor + f.factor;
   const Scalar* upper = lower + R * W;

@@ -8,8 +8,7 @@ constexpr int SOLVE_BLOCKS = solve_blocks(sizeof(Scalar));
 
 // Transposed, the whole block also solves the fronts that are a warp's otherwise: those of a ticket one after another.
 // They fill its first slots and have it to themselves.
-template <bool FORWARD, class Solve>
-__device__ __forceinline__ void for_whole_block(const SolveFront* slots, unsigned tag, Solve solve) {
+template <bool FORWARD, class Solve> DEVICE void for_whole_block(const SolveFront* slots, unsigned tag, Solve solve) {
   const int kind = load_front(slots, tag).kind, count = kind == SOLVE_BLOCK ? 1 : kind == SOLVE_WARP ? SOLVE_SLOTS : 0;
   for (int k = 0; k < count; k++) {
     const SolveTask f = load_front(slots + (FORWARD ? k : count - 1 - k), tag);
@@ -18,7 +17,7 @@ __device__ __forceinline__ void for_whole_block(const SolveFront* slots, unsigne
   }
 }
 
-template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const SolveArgs& args) {
+template <int NV, bool TRANSPOSED> DEVICE void forward(const SolveArgs& args) {
   allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   const int warp = threadIdx.x >> 5;
@@ -38,7 +37,7 @@ template <int NV, bool TRANSPOSED> __device__ __forceinline__ void forward(const
   }
 }
 
-template <int NV, bool TRANSPOSED> __device__ __forceinline__ void backward(const SolveArgs& args) {
+template <int NV, bool TRANSPOSED> DEVICE void backward(const SolveArgs& args) {
   allow_next_kernel(), wait_for_previous_kernel();
   Scalar* memory = (Scalar*)(shared_memory + SOLVE_TICKET_BYTES);
   const int warp = threadIdx.x >> 5;

@@ -8,40 +8,33 @@
 template <int NV> constexpr int WARP_SCALARS = 32 * LANE_ROWS* NV;
 
 // y -= a(row, column .. column + 15) v, for the rows of this lane in [first, last); columns end at `columns`.
-template <int NV> __device__ __forceinline__ void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const Scalar* a, int ld,
-                                                                 int column, int columns, const Scalar* v, int first,
-                                                                 int last) {
+template <int NV> DEVICE void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const Scalar* a, int ld, int column,
+                                             int columns, const Scalar* v, int first, int last) {
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++)
     if (32 * q < last && 32 * q + 31 >= first) {
       const int row = 32 * q + (threadIdx.x & 31);
       Scalar m[PANEL], rest[NV];
       load_row(m, a + min(row, last - 1), ld, column, columns);
-#pragma unroll
-      for (int j = 0; j < NV; j++) rest[j] = y[q][j];
+      take<NV>(rest, y[q]);
       multiply_row<NV, true>(rest, m, v);
-      if (row >= first && row < last)
-#pragma unroll
-        for (int j = 0; j < NV; j++) y[q][j] = rest[j];
+      if (row >= first && row < last) take<NV>(y[q], rest);
       __syncwarp();  // keeps the loads of the next rows behind: there are no registers for them
     }
 }
 // Rows first .. last - 1, a panel, to v[0 ..]; zeros behind them.
-template <int NV>
-__device__ __forceinline__ void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS][NV], int first, int last) {
+template <int NV> DEVICE void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS][NV], int first, int last) {
   __syncwarp();
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + (threadIdx.x & 31);
-    if (row >= first && row < first + PANEL)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[(row - first) * NV + j] = row < last ? y[q][j] : Scalar(0);
+    if (row >= first && row < first + PANEL) share<NV>(v + (row - first) * NV, y[q], row < last);
   }
   __syncwarp();
 }
 // x of the pivots: to the work vector, and after the release to the caller.
-template <int NV> __device__ __forceinline__ void finish_backward(const SolveArgs& args, const SolveTask& f, int group,
-                                                                  const Scalar (&x)[LANE_ROWS][NV]) {
+template <int NV>
+DEVICE void finish_backward(const SolveArgs& args, const SolveTask& f, int group, const Scalar (&x)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++)
@@ -53,8 +46,7 @@ template <int NV> __device__ __forceinline__ void finish_backward(const SolveArg
 }
 
 // y_below -= X y, panel by panel
-template <int NV>
-__device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   static_assert(Gather<32, NV, LANE_ROWS>::SCALARS <= WARP_SCALARS<NV>);
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;
@@ -64,8 +56,7 @@ __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveT
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + lane;
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[q][j] = Scalar(0);
+    clear<NV>(y[q]);
     if (row < W) load_b<NV>(args, group, f.first + row, y[q]);
   }
   wait_for_children<32, NV>(args, f, group);
@@ -82,8 +73,7 @@ __device__ __forceinline__ void forward_warp(const SolveArgs& args, const SolveT
 }
 
 // x of the rows below to v[0 ..], once the parent is solved; zeros behind them up to a panel.
-template <int NV>
-__device__ __forceinline__ void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void load_below(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int lane = threadIdx.x & 31, H = f.rows - f.width;
   int at[LANE_ROWS];
 #pragma unroll
@@ -95,14 +85,13 @@ __device__ __forceinline__ void load_below(const SolveArgs& args, const SolveTas
     if (row < (H + PANEL - 1) / PANEL * PANEL) {
       Scalar x[NV];
       take_x<NV>(args, f.tag, group, at[q], x);
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[row * NV + j] = row < H ? x[j] : Scalar(0);
+      share<NV>(v + row * NV, x, row < H);
     }
   }
   __syncwarp();
 }
-template <int NV> __device__ __forceinline__ void load_pivots(const SolveArgs& args, const SolveTask& f, int group,
-                                                              Scalar (&y)[LANE_ROWS][NV]) {
+template <int NV>
+DEVICE void load_pivots(const SolveArgs& args, const SolveTask& f, int group, Scalar (&y)[LANE_ROWS][NV]) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++)
@@ -110,8 +99,8 @@ template <int NV> __device__ __forceinline__ void load_pivots(const SolveArgs& a
 }
 
 // y := D y for the rows k0 .. end - 1 of a panel; v: the panel
-template <int NV> __device__ __forceinline__ void multiply_inverse(Scalar (&y)[LANE_ROWS][NV], const Scalar* lower,
-                                                                   int ld, int k0, int end, Scalar* v) {
+template <int NV>
+DEVICE void multiply_inverse(Scalar (&y)[LANE_ROWS][NV], const Scalar* lower, int ld, int k0, int end, Scalar* v) {
   share_panel<NV>(v, y, k0, end);
   const int slot = k0 / 32, row = 32 * slot + (threadIdx.x & 31);
   const bool inside = row >= k0 && row < end;
@@ -126,13 +115,11 @@ template <int NV> __device__ __forceinline__ void multiply_inverse(Scalar (&y)[L
 }
 
 // y -= upper x_below where few rows leave lanes idle: groups of 4, 8 or 16 lanes take columns in turn
-template <int NV>
-__device__ __forceinline__ void subtract_narrow(Scalar (&y)[NV], const Scalar* upper, int W, int H, const Scalar* v) {
+template <int NV> DEVICE void subtract_narrow(Scalar (&y)[NV], const Scalar* upper, int W, int H, const Scalar* v) {
   const int lane = threadIdx.x & 31, lanes = W > 8 ? 16 : W > 4 ? 8 : 4, groups = 32 / lanes;
   const Scalar* from = upper + min(lane & (lanes - 1), W - 1);
   Scalar sum[NV];
-#pragma unroll
-  for (int j = 0; j < NV; j++) sum[j] = Scalar(0);
+  clear<NV>(sum);
 #pragma unroll 1
   for (int column = lane / lanes; column < H; column += 8 * groups) {
     Scalar m[8];
@@ -148,13 +135,11 @@ __device__ __forceinline__ void subtract_narrow(Scalar (&y)[NV], const Scalar* u
   for (int mask = lanes; mask < 32; mask <<= 1)
 #pragma unroll
     for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
-#pragma unroll
-  for (int j = 0; j < NV; j++) y[j] -= sum[j];
+  subtract<NV>(y, sum);
 }
 
 // x = D (y - A12 x_rest), panel by panel from the last
-template <int NV>
-__device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void backward_warp_rows(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   const int W = f.width, R = f.rows, H = R - W;
   const Scalar* lower = args.factor + f.factor;
   const Scalar* upper = lower + R * W;
@@ -181,20 +166,20 @@ __device__ __forceinline__ void backward_warp_rows(const SolveArgs& args, const 
 // The next columns and rows of a walk over X, from the last columns on: BATCH columns from k0 and 32 rows from `first`.
 template <int BATCH> struct ColumnWalk {
   int k0, first;
-  __device__ __forceinline__ ColumnWalk(int W, int R) : k0((W - 1) / BATCH * BATCH) {
+  DEVICE ColumnWalk(int W, int R) : k0((W - 1) / BATCH * BATCH) {
     if (W == R) k0 = (W - 1) / PANEL * PANEL - BATCH;  // nothing is below the last panel
     first = below(W);
   }
-  __device__ __forceinline__ int below(int W) const { return min(k0 / PANEL * PANEL + PANEL, W); }
+  DEVICE int below(int W) const { return min(k0 / PANEL * PANEL + PANEL, W); }
   // Whether these are other columns.
-  __device__ __forceinline__ bool advance(int W, int R) {
+  DEVICE bool advance(int W, int R) {
     first += 32;
     if (first < R) return false;
     k0 -= BATCH;
     first = below(W);
     return true;
   }
-  __device__ __forceinline__ void load(Scalar (&m)[BATCH], const Scalar* lower, int W, int R) const {
+  DEVICE void load(Scalar (&m)[BATCH], const Scalar* lower, int W, int R) const {
     const Scalar* from = lower + min(first + (int)(threadIdx.x & 31), R - 1);
     const int last = min(k0 + BATCH, W) - 1;
 #pragma unroll
@@ -204,8 +189,7 @@ template <int BATCH> struct ColumnWalk {
 
 // Cholesky: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked on, the
 // first before x_rest is there
-template <int NV>
-__device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
+template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
   const Scalar* lower = args.factor + f.factor;
@@ -217,22 +201,17 @@ __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, con
       const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
       Scalar d[PANEL];
       load_row(d, lower + min(row, W - 1), R, k0, W);
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[row * NV + j] = row < W ? y[q][j] : Scalar(0);
+      share<NV>(v + row * NV, y[q], row < W);
       __syncwarp();
       multiply_row<NV, false>(y[q], d, v + k0 * NV);
       __syncwarp();
-#pragma unroll
-      for (int j = 0; j < NV; j++)
-        if (row < W) v[row * NV + j] = y[q][j];
+      if (row < W) share<NV>(v + row * NV, y[q]);
     }
   ColumnWalk<BATCH> walk(W, R);
   if (walk.k0 >= 0) walk.load(m, lower, W, R);
   load_below<NV>(args, f, group, v + W * NV);
 #pragma unroll
-  for (int k = 0; k < BATCH; k++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
+  for (int k = 0; k < BATCH; k++) clear<NV>(sum[k]);
 #pragma unroll 1
   while (walk.k0 >= 0) {
     const int k0 = walk.k0, row = walk.first + lane;
@@ -250,19 +229,13 @@ __device__ __forceinline__ void backward_warp_columns(const SolveArgs& args, con
     if (!done) continue;
     fold_columns<BATCH, NV>(sum);
     const int own = k0 + lane / (32 / BATCH);
-    if (lane % (32 / BATCH) == 0 && own < W)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[own * NV + j] -= sum[0][j];
+    if (lane % (32 / BATCH) == 0 && own < W) subtract<NV>(v + own * NV, sum[0]);
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < BATCH; k++)
-#pragma unroll
-      for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
+    for (int k = 0; k < BATCH; k++) clear<NV>(sum[k]);
   }
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++)
-    if (32 * q + lane < W)
-#pragma unroll
-      for (int j = 0; j < NV; j++) y[q][j] = v[(32 * q + lane) * NV + j];
+    if (32 * q + lane < W) take<NV>(y[q], v + (32 * q + lane) * NV);
   finish_backward<NV>(args, f, group, y);
 }

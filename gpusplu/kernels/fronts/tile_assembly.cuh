@@ -33,16 +33,14 @@ struct AssemblyScratch {
 };
 
 // Where an entry (row, column), relative to the tile, lies in shared memory.
-__device__ __forceinline__ int entry_at(int row, int col, bool transposed) {
-  return transposed ? tile_at(col, row) : tile_at(row, col);
-}
+DEVICE int entry_at(int row, int col, bool transposed) { return transposed ? tile_at(col, row) : tile_at(row, col); }
 
-__device__ __forceinline__ void zero_tile(Scalar* tile) {
+DEVICE void zero_tile(Scalar* tile) {
   for (int e = threadIdx.x; e < NB * STRIDE / 2; e += THREADS) ((Pair*)tile)[e] = {Scalar(0), Scalar(0)};
 }
 
-__device__ __forceinline__ void assemble_entries(const LargeArgs& args, const LargeTask& task, long long first,
-                                                 int row0, int col0, bool transposed, Scalar* tile) {
+DEVICE void assemble_entries(const LargeArgs& args, const LargeTask& task, long long first, int row0, int col0,
+                             bool transposed, Scalar* tile) {
   first += task.entry_begin;
   for (int e = threadIdx.x; e < task.entry_count; e += THREADS) {
     const unsigned place = __ldg(args.entry_place + first + e);
@@ -54,7 +52,7 @@ __device__ __forceinline__ void assemble_entries(const LargeArgs& args, const La
 }
 
 // Waits until every tile of a large child's contribution block is written in this launch.
-__device__ __forceinline__ void wait_for_child(const LargeArgs& args, int large, unsigned epoch) {
+DEVICE void wait_for_child(const LargeArgs& args, int large, unsigned epoch) {
   const LargeFront child = args.large[large];
   const unsigned* done = args.counters + LARGE_CONTROL + child.counter;
   while ((int)(load_acquire(done) - epoch * child.block_tiles) < child.block_tiles) {
@@ -62,13 +60,13 @@ __device__ __forceinline__ void wait_for_child(const LargeArgs& args, int large,
 }
 
 // Waits until the small children of a front are done, which may still be under way if this is a dependent launch.
-__device__ __forceinline__ void wait_for_small_children(const LargeArgs& args, int front, unsigned epoch) {
+DEVICE void wait_for_small_children(const LargeArgs& args, int front, unsigned epoch) {
   const unsigned count = args.fronts[front].children - args.fronts[front].pending;
   while ((int)(load_acquire(args.arrivals + front) - epoch * count) < (int)count) {
   }
 }
 
-__device__ __forceinline__ Match match_of(const LargeArgs& args, const LargePiece& rows, const LargePiece& cols) {
+DEVICE Match match_of(const LargeArgs& args, const LargePiece& rows, const LargePiece& cols) {
   const Front& child = args.fronts[rows.child];
   const int height = child.rows - child.width;
   Match match;
@@ -89,8 +87,8 @@ struct PieceLists {
 
 // The children among the rows' pieces from `first` on, at most MATCHES, that are in the columns' list too, into
 // scratch.matches; returns how many. Waits for them.
-__device__ __forceinline__ int find_matches(const LargeArgs& args, int front, const PieceLists& lists, int first,
-                                            unsigned epoch, AssemblyScratch& scratch) {
+DEVICE int find_matches(const LargeArgs& args, int front, const PieceLists& lists, int first, unsigned epoch,
+                        AssemblyScratch& scratch) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = first + threadIdx.x;
   Match match{};
   bool found = false;
@@ -128,7 +126,7 @@ __device__ __forceinline__ int find_matches(const LargeArgs& args, int front, co
 }
 
 // scratch.row and scratch.col of the matches.
-__device__ __forceinline__ void load_places(int total, int row0, int col0, AssemblyScratch& scratch) {
+DEVICE void load_places(int total, int row0, int col0, AssemblyScratch& scratch) {
   constexpr int SLOTS = 2 * NB;
   static_assert(THREADS == SLOTS);
   for (int e = threadIdx.x; e < total * NB / 16; e += THREADS) {
@@ -155,15 +153,14 @@ struct Mine {
   long long ld;
   int row[SUM_ROWS], below;
   const unsigned* cols;
-  __device__ __forceinline__ Mine(const AssemblyScratch& scratch, int m, int first_word)
+  DEVICE Mine(const AssemblyScratch& scratch, int m, int first_word)
       : from(scratch.matches[m].from), ld(scratch.matches[m].ld), below(scratch.matches[m].below) {
 #pragma unroll
     for (int h = 0; h < SUM_ROWS; h++) row[h] = scratch.row[m][(threadIdx.x & 31) + 32 * h];
     cols = (const unsigned*)scratch.col[m] + first_word;
   }
   // TRIANGLE: only the child's lower triangle exists.
-  template <bool TRIANGLE>
-  __device__ __forceinline__ void load(Scalar (&value)[SUM_ROWS][SUM_COLUMNS], bool any) const {
+  template <bool TRIANGLE> DEVICE void load(Scalar (&value)[SUM_ROWS][SUM_COLUMNS], bool any) const {
 #pragma unroll
     for (int q = 0; q < SUM_COLUMNS / 4; q++) {
       const unsigned four = any ? cols[q] : ~0u;
@@ -182,8 +179,8 @@ struct Mine {
 
 // Adds the matches in their order to the lane's rows and SUM_COLUMNS of the warp's columns, from column `first` of
 // these on. Two matches are under way at a time.
-template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, int first, bool transposed,
-                                                                     const AssemblyScratch& scratch, Scalar* tile) {
+template <bool TRIANGLE>
+DEVICE void add_matches(int total, int first, bool transposed, const AssemblyScratch& scratch, Scalar* tile) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, word = (warp * (NB / WARPS) + first) / 4;
   const auto mine = [&](int h, int s) {
     return tile + entry_at(lane + 32 * h, (first + s) * WARPS + warp, transposed);
@@ -212,9 +209,8 @@ template <bool TRIANGLE> __device__ __forceinline__ void add_matches(int total, 
 }
 
 // The assembled tile; complete after the caller's next barrier.
-__device__ __forceinline__ void assemble_tile(const LargeArgs& args, const LargeTask& task, long long first_entry,
-                                              int row0, int col0, bool transposed, unsigned epoch, Scalar* tile,
-                                              AssemblyScratch& scratch) {
+DEVICE void assemble_tile(const LargeArgs& args, const LargeTask& task, long long first_entry, int row0, int col0,
+                          bool transposed, unsigned epoch, Scalar* tile, AssemblyScratch& scratch) {
   const int *row_ptr = args.piece_ptr + task.row_pieces, *col_ptr = args.piece_ptr + task.col_pieces;
   const PieceLists lists{__ldg(row_ptr), __ldg(row_ptr + 1), __ldg(col_ptr), __ldg(col_ptr + 1)};
   zero_tile(tile);

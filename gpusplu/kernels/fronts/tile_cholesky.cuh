@@ -18,8 +18,8 @@ struct CholeskyTile {
 
   // Column k, which is complete, scaled by its pivot: to global memory and to `column`, by the warp that owns it.
   // Called by all warps. L and the inverse are stored from row (up to row) k.
-  __device__ __forceinline__ bool finish(const Scalar (&v)[TILE_ROWS], int k, int m, Scalar* column, Scalar* L,
-                                         long long ld, Scalar* inverse) {
+  DEVICE bool finish(const Scalar (&v)[TILE_ROWS], int k, int m, Scalar* column, Scalar* L, long long ld,
+                     Scalar* inverse) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     Scalar chosen = v[0];
 #pragma unroll
@@ -44,8 +44,8 @@ struct CholeskyTile {
 
 // The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
 // pivots were not positive (thread 0 of the warp that met them). L: m x m, lower triangle; inverse: NB x NB, inv(L)^H.
-__device__ __forceinline__ int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
-                                             CholeskyScratch& scratch) {
+DEVICE int cholesky_tile(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
+                         CholeskyScratch& scratch) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   CholeskyTile t;
 #pragma unroll

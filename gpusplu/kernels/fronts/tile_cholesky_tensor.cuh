@@ -17,8 +17,7 @@ struct CholeskyTensorScratch {
 };
 
 // d = c + A B, A 16 x 8 in a, B 8 x 8. Lane (g, t) holds rows g, g + 8 and columns t, t + 4 of d and c.
-__device__ __forceinline__ void multiply8(double (&d)[4], const double (&a)[4], double b0, double b1,
-                                          const double (&c)[4]) {
+DEVICE void multiply8(double (&d)[4], const double (&a)[4], double b0, double b1, const double (&c)[4]) {
 #pragma unroll
   for (int q = 0; q < 4; q++) d[q] = c[q];
   mma(d, a[0], a[1], b0);
@@ -27,7 +26,7 @@ __device__ __forceinline__ void multiply8(double (&d)[4], const double (&a)[4], 
 
 // Cholesky factor L of the 8 x 8 block b ([column][row], lower triangle) while x becomes x inv(L)^T. Returns which
 // pivots are not positive, a bit each.
-__device__ __forceinline__ unsigned solve_row8(double (&b)[8][8], double (&x)[8]) {
+DEVICE unsigned solve_row8(double (&b)[8][8], double (&x)[8]) {
   unsigned failed = 0;
   double d = b[0][0];
 #pragma unroll

@@ -24,10 +24,10 @@ struct PivotCounts {
   int perturbed, singular;
 };
 
-__device__ __forceinline__ unsigned magnitude(float size) { return __float_as_uint(size); }
-__device__ __forceinline__ unsigned magnitude(double size) { return (unsigned)__double2hiint(size); }
+DEVICE unsigned magnitude(float size) { return __float_as_uint(size); }
+DEVICE unsigned magnitude(double size) { return (unsigned)__double2hiint(size); }
 
-template <int N> __device__ __forceinline__ Scalar pick(const Scalar (&v)[N], int which) {
+template <int N> DEVICE Scalar pick(const Scalar (&v)[N], int which) {
   Scalar x = v[0];
 #pragma unroll
   for (int h = 1; h < N; h++)
@@ -42,8 +42,7 @@ struct PivotChoice {
 };
 
 // The pivot of a column with entries v: the largest in a row that is not used yet, of equals one of the first m.
-__device__ __forceinline__ PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, int m, Real tiny,
-                                                    Real singular) {
+DEVICE PivotChoice choose_pivot(const Scalar (&v)[INVERSE_ROWS], unsigned used, int m, Real tiny, Real singular) {
   const int lane = threadIdx.x & 31;
   unsigned best = 0;
   int best_h = 0;
@@ -68,8 +67,8 @@ __device__ __forceinline__ PivotChoice choose_pivot(const Scalar (&v)[INVERSE_RO
 }
 
 // What the steps need of the choice; by the warp that owns column k.
-__device__ __forceinline__ void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], int k,
-                                        Scalar* column, InverseScratch& scratch) {
+DEVICE void publish(const PivotChoice& choice, const Scalar (&v)[INVERSE_ROWS], int k, Scalar* column,
+                    InverseScratch& scratch) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int h = 0; h < INVERSE_ROWS; h++) {
@@ -85,8 +84,8 @@ __device__ __forceinline__ void publish(const PivotChoice& choice, const Scalar 
 
 // The tile is m x m in shared memory, the identity beyond. inverse: NB x NB in global memory. Counts the pivots below
 // `tiny`, which are replaced, and those below `singular` (in thread 0 of the warp that met them).
-__device__ __forceinline__ PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singular, Scalar* inverse,
-                                                   InverseScratch& scratch) {
+DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singular, Scalar* inverse,
+                               InverseScratch& scratch) {
   constexpr int ROWS = INVERSE_ROWS, COLUMNS = INVERSE_COLUMNS;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   Scalar a[ROWS][COLUMNS];

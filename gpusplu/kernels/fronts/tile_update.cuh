@@ -21,7 +21,7 @@ static_assert(WARPS == (NB / 32) * WARPS_IN_ROW && NI >= 1);
 
 // Where entry (row, col) of the task's tile lies in shared memory. Fours of rows are exchanged inside sixteens, by the
 // column: the columns 4t that the lanes of a warp read together would else meet in the same banks.
-__device__ __forceinline__ int tile_at(int row, int col) { return col * STRIDE + (row ^ (col & 12)); }
+DEVICE int tile_at(int row, int col) { return col * STRIDE + (row ^ (col & 12)); }
 
 // Row 2g + h, column 4t + q of a 16 x 16 part is [q & 1][2 h + q / 2].
 template <int M> using Sums = Scalar[M][NI][2][4];
@@ -29,7 +29,7 @@ using Accumulator = Sums<MI>;
 
 struct WarpPlace {
   int row, col, g, t;  // first row and column of the warp; the lane's place
-  __device__ __forceinline__ WarpPlace() {
+  DEVICE WarpPlace() {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     row = warp / WARPS_IN_ROW * 32;
     col = warp % WARPS_IN_ROW * WARP_COLUMNS;
@@ -48,14 +48,14 @@ template <int ROWS, int SLICE> struct PanelStream {
   const Scalar* from;
   long long step;
   int count;  // rows of my pair that exist
-  __device__ __forceinline__ PanelStream(const Scalar* panel, long long ld, int extent) {
+  DEVICE PanelStream(const Scalar* panel, long long ld, int extent) {
     const int row = threadIdx.x % CHUNKS * 2;
     from = panel + threadIdx.x / CHUNKS * ld + row;
     step = STEP * ld;
     count = max(0, min(2, extent - row));
   }
   // left: columns of the operand from this slice on. readable: an address that can be read.
-  __device__ __forceinline__ void load(Scalar* stage, int left, const Scalar* readable) {
+  DEVICE void load(Scalar* stage, int left, const Scalar* readable) {
     const int col = threadIdx.x / CHUNKS;
     Scalar* to = stage + col * (ROWS + 4) + threadIdx.x % CHUNKS * 2;
 #pragma unroll
@@ -68,7 +68,7 @@ template <int ROWS, int SLICE> struct PanelStream {
 };
 
 // Slice `slice` of DEPTH rows of an NB x NB block, stored [column][k] with stride INVERSE_STRIDE.
-__device__ __forceinline__ void load_inverse_slice(const Scalar* inverse, int slice, Scalar* stage) {
+DEVICE void load_inverse_slice(const Scalar* inverse, int slice, Scalar* stage) {
   constexpr int CHUNKS = DEPTH / 2, STEP = THREADS / CHUNKS;
   static_assert(NB % STEP == 0);
   const int col = threadIdx.x / CHUNKS, row = threadIdx.x % CHUNKS * 2;
@@ -78,13 +78,12 @@ __device__ __forceinline__ void load_inverse_slice(const Scalar* inverse, int sl
               2);
 }
 
-template <bool CONJUGATE> __device__ __forceinline__ Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
+template <bool CONJUGATE> DEVICE Scalar operand(Scalar v) { return CONJUGATE ? conj(v) : v; }
 
 // acc += A B over one slice of SLICE columns. A: [k][m] with stride SA. B: [k][n] (BY_ROWS = false, stride STRIDE), or
 // [n][k] and A is the task's tile from column k0 on. B is zero in the warp's 16-column parts before `skip`.
 template <bool BY_ROWS, bool CONJUGATE, int SLICE = DEPTH, int SA = STRIDE, int M>
-__device__ __forceinline__ void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpPlace at, int k0 = 0,
-                                               int skip = 0) {
+DEVICE void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpPlace at, int k0 = 0, int skip = 0) {
   constexpr int SB = BY_ROWS ? INVERSE_STRIDE : STRIDE;
   if constexpr (TENSOR_CORES) {
     const Scalar* a_from = A + at.t * SA + at.row;
@@ -142,7 +141,7 @@ __device__ __forceinline__ void multiply_slice(Sums<M>& acc, const Scalar* A, co
 }
 
 // Calls visit(i, j, q, row, column) for the pairs of a lane: rows row, row + 1 of the tile.
-template <int M, class Visit> __device__ __forceinline__ void for_pairs(WarpPlace at, Visit&& visit) {
+template <int M, class Visit> DEVICE void for_pairs(WarpPlace at, Visit&& visit) {
 #pragma unroll
   for (int j = 0; j < NI; j++)
 #pragma unroll
@@ -150,7 +149,7 @@ template <int M, class Visit> __device__ __forceinline__ void for_pairs(WarpPlac
 #pragma unroll
       for (int i = 0; i < M; i++) visit(i, j, q, at.row + i * 16 + 2 * at.g, at.col + j * 16 + 4 * at.t + q);
 }
-template <int M> __device__ __forceinline__ void clear(Sums<M>& acc) {
+template <int M> DEVICE void clear(Sums<M>& acc) {
 #pragma unroll
   for (int i = 0; i < M; i++)
 #pragma unroll
@@ -159,7 +158,7 @@ template <int M> __device__ __forceinline__ void clear(Sums<M>& acc) {
       for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = Scalar(0);
 }
 // acc = tile - acc. Each lane reads what `store` gives it back.
-template <int M> __device__ __forceinline__ void subtract_from(Sums<M>& acc, const Scalar* tile, WarpPlace at) {
+template <int M> DEVICE void subtract_from(Sums<M>& acc, const Scalar* tile, WarpPlace at) {
   for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     const Pair v = *(const Pair*)(tile + tile_at(row, col));
     Scalar* c = acc[i][j][q & 1] + q / 2;
@@ -167,13 +166,13 @@ template <int M> __device__ __forceinline__ void subtract_from(Sums<M>& acc, con
     c[2] = v.y - c[2];
   });
 }
-template <int M> __device__ __forceinline__ void store(const Sums<M>& acc, Scalar* tile, WarpPlace at) {
+template <int M> DEVICE void store(const Sums<M>& acc, Scalar* tile, WarpPlace at) {
   for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     *(Pair*)(tile + tile_at(row, col)) = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
   });
 }
 // The tile as a diagonal tile of m x m: the identity beyond.
-template <int M> __device__ __forceinline__ void store_diagonal(const Sums<M>& acc, Scalar* tile, int m, WarpPlace at) {
+template <int M> DEVICE void store_diagonal(const Sums<M>& acc, Scalar* tile, int m, WarpPlace at) {
   for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     if (row >= m || col >= m) v.x = Scalar(row == col ? 1 : 0);
@@ -183,7 +182,7 @@ template <int M> __device__ __forceinline__ void store_diagonal(const Sums<M>& a
 }
 // To global memory, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
 template <bool LOWER, int M>
-__device__ __forceinline__ void store_tile(const Sums<M>& acc, Scalar* to, long long ld, int m, int n, WarpPlace at) {
+DEVICE void store_tile(const Sums<M>& acc, Scalar* to, long long ld, int m, int n, WarpPlace at) {
   for_pairs<M>(at, [&](int i, int j, int q, int row, int col) {
     const Pair v = {acc[i][j][q & 1][q / 2], acc[i][j][q & 1][2 + q / 2]};
     Scalar* p = to + col * ld + row;

@@ -17,7 +17,7 @@ struct WarpMemory {
 };
 static_assert(WARP_FRONTS * sizeof(WarpMemory) == front_shared_bytes(0, 0, sizeof(Scalar)), "what the host asks for");
 
-__device__ __forceinline__ void clear_front(Scalar* front) {
+DEVICE void clear_front(Scalar* front) {
   const int lane = threadIdx.x & 31;
 #pragma unroll
   for (int k = 0; k < (int)(PANEL_SCALARS * sizeof(Scalar) / sizeof(int4)) / 32 + 1; k++)
@@ -25,7 +25,7 @@ __device__ __forceinline__ void clear_front(Scalar* front) {
       ((int4*)front)[k * 32 + lane] = make_int4(0, 0, 0, 0);
 }
 
-__device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4]) {
+DEVICE void load_block(const Scalar* front, Scalar (&a)[2][4]) {
   const int lane = threadIdx.x & 31, row = lane >> 2, column = lane & 3;
 #pragma unroll
   for (int i = 0; i < 2; i++)
@@ -41,8 +41,7 @@ __device__ __forceinline__ void load_block(const Scalar* front, Scalar (&a)[2][4
     }
 }
 
-__device__ __forceinline__ void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4],
-                                            const Places& places) {
+DEVICE void store_block(const FactorArgs& args, const Front& f, const Scalar (&a)[2][4], const Places& places) {
   const int R = f.rows, W = f.width, H = R - W;
   unsigned multiplier_bits = 0;  // of the largest entry of |X|
   Scalar *lower = args.factor + f.factor, *upper = lower + R * W, *block = args.blocks + f.block;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <queue>
 
-#include "plan/fronts/large_tasks.hpp"
+#include "plan/fronts/plan.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -14,33 +14,36 @@ struct FrontCost {
   double work, chain;  // block seconds; shortest time with any number of blocks [s]
 };
 
-FrontCost front_cost(const LargeInput& in, idx f) {
-  const bool complex = in.scalar == 'F' || in.scalar == 'D';
-  const double tile = in.tile, W = in.width[f], R = in.rows[f], H = R - W;
-  const double rate = (in.scalar == 'd' ? 40e12 : in.scalar == 'D' ? 12e12 : 20e12) / in.multiprocessors;
+FrontCost front_cost(const Plan& plan, idx f) {
+  const bool complex = plan.parameters.scalar == 'F' || plan.parameters.scalar == 'D';
+  const double tile = plan.parameters.large_tile, W = plan.width[f], R = plan.rows[f], H = R - W;
+  const double rate = (plan.parameters.scalar == 'd'   ? 40e12
+                       : plan.parameters.scalar == 'D' ? 12e12
+                                                       : 20e12) /
+                      plan.parameters.multiprocessors;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
-  const double n_tasks = in.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
-  const double flops = (in.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
-  const double multiprocessors_of_block = 1.0 / large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
-  const double step = in.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
+  const double n_tasks = plan.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
+  const double flops = (plan.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
+  const double multiprocessors_of_block = 1.0 / plan.parameters.large_shape().blocks;
+  const double step = plan.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
   return {n_tasks * 6e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
 }
 
 }  // namespace
 
-LargeSchedule schedule_large(const LargeInput& in, const std::vector<idx>& large) {
+LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large) {
   const idx n = (idx)large.size();
   LargeSchedule out;
   out.start.assign(n, 0);
   out.duration.assign(n, 0);
   out.blocks.assign(n, 0);
-  const double blocks = (double)in.multiprocessors * large_shape(scalar_bytes(in.scalar), in.shared_kb).blocks;
+  const double blocks = (double)plan.parameters.multiprocessors * plan.parameters.large_shape().blocks;
   std::vector<idx> parent(n, -1), waiting(n, 0);
   std::vector<FrontCost> cost(n);
   std::vector<double> path(n, 0);  // from the start of the front to the end of its root
   for (idx k = n - 1; k >= 0; --k) {
-    cost[k] = front_cost(in, large[k]);
-    const idx p = in.parent[large[k]];
+    cost[k] = front_cost(plan, large[k]);
+    const idx p = plan.parent[large[k]];
     if (const auto at = std::lower_bound(large.begin(), large.end(), p); at != large.end() && *at == p) {
       parent[k] = (idx)(at - large.begin());
       ++waiting[parent[k]];

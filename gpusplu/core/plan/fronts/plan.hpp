@@ -52,6 +52,7 @@
 //
 // Deterministic: nothing depends on the number of threads.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -78,6 +79,7 @@ struct PlanParameters {
   int large_tile = 0;   // NB of phase 3; 0: that of the kernels
 
   int scalar_bytes() const { return gpu::scalar_bytes(scalar); }
+  LargeShape large_shape() const { return gpu::large_shape(scalar_bytes(), shared_memory_bytes / 1024); }
 };
 
 // Largest front of class `block`: with 8 partial columns and the inverted diagonal block it fits into shared
@@ -130,6 +132,10 @@ struct Plan {
   double seconds = 0;  // what making the plan took
 
   idx height(idx f) const { return rows[f] - width[f]; }
+  // The segment that front f is in.
+  idx segment_of(idx f) const {
+    return (idx)(std::upper_bound(segment_ptr.begin(), segment_ptr.end(), f) - segment_ptr.begin()) - 1;
+  }
 };
 
 // Scalars in the arenas. Phases 0-2: lower R x W, LU also upper W x H; block H x H. Phase 3: lower11 Wp x W, lower21 Hp

@@ -73,12 +73,7 @@ double large_time(const Plan& plan, const std::vector<idx>& phase_of, Range fron
   for (idx f = fronts.begin; f < fronts.end; f++)
     if (phase_of[f] == 3) large.push_back(f);
   if (large.empty()) return 0;
-  LargeInput input;
-  input.nf = plan.nf, input.cholesky = plan.cholesky;
-  input.scalar = plan.parameters.scalar, input.tile = plan.parameters.large_tile;
-  input.multiprocessors = plan.parameters.multiprocessors;
-  input.width = plan.width.data(), input.rows = plan.rows.data(), input.parent = plan.parent.data();
-  return 1e6 * schedule_large(input, large).seconds;
+  return 1e6 * schedule_large(plan, large).seconds;
 }
 
 // Of all phases [us].

@@ -35,7 +35,7 @@ std::vector<std::uint8_t> steps_of(const Plan& plan) {
 // Threads and shared memory of its blocks.
 void shape(const PlanParameters& parameters, Launch& launch) {
   if (launch.phase == 3) {
-    const LargeShape large = large_shape(parameters.scalar_bytes(), parameters.shared_memory_bytes / 1024);
+    const LargeShape large = parameters.large_shape();
     launch.threads = large.threads, launch.shared_bytes = large.shared_bytes;
   } else {
     launch.threads = FRONT_THREADS[launch.phase];
@@ -66,9 +66,7 @@ void list_segment(Plan& plan, const std::vector<std::uint8_t>& step, idx begin, 
   launches[3].begin = first_task;
   while (first_task < (idx)plan.large.tasks.size() && plan.large.tasks[first_task].front < end) first_task++;
   launches[3].count = first_task - launches[3].begin;
-  launches[3].scalars =
-      LARGE_CONTROL *
-      (idx)(std::upper_bound(plan.segment_ptr.begin(), plan.segment_ptr.end(), begin) - plan.segment_ptr.begin() - 1);
+  launches[3].scalars = LARGE_CONTROL * plan.segment_of(begin);
   for (int phase = 0; phase < PHASES; phase++) {
     launches[phase].phase = phase;
     shape(plan.parameters, launches[phase]);

@@ -1,6 +1,6 @@
 // What only tests and benchmarks call: stages of the analysis and both CPU engines by themselves. The module has a copy
 // of the core, so its threads and its instruction set level are set here.
-#include "bind/bind.hpp"
+#include "testing.hpp"
 
 NB_MODULE(_core_testing, m) {
   nb::set_leak_warnings(false);

@@ -6,9 +6,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "bind/bind.hpp"
-#include "bind/checks.hpp"
 #include "numeric/front_factor.hpp"
+#include "testing.hpp"
 
 namespace gs {
 namespace {
@@ -25,48 +24,25 @@ template <class T> BoundFrontFactor<T>* make_factor(const Symbolic& structure, I
                                                     In<idx> ind) {
   const PatternView A = pattern_view(ptr, ind);
   require(structure.n == A.n, "the structure is of a matrix of another order");
-  require_permutation(row_perm, A.n, "row_perm");
-  require_permutation(col_perm, A.n, "col_perm");
-  for (const auto& [scale, name] : {std::pair(&row_scale, "row_scale"), std::pair(&col_scale, "col_scale")})
-    if (scale->shape(0)) require_length(*scale, A.n, name);
   auto symbolic = std::make_shared<Symbolic>(structure);
-  symbolic->row_perm = to_vector(row_perm), symbolic->col_perm = to_vector(col_perm);
-  symbolic->row_scale = to_vector(row_scale), symbolic->col_scale = to_vector(col_scale);
+  set_permutations(*symbolic, row_perm, col_perm, row_scale, col_scale);
   nb::gil_scoped_release release;
   return new BoundFrontFactor<T>(std::move(symbolic), A);
-}
-
-nb::dict to_dict(const FactorInfo& info) {
-  static constexpr const char* status[] = {"ok", "singular", "bad_growth", "not_finite", "not_positive_definite"};
-  nb::dict d;
-  d["status"] = status[info.status], d["column"] = info.column;
-  d["min_pivot"] = info.min_pivot, d["max_pivot"] = info.max_pivot;
-  d["pivot_growth"] = info.pivot_growth, d["max_multiplier"] = info.max_multiplier;
-  d["n_perturbed"] = info.n_perturbed, d["n_off_diagonal"] = info.n_off_diagonal;
-  return d;
 }
 
 template <class T> nb::dict factor(BoundFrontFactor<T>& self, In<T> values, std::optional<In<off>> source,
                                    double perturb_below, double tiny_below) {
   require_source(values, source, self.nnz_of_A);
-  FactorInfo info;
-  {
-    nb::gil_scoped_release release;
-    info = self.factor(values.data(), source ? source->data() : nullptr, PivotRule{perturb_below, tiny_below});
-  }
-  return to_dict(info);
+  const PivotRule rule{perturb_below, tiny_below};
+  return to_dict(without_gil([&] { return self.factor(values.data(), source ? source->data() : nullptr, rule); }));
 }
 
 // b is Fortran-ordered n x nrhs, flat.
 template <class T> NumPy<T> solve(const BoundFrontFactor<T>& self, In<T> b, const std::string& trans) {
-  const idx n = self.symbolic().n, nrhs = n ? idx(b.shape(0) / n) : 0;
-  require_columns(b, n, "b");
+  const idx n = self.symbolic().n, nrhs = columns_of(b, n, "b");
   const Trans op = trans_of(trans);
   std::vector<T> x(b.shape(0));
-  {
-    nb::gil_scoped_release release;
-    self.solve(op, nrhs, b.data(), n, x.data(), n);
-  }
+  without_gil([&] { self.solve(op, nrhs, b.data(), n, x.data(), n); });
   return to_numpy(std::move(x));
 }
 
@@ -88,10 +64,8 @@ template <class T> void bind_front_factor(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_fronts(nb::module_& m) {
-  bind_front_factor<float>(m, "FrontFactor_f");
-  bind_front_factor<double>(m, "FrontFactor_d");
-  bind_front_factor<std::complex<float>>(m, "FrontFactor_F");
-  bind_front_factor<std::complex<double>>(m, "FrontFactor_D");
+  for_scalars(
+      [&]<class T>(const char* scalar) { bind_front_factor<T>(m, (std::string("FrontFactor_") + scalar).c_str()); });
 }
 
 }  // namespace gs

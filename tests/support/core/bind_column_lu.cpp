@@ -7,9 +7,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "bind/bind.hpp"
-#include "bind/checks.hpp"
 #include "numeric/column_lu.hpp"
+#include "testing.hpp"
 
 namespace gs {
 namespace {
@@ -22,54 +21,23 @@ template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_p
   Symbolic symbolic;
   const PatternView A = pattern_view(ptr, ind);
   symbolic.n = A.n;
-  require_permutation(row_perm, A.n, "row_perm");
-  require_permutation(col_perm, A.n, "col_perm");
-  for (const auto& [scale, name] : {std::pair(&row_scale, "row_scale"), std::pair(&col_scale, "col_scale")})
-    if (scale->shape(0)) require_length(*scale, A.n, name);
+  set_permutations(symbolic, row_perm, col_perm, row_scale, col_scale);
   require(block_ptr.shape(0) == 0 || (block_ptr.data()[0] == 0 && block_ptr.data()[block_ptr.shape(0) - 1] == A.n),
           "block_ptr must go from 0 to n");
-  symbolic.row_perm = to_vector(row_perm);
-  symbolic.col_perm = to_vector(col_perm);
   symbolic.block_ptr = to_vector(block_ptr);
-  symbolic.row_scale = to_vector(row_scale);
-  symbolic.col_scale = to_vector(col_scale);
   return {ColumnLU<T>(symbolic, A), A.nnz()};
-}
-
-nb::dict describe(const FactorInfo& info) {
-  static const char* const status[] = {"ok", "singular", "bad_growth", "not_finite"};
-  nb::dict d;
-  d["status"] = status[info.status];
-  d["column"] = info.column;
-  d["min_pivot"] = info.min_pivot;
-  d["max_pivot"] = info.max_pivot;
-  d["pivot_growth"] = info.pivot_growth;
-  d["max_multiplier"] = info.max_multiplier;
-  d["n_off_diagonal"] = info.n_off_diagonal;
-  d["flops"] = info.flops;
-  return d;
 }
 
 template <class T>
 nb::dict factor(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold, bool diagonal_preference) {
   require_entries(values, lu.nnz, "values");
-  FactorInfo info;
-  {
-    nb::gil_scoped_release release;
-    info = lu.factor(values.data(), {pivot_threshold, diagonal_preference});
-  }
-  return describe(info);
+  return to_dict(without_gil([&] { return lu.factor(values.data(), {pivot_threshold, diagonal_preference}); }));
 }
 
 template <class T> nb::dict refactor(BoundColumnLU<T>& lu, In<T> values, std::optional<In<off>> source) {
   require_source(values, source, lu.nnz);
   if (!lu.factored()) throw std::runtime_error("refactor: factor() has not succeeded yet");
-  FactorInfo info;
-  {
-    nb::gil_scoped_release release;
-    info = lu.refactor(values.data(), source ? source->data() : nullptr);
-  }
-  return describe(info);
+  return to_dict(without_gil([&] { return lu.refactor(values.data(), source ? source->data() : nullptr); }));
 }
 
 // b: (nrhs, n), one right-hand side a row.
@@ -113,10 +81,7 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_column_lu(nb::module_& m) {
-  bind_type<float>(m, "ColumnLU_f");
-  bind_type<double>(m, "ColumnLU_d");
-  bind_type<std::complex<float>>(m, "ColumnLU_F");
-  bind_type<std::complex<double>>(m, "ColumnLU_D");
+  for_scalars([&]<class T>(const char* scalar) { bind_type<T>(m, (std::string("ColumnLU_") + scalar).c_str()); });
 }
 
 }  // namespace gs

@@ -8,8 +8,7 @@
 #include "analysis/block_triangular.hpp"
 #include "analysis/matching.hpp"
 #include "analysis/transversal.hpp"
-#include "bind/bind.hpp"
-#include "bind/checks.hpp"
+#include "testing.hpp"
 
 namespace gs {
 namespace {
@@ -44,10 +43,9 @@ void bind_matching(nb::module_& m) {
       [](In<off> ptr, In<idx> ind) { return without_gil([&] { return structural_rank(pattern_view(ptr, ind)); }); },
       "ptr"_a, "ind"_a);
   const char* doc = "Maximum product matching: (structural rank, row of each column, row scale, column scale).";
-  m.def("max_product_matching", &matching<float>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
-  m.def("max_product_matching", &matching<double>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
-  m.def("max_product_matching", &matching<std::complex<float>>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
-  m.def("max_product_matching", &matching<std::complex<double>>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
+  for_scalars([&]<class T>(const char*) {
+    m.def("max_product_matching", &matching<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);
+  });
   m.def("block_triangular", &blocks, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
         "Block upper triangular form of A[row_of_col]: (gather permutation, block boundaries).");
 }

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "base/stopwatch.hpp"
-#include "bind/bind.hpp"
-#include "bind/checks.hpp"
 #include "numeric/dense_front.hpp"
+#include "testing.hpp"
 
 namespace gs {
 namespace {
@@ -45,12 +44,11 @@ template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<i
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   std::vector<PivotStats> stats(std::max(team_size, 1));
   const PivotRule rule{perturb_below, tiny_below};
-  {
-    nb::gil_scoped_release release;
+  without_gil([&] {
     run_team(team_size, [&](const Team& team) {
       lu_front<T>(team, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, stats[team.rank]);
     });
-  }
+  });
   for (const PivotStats& others : std::span(stats).subspan(1)) merge(stats[0], others);
   return as_dict(stats[0]);
 }
@@ -129,10 +127,7 @@ template <class T> void bind_type(nb::module_& m) {
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-  bind_type<float>(m);
-  bind_type<double>(m);
-  bind_type<std::complex<float>>(m);
-  bind_type<std::complex<double>>(m);
+  for_scalars([&]<class T>(const char*) { bind_type<T>(m); });
   m.def("_simd_best_level", &simd_best_level);
   m.def("_set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
 }

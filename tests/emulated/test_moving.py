@@ -1,0 +1,235 @@
+"""Factors that begin on the processor and go over to a device, emulated, once their use pays for it."""
+
+import os
+import pickle
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from faults.forking import child
+from gpusplu import gallery, moving
+from gpusplu.cost.model import Prediction
+from gpusplu.engines.device.engine import DeviceEngine
+from gpusplu.engines.device.factor import DeviceFactor
+from gpusplu.moving import Moving
+from gpusplu.selection import request
+from gpusplu.timing import backward_error
+from support import fake_cupy, processes
+from support.small_matrices import EPS, rhs
+
+pytestmark = [
+    pytest.mark.usefixtures("cupy", "device"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+A = gallery.poisson(20, 20)
+B = rhs(A.shape[0])
+
+
+@pytest.fixture(autouse=True)
+def promised(monkeypatch):
+    """A device that costs nothing to look at and promises a step at once, after a first factorization that is free."""
+    promises = {"step": 0.0, "first": 0.0}
+
+    def predicted(problem, engines):
+        steps = {"refactor": promises["step"], "factor": promises["first"]}
+        return tuple(Prediction(e.name, note="" if e.name == "supernodal" else "not here", **steps) for e in engines)
+
+    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(moving, "predicted", predicted)
+    monkeypatch.setattr(moving, "FIRST", 0.0)
+    monkeypatch.setattr(moving, "spare_processor", lambda: False)
+    monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 0.0)
+    return promises
+
+
+def right(factor, values=A.data):
+    system = A.copy()
+    system.data = values
+    return backward_error(system, np.asarray(factor.solve(B)), B) < 100 * EPS["d"]
+
+
+def watched(make=gs.splu):
+    factor = make(A)
+    assert type(factor._core) is Moving and factor.engine == "cpu"
+    return factor
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_it_moves_at_a_refactorization(make):
+    factor = watched(make)
+    assert right(factor) and factor.engine == "cpu"
+    factor.refactor(2 * A.data)
+    assert factor.engine == "supernodal" and type(factor._core) is DeviceFactor
+    assert right(factor, 2 * A.data)
+    assert "began with 'cpu'; after 1 solves" in factor.explain() and factor.stats.seconds["move"] > 0
+    again = pickle.loads(pickle.dumps(factor))
+    assert again.engine == "supernodal" and right(again, 2 * A.data)
+
+
+def test_it_moves_at_a_solve():
+    factor = watched()
+    assert right(factor) and factor.engine == "cpu"
+    assert right(factor) and factor.engine == "supernodal"
+    assert abs(factor.L @ factor.U - A[factor.perm_r.argsort()][:, factor.perm_c.argsort()]).max() < 1e-12
+
+
+def test_solves_do_not_move_to_older_values():
+    factor = watched()
+    assert right(factor)
+    factor._core._version += 1  # as a refactorization does that comes between
+    assert right(factor) and factor.engine == "cpu"
+    factor.refactor(3 * A.data)
+    assert factor.engine == "supernodal" and right(factor, 3 * A.data)
+
+
+def test_a_thread_prepares_it(monkeypatch):
+    monkeypatch.setattr(moving, "spare_processor", lambda: True)
+    factor = watched()
+    before = set(threading.enumerate())
+    assert right(factor)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert factor.engine == "cpu"
+    factor.refactor(2 * A.data)
+    assert factor.engine == "supernodal" and right(factor, 2 * A.data)
+
+
+def test_it_stays_where_a_device_is_slower(promised):
+    promised["step"] = 1e9
+    factor = watched()
+    for _ in range(3):
+        factor.refactor(2 * A.data)
+        assert right(factor, 2 * A.data)
+    assert factor.engine == "cpu"
+    assert "stays on the processor: a step takes" in factor.explain() and "with supernodal" in factor.explain()
+
+
+def test_a_price_is_paid_when_its_share_was_spent(promised):
+    promised["first"] = 0.05
+    factor = watched()
+    spent = []
+    while factor.engine == "cpu":
+        spent.append(factor._core._spent)
+        factor.refactor(A.data)
+        factor.solve(B)
+    assert spent[-1] + 0.01 > moving.SHARE_ALONE * 0.05 and len(spent) > 5
+    assert right(factor)
+
+
+@pytest.mark.parametrize(
+    "options", [{"engine": "cpu"}, {"expected_refactors": 3}, {"device": "cpu"}, {"engine": "supernodal"}], ids=str
+)
+def test_only_what_nobody_decided_moves(options):
+    assert type(gs.splu(A, **options)._core) is not Moving
+    assert type(gs.splu(gallery.poisson(4, 4))._core) is not Moving
+
+
+def test_a_device_that_fails_is_told_of_once(monkeypatch):
+    factor = watched()
+    assert right(factor)
+
+    def fails(self, values, source=None):
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(DeviceFactor, "refactor", fails)
+    with pytest.warns(RuntimeWarning, match="stays on the processor, a device failed: MemoryError: no more"):
+        factor.refactor(2 * A.data)
+    for _ in range(3):
+        factor.refactor(3 * A.data)
+        assert right(factor, 3 * A.data)
+    assert factor.engine == "cpu" and "stays on the processor: MemoryError" in factor.explain()
+
+
+def test_a_look_that_fails_is_told_of_once(monkeypatch):
+    def fails(problem, engines):
+        raise gs.EngineUnavailableError("it is gone")
+
+    monkeypatch.setattr(moving, "predicted", fails)
+    factor = watched()
+    assert right(factor)
+    with pytest.warns(RuntimeWarning, match="it is gone"):
+        assert right(factor)
+    assert right(factor) and factor.engine == "cpu"
+
+
+def test_values_that_are_refused_leave_the_factor_as_it_was():
+    factor = watched()
+    assert right(factor)
+    wrong = A.data.copy()
+    wrong[7] = np.nan
+    with pytest.raises(gs.NonFiniteError):
+        factor.refactor(wrong)
+    assert right(factor)
+    factor = watched()
+    assert right(factor)
+    factor._core._version += 1  # other values than those that were bought
+    with pytest.raises(RuntimeError, match="singular"):
+        factor.refactor(np.zeros(A.nnz))
+    assert right(factor) and factor.engine == "cpu"
+    factor.refactor(2 * A.data)
+    assert right(factor, 2 * A.data) and factor.engine == "supernodal"
+
+
+def test_device_arrays_stay_there_after_the_move():
+    factor, values, b = watched(), fake_cupy.asarray(2 * A.data), fake_cupy.asarray(B)
+    for _ in range(2):
+        factor.refactor(values)
+        x = factor.solve(b)
+        assert type(x) is fake_cupy.ndarray
+        assert backward_error(2 * A, np.array(x), B) < 100 * EPS["d"]
+    assert factor.engine == "supernodal" and factor._symbolic.choice.request.on_device
+
+
+def test_threads_that_use_it_while_it_moves(monkeypatch):
+    monkeypatch.setattr(moving, "spare_processor", lambda: True)
+    for _ in range(3):
+        factor = watched()
+        wrong = []
+
+        def use(scale, factor=factor, wrong=wrong):
+            for _ in range(5):
+                factor.refactor(scale * A.data)
+                x = factor.solve(B)
+                if not any(backward_error(k * A, x, B) < 100 * EPS["d"] for k in (1, 2, 3)):
+                    wrong.append(scale)
+
+        threads = [threading.Thread(target=use, args=(scale,)) for scale in (1, 2, 3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        factor.refactor(5 * A.data)
+        assert not wrong and right(factor, 5 * A.data)
+
+
+def test_forked_children_stay_on_the_processor():
+    factor = watched()
+    assert right(factor) and factor._core._offered
+    assert child(lambda: (right(factor), factor.engine)) == "(True, 'cpu')"
+    assert right(factor) and factor.engine == "supernodal" and os.getpid()
+
+
+def test_a_thread_that_works_alone_leaves_the_pool_to_others():
+    code = """
+import os, threading
+from gpusplu import _core, gallery, splu
+A = gallery.poisson(60, 60)
+_core.set_num_threads(3)
+found = []
+def work():
+    _core.work_alone()
+    splu(A)
+    found.append(len(os.listdir("/proc/self/task")))
+thread = threading.Thread(target=work)
+before = len(os.listdir("/proc/self/task"))
+thread.start()
+thread.join()
+splu(A)
+print(found[0] - before, len(os.listdir("/proc/self/task")) - before)
+"""
+    run = subprocess.run([*processes.PYTHON, "-c", code], env=processes.environment(), capture_output=True, text=True)
+    alone, together = map(int, run.stdout.split())
+    assert (alone, together) == (1, 2)

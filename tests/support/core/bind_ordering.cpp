@@ -1,0 +1,20 @@
+#include "analysis/amd.hpp"
+#include "analysis/dissection/nested_dissection.hpp"
+#include "testing.hpp"
+
+namespace gs {
+void bind_ordering(nb::module_& m) {
+  m.def(
+      "amd",
+      [](In<off> ptr, In<idx> ind) { return to_numpy(without_gil([&] { return amd(pattern_view(ptr, ind)); })); },
+      "ptr"_a, "ind"_a, "Approximate minimum degree ordering of a symmetric pattern: gather permutation.");
+  m.def(
+      "nested_dissection",
+      [](In<off> ptr, In<idx> ind, int threads, std::uint64_t seed) {
+        return to_numpy(without_gil([&] { return nested_dissection(pattern_view(ptr, ind), {threads, seed}); }));
+      },
+      "ptr"_a, "ind"_a, "threads"_a = 0, "seed"_a = 1,
+      "Fill-reducing order of a symmetric pattern (both triangles): perm[new] = old.");
+}
+
+}  // namespace gs

@@ -1,0 +1,118 @@
+// Stages of the symbolic analysis, one function each.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "analysis/column_counts.hpp"
+#include "analysis/elimination_tree.hpp"
+#include "analysis/graph.hpp"
+#include "analysis/lu_pattern.hpp"
+#include "analysis/structure.hpp"
+#include "testing.hpp"
+
+namespace gs {
+namespace {
+
+using PatternArrays = std::pair<NumPy<off>, NumPy<idx>>;
+
+PatternArrays to_arrays(Pattern&& pattern) {
+  return {to_numpy(std::move(pattern.ptr)), to_numpy(std::move(pattern.ind))};
+}
+
+void require_forest(const In<idx>& parent, idx n) {
+  require_length(parent, n, "parent");
+  for (idx j = 0; j < n; j++) {
+    const idx above = parent.data()[j];
+    require(above == -1 || (above > j && above < n), "parent must be -1 or a later column");
+  }
+}
+
+PatternArrays symmetrize_arrays(In<off> ptr, In<idx> ind, std::optional<In<idx>> row_of_col) {
+  const PatternView A = pattern_view(ptr, ind);
+  if (row_of_col) require_length(*row_of_col, A.n, "row_of_col");
+  return to_arrays(without_gil([&] { return symmetrize(A, row_of_col ? row_of_col->data() : nullptr); }));
+}
+
+PatternArrays symmetrize_block_arrays(In<off> ptr, In<idx> ind, In<idx> inverse_row_perm, In<idx> col_perm, idx begin,
+                                      idx end) {
+  const PatternView A = pattern_view(ptr, ind);
+  require_permutation(inverse_row_perm, A.n, "inverse_row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
+  require(0 <= begin && begin <= end && end <= A.n, "a block must lie in 0 .. n");
+  return to_arrays(symmetrize_block(A, inverse_row_perm.data(), col_perm.data(), begin, end));
+}
+
+NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> parent) {
+  const PatternView graph = pattern_view(ptr, ind);
+  require_permutation(perm, graph.n, "perm");
+  require_forest(parent, graph.n);
+  const std::vector<idx> inverse = inverse_permutation(perm.data(), graph.n);
+  return to_numpy(column_counts(graph, perm.data(), inverse.data(), to_vector(parent)));
+}
+
+std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<idx> perm) {
+  const PatternView graph = pattern_view(ptr, ind);
+  require_permutation(perm, graph.n, "perm");
+  const OrderingCost cost = ordering_cost(graph, perm.data());
+  return {cost.lnz, cost.flops, cost.levels};
+}
+
+std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, bool cholesky, bool relax) {
+  const PatternView graph = pattern_view(ptr, ind);
+  require_permutation(perm, graph.n, "perm");
+  Symbolic symbolic;
+  symbolic.n = graph.n;
+  symbolic.cholesky = cholesky;
+  Relaxation relaxation;
+  if (!relax) std::fill(std::begin(relaxation.zero_fraction), std::end(relaxation.zero_fraction), -1);
+  std::vector<idx> order =
+      without_gil([&] { return supernodal_structure(graph, to_vector(perm), relaxation, symbolic); });
+  return {to_numpy(std::move(order)), std::move(symbolic)};
+}
+
+// ((L_ptr, L_ind), (U_ptr, U_ind), flops)
+std::tuple<PatternArrays, PatternArrays, double> lu_pattern_arrays(In<off> ptr, In<idx> ind, In<idx> row_perm,
+                                                                   In<idx> col_perm) {
+  const PatternView A = pattern_view(ptr, ind);
+  require_permutation(row_perm, A.n, "row_perm");
+  require_permutation(col_perm, A.n, "col_perm");
+  const std::vector<idx> inverse = inverse_permutation(row_perm.data(), A.n);
+  LuPattern factors = without_gil([&] { return lu_pattern(A, inverse.data(), col_perm.data()); });
+  return {to_arrays(std::move(factors.L)), to_arrays(std::move(factors.U)), factors.flops};
+}
+
+}  // namespace
+
+void bind_structure(nb::module_& m) {
+  m.def("symmetrize", &symmetrize_arrays, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
+        "Graph (ptr, ind) of C + C^T without diagonal, C = A[row_of_col].");
+  m.def("symmetrize_block", &symmetrize_block_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "begin"_a,
+        "end"_a, "Graph of one diagonal block of A[row_perm][:, col_perm], in local numbers.");
+  m.def(
+      "elimination_tree",
+      [](In<off> ptr, In<idx> ind, In<idx> perm) {
+        const PatternView graph = pattern_view(ptr, ind);
+        require_permutation(perm, graph.n, "perm");
+        return to_numpy(elimination_tree(graph, perm.data()));
+      },
+      "ptr"_a, "ind"_a, "perm"_a, "Elimination tree of graph[perm][:, perm].");
+  m.def(
+      "postorder",
+      [](In<idx> parent) {
+        require_forest(parent, (idx)parent.shape(0));
+        return to_numpy(postorder(to_vector(parent)));
+      },
+      "parent"_a, "Postorder (gather) of a forest with parent[j] > j.");
+  m.def("column_counts", &column_counts_array, "ptr"_a, "ind"_a, "perm"_a, "parent"_a,
+        "Entries of the columns of L of graph[perm][:, perm]; perm is a postorder of parent.");
+  m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");
+  m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "cholesky"_a = false, "relax"_a = true,
+        "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
+  m.def("lu_pattern", &lu_pattern_arrays, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a,
+        "((L_ptr, L_ind), (U_ptr, U_ind), flops) for A[row_perm][:, col_perm] with diagonal pivots.");
+}
+
+}  // namespace gs

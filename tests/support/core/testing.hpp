@@ -1,0 +1,48 @@
+// What the bindings of _core_testing share.
+#pragma once
+#include <optional>
+
+#include "analysis/symbolic.hpp"
+#include "bind/checks.hpp"
+#include "numeric/factor_info.hpp"
+
+namespace gs {
+
+inline nb::dict to_dict(const FactorInfo& info) {
+  static constexpr const char* status[] = {"ok", "singular", "bad_growth", "not_finite", "not_positive_definite"};
+  nb::dict d;
+  d["status"] = status[info.status], d["column"] = info.column;
+  d["min_pivot"] = info.min_pivot, d["max_pivot"] = info.max_pivot;
+  d["pivot_growth"] = info.pivot_growth, d["max_multiplier"] = info.max_multiplier;
+  d["n_perturbed"] = info.n_perturbed, d["n_off_diagonal"] = info.n_off_diagonal;
+  d["flops"] = info.flops;
+  return d;
+}
+
+inline void set_permutations(Symbolic& symbolic, const In<idx>& row_perm, const In<idx>& col_perm,
+                             const In<double>& row_scale, const In<double>& col_scale) {
+  require_permutation(row_perm, symbolic.n, "row_perm");
+  require_permutation(col_perm, symbolic.n, "col_perm");
+  for (const auto& [scale, name] : {std::pair(&row_scale, "row_scale"), std::pair(&col_scale, "col_scale")})
+    if (scale->shape(0)) require_length(*scale, symbolic.n, name);
+  symbolic.row_perm = to_vector(row_perm), symbolic.col_perm = to_vector(col_perm);
+  symbolic.row_scale = to_vector(row_scale), symbolic.col_scale = to_vector(col_scale);
+}
+
+// Values in canonical order, or in the order that `source` gathers them from.
+template <class T> void require_source(const In<T>& values, const std::optional<In<off>>& source, off nnz) {
+  if (!source) return require_entries(values, nnz, "values");
+  require_entries(*source, nnz, "source");
+  for (off k = 0; k < nnz; k++)
+    require(source->data()[k] >= 0 && source->data()[k] < (off)values.shape(0), "source must be places in values");
+}
+
+void bind_products(nb::module_&);
+void bind_ordering(nb::module_&);
+void bind_matching(nb::module_&);
+void bind_structure(nb::module_&);
+void bind_column_lu(nb::module_&);
+void bind_dense(nb::module_&);
+void bind_fronts(nb::module_&);
+
+}  // namespace gs

@@ -19,13 +19,14 @@ import numpy as np
 
 import gpusplu as gs
 from gpusplu import _core, matrix
+from gpusplu.cost.calibration import for_core
+from gpusplu.cost.table import shipped
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.factor import cpu_factor
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
-from gpusplu.engines.crisscross.model import H200 as TRAILING_COSTS
-from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
+from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions, trailing_costs
 from gpusplu.engines.crisscross.program import CrisscrossProgram
 from gpusplu.engines.device.program import Program
 from gpusplu.engines.device.recorded import Recorded
@@ -41,6 +42,8 @@ from gpusplu.engines.supernodal.plan import make_plan
 from gpusplu.problem import Problem
 
 __all__ = ["GLU_MODES", "TRAILING_COSTS", "TrailingCosts", "predict_divisions"]
+
+TRAILING_COSTS = trailing_costs(shipped())
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7
@@ -118,7 +121,7 @@ def analysis(A, definite):
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
 
     def analyze():
-        symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=definite)
+        symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, for_core(), cholesky=definite)
         return dict(symbolic.stages), symbolic.ordering, symbolic.lnz
 
     return analyze
@@ -127,12 +130,12 @@ def analysis(A, definite):
 def method_phases(A, method):
     """Features of the model of a method of the CPU engine, what it predicts, and functions: factor, refactor, solve."""
     ptr, ind, values = A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
-    symbolic = _core.analyze(ptr, ind, values, method=method)
+    symbolic = _core.analyze(ptr, ind, values, for_core(), method=method)
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
     factor = _core.factor(symbolic, pattern, values)
     b = A @ np.ones(A.shape[0])
     features = [1.0, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops]
-    predicted = stages().predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops)
+    predicted = stages().predict_seconds(method, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops, for_core())
     calls = lambda: _core.factor(symbolic, pattern, values), lambda: factor.refactor(values), lambda: factor.solve(b)
     return features, predicted, calls
 

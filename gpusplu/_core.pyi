@@ -183,11 +183,16 @@ class Symbolic:
     def seconds(self) -> float: ...
     @property
     def stages(self) -> dict[str, float]: ...
+    @property
+    def considered(self) -> list[tuple[str, str, float]]: ...
     def __getstate__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, arg: tuple[Any, ...], /) -> None: ...
 
 def one_supernode(n: int) -> Symbolic: ...
 def validate(symbolic: Symbolic, canonical: Canonical) -> None: ...
+
+class Costs:
+    def __init__(self, constants: NDArray[numpy.float64]) -> None: ...
 
 ORDERINGS: tuple[str, ...] = ("auto", "amd", "nd", "natural")
 
@@ -196,46 +201,51 @@ def analyze_columns(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.float32],
+    costs: Costs,
     *,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
-) -> Symbolic: ...
+) -> list[Symbolic]: ...
 @overload
 def analyze_columns(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.float64],
+    costs: Costs,
     *,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
-) -> Symbolic: ...
+) -> list[Symbolic]: ...
 @overload
 def analyze_columns(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.complex64],
+    costs: Costs,
     *,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
-) -> Symbolic: ...
+) -> list[Symbolic]: ...
 @overload
 def analyze_columns(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.complex128],
+    costs: Costs,
     *,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
-) -> Symbolic: ...
+) -> list[Symbolic]: ...
 @overload
 def analyze_fronts(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.float32],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -247,6 +257,7 @@ def analyze_fronts(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.float64],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -258,6 +269,7 @@ def analyze_fronts(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.complex64],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -269,6 +281,7 @@ def analyze_fronts(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.complex128],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -280,6 +293,7 @@ def analyze(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.float32],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -293,6 +307,7 @@ def analyze(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.float64],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -306,6 +321,7 @@ def analyze(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.complex64],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -319,6 +335,7 @@ def analyze(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
     values: NDArray[numpy.complex128],
+    costs: Costs,
     *,
     cholesky: bool = False,
     ordering: str = "auto",
@@ -454,35 +471,35 @@ def factor(
 ) -> FactorC128: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.float64]
+    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.float64], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.float64]
+    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.float64], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.float32]
+    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.float32], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.float32]
+    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.float32], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.complex64]
+    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.complex64], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.complex64]
+    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.complex64], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.complex128]
+    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.complex128], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorC128, float, float] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.complex128]
+    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.complex128], costs: Costs
 ) -> tuple[Canonical, Symbolic, FactorC128, float, float] | None: ...
 
 class FactorF32:
@@ -679,11 +696,13 @@ class Plan:
     def seconds(self) -> float: ...
 
 def front_ld(rows: int) -> int: ...
-def make_plan(symbolic: Symbolic, ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], **parameters: Any) -> Plan: ...
+def make_plan(
+    symbolic: Symbolic, ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], costs: Costs, **parameters: Any
+) -> Plan: ...
 def make_best_plan(
-    symbolics: Sequence[Symbolic], ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], **parameters: Any
-) -> tuple[int, Plan]: ...
-def predict_plan(symbolic: Symbolic, **parameters: Any) -> tuple[float, float]: ...
+    symbolics: Sequence[Symbolic], ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], costs: Costs, **parameters: Any
+) -> tuple[int, Plan, list[float]]: ...
+def predict_plan(symbolic: Symbolic, costs: Costs, **parameters: Any) -> tuple[float, float]: ...
 
 class ColumnPlan:
     @property
@@ -759,9 +778,7 @@ class GluSchedule:
     @property
     def predicted_seconds(self) -> float: ...
 
-def make_glu_schedule(
-    plan: ColumnPlan, forced: int = -1, capacity: int = 12000, *, column: float = 0.45, update: float = 0.00025
-) -> GluSchedule: ...
+def make_glu_schedule(plan: ColumnPlan, costs: Costs, forced: int = -1, capacity: int = 12000) -> GluSchedule: ...
 def make_column_plan(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
@@ -818,16 +835,22 @@ def choose_long_columns(
     row: NDArray[numpy.int32],
     diag: NDArray[numpy.int64],
     level: NDArray[numpy.int32],
+    costs: Costs,
     most_listed: int = 20000000,
 ) -> NDArray[numpy.int32]: ...
 def long_columns(
-    col_ptr: NDArray[numpy.int64], row: NDArray[numpy.int32], diag: NDArray[numpy.int64], columns: NDArray[numpy.int32]
+    col_ptr: NDArray[numpy.int64],
+    row: NDArray[numpy.int32],
+    diag: NDArray[numpy.int64],
+    columns: NDArray[numpy.int32],
+    costs: Costs,
 ) -> dict[str, Any]: ...
 def column_times(
     col_ptr: NDArray[numpy.int64],
     row: NDArray[numpy.int32],
     diag: NDArray[numpy.int64],
     level: NDArray[numpy.int32],
+    costs: Costs,
     column: float,
     update: float,
     slice: float,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from .cost.calibration import for_core
 from .cost.model import REFACTORIZATIONS
 from .matrix import Pattern
 from .once import Once
@@ -112,7 +113,7 @@ class Problem:
 
     def _analyzed(self, key: str, analyze: Callable[..., Any], **options: Any) -> Any:
         ordering = {"ordering": self.options.ordering, "perm": self.options.perm, "matching": self.options.matching}
-        arrays = (self.pattern.ptr, self.pattern.ind, self.values)
+        arrays = (self.pattern.ptr, self.pattern.ind, self.values, for_core())
         return self.once(key, lambda: self.timed("analyze", lambda: analyze(*arrays, **ordering, **options)))
 
     def for_processor(self) -> Any:
@@ -136,9 +137,9 @@ class Problem:
             return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
         return self._analyzed("for_fronts", _core.analyze_fronts, cholesky=self.cholesky)  # type: ignore[no-any-return]
 
-    def for_columns(self) -> Any:
-        """The ordering whose columns promise the shortest way from the first level to the last."""
-        return self._analyzed("for_columns", _core.analyze_columns)
+    def for_columns(self) -> list[Any]:
+        """An analysis for the columns of a device with every ordering worth considering."""
+        return self._analyzed("for_columns", _core.analyze_columns)  # type: ignore[no-any-return]
 
     def structures(self) -> list[Structure]:
         """Of the analyses for fronts."""

@@ -36,7 +36,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
             ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
             *([("moving", story)] if story else []),
             ("method", method_text(stats["method"])),
-            ("ordering", stats["ordering"]),
+            ("ordering", ordering_text(symbolic, stats["ordering"])),
             ("factor", size),
             *registry.named(symbolic.engine).explain(stats),
             ("accuracy", accuracy),
@@ -66,7 +66,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
             ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
             ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
             ("method", method_text(symbolic.method)),
-            ("ordering", symbolic.ordering),
+            ("ordering", ordering_text(symbolic, symbolic.ordering)),
             ("predicted", fill),
             *engine.explain(engine.facts(analysis)),
             ("seconds", durations(symbolic.seconds)),
@@ -115,6 +115,19 @@ def duration(value: float) -> str:
 
 def durations(seconds: Mapping[str, float]) -> str:
     return ", ".join(f"{phase} {show(duration)}" for phase, duration in seconds.items() if duration)
+
+
+def ordering_text(symbolic: Any, ordering: str) -> str:
+    """The ordering, and the predicted seconds that it was chosen by if it was compared with others.
+
+    Of the processor: of all that is expected of a factor, by ordering and method; of a device: what its engine says.
+    """
+    _, analysis = symbolic.parts()
+    considered = [(f"{name} by {method}s", seconds) for name, method, seconds in analysis.core.considered]
+    compared = analysis.compared or considered
+    if ordering != analysis.core.ordering or not compared:
+        return ordering
+    return f"{ordering}; predicted " + ", ".join(f"{duration(seconds)} with {name}" for name, seconds in compared)
 
 
 def method_text(method: str) -> str:

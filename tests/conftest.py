@@ -57,6 +57,6 @@ def own_cache(tmp_path, monkeypatch):
     from gpusplu.cost import calibration
 
     monkeypatch.setenv("GPUSPLU_CACHE_DIR", str(tmp_path / "cache"))
-    calibration.kept.cache_clear()
+    calibration.forget()
     yield tmp_path / "cache"
-    calibration.kept.cache_clear()
+    calibration.forget()

@@ -1,7 +1,7 @@
 """Column LU against fronts of the CPU engine: seconds measured and modelled, and constants that would fit better.
 
-The model is core/analysis/time_model.cpp: seconds = base + rows + entries + fill + flops, each with a constant. Cases
-are the real matrices unless others are asked for.
+The model is core/analysis/time_model.cpp with the constants of gpusplu/cost/table.py: seconds = base + rows + entries +
+fill + flops, each with a constant. Cases are the real matrices unless others are asked for.
 """
 
 import numpy as np

@@ -3,11 +3,11 @@
 from time import perf_counter
 
 from gpusplu import gallery
-from gpusplu.cost.calibration import costs_of, fit, processor_name, spread, store
+from gpusplu.cost.calibration import costs_of, fit, followed, processor_name, spread, store
 from gpusplu.cost.model import Costs
 from gpusplu.cost.observation import Observation, Observations, merge
 from gpusplu.cost.table import shipped
-from gpusplu.cuda.presence import no_device
+from gpusplu.cuda.presence import is_loaded, no_device
 from gpusplu.engines import registry
 from gpusplu.measure import failure, measure
 from gpusplu.timing import Measured
@@ -45,6 +45,8 @@ DEVICE_CASES = (
     ("elast:16x16x16", True),
     ("poisson:30x30x30", True),
 )
+#: Measured before anything counts: kernels are loaded.
+FIRST_CASES = (("rlc:10x10", False), ("elast:6x6x6", True))
 
 
 def run(budget: float) -> int:
@@ -53,19 +55,21 @@ def run(budget: float) -> int:
     subject = processor_name()
     found = collect("processor", PROCESSOR_CASES, False, budget / 4, costs_of())
     print(f"processor: {subject}")
-    keep(subject, found)
+    keep(subject, found, costs_of())
     missing = no_device()
     if missing:
         print(f"no device: {missing}")
     else:
         from gpusplu.cuda import devices
 
+        once = first_use()
         device, costs = devices.open_device().name, costs_of()
-        for case in (("rlc:10x10", False), ("elast:6x6x6", True)):  # loads kernels
+        for case in FIRST_CASES:
             observe(*case, True, 0.01, costs)
         found = collect("device", DEVICE_CASES, True, budget / 4, costs)
+        merge(found, once)
         print(f"device: {device}")
-        keep(device, found)
+        keep(device, found, costs_of(device))
     print(f"in {perf_counter() - start:.0f} s")
     return 0
 
@@ -95,8 +99,21 @@ def observe(name: str, cholesky: bool, on_device: bool, budget: float, costs: Co
     return found
 
 
-def keep(subject: str, found: dict[str, list[Observation]]) -> None:
-    """Fit each term, print how far off it was and is, and write the file."""
+def first_use() -> Observations:
+    """What a device takes once: CuPy and a context, unless they are there, and what engines know of."""
+    from gpusplu.cuda import devices
+
+    was_loaded, start = is_loaded(), perf_counter()
+    devices.open_device()
+    took = perf_counter() - start
+    found = {} if was_loaded else {"start.load": [Observation({"call": 1.0}, took)]}
+    for engine in registry.engines(True):
+        merge(found, engine.observe_once())
+    return found
+
+
+def keep(subject: str, found: dict[str, list[Observation]], current: Costs) -> None:
+    """Fit each entry that was observed, print how far off it was and is, and write the file with those that follow."""
     costs: Costs = {term: fit(observations, shipped()[term]) for term, observations in found.items()}
     rows = []
     for term, observations in found.items():
@@ -105,6 +122,6 @@ def keep(subject: str, found: dict[str, list[Observation]]) -> None:
         rows.append([term, str(len(observations)), *off, values])
     print(table(("term", "cases", "shipped off by", "now", "constants"), rows))
     try:
-        print(f"kept in {store(subject, costs)}")
+        print(f"kept in {store(subject, followed(costs, current))}")
     except OSError as error:
         raise CommandError(f"constants cannot be kept: {describe(error)}") from None

@@ -20,17 +20,23 @@ from typing import TypeGuard
 import numpy as np
 
 from .. import _core
+from ..cuda.layout import struct
 from .model import Costs, Term, seconds
 from .observation import Observation
-from .table import shipped
+from .table import entries, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
-VERSION = 4
+VERSION = 5
 #: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
 #: measurements do not tell them apart; and the share of a part that counts at least.
 DRAWN = 0.3
 LEAST_SHARE = 1e-3
+#: The share that a part of which shipped constants say nothing begins with; it is drawn to nothing.
+NEW_SHARE = 0.1
 ROUNDS = 12
+#: The most that constants which follow another one change at a time: models that are no sums are not to leave the range
+#: in which their decisions make sense.
+MOST_CHANGE = 10.0
 #: A relative error from which on a measurement counts as an outlier.
 OUTLIER = 0.3
 
@@ -47,7 +53,7 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
     observations : sequence of Observation
         Of positive seconds.
     prior : mapping
-        Constants to begin with; one that is 0 stays 0.
+        Constants to begin with; one that is 0 stays near 0 unless measurements ask for more.
 
     Returns
     -------
@@ -56,24 +62,42 @@ def fit(observations: Sequence[Observation], prior: Term) -> dict[str, float]:
     """
     from scipy.optimize import nnls
 
-    names = [name for name, constant in prior.items() if constant > 0]
-    if not observations or not names:
+    if not observations:
         return dict(prior)
-    shares = np.array([[o.features[name] * prior[name] for name in names] for o in observations])
-    shares /= np.array([o.seconds for o in observations])[:, None]
-    common = float(np.exp(np.median(np.log(1 / np.maximum(shares.sum(axis=1), 1e-12)))))
+    took = np.array([o.seconds for o in observations])
+    features = np.array([[o.features[name] for name in prior] for o in observations]) / took[:, None]
+    shipped_at = np.array([*prior.values()])
+    common = float(np.exp(np.median(np.log(1 / np.maximum(features @ shipped_at, 1e-12)))))
+    begin = np.where(shipped_at > 0, shipped_at, NEW_SHARE / common / np.maximum(features.mean(axis=0), 1e-300))
+    shares = features * begin
     drawn = DRAWN * np.diag(np.sqrt(np.maximum(common * shares.mean(axis=0), LEAST_SHARE)))
     weights = np.ones(len(observations))
-    factors = np.full(len(names), common)
+    factors = np.full(len(prior), common)
     for _ in range(ROUNDS):
         left = np.vstack([weights[:, None] * shares, drawn / common])
-        right = np.concatenate([weights, np.diag(drawn)])
+        right = np.concatenate([weights, np.diag(drawn) * (shipped_at > 0)])
         factors, _ = nnls(left, right)
         logs = np.log(np.clip(shares @ factors, 0.01, 100))
         # the second part makes too little as bad as too much: (p - m) / sqrt(p m) is odd in the logarithm of p / m
         weights = np.sqrt(np.minimum(1.0, OUTLIER / np.maximum(np.abs(logs), 1e-12))) * np.exp(-logs / 2)
-    fitted = dict(zip(names, (factors * [prior[name] for name in names]).tolist(), strict=True))
-    return {name: fitted.get(name, 0.0) for name in prior}
+    return dict(zip(prior, (factors * begin).tolist(), strict=True))
+
+
+def followed(fitted: Costs, current: Costs) -> dict[str, dict[str, float]]:
+    """Fitted constants with those that follow them, which change from `current` by the same factor.
+
+    Where a feature is what those that follow predict, the change is theirs, and the constant is what it was.
+    """
+    costs = {name: dict(term) for name, term in fitted.items()}
+    for name, entry in entries().items():
+        if entry.follows is None or entry.follows[0] not in fitted:
+            continue
+        term, feature = entry.follows
+        factor = min(max(fitted[term][feature] / current[term][feature], 1 / MOST_CHANGE), MOST_CHANGE)
+        costs[name] = {constant: factor * value for constant, value in current[name].items()}
+        if feature in entries()[term].modelled:
+            costs[term][feature] = fitted[term][feature] / factor
+    return costs
 
 
 def spread(observations: Sequence[Observation], term: Term) -> float:
@@ -118,8 +142,14 @@ def store(subject: str, costs: Costs) -> Path:
     with NamedTemporaryFile("w", dir=path.parent, delete=False) as partial:
         partial.write(text)
     os.replace(partial.name, path)
-    kept.cache_clear()
+    forget()
     return path
+
+
+def forget() -> None:
+    """Read files anew."""
+    kept.cache_clear()
+    _for_core.cache_clear()
 
 
 @cache
@@ -155,3 +185,29 @@ def fits(found: object, term: Term) -> TypeGuard[Mapping[str, float]]:
 def costs_of(device: str | None = None) -> Costs:
     """Constants of this processor and of a device, fitted where they were, else shipped."""
     return {**shipped(), **stored(processor_name()), **(stored(device) if device else {})}
+
+
+def for_core(device: str | None = None) -> _core.Costs:
+    """The same as the core takes it; kept, because small matrices are analysed in microseconds."""
+    return _for_core(device, _core.num_threads())
+
+
+@cache
+def _for_core(device: str | None, threads: int) -> _core.Costs:
+    return packed(costs_of(device))
+
+
+def packed(costs: Costs) -> _core.Costs:
+    """Constants as the core takes them."""
+    return _core.Costs(_filled(struct("shared/costs.hpp", "Costs"), costs, "").reshape(1).view(np.float64))
+
+
+def _filled(dtype: np.dtype, costs: Costs, name: str) -> np.ndarray:
+    """A struct of kernels/shared/costs.hpp: an entry, or entries whose names begin with this one."""
+    filled = np.zeros((), dtype)
+    for member in dtype.names or ():
+        if dtype[member].names:
+            filled[member] = _filled(dtype[member], costs, f"{name}.{member}".lstrip("."))
+        else:
+            filled[member] = costs[name].get(member, 0.0)
+    return filled

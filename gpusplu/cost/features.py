@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ..cuda.layout import constant
 from ..traits import Structure
 from .model import Costs, Features, seconds
 
-# Column LU refactors with one thread below [flop].
-ALONE = 3e6
+ALONE = constant("shared/costs.hpp", "ALONE_FLOPS")
 
 
 def factor_features(structure: Structure) -> Features:

@@ -1,15 +1,62 @@
-"""The table of constants: those that every device shares, and those that engines add when they are imported.
+"""The table of constants of all predictions, those of the core and of plans for devices included.
 
-All are seconds per unit of a feature (model.py). They are those of an H200 and of its host, 16 threads of a Xeon, in
-double precision and from Python; those of another machine are fitted by ``python -m gpusplu bench --calibrate``
-(calibration.py).
+An entry is a sum of constants times features (model.py), or it belongs to a model that is more than a sum, inside the
+core or inside an engine. ``python -m gpusplu bench --calibrate`` fits the first kind (calibration.py); constants of the
+second kind follow one of the first: all of them change by the same factor. The core gets the entries that
+kernels/shared/costs.hpp names, as one object (`for_core` in calibration.py).
+
+What is fitted first on another machine is what the shipped constants say, scaled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from .model import Costs, Term
 
-_terms: dict[str, Term] = {
+ENGINE = "the engine's own"
+GALLERY = "an H200 and 16 threads of its host, a Xeon, in double precision and from Python: bench --calibrate"
+ZEN = "two threads of a Zen 4 server at 2.6 GHz"
+FRONTS = "an H200 in double precision: kernels of single fronts, and refactorizations of 22 matrices"
+COLUMNS = "an H200 in double precision: refactorizations of circuits, asv_bench run glu, sflu and crisscross"
+
+
+class Entry(NamedTuple):
+    """Constants by feature.
+
+    Attributes
+    ----------
+    constants : mapping
+        By feature.
+    source : str
+        Machine and way of the measurement.
+    unit : str
+        For each unit of a feature.
+    follows : tuple of str or None
+        Entry and feature of the constant that these change with.
+    modelled : tuple of str
+        Features that are seconds which other entries predict, those that follow: what is fitted goes to those, and the
+        constants here, which are ratios, stay.
+    """
+
+    constants: Term
+    source: str
+    unit: str = "s"
+    follows: tuple[str, str] | None = None
+    modelled: tuple[str, ...] = ()
+
+
+def _by_phase(prefix: str, follows: tuple[str, str | None], **constants: tuple[float, ...]) -> dict[str, Entry]:
+    """Entries of a plan of fronts for its four phases, which follow the constant of that phase unless one is named."""
+    entries = {}
+    for k, phase in enumerate(("warp", "small", "block", "large")):
+        of_phase = {name: values[k] for name, values in constants.items()}
+        entries[f"{prefix}.{phase}"] = Entry(of_phase, FRONTS, "us", (follows[0], follows[1] or phase))
+    return entries
+
+
+_PREDICTIONS = {
     # Import of CuPy and start of a context; kernels that are not in the cache yet; analysis of a matrix for a device by
     # every ordering worth considering; then, of a factor, uploads and the recording of graphs.
     "start.load": {"call": 1.0},
@@ -20,14 +67,162 @@ _terms: dict[str, Term] = {
     # processor what is brought from the device and back.
     "move.to_device": {"call": 1e-6, "bytes": 5e-11},
     "move.to_host": {"call": 50e-6, "bytes": 1.2e-10},
+    "columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7},
+    "glu.plan": {"call": 1e-5, "rows": 2.5e-7, "fill": 2.5e-7, "flops": 1e-12},
+    # A level of the whole pattern costs about a hop between two blocks, 0.84 us, and less where blocks own several.
+    "glu.refactor": {"call": 2e-6, "levels": 1e-6, "fill": 5.5e-10, "flops": 5.9e-12},
+    "glu.solve": {"call": 2.1e-5, "levels": 9.8e-7, "fill": 3.9e-10},
+    "sflu.plan": {"call": 3e-5, "rows": 2.5e-7, "fill": 1e-7, "flops": 1e-12},
+    "sflu.refactor": {"call": 1.9e-5, "levels": 1.2e-6, "fill": 1.4e-10, "flops": 4.6e-12},
+    "sflu.solve": {"call": 2.3e-5, "levels": 9.6e-7, "fill": 3.9e-10},
+    "crisscross.plan": {"call": 1e-3, "rows": 3.5e-6, "fill": 2e-7, "flops": 1e-12},
+    "crisscross.refactor": {"call": 3.4e-5, "levels": 5.9e-7, "fill": 7e-10, "flops": 4e-12},
+    "crisscross.solve": {"call": 5.9e-5, "levels": 2.1e-7, "fill": 2.2e-10},
+}
+
+# The phases of both methods of the CPU engine, right within a factor of two on most of the real matrices: its analysis
+# chooses the method and the ordering by them, whatever there is besides.
+_METHODS = {
+    "cpu.column.factor": {"call": 2e-6, "rows": 21e-9, "entries": 9e-9, "fill": 8e-9, "flops": 0.42e-9},
+    "cpu.column.refactor": {"call": 0.5e-6, "rows": 23e-9, "fill": 3.3e-9, "flops": 0.016e-9, "alone": 0.0},
+    "cpu.column.solve": {"call": 1e-6, "rows": 5.5e-9, "fill": 0.7e-9, "flops": 0.0004e-9},
+    "cpu.front.factor": {"call": 12e-6, "rows": 70e-9, "entries": 9e-9, "fill": 2.6e-9, "flops": 0.027e-9},
+    "cpu.front.refactor": {"call": 5e-6, "rows": 19e-9, "entries": 3.6e-9, "fill": 0.13e-9, "flops": 0.028e-9},
+    "cpu.front.solve": {"call": 2e-6, "rows": 20e-9, "fill": 0.1e-9, "flops": 0.0015e-9},
+}
+
+_table: dict[str, Entry] = {
+    **{name: Entry(constants, GALLERY) for name, constants in _PREDICTIONS.items()},
+    **{name: Entry(constants, ZEN + ": asv_bench run methods") for name, constants in _METHODS.items()},
+    # Which supernodes the CPU engine merges: a front however small it is, a pivot besides its arithmetic, arithmetic,
+    # assembly. Only ratios matter, and the optimum is flat: half or twice any of them moves the
+    # refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
+    "cpu.supernodes": Entry({"fronts": 0.1e-6, "columns": 0.02e-6, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
+    "cpu.dissection": Entry({"rows": 0.8e-6, "entries": 0.06e-6}, ZEN + ": asv_bench run analysis"),
+    # The plan of fronts predicts the phases of a refactorization, and a solve; constants of this say how far off it is.
+    "supernodal.refactor": Entry(
+        {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
+        GALLERY,
+        "s for call, else ratios",
+        modelled=("warp", "small", "block", "large"),
+    ),
+    "supernodal.solve": Entry(
+        {"call": 17e-6, "modelled": 0.65}, GALLERY, "s for call, else a ratio", modelled=("modelled",)
+    ),
+    # What the merging of fronts minimizes, by class. A third of the measured fixed costs gave the best measured times:
+    # merging by the full ones adds more work than it saves.
+    **_by_phase(
+        "supernodal.merge",
+        ("supernodal.refactor", None),
+        front=(1.2, 2.0, 2.0, 8.0),
+        few=(1.2, 2.0, 2.0, 32.0),
+        pivot=(0.10, 0.11, 0.11, 0.32),
+        flop=(5e-4, 1.25e-5, 1.25e-5, 8e-8),
+        scalar=(0, 8e-5, 8e-5, 5e-6),
+    ),
+    # What a front takes once its children are done: alone on its multiprocessor, in phase 3 on the device.
+    **_by_phase(
+        "supernodal.front",
+        ("supernodal.refactor", None),
+        front=(3.0, 3.5, 4.0, 5.0),
+        batch=(0.7, 1.0, 1.0, 0),
+        pivot=(0.02, 0.16, 0.16, 0.32),
+        pivot_cholesky=(0.02, 0.16, 0.16, 0.21),
+        scalar=(0, 1 / 4.5e3, 1 / 5.5e3, 1 / 3e5),
+        flop=(1 / 1e3, 1 / 1e5, 1 / 1.5e5, 0),
+        between=(0, 0, 2, 0),
+        launch=(3, 5, 6, 6),
+    ),
+    **_by_phase(
+        "supernodal.way",
+        ("supernodal.solve", "modelled"),
+        front=(2.0, 2.5, 2.5, 6.0),
+        pivot=(0, 0.04, 0.04, 0.03),
+        full=(132 * 2e-3, 132 * 5e-3, 132 * 10e-3, 0),
+    ),
+    "supernodal.device": Entry(
+        {"flop": 132 / 2.5e7, "slow_flop": 1 / 6e3, "byte": 1 / 3e6, "solve": 6},
+        FRONTS,
+        "us",
+        ("supernodal.refactor", "large"),
+    ),
+    "supernodal.tiles": Entry(
+        {
+            "front": 10e-6,
+            "task": 6e-6,
+            "column": 3e-6,
+            "pivot": 20e-6,
+            "pivot_cholesky": 13e-6,
+            "flop": 1 / 20e12,
+            "flop_d": 1 / 40e12,
+            "flop_D": 1 / 12e12,
+        },
+        FRONTS,
+        follows=("supernodal.refactor", "large"),
+    ),
+    "supernodal.tickets": Entry(
+        {"warp": 2.0, "front": 2.5, "panel": 0.2, "byte": 1 / 8e4}, FRONTS, "us", ("supernodal.solve", "modelled")
+    ),
+    "supernodal.copy": Entry({"byte": 1 / 5.5e4}, FRONTS, "us", ("move.to_device", "bytes")),
+    # The schedule of glu predicts a refactorization. A level costs a hop between blocks or, as a node of a graph, a
+    # little more; a piece its part of a multiprocessor, in batch mode also of the counter that tickets come from. A
+    # launch of pipelines begins with loads that depend on each other; a column of one costs a trip to shared memory and
+    # a barrier, an update its conflicts of banks.
+    "glu.model": Entry({"schedule": 1.0}, COLUMNS, "ratio", modelled=("schedule",)),
+    "glu.schedule": Entry(
+        {
+            "launch": 2.0,
+            "hop": 1.5,
+            "cluster_piece": 0.0034,
+            "batch_piece": 0.0057,
+            "pipeline": 3.0,
+            "column": 0.45,
+            "update": 1 / 4000,
+        },
+        COLUMNS,
+        "us",
+        ("glu.model", "schedule"),
+    ),
+    # Which columns a block works on and not a warp; only ratios matter.
+    "columns.longest": Entry(
+        {"update": 0.15e-6, "level": 1e-6, "block": 10e-6, "depth": 0.3e-6, "round": 1e-6, "terms": 0.4e-6},
+        COLUMNS,
+        follows=("sflu.refactor", "levels"),
+    ),
+    # The curves that the division point of crisscross is chosen by (engines/crisscross/model.py).
+    "crisscross.model": Entry({"sparse": 1.0, "dense": 1.0}, COLUMNS, "ratio", modelled=("sparse", "dense")),
+    "crisscross.columns": Entry(
+        {
+            "start": 14e-6,
+            "column": 0.48e-6,
+            "update": 0.067e-6,
+            "slice": 0.12e-6,
+            "long_column": 22e-6,
+            "long_depth": 0.0,
+        },
+        COLUMNS,
+        follows=("crisscross.model", "sparse"),
+    ),
+    "crisscross.trailing": Entry(
+        {"trailing": 9e-6, "wave": 1.1e-6, "depth": 0.3e-6, "entry": 4e-9, "own": 1.2e-9, "term": 5e-12},
+        COLUMNS,
+        follows=("crisscross.model", "sparse"),
+    ),
+    # How much longer than its plan says a front alone on the device takes, if a block has room for it, and in tiles.
+    "crisscross.dense": Entry({"block": 0.71, "tiles": 1.07}, COLUMNS, "ratio", ("crisscross.model", "dense")),
 }
 
 
 def add(terms: Costs) -> None:
-    """Add an engine's."""
-    _terms.update(terms)
+    """Add entries of an engine that is not built in: constants that are fitted."""
+    _table.update({name: Entry(constants, ENGINE) for name, constants in terms.items()})
+
+
+def entries() -> Mapping[str, Entry]:
+    """All entries by name."""
+    return _table
 
 
 def shipped() -> Costs:
     """Constants that hold until a machine is calibrated."""
-    return dict(_terms)
+    return {name: entry.constants for name, entry in _table.items()}

@@ -36,10 +36,13 @@ class Analysis(NamedTuple):
         Ordering and structure.
     plan : object or None
         The engine's own, where it can be made before there are pivots.
+    compared : tuple of (str, float)
+        Orderings that the engine chose among, and the seconds that it did so by.
     """
 
     core: Any
     plan: Any = None
+    compared: tuple[tuple[str, float], ...] = ()
 
 
 class EngineFactor(Protocol):
@@ -98,7 +101,8 @@ class Engine(ABC):
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
     costs : Costs
-        Shipped constants of its predictions by term, names beginning with the engine's.
+        Shipped constants of the predictions of an engine that is not built in, by entry, names beginning with the
+        engine's; those of the others are in cost/table.py.
     """
 
     name: ClassVar[str]
@@ -177,4 +181,8 @@ class Engine(ABC):
         budget : float
             How long each phase is repeated [s].
         """
+        return {}
+
+    def observe_once(self) -> Observations:
+        """Measure what no matrix is needed for."""
         return {}

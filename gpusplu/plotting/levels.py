@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, matrix
+from ..cost.calibration import for_core
 from ..options import read_ordering
 from .structure import ColumnStructure, grid
 
@@ -92,7 +93,8 @@ def fronts(A: Any, ordering: Any = "auto", cholesky: bool = False) -> Fronts:
         pattern = matrix.hermitian(pattern, data)
     name, perm = read_ordering(ordering, pattern.n)
     values = pattern.gather(data)
-    candidates = _core.analyze_fronts(pattern.ptr, pattern.ind, values, cholesky=cholesky, ordering=name, perm=perm)
+    arrays = pattern.ptr, pattern.ind, values
+    candidates = _core.analyze_fronts(*arrays, for_core(), cholesky=cholesky, ordering=name, perm=perm)
     if candidates[0].structural_rank < pattern.n:
         raise RuntimeError("Factor is exactly singular")
     return fronts_of(min(candidates, key=lambda candidate: float(candidate.flops)))

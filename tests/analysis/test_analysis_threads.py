@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, _core_testing, gallery
+from support.analyses import supernodal_structure
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_structure(graph, threads, name):
     results = []
     for count in (1, 3):
         threads(count)
-        results.append(_core_testing.supernodal_structure(*graph, perm))
+        results.append(supernodal_structure(*graph, perm))
     for one, several in zip(*results, strict=True):
         if isinstance(one, np.ndarray):
             np.testing.assert_array_equal(one, several)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
-from gpusplu import _core, _core_testing
+from gpusplu import _core_testing
+from support.analyses import analyze
 
 
 def block_triangular(A, row_of_col=None):
@@ -96,7 +97,7 @@ def test_real(real_matrix, name):
 def analysis(A, **options):
     A = sp.csc_array(A)
     A.sort_indices()
-    return _core.analyze(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data, **options)
+    return analyze(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data, **options)
 
 
 def triangular(n, rng):

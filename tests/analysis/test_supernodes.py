@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core_testing
+from support.analyses import supernodal_structure
 from support.symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
 
 ARRAYS = ["parent", "col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"]
@@ -68,7 +68,7 @@ def check_structure(graph, order, sym):
 @given(graphs(), st.booleans(), st.booleans())
 def test_structure(case, cholesky, relax):
     graph, perm = case
-    order, sym = _core_testing.supernodal_structure(*pattern_arrays(graph), perm, cholesky, relax)
+    order, sym = supernodal_structure(*pattern_arrays(graph), perm, cholesky, relax)
     check_structure(graph, order, sym)
     if relax:
         return
@@ -85,7 +85,7 @@ def test_several_children_merge_into_one_parent():
     """Three leaves below one column: one supernode of four columns in spite of the zeros."""
     graph = np.zeros((5, 5), bool)
     graph[3, :3] = graph[:3, 3] = graph[3, 4] = graph[4, 3] = True
-    order, sym = _core_testing.supernodal_structure(*pattern_arrays(graph), np.arange(5, dtype=np.int32))
+    order, sym = supernodal_structure(*pattern_arrays(graph), np.arange(5, dtype=np.int32))
     assert sym.nsuper < 4
     check_structure(graph, order, sym)
 
@@ -98,8 +98,8 @@ def test_relaxation_bounds_the_zeros():
     np.fill_diagonal(graph, False)
     arrays = pattern_arrays(graph)
     perm = np.argsort(graph.sum(axis=0), kind="stable").astype(np.int32)
-    order, sym = _core_testing.supernodal_structure(*arrays, perm)
-    _, strict = _core_testing.supernodal_structure(*arrays, perm, relax=False)
+    order, sym = supernodal_structure(*arrays, perm)
+    _, strict = supernodal_structure(*arrays, perm, relax=False)
     check_structure(graph, order, sym)
     assert sym.nsuper < strict.nsuper and sym.lnz == strict.lnz and sym.flops == strict.flops
     width, height = np.diff(sym.super_ptr).astype(int), np.diff(sym.row_ptr)
@@ -111,7 +111,7 @@ def test_relaxation_bounds_the_zeros():
 
 def test_symbolic_pickles_and_is_read_only():
     graph = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
-    _, sym = _core_testing.supernodal_structure(*pattern_arrays(graph), np.arange(6, dtype=np.int32), True, relax=False)
+    _, sym = supernodal_structure(*pattern_arrays(graph), np.arange(6, dtype=np.int32), True, relax=False)
     copy = pickle.loads(pickle.dumps(sym))
     for name in ARRAYS:
         assert np.array_equal(getattr(copy, name), getattr(sym, name))

@@ -7,6 +7,15 @@ import scipy.sparse.linalg as scipy_linalg
 
 import gpusplu as gs
 from gpusplu import _core, _core_testing
+from gpusplu.cost.calibration import for_core
+from support.analyses import (
+    analyze,
+    analyze_columns,
+    analyze_fronts,
+    choose_long_columns,
+    long_columns,
+    supernodal_structure,
+)
 from support.small_matrices import random_matrix
 
 N = 10
@@ -96,12 +105,12 @@ def test_big_endian_values_and_more_pointers_than_needed(solve):
 PTR, IND = np.array([0, 1, 2], np.int64), np.array([0, 1], np.int32)
 DIAG, PERM, SHORT = np.array([0, 1], np.int64), np.array([0, 1], np.int32), np.ones(1)
 CORE_CALLS = {
-    "analyze": lambda: _core.analyze(PTR, IND, SHORT),
-    "analyze_fronts": lambda: _core.analyze_fronts(PTR, IND, SHORT),
-    "analyze_columns": lambda: _core.analyze_columns(PTR, IND, SHORT),
-    "analyze, perm": lambda: _core.analyze(PTR, IND, np.ones(2), perm=PERM[:1]),
-    "analyze, no pointers": lambda: _core.analyze(PTR[:0], IND, SHORT),
-    "analyze, ind": lambda: _core.analyze(PTR, IND[:1], np.ones(2)),
+    "analyze": lambda: analyze(PTR, IND, SHORT),
+    "analyze_fronts": lambda: analyze_fronts(PTR, IND, SHORT),
+    "analyze_columns": lambda: analyze_columns(PTR, IND, SHORT),
+    "analyze, perm": lambda: analyze(PTR, IND, np.ones(2), perm=PERM[:1]),
+    "analyze, no pointers": lambda: analyze(PTR[:0], IND, SHORT),
+    "analyze, ind": lambda: analyze(PTR, IND[:1], np.ones(2)),
     "symmetry_traits": lambda: _core.symmetry_traits(PTR, IND, SHORT),
     "norm_inf": lambda: _core_testing.norm_inf(PTR, IND, SHORT, "N"),
     "multiply": lambda: _core_testing.multiply(PTR, IND, np.ones(2), "N", np.ones(3)),
@@ -120,15 +129,15 @@ CORE_CALLS = {
     "postorder": lambda: _core_testing.postorder(np.array([5, -1], np.int32)),
     "column_counts": lambda: _core_testing.column_counts(PTR, IND, PERM, PERM[:1]),
     "ordering_cost": lambda: _core_testing.ordering_cost(PTR, IND, PERM[:1]),
-    "supernodal_structure": lambda: _core_testing.supernodal_structure(PTR, IND, PERM[:1]),
+    "supernodal_structure": lambda: supernodal_structure(PTR, IND, PERM[:1]),
     "lu_pattern": lambda: _core_testing.lu_pattern(PTR, IND, PERM[:1], PERM),
     "make_column_plan": lambda: _core.make_column_plan(PTR, IND, PERM, PERM, SHORT, SHORT),
     "column_groups": lambda: _core.column_groups(PTR, IND[:1], DIAG, 1, 1, 1),
     "columns_that_follow": lambda: _core.columns_that_follow(PTR[:2], IND, DIAG),
     "row_diagonals": lambda: _core.row_diagonals(PTR, IND, DIAG, PTR[:2]),
-    "choose_long_columns": lambda: _core.choose_long_columns(PTR, IND, DIAG, PERM[:1]),
-    "long_columns": lambda: _core.long_columns(PTR, IND, DIAG, np.array([7], np.int32)),
-    "column_times": lambda: _core.column_times(PTR, IND, DIAG, PERM[:1], 1, 1, 1, 1, 1),
+    "choose_long_columns": lambda: choose_long_columns(PTR, IND, DIAG, PERM[:1]),
+    "long_columns": lambda: long_columns(PTR, IND, DIAG, np.array([7], np.int32)),
+    "column_times": lambda: _core.column_times(PTR, IND, DIAG, PERM[:1], for_core(), 1, 1, 1, 1, 1),
     "longest_trailing_column": lambda: _core.longest_trailing_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
     "count_trailing_terms": lambda: _core.count_trailing_terms(PTR, IND, DIAG, 3),
     "trailing_terms": lambda: _core.trailing_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
@@ -143,9 +152,9 @@ CORE_CALLS = {
         PTR, IND, PERM, PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
     ).factor(SHORT),
     "FrontFactor": lambda: _core_testing.FrontFactor_d.make(
-        _core_testing.supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
+        supernodal_structure(PTR, IND, PERM)[1], PERM, PERM[:1], np.ones(0), np.ones(0), PTR, IND
     ),
-    "splu": lambda: _core.splu(2, PTR, IND.astype(np.int64), SHORT),
+    "splu": lambda: _core.splu(2, PTR, IND.astype(np.int64), SHORT, for_core()),
     "canonical_from_rows": lambda: _core.canonical_from_rows(2, PTR[:2], IND.astype(np.int64)),
 }
 
@@ -173,7 +182,7 @@ def test_a_factor_of_the_core_checks_lengths():
         lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivoting="none"),
         lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, refine="none"),
         lambda: _core.factor(symbolic.parts()[1].core, canonical, A.data, pivot_threshold=np.nan),
-        lambda: _core.make_plan(other, canonical.ptr, canonical.ind),
+        lambda: _core.make_plan(other, canonical.ptr, canonical.ind, for_core()),
     ):
         with pytest.raises(ValueError) as refused:  # noqa: PT011 all kinds of messages
             call()

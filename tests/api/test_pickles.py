@@ -12,6 +12,7 @@ import gpusplu as gs
 from gpusplu import _core
 from gpusplu.factor import restore_factor
 from gpusplu.symbolic import restore_symbolic
+from support.analyses import analyze
 from support.small_matrices import random_matrix, spd_matrix
 
 FIELDS = (
@@ -24,7 +25,7 @@ FIELDS = (
 def analysis(method, cholesky=False):
     A = spd_matrix() if cholesky else random_matrix()
     pattern = gs.analyze(A, cholesky=cholesky).parts()[0].pattern
-    return _core.analyze(pattern.ptr, pattern.ind, pattern.gather(A.data), method=method, cholesky=cholesky), pattern
+    return analyze(pattern.ptr, pattern.ind, pattern.gather(A.data), method=method, cholesky=cholesky), pattern
 
 
 def restored(state):

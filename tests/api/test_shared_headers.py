@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from gpusplu import _core, gallery
+from gpusplu import gallery
 from gpusplu.cuda import layout, nvrtc
 from gpusplu.engines.columns.plan import make_column_plan
+from support.analyses import long_columns, make_glu_schedule
 from support.front_plans import Pattern, plan_of
 
 PACKAGE = nvrtc.FOLDER.parent
@@ -128,7 +129,7 @@ def test_columns_have_the_size_that_the_planner_writes():
     A = gallery.named("circuit:16x16")
     order = np.arange(A.shape[0], dtype=np.int32)
     plan = make_column_plan(Pattern(A), order, order)
-    schedule = _core.make_glu_schedule(plan._core)
+    schedule = make_glu_schedule(plan._core)
     runs, chains = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Run", "Chain"))
     steps, pieces = (records(getattr(schedule, f"{n.lower()}_bytes"), "glu", f"Glu{n}") for n in ("Step", "Piece"))
     modes = ("cluster", "batch", "pipeline")
@@ -138,7 +139,7 @@ def test_columns_have_the_size_that_the_planner_writes():
     assert len(records(schedule.update_bytes, "glu", "GluUpdate")) == steps["end"].max(initial=0)
     assert len(pieces) == schedule.level_piece[-1]
     assert len(records(schedule.task_bytes, "glu", "GluTask")) == pieces["end"].max(initial=0)
-    longs = _core.long_columns(plan.col_ptr, plan.row, plan.diag, order[-3:])
+    longs = long_columns(plan.col_ptr, plan.row, plan.diag, order[-3:])
     parts = records(longs["parts"], "columns", "LongColumn")
     assert len(parts) == 3
     assert len(records(longs["term"], "columns", "LongTerm")) == longs["term_ptr"][-1]

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from gpusplu import _core
 from gpusplu.timing import backward_error
+from support.analyses import analyze
 
 
 def canonical(A, dtype=float):
@@ -16,7 +17,7 @@ def canonical(A, dtype=float):
 
 def factor(A, *, method="auto", cholesky=False, dtype=float, ordering="auto", matching=True, **options):
     ptr, ind, values = canonical(A, dtype)
-    symbolic = _core.analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
+    symbolic = analyze(ptr, ind, values, method=method, cholesky=cholesky, ordering=ordering, matching=matching)
     return _core.factor(
         symbolic, _core.canonical_from_columns(ptr.size - 1, ptr, ind.astype(np.int64)), values, **options
     )

@@ -20,7 +20,7 @@ def accurate(A, factor):
 
 def expect_a_start_of(monkeypatch, seconds):
     """Have the model take the start of a device for this long."""
-    monkeypatch.setitem(table._terms, "start.factor", {"call": seconds})
+    monkeypatch.setitem(table._table, "start.factor", table.Entry({"call": seconds}, "here"))
 
 
 def count(monkeypatch, analysis):
@@ -94,7 +94,7 @@ def test_a_device_asked_for_leaves_the_choice_among_its_engines(device, monkeypa
     with pytest.raises(gs.DeviceMemoryError, match="10,000"):
         gs.splu(A, device=0, device_memory=10_000)
     for term in ("sflu.refactor", "sflu.solve"):
-        monkeypatch.setitem(table._terms, term, dict.fromkeys(table.shipped()[term], 0.0))
+        monkeypatch.setitem(table._table, term, table.Entry(dict.fromkeys(table.shipped()[term], 0.0), "here"))
     factor = gs.splu(A, device=0, expected_refactors=10**9)
     assert factor.engine == "sflu"
     assert "sflu: device=0 was asked for; predicted" in factor.explain()

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gpusplu import _core
+from gpusplu.cost.table import shipped
 from gpusplu.engines.crisscross import model as crisscross_model
-from gpusplu.engines.crisscross.model import H200, Curves, TrailingCosts, candidates, predict_divisions
+from gpusplu.engines.crisscross.model import Curves, TrailingCosts, candidates, predict_divisions, trailing_costs
 from gpusplu.engines.crisscross.plan import dense_seconds
 from gpusplu.engines.supernodal.plan import Limits
 from support.column_reference import random_columns
@@ -101,9 +102,9 @@ def test_the_best_is_the_least_total():
     _, plan = random_columns(90, 0.04, seed=1)
     curves = predict_divisions(plan, "d")
     assert curves.total[list(curves.division).index(curves.best)] == curves.total.min()
-    dear = predict_divisions(plan, "d", costs=H200._replace(column=1e-3))
+    dear = predict_divisions(plan, "d", costs=trailing_costs(shipped())._replace(column=1e-3))
     assert dear.best <= 10 < curves.best
-    cheap = predict_divisions(plan, "d", costs=H200._replace(column=0.0, update=0.0, slice=0.0))
+    cheap = predict_divisions(plan, "d", costs=trailing_costs(shipped())._replace(column=0.0, update=0.0, slice=0.0))
     assert cheap.best == 90
 
 

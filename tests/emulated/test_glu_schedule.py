@@ -8,6 +8,7 @@ from gpusplu.engines.columns.plan import make_column_plan
 from gpusplu.engines.glu.program import CHAIN, MODES, PIECE, RUN, STEP, TASK, UPDATE
 from gpusplu.matrix import canonicalize, read_matrix
 from support import column_reference as reference
+from support.analyses import make_glu_schedule
 
 
 class Schedule:
@@ -17,7 +18,7 @@ class Schedule:
         A, expected = reference.random_columns(n, density, seed=seed, symmetric=symmetric)
         perms = expected.row_perm.astype(np.int32), expected.col_perm.astype(np.int32)
         self.plan = plan = make_column_plan(canonicalize(read_matrix(A))[0], *perms, **options)
-        core = _core.make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
+        core = make_glu_schedule(plan._core, MODES.index(mode) if mode else -1)
         self.tasks, self.pieces = core.task_bytes.view(TASK), core.piece_bytes.view(PIECE)
         self.chains, self.steps = core.chain_bytes.view(CHAIN), core.step_bytes.view(STEP)
         self.flat, self.runs, self.places = (

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core, gallery
+from gpusplu import gallery
 from gpusplu.cuda.layout import arguments, struct
 from gpusplu.engines.supernodal.plan import Limits, make_plan
 from support import emulated, factor_driver
 from support import plan_reference as reference
+from support.analyses import analyze
 from support.small_matrices import canonical
 
 FILE = "fronts/large_fronts.cu"
@@ -24,7 +25,7 @@ def plan_of(A, cholesky, limits=None, **parameters):
     """A plan in which every front is large."""
     pattern = Pattern(A)
     real = A.data.astype("D" if A.dtype.kind == "c" else "d")
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, real, cholesky=cholesky, ordering="auto", method="front")
+    symbolic = analyze(pattern.ptr, pattern.ind, real, cholesky=cholesky, ordering="auto", method="front")
     return make_plan(symbolic, pattern, A.dtype, limits, **{"warp_rows": 0, "block_rows": -1, **parameters})
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core
 from gpusplu.engines.columns.groups import make_groups
 from gpusplu.engines.crisscross.plan import divide
 from support import emulated
+from support.analyses import choose_long_columns, long_columns
 from support.column_driver import Factorization, groups
 from support.column_reference import factor, make_columns, random_columns
 from support.small_matrices import EPS
@@ -32,7 +32,7 @@ def branches(blocks, size, tail, dtype="d", density=0.7, seed=0):
 
 
 def listed(plan, columns):
-    found = _core.long_columns(plan.col_ptr, plan.row, plan.diag, np.asarray(columns, np.int32))
+    found = long_columns(plan.col_ptr, plan.row, plan.diag, np.asarray(columns, np.int32))
     parts = [dict(zip(PARTS, part, strict=True)) for part in found["parts"].reshape(-1, len(PARTS)).tolist()]
     return found, parts
 
@@ -83,18 +83,18 @@ def test_columns_are_chosen_by_work_and_by_what_comes_before():
     _, plan = branches(60, 3, 1)
     assert choose(plan) == [180]
     arrays = plan.col_ptr, plan.row, plan.diag, plan.level
-    terms = len(_core.long_columns(*arrays[:3], np.array([180], np.int32))["term"]) // 2
-    assert _core.choose_long_columns(*arrays, most_listed=terms).tolist() == [180]
-    assert _core.choose_long_columns(*arrays, most_listed=terms - 1).tolist() == []  # they have no room
+    terms = len(long_columns(*arrays[:3], np.array([180], np.int32))["term"]) // 2
+    assert choose_long_columns(*arrays, most_listed=terms).tolist() == [180]
+    assert choose_long_columns(*arrays, most_listed=terms - 1).tolist() == []  # they have no room
     level = plan.level + 1000  # what comes before takes longer anyway
-    assert _core.choose_long_columns(plan.col_ptr, plan.row, plan.diag, level).tolist() == []
+    assert choose_long_columns(plan.col_ptr, plan.row, plan.diag, level).tolist() == []
     chain = sp.diags_array([np.full(200, 4.0), np.ones(199), np.ones(199)], offsets=[0, 1, -1]).tolil()
     chain[:, 199] = 1
     assert choose(make_columns(sp.csc_array(chain))) == []  # no two updates are independent
 
 
 def choose(plan):
-    return _core.choose_long_columns(plan.col_ptr, plan.row, plan.diag, plan.level).tolist()
+    return choose_long_columns(plan.col_ptr, plan.row, plan.diag, plan.level).tolist()
 
 
 def check(plan, values, lu):

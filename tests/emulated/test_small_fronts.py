@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core
 from gpusplu.engines.supernodal.plan import make_plan
+from support.analyses import analyze
 from support.emulated import EmulationError
 from support.factor_driver import factor
 from support.reference_factor import PANEL, reference_factor
@@ -58,7 +58,7 @@ def test_rows_are_pivoted_inside_blocks():
     rng = np.random.default_rng(3)
     A = canonical(rng.standard_normal((16, 16)) * (1 - np.eye(16)) + 1e-13 * np.eye(16))
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False)
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False)
     for rows in (16, 1):  # the warp's kernel, the block's
         plan = make_plan(symbolic, pattern, "d", warp_rows=rows)
         done = factor(plan, A.data)
@@ -94,7 +94,7 @@ def test_order_of_threads_does_not_matter(dtype):
 def test_circuits(real_matrix, name):
     A = canonical(real_matrix(name)).astype(float)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front", ordering="nd")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front", ordering="nd")
     plan = make_plan(symbolic, pattern, "d")
     fronts = plan.front_records
     assert fronts["entry_count"].max() > 4 * 512  # more than what is loaded ahead
@@ -132,7 +132,7 @@ def test_large_multipliers_are_reported_by_blocks():
     A = canonical(A)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     natural = np.arange(40, dtype=np.int32)
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False, perm=natural)
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front", matching=False, perm=natural)
     assert_growth(make_plan(symbolic, pattern, "d"), A.data)
 
 

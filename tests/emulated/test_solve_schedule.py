@@ -6,6 +6,7 @@ import pytest
 from gpusplu import _core, gallery
 from gpusplu.cuda.layout import constant, struct
 from gpusplu.engines.supernodal.plan import Limits, make_plan
+from support.analyses import analyze
 
 SLOT, SLOTS = struct("shared/solve.hpp", "SolveFront"), constant("shared/solve.hpp", "SOLVE_SLOTS")
 TINY, WARP, BLOCK = 0, 1, 2
@@ -21,7 +22,7 @@ class Pattern:
 def test_children_come_first(name, multiprocessors):
     A = gallery.named(name)
     pattern = Pattern(A)
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=True, method="front")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, cholesky=True, method="front")
     plan = make_plan(symbolic, pattern, "d", Limits(multiprocessors=multiprocessors), warp_rows=6)
     slots = _core.make_solve_schedule(plan._core).slot_bytes.view(SLOT).reshape(-1, SLOTS)
     ticket, kind = np.full(plan.nf, -1), np.full(plan.nf, -1)

@@ -5,9 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from gpusplu import _core, gallery
+from gpusplu.cost.calibration import for_core
 from gpusplu.engines.supernodal.plan import Limits, make_best_plan, make_plan, predict
 from gpusplu.timing import backward_error
 from support import plan_reference as reference
+from support.analyses import analyze, analyze_fronts
 from support.front_plans import PARAMETERS, Pattern, plan_of
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
@@ -71,7 +73,7 @@ def test_records():
 def test_predict_is_what_the_plan_predicts(dtype):
     A = gallery.poisson(40, 40).astype(dtype)
     pattern = Pattern(A)
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front")
     old = Limits(shared_memory_bytes=65536, multiprocessors=40, arch=75)
     for limits in (Limits(), old):
         plan = make_plan(symbolic, pattern, dtype, limits)
@@ -84,18 +86,18 @@ def test_predict_is_what_the_plan_predicts(dtype):
 def test_best_of_several():
     A = gallery.poisson(40, 40)
     pattern = Pattern(A)
-    symbolics = [_core.analyze_fronts(pattern.ptr, pattern.ind, A.data, ordering=name)[0] for name in ("natural", "nd")]
+    symbolics = [analyze_fronts(pattern.ptr, pattern.ind, A.data, ordering=name)[0] for name in ("natural", "nd")]
     seconds = [sum(predict(symbolic, "d")) for symbolic in symbolics]
     assert seconds[1] < seconds[0]
     for order in (symbolics, symbolics[::-1], symbolics[:1], [symbolics[1], symbolics[1]]):
-        best, plan = make_best_plan(order, pattern, "d")
+        best, plan, _ = make_best_plan(order, pattern, "d")
         assert best is min(order, key=lambda symbolic: seconds[symbolics.index(symbolic)])
         alone = make_plan(best, pattern, "d")
         for name in ("col_perm", "width", "items", "entry_place", "launch_bytes"):
             np.testing.assert_array_equal(getattr(plan, name), getattr(alone, name))
         assert (plan.factor_seconds, plan.solve_seconds) == (alone.factor_seconds, alone.solve_seconds)
     with pytest.raises(ValueError, match="no symbolic"):
-        _core.make_best_plan([], pattern.ptr, pattern.ind)
+        _core.make_best_plan([], pattern.ptr, pattern.ind, for_core())
 
 
 @pytest.mark.parametrize(("size", "dear"), [(90, True), (100, False)])
@@ -114,17 +116,17 @@ def test_a_few_large_fronts_are_made_only_where_they_pay(size, dear):
 def test_rejects():
     A = random_matrix()
     pattern = Pattern(A)
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="column")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="column")
     with pytest.raises(ValueError, match="method 'front'"):
         make_plan(symbolic, pattern, A.dtype)
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front")
     with pytest.raises(ValueError, match="'q'"):
-        _core.make_plan(symbolic, pattern.ptr, pattern.ind, scalar="q")
+        _core.make_plan(symbolic, pattern.ptr, pattern.ind, for_core(), scalar="q")
     empty = A.copy()
     empty.data[empty.indptr[3] : empty.indptr[4]] = 0
     empty.eliminate_zeros()
     gap = Pattern(empty)
     with pytest.raises(ValueError, match="structurally singular"):
-        make_plan(_core.analyze(gap.ptr, gap.ind, empty.data, method="front"), gap, A.dtype)
+        make_plan(analyze(gap.ptr, gap.ind, empty.data, method="front"), gap, A.dtype)
     with pytest.raises(TypeError, match="'rows'"):
         make_plan(symbolic, pattern, A.dtype, rows=3)

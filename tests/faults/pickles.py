@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import gpusplu as gs
+from gpusplu.cost.calibration import for_core
 from gpusplu.engines.interface import Analysis
 from gpusplu.problem import Problem
 
@@ -52,7 +53,7 @@ def factor_by_fronts(A: sp.csc_array) -> gs.LUFactor:
     symbolic = gs.analyze(A)
     problem, _ = symbolic.parts()
     pattern, values = problem.pattern, problem.pattern.gather(A.data)
-    core = gs._core.analyze(pattern.ptr, pattern.ind, values, method="front")
+    core = gs._core.analyze(pattern.ptr, pattern.ind, values, for_core(), method="front")
     afresh = Problem(pattern, values, problem.kind, problem.options, problem.request)
     return gs.LUFactor(gs.Symbolic(afresh, symbolic.choice, Analysis(core)), values)
 

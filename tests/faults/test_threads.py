@@ -9,6 +9,7 @@ WORK = """
 import hashlib, numpy as np
 from faults.failing import functions
 from gpusplu import _core, cholesky, gallery, splu
+from gpusplu.cost.calibration import for_core
 
 functions().failing_threads({allowed})
 def digest(*arrays):
@@ -23,7 +24,7 @@ for name, ordering in [("circuit:60x60", "auto"), ("elast:8x8x8", "auto"), ("poi
     print(name, digest(x, lu.solve(b), lu.L.data, lu.perm_c))
 A = gallery.named("elast:8x8x8")
 print(digest(cholesky(A).L.data))
-for symbolic in _core.analyze_fronts(A.indptr.astype(np.int64), A.indices, A.data):
+for symbolic in _core.analyze_fronts(A.indptr.astype(np.int64), A.indices, A.data, for_core()):
     print(symbolic.ordering, digest(symbolic.col_perm))
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpusplu import _core
 from gpusplu.cuda import layout
 
-from . import emulated
+from . import analyses, emulated
 
 SHARED = "shared/columns.hpp"
 CONTROL_BYTES = layout.struct(SHARED, "ColumnControl").itemsize
@@ -65,7 +65,7 @@ def long_columns(plan, groups, columns):
     index = {(k, k + 1): i for i, k in enumerate(columns.tolist())}
     of_ticket = np.array([index.get(pair, -1) for pair in zip(first.tolist(), end.tolist(), strict=True)], np.int32)
     assert (of_ticket >= 0).sum() == len(columns)
-    return {"of_ticket": of_ticket, **_core.long_columns(plan.col_ptr, plan.row, plan.diag, columns)}
+    return {"of_ticket": of_ticket, **analyses.long_columns(plan.col_ptr, plan.row, plan.diag, columns)}
 
 
 class Factorization:

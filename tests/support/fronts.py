@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gpusplu import _core_testing
+from support.analyses import supernodal_structure
 
 
 class Fronts:
@@ -19,7 +20,7 @@ class Fronts:
             _, row_of_col, row_scale, col_scale = _core_testing.max_product_matching(ptr, ind, A.data)
         graph = _core_testing.symmetrize(ptr, ind, row_of_col)
         order = _core_testing.amd(*graph) if perm is None else np.asarray(perm, np.int32)
-        self.col_perm, self.symbolic = _core_testing.supernodal_structure(*graph, order, cholesky, relax)
+        self.col_perm, self.symbolic = supernodal_structure(*graph, order, cholesky, relax)
         kind = getattr(_core_testing, "FrontFactor_" + A.dtype.char)
         self.front = kind.make(self.symbolic, row_of_col[self.col_perm], self.col_perm, row_scale, col_scale, ptr, ind)
 

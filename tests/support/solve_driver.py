@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from gpusplu import _core, gallery, timing
 from gpusplu.cuda import layout
 from gpusplu.engines.supernodal.plan import Limits, Plan, make_plan
+from support.analyses import analyze
 
 from . import emulated
 from .reference_factor import reference_factor
@@ -69,7 +70,7 @@ def matrix(name: str, dtype: str, cholesky: bool) -> sp.csc_array:
 def case(name: str, dtype: str, cholesky: bool, multiprocessors: int = 132, **parameters: int) -> Case:
     A = matrix(name, dtype, cholesky)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")
     plan = make_plan(symbolic, pattern, dtype, Limits(multiprocessors=multiprocessors), **parameters)
     # In the next wider type: what is compared below is the solve, not this factor.
     wide = A.data.astype({"f": "d", "F": "D"}.get(dtype, dtype))

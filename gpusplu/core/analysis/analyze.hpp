@@ -20,6 +20,9 @@ inline constexpr NamedOrdering named_orderings[] = {{"auto", Ordering::automatic
 enum class MethodChoice { automatic, column, front };
 
 struct AnalyzeOptions {
+  explicit AnalyzeOptions(const CpuCosts& costs_) : costs(costs_) {}
+
+  CpuCosts costs;         // what orderings and methods are chosen by
   bool cholesky = false;  // A is Hermitian and stored in full; the values are not looked at
   Ordering ordering = Ordering::automatic;
   const idx* user_perm = nullptr;  // gather column order for Ordering::user
@@ -38,8 +41,8 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
 // the rows that matching put there.
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options);
 
-// The same for the column engines of a GPU, method column without blocks: of dissection and minimum degree the one
-// whose columns promise the shortest way from the first level to the last.
-template <class T> Symbolic analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options);
+// The same for the column engines of a GPU, method column without blocks: one Symbolic for dissection and one for
+// minimum degree, or the one that `options` names.
+template <class T> std::vector<Symbolic> analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options);
 
 }  // namespace gs

@@ -20,7 +20,7 @@ struct Front {
 double modelled_seconds(const Front& f, bool cholesky, const Relaxation& r) {
   const double order = f.width + f.height;
   const double bytes = 8 * (order * order + f.height * f.height);
-  return r.front_seconds + r.column_seconds * f.width + front_flops(f.width, f.height, cholesky) / r.flop_rate +
+  return r.costs.fronts + r.costs.columns * f.width + front_flops(f.width, f.height, cholesky) / r.flop_rate +
          bytes / r.bandwidth;
 }
 

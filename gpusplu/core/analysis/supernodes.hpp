@@ -1,18 +1,18 @@
 // Which columns are factored together: fundamental supernodes, and their relaxed amalgamation.
 #pragma once
+#include <cmath>
 #include <vector>
 
 #include "base/types.hpp"
+#include "shared/costs.hpp"
 
 namespace gs {
 
-// Constants of the merging rule; times are of one core of the CPU engine. The optimum is flat: half or twice any of
-// them moves the refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
+// The merging rule.
 struct Relaxation {
-  double front_seconds = 0.1e-6;    // what a front costs however small it is
-  double column_seconds = 0.02e-6;  // what a pivot costs besides its arithmetic
-  double flop_rate = 4e9;           // of small fronts [flop/s]
-  double bandwidth = 8e9;           // of assembling fronts [byte/s]
+  SupernodeCosts costs;                            // of one core of the CPU engine
+  double flop_rate = std::round(1 / costs.flops);  // [flop/s]
+  double bandwidth = std::round(1 / costs.bytes);  // [byte/s]
   // A merged supernode of up to columns[k] columns may hold a fraction zero_fraction[k] of explicit zeros in L;
   // wider ones the last fraction. (The bounds of CHOLMOD: Chen, Davis, Hager, Rajamanickam, ACM TOMS 35 (2008), 3.4.)
   idx columns[3] = {4, 16, 48};

@@ -8,10 +8,18 @@
 
 #include "base/stopwatch.hpp"
 #include "base/types.hpp"
+#include "shared/costs.hpp"
 
 namespace gs {
 
 enum class Method { column, front };  // column LU (Gilbert-Peierls), or fronts (multifrontal LU and Cholesky)
+
+// An ordering and a method that were compared with others [s].
+struct Considered {
+  const char* ordering;
+  Method method;
+  double seconds;  // predicted of a factorization and of as many refactorizations and solves as are expected
+};
 
 // Scales are powers of two up to this exponent and down to minus it, so that they and their reciprocals are in the
 // range of the type. The product of two need not be: where it overflows there is no entry, or a subnormal one.
@@ -44,6 +52,7 @@ struct Symbolic {
 
   // What was chosen, and its size
   std::string ordering;  // "amd", "nd", "natural", "user"
+  CpuCosts costs{};      // that it was chosen by, and will be where newer values ask for another analysis
   off lnz = 0;           // entries of L, diagonal included, relaxed supernodes not counted
   double flops = 0;      // multiply-adds counted as 2, of the method's factorization without relaxation [flop]
   idx structural_rank = 0;
@@ -52,6 +61,7 @@ struct Symbolic {
   double critical_path = 0;                            // largest sum of front flops from a leaf to a root [flop]
   double seconds = 0;                                  // what the analysis took [s]
   std::vector<std::pair<const char*, double>> stages;  // and its stages [s]
+  std::vector<Considered> considered;                  // what was predicted; empty where nothing was to be chosen
 
   idx nsuper() const { return (idx)super_parent.size(); }
 };

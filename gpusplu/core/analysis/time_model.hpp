@@ -12,9 +12,8 @@ struct MethodSeconds {
   double total(double refactorizations) const { return factor + refactorizations * (refactor + solve); }
 };
 
-// Of LU, or of Cholesky by fronts, for a matrix of order n with nnz entries. Linear in the size, the fill and the
-// flops; the constants are fitted to the real matrices (asv_bench/peers/methods.py) and right within a factor of two on
-// most of them.
-MethodSeconds predict_seconds(Method method, idx n, off nnz, const OrderingCost& cost, bool cholesky);
+// Of LU, or of Cholesky by fronts, for a matrix of order n with nnz entries.
+MethodSeconds predict_seconds(const CpuCosts& costs, Method method, idx n, off nnz, const OrderingCost& cost,
+                              bool cholesky);
 
 }  // namespace gs

@@ -73,6 +73,7 @@ template <class Bind> void for_scalars(Bind&& bind) {
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);
+void bind_costs(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_ladder(nb::module_&);
 void bind_factor(nb::module_&);

@@ -27,10 +27,10 @@ MethodChoice method_of(const std::string& name) {
   throw nb::value_error(("method must be 'auto', 'column' or 'front', got '" + name + "'").c_str());
 }
 
-AnalyzeOptions options_of(PatternView A, bool cholesky, const std::string& ordering, const std::optional<In<idx>>& perm,
-                          bool matching) {
+AnalyzeOptions options_of(PatternView A, const Costs& costs, bool cholesky, const std::string& ordering,
+                          const std::optional<In<idx>>& perm, bool matching) {
   if (perm) require_permutation(*perm, A.n, "perm");
-  AnalyzeOptions options;
+  AnalyzeOptions options(costs.cpu);
   options.cholesky = cholesky;
   options.ordering = perm ? Ordering::user : ordering_of(ordering);
   options.user_perm = perm ? perm->data() : nullptr;
@@ -38,69 +38,70 @@ AnalyzeOptions options_of(PatternView A, bool cholesky, const std::string& order
   return options;
 }
 
+using Candidates = std::vector<std::shared_ptr<Symbolic>>;
+
 // What `analyze` finds, and how long it took, without the GIL.
-template <class Analyze> std::shared_ptr<Symbolic> timed(Analyze&& analyze) {
+template <class Analyze> Candidates timed(Analyze&& analyze) {
   nb::gil_scoped_release release;
   const Stopwatch watch;
-  auto symbolic = std::make_shared<Symbolic>(analyze());
-  symbolic->seconds = watch.seconds();
-  return symbolic;
-}
-
-template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
-                                                             const std::string& ordering, std::optional<In<idx>> perm,
-                                                             const std::string& method, bool matching,
-                                                             double refactorizations) {
-  const PatternView A = matrix_view(ptr, ind, values);
-  AnalyzeOptions options = options_of(A, cholesky, ordering, perm, matching);
-  options.refactorizations = refactorizations;
-  options.method = method_of(method);
-  return timed([&] { return analyze(A, values.data(), options); });
-}
-
-template <class T>
-std::vector<std::shared_ptr<Symbolic>> analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, bool cholesky,
-                                                              const std::string& ordering, std::optional<In<idx>> perm,
-                                                              bool matching) {
-  const PatternView A = matrix_view(ptr, ind, values);
-  const AnalyzeOptions options = options_of(A, cholesky, ordering, perm, matching);
-  nb::gil_scoped_release release;
-  const Stopwatch watch;
-  std::vector<std::shared_ptr<Symbolic>> candidates;
-  for (Symbolic& s : analyze_fronts(A, values.data(), options))
-    candidates.push_back(std::make_shared<Symbolic>(std::move(s)));
+  Candidates candidates;
+  for (Symbolic& s : analyze()) candidates.push_back(std::make_shared<Symbolic>(std::move(s)));
   const double seconds = watch.seconds();
   for (auto& candidate : candidates) candidate->seconds = seconds;
   return candidates;
 }
 
-template <class T> std::shared_ptr<Symbolic> analyze_columns_binding(In<off> ptr, In<idx> ind, In<T> values,
-                                                                     const std::string& ordering,
-                                                                     std::optional<In<idx>> perm, bool matching) {
+template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
+                                                             bool cholesky, const std::string& ordering,
+                                                             std::optional<In<idx>> perm, const std::string& method,
+                                                             bool matching, double refactorizations) {
   const PatternView A = matrix_view(ptr, ind, values);
-  const AnalyzeOptions options = options_of(A, false, ordering, perm, matching);
+  AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
+  options.refactorizations = refactorizations;
+  options.method = method_of(method);
+  nb::gil_scoped_release release;
+  const Stopwatch watch;
+  auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
+  symbolic->seconds = watch.seconds();
+  return symbolic;
+}
+
+template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
+                                                     bool cholesky, const std::string& ordering,
+                                                     std::optional<In<idx>> perm, bool matching) {
+  const PatternView A = matrix_view(ptr, ind, values);
+  const AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
+  return timed([&] { return analyze_fronts(A, values.data(), options); });
+}
+
+template <class T> Candidates analyze_columns_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
+                                                      const std::string& ordering, std::optional<In<idx>> perm,
+                                                      bool matching) {
+  const PatternView A = matrix_view(ptr, ind, values);
+  const AnalyzeOptions options = options_of(A, costs, false, ordering, perm, matching);
   return timed([&] { return analyze_columns(A, values.data(), options); });
 }
 
 template <class T> void bind_analyze_of(nb::module_& m) {
-  m.def("analyze_columns", &analyze_columns_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), nb::kw_only(),
-        "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
-        "A Symbolic of method 'column' for the column engines of a GPU; see core/analysis/analyze.hpp.");
-  m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), nb::kw_only(),
-        "cholesky"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+  m.def("analyze_columns", &analyze_columns_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
+        nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+        "One Symbolic of method 'column' for every ordering worth considering; see core/analysis/analyze.hpp.");
+  m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
+        nb::kw_only(), "cholesky"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
         "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
-  m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), nb::kw_only(), "cholesky"_a = false,
-        "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "matching"_a = true,
-        "refactorizations"_a = AnalyzeOptions{}.refactorizations,
+  m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a, nb::kw_only(),
+        "cholesky"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto", "matching"_a = true,
+        "refactorizations"_a = AnalyzeOptions({}).refactorizations,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
 }
 
-nb::tuple predict_binding(const std::string& method, idx n, off nnz, off lnz, double flops, bool cholesky) {
+nb::tuple predict_binding(const std::string& method, idx n, off nnz, off lnz, double flops, const Costs& costs,
+                          bool cholesky) {
   OrderingCost cost;
   cost.lnz = lnz;
   cost.flops = cholesky ? flops : flops / 2;
   const Method which = method_of(method) == MethodChoice::column ? Method::column : Method::front;
-  const MethodSeconds seconds = predict_seconds(which, n, nnz, cost, cholesky);
+  const MethodSeconds seconds = predict_seconds(costs.cpu, which, n, nnz, cost, cholesky);
   return nb::make_tuple(seconds.factor, seconds.refactor, seconds.solve);
 }
 
@@ -114,7 +115,8 @@ void bind_analyze(nb::module_& m) {
 }
 
 void bind_cost(nb::module_& m) {
-  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "cholesky"_a = false,
+  m.def("predict_seconds", &predict_binding, "method"_a, "n"_a, "nnz"_a, "lnz"_a, "flops"_a, "costs"_a,
+        "cholesky"_a = false,
         "Modelled (factor, refactor, solve) seconds of 'column' or 'front'; flops of the factorization.");
 }
 

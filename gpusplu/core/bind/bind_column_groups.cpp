@@ -48,20 +48,22 @@ void bind_column_groups(nb::module_& m) {
       "col_ptr"_a, "row"_a, "diag"_a, "row_ptr"_a, "Where the diagonal lies in each row of L + U, by rows.");
   m.def(
       "choose_long_columns",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, off most_listed) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, const Costs& costs, off most_listed) {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         require_entries(level, pattern.n, "level");
-        return to_numpy(without_gil([&] { return gpu::choose_long_columns(pattern, level.data(), most_listed); }));
+        return to_numpy(without_gil(
+            [&] { return gpu::choose_long_columns(pattern, level.data(), costs.columns.longest, most_listed); }));
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "most_listed"_a = 20'000'000,
+      "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "costs"_a, "most_listed"_a = 20'000'000,
       "Columns that are more than a warp's work; core/plan/columns/long_columns.hpp.");
   m.def(
       "long_columns",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> columns) -> Dict {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> columns, const Costs& costs) -> Dict {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         for (const idx column : to_vector(columns))
           require(column >= 0 && column < pattern.n, "columns must be in 0 .. n - 1");
-        gpu::LongColumns made = without_gil([&] { return gpu::make_long_columns(pattern, to_vector(columns)); });
+        gpu::LongColumns made =
+            without_gil([&] { return gpu::make_long_columns(pattern, to_vector(columns), costs.columns.longest); });
         nb::dict out;
         out["parts"] = flat(made.parts);
         out["target"] = to_numpy(std::move(made.target));
@@ -72,7 +74,7 @@ void bind_column_groups(nb::module_& m) {
         out["shallow"] = to_numpy(std::move(made.shallow));
         return out;
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "columns"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "columns"_a, "costs"_a,
       "Parts and terms of long columns; core/plan/columns/long_columns.hpp.");
 }
 

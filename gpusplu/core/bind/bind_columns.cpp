@@ -99,15 +99,12 @@ void bind_columns(nb::module_& m) {
       .def_ro("predicted_seconds", &GluSchedule::predicted_seconds);
   m.def(
       "make_glu_schedule",
-      [](const ColumnPlan& plan, int forced, off capacity, double column, double update) {
-        gpu::GluParameters parameters{forced, capacity, {}};
-        parameters.costs.column = column, parameters.costs.update = update;
+      [](const ColumnPlan& plan, const Costs& costs, int forced, off capacity) {
+        const gpu::GluParameters parameters{forced, capacity, costs.glu.schedule};
         return without_gil([&] { return gpu::make_glu_schedule(plan, parameters); });
       },
-      "plan"_a, "forced"_a = -1, "capacity"_a = gpu::GluParameters{}.capacity, nb::kw_only(),
-      "column"_a = gpu::GluCosts{}.column, "update"_a = gpu::GluCosts{}.update,
-      "Launches for a column plan; `forced`: a mode for everything, `capacity`: scalars in shared memory; `column` and "
-      "`update`: of a pipeline [us].");
+      "plan"_a, "costs"_a, "forced"_a = -1, "capacity"_a = gpu::GluParameters{}.capacity,
+      "Launches for a column plan; `forced`: a mode for everything, `capacity`: scalars in shared memory.");
   m.def("make_column_plan", &make_binding, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
         "col_scale"_a = nb::none(), "most_mapped"_a = 1e8, "columns"_a = nb::none(),
         "Plan of the column engines for a canonical pattern and gather permutations; `columns`: pointers, rows and "

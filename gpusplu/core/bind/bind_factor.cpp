@@ -49,7 +49,8 @@ template <class T> using Made = Tuple<Canonical, Symbolic, FactorBinding<T>, dou
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
 // than the work. (canonical, symbolic, factor, seconds of the first two), or None if a value is not finite.
-template <class T, class I> std::optional<Made<T>> lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values) {
+template <class T, class I>
+std::optional<Made<T>> lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values, const Costs& costs) {
   require_pointers(ptr, n);
   auto canonical = std::make_unique<Canonical>();
   std::shared_ptr<Symbolic> symbolic;
@@ -66,7 +67,7 @@ template <class T, class I> std::optional<Made<T>> lu_binding(idx n, In<I> ptr, 
     const T* canonical_values = canonical->identity ? values.data() : gathered.data();
     if (!all_finite(canonical_values, A.nnz())) return std::nullopt;
     seconds = watch.seconds();
-    symbolic = std::make_shared<Symbolic>(analyze(A, canonical_values, AnalyzeOptions{}));
+    symbolic = std::make_shared<Symbolic>(analyze(A, canonical_values, AnalyzeOptions(costs.cpu)));
     symbolic->seconds = watch.seconds() - seconds;
     factor = std::make_unique<Factor<T>>(symbolic, A, canonical_values, FactorOptions{});
   }
@@ -182,9 +183,10 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
   m.def("splu", &lu_binding<T, std::int32_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "(canonical, symbolic, factor, seconds, seconds) of compressed columns, or None.");
+        "data"_a.noconvert(), "costs"_a,
+        "(canonical, symbolic, factor, seconds, seconds) of compressed columns, or None.");
   m.def("splu", &lu_binding<T, std::int64_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert());
+        "data"_a.noconvert(), "costs"_a);
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ std::pair<int, int> large_solve_shape(const Plan& plan, bool forward, int column
   return {gpu::large_solve_blocks(forward, columns), gpu::SOLVE_TICKET_BYTES + scalars * bytes};
 }
 
-PlanParameters parameters_of(const nb::kwargs& named) {
+PlanParameters parameters_of(const Costs& costs, const nb::kwargs& named) {
   PlanParameters p;
+  p.costs = costs.supernodal;
   const std::pair<const char*, int*> numbers[] = {{"shared_memory_bytes", &p.shared_memory_bytes},
                                                   {"multiprocessors", &p.multiprocessors},
                                                   {"arch", &p.arch},
@@ -60,24 +61,25 @@ PlanParameters parameters_of(const nb::kwargs& named) {
   return p;
 }
 
-Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, nb::kwargs named) {
-  const PlanParameters parameters = parameters_of(named);
+Plan make_plan_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, nb::kwargs named) {
+  const PlanParameters parameters = parameters_of(costs, named);
   const PatternView A = pattern_view(ptr, ind);
   require_analysis_of(A, symbolic);
   return without_gil([&] { return gpu::make_plan(symbolic, A, parameters); });
 }
 
-Tuple<std::size_t, Plan> make_best_plan_binding(const std::vector<const Symbolic*>& symbolics, In<off> ptr, In<idx> ind,
-                                                nb::kwargs named) {
-  const PlanParameters parameters = parameters_of(named);
+Tuple<std::size_t, Plan, std::vector<double>> make_best_plan_binding(const std::vector<const Symbolic*>& symbolics,
+                                                                     In<off> ptr, In<idx> ind, const Costs& costs,
+                                                                     nb::kwargs named) {
+  const PlanParameters parameters = parameters_of(costs, named);
   const PatternView A = pattern_view(ptr, ind);
   for (const Symbolic* symbolic : symbolics) require_analysis_of(A, *symbolic);
   auto best = without_gil([&] { return gpu::make_best_plan(symbolics, A, parameters); });
-  return nb::make_tuple(best.which, std::move(best.plan));
+  return nb::make_tuple(best.which, std::move(best.plan), std::move(best.seconds));
 }
 
-Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, nb::kwargs named) {
-  const PlanParameters parameters = parameters_of(named);
+Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, const Costs& costs, nb::kwargs named) {
+  const PlanParameters parameters = parameters_of(costs, named);
   const gpu::Prediction p = without_gil([&] { return gpu::predict_plan(symbolic, parameters); });
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);
 }
@@ -150,12 +152,14 @@ void bind_plan(nb::module_& m) {
       .def_ro("seconds", &Plan::seconds);
 
   m.def("front_ld", &gpu::front_ld, "rows"_a, "Leading dimension of a front in shared memory.");
-  m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "parameters"_a,
+  m.def("make_plan", &make_plan_binding, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, "parameters"_a,
         "Plan of the supernodal GPU engine for a symbolic of method 'front' and the canonical pattern it was made of. "
         "Parameters: fields of PlanParameters, core/plan/fronts/plan.hpp.");
-  m.def("make_best_plan", &make_best_plan_binding, "symbolics"_a, "ptr"_a, "ind"_a, "parameters"_a,
-        "(which, Plan) of those of several symbolics whose plan promises the fastest factorization and solve.");
-  m.def("predict_plan", &predict_plan_binding, "symbolic"_a, "parameters"_a,
+  m.def(
+      "make_best_plan", &make_best_plan_binding, "symbolics"_a, "ptr"_a, "ind"_a, "costs"_a, "parameters"_a,
+      "(which, Plan, seconds of each) of those of several symbolics whose plan promises the fastest factorization and "
+      "solve.");
+  m.def("predict_plan", &predict_plan_binding, "symbolic"_a, "costs"_a, "parameters"_a,
         "(seconds of a factorization, of a solve) that a plan with these parameters would predict.");
 }
 

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <cstring>
 #include <tuple>
 
 #include "analysis/structure.hpp"
@@ -25,13 +26,24 @@ const char* method_name(Method method) { return method == Method::column ? "colu
 template <class S> auto fields(S& s) {
   return std::tie(s.n, s.nnz, s.cholesky, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.block_ptr, s.parent,
                   s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind, s.ordering, s.lnz, s.flops,
-                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds);
+                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds, s.costs);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
 template <class T> void append(nb::list& state, const T& v) { state.append(v); }
+void append(nb::list& state, const CpuCosts& costs) {
+  std::vector<double> numbers(sizeof(costs) / sizeof(double));
+  std::memcpy(numbers.data(), &costs, sizeof(costs));
+  state.append(to_numpy(std::move(numbers)));
+}
 template <class T> void restore(nb::handle item, std::vector<T>& v) { v = to_vector(nb::cast<In<T>>(item, false)); }
 template <class T> void restore(nb::handle item, T& v) { v = nb::cast<T>(item, false); }
+void restore(nb::handle item, CpuCosts& costs) {
+  const auto numbers = nb::cast<In<double>>(item, false);
+  require(numbers.shape(0) == sizeof(costs) / sizeof(double),
+          "a pickled analysis is damaged: its constants are others");
+  std::memcpy(&costs, numbers.data(), sizeof(costs));
+}
 
 State get_state(const Symbolic& symbolic) {
   nb::list state;
@@ -96,6 +108,13 @@ void bind_symbolic(nb::module_& m) {
                      nb::dict stages;
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
+                   })
+      .def_prop_ro("considered",
+                   [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
+                     nb::list considered;
+                     for (const Considered& c : s.considered)
+                       considered.append(nb::make_tuple(c.ordering, method_name(c.method), c.seconds));
+                     return considered;
                    })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);

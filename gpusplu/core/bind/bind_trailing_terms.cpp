@@ -15,17 +15,19 @@ void require_division(idx p, idx n) { require(p >= 0 && p <= n, "p must be in 0 
 void bind_trailing_terms(nb::module_& m) {
   m.def(
       "column_times",
-      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, double column, double update, double slice,
-         double long_column, double long_depth) {
+      [](In<off> col_ptr, In<idx> row, In<off> diag, In<idx> level, const Costs& all, double column, double update,
+         double slice, double long_column, double long_depth) {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         const gpu::ColumnCosts costs{column, update, slice, long_column, long_depth};
         if (level.shape(0)) require_entries(level, pattern.n, "level");
         const idx* levels = level.shape(0) ? level.data() : nullptr;
-        gpu::ColumnTimes times = without_gil([&] { return gpu::column_times(pattern, levels, costs); });
+        gpu::ColumnTimes times =
+            without_gil([&] { return gpu::column_times(pattern, levels, costs, all.columns.longest); });
         return std::make_tuple(to_numpy(std::move(times.finish)), to_numpy(std::move(times.last)),
                                to_numpy(std::move(times.depth)));
       },
-      "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a, "long_depth"_a,
+      "col_ptr"_a, "row"_a, "diag"_a, "level"_a, "costs"_a, "column"_a, "update"_a, "slice"_a, "long_column"_a,
+      "long_depth"_a,
       "When columns are finished, the latest of those before, the chain of L; core/plan/columns/times.hpp.");
   m.def(
       "longest_trailing_column",

@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   gs::bind_threads(m);
   gs::bind_matrix(m);
   gs::bind_symbolic(m);
+  gs::bind_costs(m);
   gs::bind_analyze(m);
   gs::bind_ladder(m);
   gs::bind_factor(m);

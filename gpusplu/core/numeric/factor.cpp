@@ -126,7 +126,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   }
   if (certified()) return;
   if (fresh) return use_partial_pivoting();
-  AnalyzeOptions again;  // the matching was made for older values
+  AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
   auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
   if (renewed->structural_rank < renewed->n) throw SingularError(-1);
@@ -148,7 +148,7 @@ template <class T> bool Factor<T>::certified() {
 
 // For column LU, of the values at hand; the order of columns stays where it is the caller's.
 template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const {
-  AnalyzeOptions by_columns;
+  AnalyzeOptions by_columns(symbolic_->costs);
   by_columns.method = MethodChoice::column;
   by_columns.matching = matching;
   const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");

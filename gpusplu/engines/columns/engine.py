@@ -8,8 +8,9 @@ engine chooses new ones, a new plan is made of them, and the device goes on with
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -41,10 +42,17 @@ class ColumnEngine(DeviceEngine):
     ----------
     **options
         Further parameters of the engine's program, for measurements and tests.
+
+    Attributes
+    ----------
+    modelled : mapping
+        What the plan's own model predicts of a refactorization, by feature of "<name>.model" in the table of constants:
+        names in the statistics of a factor.
     """
 
     kinds = ("lu",)
     methods = ("column",)
+    modelled: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **options: Any):
         self._options = options
@@ -56,23 +64,30 @@ class ColumnEngine(DeviceEngine):
         return super().obstacle(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
-        return Analysis(problem.for_columns())
+        """The ordering that promises the shortest refactorization and solve, which pivots are taken for."""
+        cores = problem.for_columns()
+        if len(cores) == 1:
+            return Analysis(cores[0])
+        predictions = self._predicted(problem, [problem.structure(core) for core in cores])
+        steps = [prediction.step for prediction in predictions]
+        compared = tuple((core.ordering, step) for core, step in zip(cores, steps, strict=True))
+        return Analysis(cores[steps.index(min(steps))], compared=compared)
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once.put("for_columns", analysis.core)
+        problem.once.put("for_columns", [analysis.core])
 
     def predict(self, problem: Problem) -> Prediction:
         """By the columns' own ordering where it was made, else by the best of those for fronts."""
-        device, on_device = self.device(problem), problem.request.on_device
-        costs, structures = costs_of(device.name), self._structures(problem)
-        best = fastest(
-            [predict(self.name, one, costs, on_device) for one in structures], problem.request.refactorizations
-        )
-        return self.within(problem, device, best)
+        best = fastest(self._predicted(problem, self._structures(problem)), problem.request.refactorizations)
+        return self.within(problem, self.device(problem), best)
+
+    def _predicted(self, problem: Problem, structures: list[Structure]) -> list[Prediction]:
+        costs, on_device = costs_of(self.device(problem).name), problem.request.on_device
+        return [predict(self.name, one, costs, on_device) for one in structures]
 
     def _structures(self, problem: Problem) -> list[Structure]:
         own = problem.once.get("for_columns")
-        return [problem.structure(own)] if own is not None else problem.structures()
+        return [problem.structure(self.analyze(problem).core)] if own is not None else problem.structures()
 
     def bytes_needed(self, problem: Problem) -> int:
         """Of the ordering that is predicted to be best."""
@@ -122,4 +137,4 @@ class ColumnEngine(DeviceEngine):
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_columns
 
-        return {} if cholesky else observe_columns(self.name, measure, costs)
+        return {} if cholesky else observe_columns(self.name, measure, costs, self.modelled)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...cost.features import factor_features, start_features
 from ...cost.model import Costs, seconds
 from ...cost.observation import Observation, Observations, beside_solve, excess
@@ -9,8 +11,19 @@ from ..cpu.predict import pivoting_seconds
 from ..interface import Measure
 
 
-def observe_columns(engine: str, measure: Measure, costs: Costs) -> Observations:
-    """An engine on a matrix of the gallery, if it can factor that at all; `costs` of the processor."""
+def observe_columns(engine: str, measure: Measure, costs: Costs, parts: Mapping[str, str]) -> Observations:
+    """An engine on a matrix of the gallery, if it can factor that at all.
+
+    Parameters
+    ----------
+    engine : str
+    measure : callable
+        See `Engine.observe`.
+    costs : Costs
+        Of the processor.
+    parts : mapping
+        What the plan's own model predicts of a refactorization, by feature: names in the statistics of a factor.
+    """
     found = measure(engine, True)
     if isinstance(found, str):
         return {}
@@ -19,8 +32,11 @@ def observe_columns(engine: str, measure: Measure, costs: Costs) -> Observations
     features = factor_features(structure)
     before = pivoting_seconds(structure, costs)
     before += seconds(costs["start.factor"], start_features(structure)) + found.refactor
+    refactor, stats = beside_solve(found.refactor, found.solve, found.step), found.factor_object.stats
+    modelled = {feature: float(stats[name]) for feature, name in parts.items()}
     return {
-        f"{engine}.refactor": [Observation(features, beside_solve(found.refactor, found.solve, found.step))],
+        f"{engine}.refactor": [Observation(features, refactor)],
+        **({f"{engine}.model": [Observation(modelled, refactor)]} if modelled else {}),
         f"{engine}.solve": [Observation(features, found.solve)],
         "columns.analyze": [Observation(features, found.analyze)],
         **excess(f"{engine}.plan", features, found.factor, before),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from ...cost import table
 from ...cost.features import factor_features, moving, start_features
 from ...cost.model import Costs, Prediction, seconds
 from ...traits import Structure
 from ..cpu.predict import pivoting_seconds
 from .plan import MOST_MAPPED
-
-# Orderings of all column engines.
-table.add({"columns.analyze": {"call": 0.9e-3, "rows": 1.3e-7, "entries": 1.9e-7}})
 
 
 def predict(engine: str, structure: Structure, costs: Costs, on_device: bool = False) -> Prediction:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import _core, matrix
-from ...cost.calibration import costs_of
+from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...problem import Problem, Request
 from ..interface import Analysis, Engine, Measure
 from .factor import cpu_factor
-from .predict import COSTS, predict
+from .predict import predict
 
 # Of the machine's own byte order.
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -24,7 +24,6 @@ class CpuEngine(Engine):
     """Column LU with threshold partial pivoting, or fronts, as the analysis finds best."""
 
     name = "cpu"
-    costs = COSTS
 
     def analyze(self, problem: Problem) -> Analysis:
         return Analysis(problem.for_processor())
@@ -60,7 +59,7 @@ class CpuEngine(Engine):
             or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
         ):
             return None
-        made = _core.splu(n, indptr, indices, data)
+        made = _core.splu(n, indptr, indices, data, for_core())
         if made is None:
             return None
         canonical, symbolic, factor, *took = made

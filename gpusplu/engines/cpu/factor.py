@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...cost.calibration import for_core
 from ...errors import NotPositiveDefiniteError
 from ...matrix import Pattern
 from ...options import Options
@@ -35,7 +36,7 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
     NotPositiveDefiniteError
     """
     if options.ordering == "natural" and options.perm is None and symbolic.method == "front" and not symbolic.cholesky:
-        symbolic = _core.analyze(pattern.ptr, pattern.ind, canonical, ordering="natural")
+        symbolic = _core.analyze(pattern.ptr, pattern.ind, canonical, for_core(), ordering="natural")
     with indefinite_by_name():
         return _core.factor(
             symbolic,

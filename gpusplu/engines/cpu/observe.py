@@ -6,9 +6,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ... import _core, gallery
+from ...cost.calibration import for_core
 from ...cost.features import factor_features
+from ...cost.model import Features
 from ...cost.observation import Observation, Observations, beside_solve
 from ...timing import other_values, repeated, timed
 from ...traits import structure_of
@@ -25,7 +28,7 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
     values = other_values(A, cholesky).data
     found: dict[str, list[Observation]] = {}
     for method in ("front",) if cholesky else ("column", "front"):
-        symbolic = _core.analyze(ptr, ind, A.data, cholesky=cholesky, method=method)
+        symbolic = _core.analyze(ptr, ind, A.data, for_core(), cholesky=cholesky, method=method)
         structure = structure_of(symbolic, A.nnz, A.data.itemsize)
         if method == "column" and structure.flops > COLUMN_FLOPS:
             continue
@@ -35,7 +38,35 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
         for phase in PHASES:
             one_triangle = cholesky and phase != "solve"
             found[f"cpu.{method}.{phase}"] = [Observation(half if one_triangle else features, took[phase])]
+        if method == "front":
+            found["cpu.supernodes"] = [Observation(supernode_features(symbolic), took["refactor"])]
+    found["cpu.dissection"] = [observe_dissection(ptr, ind, A.data)]
     return found
+
+
+def supernode_features(symbolic: Any) -> Features:
+    """Of a factorization, front by front."""
+    width, below = np.diff(symbolic.super_ptr).astype(float), np.diff(symbolic.row_ptr).astype(float)
+    scalars = float(((width + below) ** 2 + below**2).sum())
+    return {
+        "fronts": float(symbolic.nsuper),
+        "columns": float(symbolic.n),
+        "flops": float(symbolic.flops),
+        "bytes": 8 * scalars,
+    }
+
+
+def observe_dissection(ptr: np.ndarray, ind: np.ndarray, values: np.ndarray) -> Observation:
+    """The stage of the analysis that dissects the graph of A + A^T and counts its fill, the best of a few."""
+
+    def dissected() -> Any:
+        return _core.analyze(ptr, ind, values, for_core(), ordering="nd", method="front", matching=False)
+
+    took = [dissected().stages["order"] for _ in range(3)]
+    A = sp.csc_array((np.ones(ind.size), ind, ptr))
+    graph = A + A.T
+    edges = graph.nnz - np.count_nonzero(graph.diagonal())
+    return Observation({"rows": float(ptr.size - 1), "entries": float(edges)}, min(took))
 
 
 def phase_seconds(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...stats import show
 from ..columns.engine import COLUMN_FILES, ColumnEngine
-from .predict import COSTS
 
 if TYPE_CHECKING:
     from ..columns.program import ColumnProgram
@@ -18,7 +17,7 @@ class CrisscrossEngine(ColumnEngine):
 
     name = "crisscross"
     files = (*COLUMN_FILES, "columns/crisscross.cu")
-    costs = COSTS
+    modelled: ClassVar[Mapping[str, str]] = {"sparse": "predicted_sparse_seconds", "dense": "predicted_dense_seconds"}
 
     def program_type(self) -> type[ColumnProgram]:
         from .program import CrisscrossProgram

@@ -30,6 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _core
+from ...cost.calibration import costs_of
+from ...cost.model import Costs
 from ...cuda.layout import constant
 from ..supernodal.plan import SHARED, Limits
 from .plan import dense_seconds
@@ -43,25 +45,26 @@ MARGIN = 0.05
 class TrailingCosts(NamedTuple):
     """Constants of the curves [s]; `warps` is how many keep a multiprocessor busy, `block` and `tiles` are ratios."""
 
-    start: float = 14e-6
-    column: float = 0.48e-6
-    update: float = 0.067e-6
-    slice: float = 0.12e-6
-    long_column: float = 22e-6
-    long_depth: float = 0.0
+    start: float
+    column: float
+    update: float
+    slice: float
+    long_column: float
+    long_depth: float
+    trailing: float
+    wave: float
+    depth: float
+    entry: float
+    own: float
+    term: float
+    block: float
+    tiles: float
     warps: float = 5.6
-    trailing: float = 9e-6
-    wave: float = 1.1e-6
-    depth: float = 0.3e-6
-    entry: float = 4e-9
-    own: float = 1.2e-9
-    term: float = 5e-12
-    block: float = 0.71
-    tiles: float = 1.07
 
 
-#: One H200, double precision.
-H200 = TrailingCosts()
+def trailing_costs(costs: Costs) -> TrailingCosts:
+    """Those of the table of constants."""
+    return TrailingCosts(**costs["crisscross.columns"], **costs["crisscross.trailing"], **costs["crisscross.dense"])
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def predict_divisions(
     dtype: Any,
     limits: Limits | None = None,
     division: np.ndarray | None = None,
-    costs: TrailingCosts = H200,
+    costs: TrailingCosts | None = None,
 ) -> Curves:
     """Both curves.
 
@@ -135,6 +138,7 @@ def predict_divisions(
     division : ndarray of int, optional
         Points to look at; `candidates` unless given, as far as there are no more than MOST_TERMS to list.
     costs : TrailingCosts, optional
+        Those of no device in particular unless given.
 
     Returns
     -------
@@ -144,8 +148,8 @@ def predict_divisions(
     -----
     Cost: a few passes over the entries of U, and for every point one over those of the trailing block's columns.
     """
-    limits = limits or Limits()
-    updates = _Updates(plan, costs)
+    limits, costs = limits or Limits(), costs or trailing_costs(costs_of())
+    updates = _Updates(plan, costs, limits.costs)
     if division is None:
         division = candidates(plan.n)
         division = division[updates.terms[division] <= MOST_TERMS]
@@ -162,12 +166,12 @@ def _dense_seconds(m: int, dtype: Any, limits: Limits, costs: TrailingCosts) -> 
     return dense_seconds(m, dtype, limits)[0] * (costs.block if in_block else costs.tiles)
 
 
-def finishing_times(plan: Any, costs: TrailingCosts = H200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def finishing_times(plan: Any, costs: TrailingCosts, all_costs: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """``struct ColumnTimes`` of core/plan/columns/times.hpp."""
     mapped = plan.has_maps and plan.map.dtype == np.uint16  # long columns need that
     level = plan.level if mapped else plan.level[:0]
     found: tuple[np.ndarray, np.ndarray, np.ndarray] = _core.column_times(
-        plan.col_ptr, plan.row, plan.diag, level, *costs[costs._fields.index("column") :][:5]
+        plan.col_ptr, plan.row, plan.diag, level, all_costs, *costs[costs._fields.index("column") :][:5]
     )
     return found
 
@@ -175,14 +179,14 @@ def finishing_times(plan: Any, costs: TrailingCosts = H200) -> tuple[np.ndarray,
 class _Updates:
     """What updates of columns cost, and when columns are finished."""
 
-    def __init__(self, plan: Any, costs: TrailingCosts):
+    def __init__(self, plan: Any, costs: TrailingCosts, all_costs: Any):
         n = self.n = plan.n
         self.costs, self.pattern = costs, (plan.col_ptr, plan.row, plan.diag)
         column = np.repeat(np.arange(n), np.diff(plan.col_ptr))
         above = plan.row < column
         row, column = plan.row[above], column[above]
         below = (np.diff(plan.col_ptr) - np.diff(plan.u_ptr) - 1)[row]
-        finish, last, depth = finishing_times(plan, costs)
+        finish, last, depth = finishing_times(plan, costs, all_costs)
         self.order = np.argsort(last, kind="stable")
         self.position = np.empty(n, np.int64)
         self.position[self.order] = np.arange(n)

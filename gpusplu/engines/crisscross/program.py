@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...cost.calibration import costs_of, for_core
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..columns.arrays import ColumnArrays
@@ -25,7 +26,7 @@ from ..sflu.factorization import ColumnFactorization, Tuning, factor_words
 from ..supernodal.fronts import Fronts
 from ..supernodal.memory import all_vector_bytes, factor_memory, plan_bytes, vector_memory
 from ..supernodal.plan import Limits
-from .model import predict_divisions
+from .model import predict_divisions, trailing_costs
 from .plan import divide, trailing_last
 from .trailing import Trailing
 
@@ -62,8 +63,10 @@ class CrisscrossProgram(ColumnProgram):
         tuning: Tuning = Tuning(),  # noqa: B008 (frozen)
     ):
         super().__init__(device, plan, pattern, dtype, pivot_threshold)
-        limits = Limits(device.shared_memory_bytes, device.multiprocessors, device.arch)
-        self.curves = predict_divisions(plan, dtype, limits, None if division is None else np.array([division]))
+        known = device.shared_memory_bytes, device.multiprocessors, device.arch
+        limits, costs = Limits(*known, costs=for_core(device.name)), trailing_costs(costs_of(device.name))
+        divisions = None if division is None else np.array([division])
+        self.curves = predict_divisions(plan, dtype, limits, divisions, costs)
         plan = in_order(plan, pattern, trailing_last(self.curves.order, self.curves.best))
         divided = divide(plan, self.curves.best, dtype, limits)
         self.division, tiny = divided.division, _core.small_pivot_of_columns(self.dtype.char)

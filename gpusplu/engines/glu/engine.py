@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from ..columns.engine import COLUMN_FILES, ColumnEngine
-from .predict import COSTS
 
 if TYPE_CHECKING:
     from ..columns.program import ColumnProgram
@@ -16,7 +16,7 @@ class GluEngine(ColumnEngine):
 
     name = "glu"
     files = (*COLUMN_FILES, "columns/glu.cu")
-    costs = COSTS
+    modelled: ClassVar[Mapping[str, str]] = {"schedule": "predicted_factor_seconds"}
 
     def program_type(self) -> type[ColumnProgram]:
         from .program import GluProgram

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
@@ -77,7 +78,9 @@ class GluProgram(ColumnProgram):
         super().__init__(device, plan, pattern, dtype, pivot_threshold)
         capacity = (device.shared_memory_bytes - SPARE_BYTES) // self.dtype.itemsize
         forced = MODES.index(tuning.mode) if tuning.mode else -1
-        self.schedule = _core.make_glu_schedule(plan._core, forced, capacity, **tuning.costs)
+        known = costs_of(device.name)
+        costs = packed({**known, "glu.schedule": {**known["glu.schedule"], **tuning.costs}})
+        self.schedule = _core.make_glu_schedule(plan._core, costs, forced, capacity)
         self.runs: np.ndarray = self.schedule.run_bytes.view(RUN)
         self.tiny = _core.small_pivot_of_columns(self.dtype.char)
         self.arrays = ColumnArrays(device, plan, dtype)

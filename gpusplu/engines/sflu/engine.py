@@ -9,7 +9,6 @@ import numpy as np
 
 from ...problem import Problem
 from ..columns.engine import COLUMN_FILES, ColumnEngine
-from .predict import COSTS
 
 if TYPE_CHECKING:
     from ..columns.plan import LuPattern
@@ -22,7 +21,6 @@ class SfluEngine(ColumnEngine):
     name = "sflu"
     files = (*COLUMN_FILES, "columns/sflu.cu")
     symbolic_phases = ("host", "device")
-    costs = COSTS
 
     def obstacle(self, problem: Problem) -> str:
         reason = super().obstacle(problem)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...cost.calibration import for_core
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
@@ -54,7 +55,7 @@ class ColumnFactorization(Part):
 
     def __init__(self, arrays: ColumnArrays, division: int, tuning: Tuning, trailing: Any = None):
         super().__init__(arrays.device, arrays.dtype)
-        plan, itemsize = arrays.plan, arrays.dtype.itemsize
+        plan, itemsize, self._costs = arrays.plan, arrays.dtype.itemsize, for_core(arrays.device.name)
         self._arrays, self._trailing, self._division = arrays, trailing, division
         kernel: tuple[str, str] = ("columns/sflu.cu", "factor_sflu") if trailing is None else trailing.kernel_name
         self._file, self._name = kernel
@@ -65,7 +66,7 @@ class ColumnFactorization(Part):
         self._pattern = plan.col_ptr[: division + 1], plan.row, plan.diag[:division]
         self.long_columns: np.ndarray = np.empty(0, np.int32)
         if tuning.splits and self.mapped:
-            self.long_columns = _core.choose_long_columns(*self._pattern, plan.level)
+            self.long_columns = _core.choose_long_columns(*self._pattern, plan.level, self._costs)
         capacity = room - LONG_SCALARS - -(-self._places_bytes // itemsize)
         groups = choose_groups(self.device, plan, division, capacity, tuning, self.long_columns)
         self.launches = GroupLaunches(self.device, self.dtype, groups, tuning.by_levels)
@@ -77,7 +78,7 @@ class ColumnFactorization(Part):
     @cached_property
     def long_lists(self) -> dict[str, np.ndarray]:
         """Parts and terms of long columns."""
-        lists: dict[str, np.ndarray] = _core.long_columns(*self._pattern, self.long_columns)
+        lists: dict[str, np.ndarray] = _core.long_columns(*self._pattern, self.long_columns, self._costs)
         return lists
 
     def ready(self) -> None:

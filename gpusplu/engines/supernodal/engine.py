@@ -16,7 +16,7 @@ from ...stats import show
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
 from ..interface import Analysis, Measure
-from .predict import COSTS, predict
+from .predict import predict
 
 
 class SupernodalEngine(DeviceEngine):
@@ -25,7 +25,6 @@ class SupernodalEngine(DeviceEngine):
     name = "supernodal"
     methods = ("front",)
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
-    costs = COSTS
 
     def obstacle(self, problem: Problem) -> str:
         if problem.options.pivoting == "partial":
@@ -47,8 +46,8 @@ class SupernodalEngine(DeviceEngine):
         from .memory import plan_within
 
         device, allowed = self.device(problem), problem.request.device_memory
-        planned = problem.timed("plan", lambda: plan_within(candidates, problem.pattern, dtype, device, allowed))
-        return Analysis(*planned)
+        arguments = candidates, problem.pattern, dtype, device, allowed
+        return problem.timed("plan", lambda: plan_within(*arguments))  # type: ignore[no-any-return]
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
         problem.once.put("supernodal", analysis)
@@ -102,6 +101,11 @@ class SupernodalEngine(DeviceEngine):
         from .observe import observe_fronts
 
         return observe_fronts(name, measure, budget)
+
+    def observe_once(self) -> Observations:
+        from .observe import observe_compiler
+
+        return observe_compiler(self.files)
 
 
 ENGINE = SupernodalEngine()

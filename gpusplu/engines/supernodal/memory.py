@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...cost.calibration import for_core
 from ...cuda.devices import usable_bytes
 from ...cuda.layout import constant
 from ...matrix import Pattern
 from ..device.buffers import GROUP, Memory
 from ..device.staging import STATUS
+from ..interface import Analysis
 from .plan import Limits, Plan, make_best_plan, make_plan
 
 BLOCK_SHARE = 0.25  # of the free memory for contribution blocks, before they share it at the price of more launches
@@ -130,21 +132,21 @@ def buffer_bytes(sizes: list[int]) -> int:
 def limits_of(device: Any, device_memory: int | None) -> Limits:
     """What a plan for `device` has to keep to."""
     block_bytes = int(BLOCK_SHARE * usable_bytes(device, device_memory))
-    return Limits(device.shared_memory_bytes, device.multiprocessors, device.arch, block_bytes)
+    known = device.shared_memory_bytes, device.multiprocessors, device.arch
+    return Limits(*known, block_bytes, costs=for_core(device.name))
 
 
-def plan_within(
-    cores: list[Any], pattern: Pattern, dtype: Any, device: Any, device_memory: int | None
-) -> tuple[Any, Plan]:
+def plan_within(cores: list[Any], pattern: Pattern, dtype: Any, device: Any, device_memory: int | None) -> Analysis:
     """The best analysis as `make_best_plan` has it, and a plan that does with the memory that may be used.
 
     If all of the factor does not fit, it streams; if that does not fit either, the plan is the one that takes least.
     The choice of an analysis does not depend on the memory, so that results do not.
     """
     limits, usable = limits_of(device, device_memory), usable_bytes(device, device_memory)
-    core, plan = make_best_plan(cores, pattern, dtype, limits)
+    core, plan, seconds = make_best_plan(cores, pattern, dtype, limits)
+    compared = tuple((one.ordering, took) for one, took in zip(cores, seconds, strict=True)) if len(cores) > 1 else ()
     if missing_bytes(plan, pattern, usable) == 0:
-        return core, plan
+        return Analysis(core, plan, compared)
     usable = min(usable, int(STREAM_SHARE * device.free_bytes()))
     memory_bytes = arena_bytes(plan) + usable - needed_bytes(plan, pattern) - all_vector_bytes(plan, GROUP)
     for _ in range(MOST_PLANS):
@@ -153,7 +155,7 @@ def plan_within(
         if excess <= 0 or arena_bytes(plan) > memory_bytes:
             break
         memory_bytes -= excess
-    return core, plan
+    return Analysis(core, plan, compared)
 
 
 def missing_bytes(plan: Plan, pattern: Pattern, usable: int) -> int:

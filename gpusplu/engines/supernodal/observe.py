@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+
 import numpy as np
 import scipy.sparse as sp
 
 from ... import gallery
 from ...cost.features import factor_features, move_features, start_features
 from ...cost.observation import Observation, Observations, beside_solve, excess
+from ...cuda import devices
+from ...cuda.nvrtc import compile_kernels
 from ...matrix import to_device
 from ...timing import repeated, synchronizer
 from ..interface import Measure
@@ -30,6 +35,15 @@ def observe_fronts(name: str, measure: Measure, budget: float) -> Observations:
         **excess("move.to_device", move_features(structure), here.step, there.step),
         "move.to_host": [Observation(move_features(structure), seconds_to_host(A, budget))],
     }
+
+
+def observe_compiler(files: tuple[str, ...]) -> Observations:
+    """Kernels of an engine, as they are compiled where the cache has none."""
+    device = devices.open_device()
+    start = perf_counter()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda file: compile_kernels(file, "d", 0, device.arch), files))
+    return {"start.compile": [Observation({"call": 1.0}, perf_counter() - start)]}
 
 
 def seconds_to_host(A: sp.csc_array, budget: float) -> float:

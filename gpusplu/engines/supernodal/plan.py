@@ -5,13 +5,14 @@ The arrays and what they mean: ``core/plan/fronts/plan.hpp``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ... import _core
+from ...cost.calibration import for_core
 from ...cuda.layout import struct
 
 SHARED = "shared/fronts.hpp"  # what planner, kernels and this agree on
@@ -36,6 +37,8 @@ class Limits:
     memory_bytes : int
         Memory that factors and contribution blocks must not exceed; 0: any. If it is not enough for all factors they
         stream, and if it cannot be done, `factor_size` and `block_size` of the plan say what it would take.
+    costs : _core.Costs
+        What plans predict and decide by; those of no device in particular unless given.
     """
 
     shared_memory_bytes: int = 232448
@@ -43,6 +46,7 @@ class Limits:
     arch: int = 90
     block_bytes: int = 0
     memory_bytes: int = 0
+    costs: Any = field(default_factory=for_core)
 
 
 class Plan:
@@ -114,13 +118,13 @@ def make_plan(symbolic: Any, pattern: Any, dtype: Any, limits: Limits | None = N
     Plan
     """
     limits = limits or Limits()
-    core = _core.make_plan(symbolic, pattern.ptr, pattern.ind, **_named(dtype, limits), **parameters)
+    core = _core.make_plan(symbolic, pattern.ptr, pattern.ind, limits.costs, **_named(dtype, limits), **parameters)
     return Plan(core, limits)
 
 
 def make_best_plan(
     symbolics: list[Any], pattern: Any, dtype: Any, limits: Limits | None = None, **parameters: int
-) -> tuple[Any, Plan]:
+) -> tuple[Any, Plan, list[float]]:
     """Of several analyses of one pattern, the one that promises the fastest factorization and solve, and its plan.
 
     Parameters
@@ -134,15 +138,19 @@ def make_best_plan(
     -------
     symbolic : _core.Symbolic
     plan : Plan
+    seconds : list of float
+        Of a factorization and a solve, predicted for each analysis.
     """
     limits = limits or Limits()
-    which, core = _core.make_best_plan(symbolics, pattern.ptr, pattern.ind, **_named(dtype, limits), **parameters)
-    return symbolics[which], Plan(core, limits)
+    named = {**_named(dtype, limits), **parameters}
+    which, core, seconds = _core.make_best_plan(symbolics, pattern.ptr, pattern.ind, limits.costs, **named)
+    return symbolics[which], Plan(core, limits), seconds
 
 
 def predict(symbolic: Any, dtype: Any, limits: Limits | None = None, **parameters: int) -> tuple[float, float]:
     """Seconds of a factorization and of a solve that :func:`make_plan` would predict, at a fraction of its cost."""
-    factor, solve = _core.predict_plan(symbolic, **_named(dtype, limits or Limits()), **parameters)
+    limits = limits or Limits()
+    factor, solve = _core.predict_plan(symbolic, limits.costs, **_named(dtype, limits), **parameters)
     return factor, solve
 
 

@@ -7,11 +7,6 @@ from ...cost.model import Costs, Features, Prediction, seconds
 from ...traits import Structure
 from .plan import PHASES, Plan
 
-COSTS: Costs = {
-    "supernodal.refactor": {"call": 7e-6, "warp": 1.2, "small": 1.5, "block": 1.0, "large": 1.0},
-    "supernodal.solve": {"call": 17e-6, "modelled": 0.65},
-}
-
 
 def plan_features(plan: Plan) -> Features:
     """Features of a plan: modelled seconds."""

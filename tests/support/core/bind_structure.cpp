@@ -11,6 +11,7 @@
 #include "analysis/graph.hpp"
 #include "analysis/lu_pattern.hpp"
 #include "analysis/structure.hpp"
+#include "shared/costs.hpp"
 #include "testing.hpp"
 
 namespace gs {
@@ -60,13 +61,14 @@ std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<id
   return {cost.lnz, cost.flops, cost.levels};
 }
 
-std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, bool cholesky, bool relax) {
+std::pair<NumPy<idx>, Symbolic> structure_of(In<off> ptr, In<idx> ind, In<idx> perm, const Costs& costs, bool cholesky,
+                                             bool relax) {
   const PatternView graph = pattern_view(ptr, ind);
   require_permutation(perm, graph.n, "perm");
   Symbolic symbolic;
   symbolic.n = graph.n;
   symbolic.cholesky = cholesky;
-  Relaxation relaxation;
+  Relaxation relaxation{costs.cpu.supernodes};
   if (!relax) std::fill(std::begin(relaxation.zero_fraction), std::end(relaxation.zero_fraction), -1);
   std::vector<idx> order =
       without_gil([&] { return supernodal_structure(graph, to_vector(perm), relaxation, symbolic); });
@@ -109,8 +111,8 @@ void bind_structure(nb::module_& m) {
   m.def("column_counts", &column_counts_array, "ptr"_a, "ind"_a, "perm"_a, "parent"_a,
         "Entries of the columns of L of graph[perm][:, perm]; perm is a postorder of parent.");
   m.def("ordering_cost", &ordering_cost_tuple, "ptr"_a, "ind"_a, "perm"_a, "(lnz, flops, levels) of an ordering.");
-  m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "cholesky"_a = false, "relax"_a = true,
-        "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
+  m.def("supernodal_structure", &structure_of, "ptr"_a, "ind"_a, "perm"_a, "costs"_a, "cholesky"_a = false,
+        "relax"_a = true, "(final permutation, Symbolic) with the structure of graph[perm][:, perm].");
   m.def("lu_pattern", &lu_pattern_arrays, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a,
         "((L_ptr, L_ind), (U_ptr, U_ind), flops) for A[row_perm][:, col_perm] with diagonal pivots.");
 }

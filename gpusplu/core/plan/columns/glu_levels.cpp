@@ -14,7 +14,7 @@ int glu_lanes_log2(off count) {
   return std::min((int)std::bit_width((unsigned)((count + 1) / 2 - (count > 0))), kMostLanesLog2);
 }
 
-GluWork::GluWork(const ColumnPlan& plan, const GluCosts& costs_)
+GluWork::GluWork(const ColumnPlan& plan, const ScheduleCosts& costs_)
     : below(plan.n), right(plan.n), column(plan.n), costs(costs_) {
   for (idx j = 0; j < plan.n; j++) {
     below[j] = plan.col_ptr[j + 1] - plan.diag[j] - 1;
@@ -39,7 +39,7 @@ GluLevels choose_levels(const ColumnPlan& plan, const GluWork& work, const std::
     }
   std::vector<std::array<signed char, n_modes>> from(n);
   std::array<double, n_modes> best{};
-  const GluCosts& costs = work.costs;
+  const ScheduleCosts& costs = work.costs;
   for (std::size_t l = 0; l < n; l++) {
     const int cheapest = (int)(std::min_element(best.begin(), best.end()) - best.begin());
     const std::array<double, n_modes> before = best;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "plan/columns/plan.hpp"
+#include "shared/costs.hpp"
 #include "shared/glu.hpp"
 
 namespace gs::gpu {
@@ -40,19 +41,10 @@ struct GluSchedule {
   double predicted_seconds = 0;  // of a refactorization
 };
 
-// Microseconds on an H200, measured in double precision. A level costs a hop between blocks or, as a node of a graph, a
-// little more; a piece its part of a multiprocessor, in batch mode also of the counter that tickets come from. A launch
-// of pipelines begins with loads that depend on each other; a column of one costs a trip to shared memory and a
-// barrier, an update its conflicts of banks.
-struct GluCosts {
-  double launch = 2.0, hop = 1.5, cluster_piece = 0.0034, batch_piece = 0.0057;
-  double pipeline = 3.0, column = 0.45, update = 1 / 4000.0;
-};
-
 struct GluParameters {
-  int forced = -1;       // a GluMode for everything (pipeline: for all that fits), or -1: the model chooses
-  off capacity = 12000;  // scalars in the shared memory of a block
-  GluCosts costs = {};
+  int forced = -1;        // a GluMode for everything (pipeline: for all that fits), or -1: the model chooses
+  off capacity = 12000;   // scalars in the shared memory of a block
+  ScheduleCosts costs{};  // [us]
 };
 
 GluSchedule make_glu_schedule(const ColumnPlan& plan, const GluParameters& parameters);

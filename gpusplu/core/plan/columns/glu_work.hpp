@@ -11,8 +11,8 @@ struct GluWork {
   std::vector<off> below;      // entries of L(:, j)
   std::vector<off> right;      // entries of U(j, :)
   std::vector<double> column;  // in a pipeline [us]
-  GluCosts costs;
-  GluWork(const ColumnPlan& plan, const GluCosts& costs);
+  ScheduleCosts costs;
+  GluWork(const ColumnPlan& plan, const ScheduleCosts& costs);
   off slots(idx j) const { return 1 + below[j] + right[j]; }
   bool updates(idx j) const { return below[j] > 0 && right[j] > 0; }
 };

@@ -6,20 +6,17 @@
 namespace gs::gpu {
 namespace {
 
-// Seconds as on an H200, of which only ratios matter: an update by a warp; a level of columns; what begins and ends the
-// work of a block; a depth, a round of a depth, and four terms of an entry.
-constexpr double UPDATE = 0.15e-6, LEVEL = 1e-6, BLOCK = 10e-6;
-constexpr double DEPTH = 0.3e-6, ROUND = 1e-6, TERMS = 0.4e-6;
 constexpr idx MOST_TERMS = 16;   // of a shallow entry, which one thread sums up
 constexpr idx HUGE_TERMS = 512;  // from here on all warps sum up an entry
 constexpr idx DEEP = -1;         // depth of what cannot be shallow
 
 struct Analyzer {
   const ColumnPattern& p;
+  const LongColumnCosts& costs;
   std::vector<idx> position, depth, terms;  // position: of a row in the column; others: by position
   idx k = 0, uppers = 0, length = 0;
 
-  explicit Analyzer(const ColumnPattern& pattern) : p(pattern) {
+  Analyzer(const ColumnPattern& pattern, const LongColumnCosts& costs_) : p(pattern), costs(costs_) {
     const off entries = p.n ? p.col_ptr[p.n] : 0;
     position.resize(entries ? *std::max_element(p.row, p.row + entries) + 1 : 0);
   }
@@ -61,7 +58,8 @@ struct Analyzer {
     idx depths = 0;
     for (idx d = 0; d < (idx)entries.size(); d++) {
       const idx rounds = (entries[d] + COLUMN_THREADS - 1) / COLUMN_THREADS;
-      gain += UPDATE * entries[d] - (d ? DEPTH + ROUND * rounds + TERMS * ((most[d] + 3) / 4) : 0);
+      gain +=
+          costs.update * entries[d] - (d ? costs.depth + costs.round * rounds + costs.terms * ((most[d] + 3) / 4) : 0);
       if (gain > best) best = gain, depths = d + 1;
     }
     for (idx& d : depth)
@@ -125,24 +123,25 @@ struct Analyzer {
 
 }  // namespace
 
-std::vector<idx> choose_long_columns(const ColumnPattern& p, const idx* level, off most_listed) {
+std::vector<idx> choose_long_columns(const ColumnPattern& p, const idx* level, const LongColumnCosts& costs,
+                                     off most_listed) {
   std::vector<idx> out;
-  Analyzer analyzer(p);
+  Analyzer analyzer(p, costs);
   off listed = 0;
   for (idx k = 0; k < p.n; k++) {
-    if (UPDATE * (double)(p.diag[k] - p.col_ptr[k]) < LEVEL * level[k] + BLOCK) continue;
+    if (costs.update * (double)(p.diag[k] - p.col_ptr[k]) < costs.level * level[k] + costs.block) continue;
     analyzer.begin(k);
-    if (UPDATE * analyzer.shallow_count() <= BLOCK || listed + analyzer.listed() > most_listed) continue;
+    if (costs.update * analyzer.shallow_count() <= costs.block || listed + analyzer.listed() > most_listed) continue;
     listed += analyzer.listed();
     out.push_back(k);
   }
   return out;
 }
 
-LongColumns make_long_columns(const ColumnPattern& p, const std::vector<idx>& columns) {
+LongColumns make_long_columns(const ColumnPattern& p, const std::vector<idx>& columns, const LongColumnCosts& costs) {
   LongColumns out;
   out.term_ptr = {0};
-  Analyzer analyzer(p);
+  Analyzer analyzer(p, costs);
   for (idx k : columns) {
     analyzer.begin(k);
     analyzer.append(out);

@@ -13,6 +13,7 @@
 #include "base/types.hpp"
 #include "plan/columns/groups.hpp"
 #include "shared/columns.hpp"
+#include "shared/costs.hpp"
 
 namespace gs::gpu {
 
@@ -27,9 +28,11 @@ struct LongColumns {
 
 // Columns before p.n that a warp would still work on when all that they depend on is finished. `level`: of every
 // column, of the plan. Their terms are not more than `most_listed`, which lists of 8 bytes each have room for.
-std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level, off most_listed = 20'000'000);
+std::vector<idx> choose_long_columns(const ColumnPattern& pattern, const idx* level, const LongColumnCosts& costs,
+                                     off most_listed = 20'000'000);
 
 // Parts and terms of these columns, ascending. Time: that of their multiply-adds.
-LongColumns make_long_columns(const ColumnPattern& pattern, const std::vector<idx>& columns);
+LongColumns make_long_columns(const ColumnPattern& pattern, const std::vector<idx>& columns,
+                              const LongColumnCosts& costs);
 
 }  // namespace gs::gpu

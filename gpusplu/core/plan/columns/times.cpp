@@ -35,10 +35,11 @@ struct Clock {
 
 }  // namespace
 
-ColumnTimes column_times(const ColumnPattern& p, const idx* level, const ColumnCosts& costs) {
+ColumnTimes column_times(const ColumnPattern& p, const idx* level, const ColumnCosts& costs,
+                         const LongColumnCosts& longest) {
   ColumnTimes out{std::vector<double>(p.n), std::vector<double>(p.n, 0.0), std::vector<idx>(p.n, 1)};
   LongColumns longs;
-  if (level) longs = make_long_columns(p, choose_long_columns(p, level));
+  if (level) longs = make_long_columns(p, choose_long_columns(p, level, longest), longest);
   const Clock clock{p, costs, out.finish};
   size_t next = 0;  // of the long columns
   for (idx k = 0; k < p.n; k++) {

@@ -7,6 +7,7 @@
 
 #include "base/types.hpp"
 #include "plan/columns/groups.hpp"
+#include "shared/costs.hpp"
 
 namespace gs::gpu {
 
@@ -21,7 +22,8 @@ struct ColumnTimes {
 };
 
 // `level`: of every column, to tell which are long; null: none is.
-ColumnTimes column_times(const ColumnPattern& pattern, const idx* level, const ColumnCosts& costs);
+ColumnTimes column_times(const ColumnPattern& pattern, const idx* level, const ColumnCosts& costs,
+                         const LongColumnCosts& longest);
 
 // The most that a column of the trailing block takes, `entry` seconds for each of its entries and `term` for each
 // multiply-add of updates by columns before the block, which has the columns of positions p .. n - 1.

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "plan/fronts/plan.hpp"
-#include "plan/fronts/time_model.hpp"
 
 namespace gs::gpu {
 
@@ -31,10 +30,10 @@ inline FrontTree::Node merged(const FrontTree::Node& child, const FrontTree::Nod
 }
 
 // Merges that shorten the critical path: into, nodes and finish; merge_path.cpp.
-void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& times,
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, const MergePhases& costs,
                    FrontTree& tree);
 // Further merges that save work of a device that is full; merge_work.cpp.
-void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& path_times,
+void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, const MergePhases& costs,
                    FrontTree& tree);
 
 }  // namespace gs::gpu

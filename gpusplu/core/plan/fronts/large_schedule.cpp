@@ -1,5 +1,5 @@
 // A list schedule of the large fronts, front by front: which of them share the device, and when they start. Only the
-// order of tasks comes from it; the kernel is dynamic. Constants of one H200 (prototype large_fronts).
+// order of tasks comes from it; the kernel is dynamic.
 #include <algorithm>
 #include <queue>
 
@@ -15,18 +15,17 @@ struct FrontCost {
 };
 
 FrontCost front_cost(const Plan& plan, idx f) {
-  const bool complex = plan.parameters.scalar == 'F' || plan.parameters.scalar == 'D';
+  const char scalar = plan.parameters.scalar;
+  const bool complex = scalar == 'F' || scalar == 'D';
   const double tile = plan.parameters.large_tile, W = plan.width[f], R = plan.rows[f], H = R - W;
-  const double rate = (plan.parameters.scalar == 'd'   ? 40e12
-                       : plan.parameters.scalar == 'D' ? 12e12
-                                                       : 20e12) /
-                      plan.parameters.multiprocessors;
+  const TileCosts& costs = plan.parameters.costs.tiles;
+  const double flop = scalar == 'd' ? costs.flop_d : scalar == 'D' ? costs.flop_D : costs.flop;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = plan.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
   const double flops = (plan.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
-  const double multiprocessors_of_block = 1.0 / plan.parameters.large_shape().blocks;
-  const double step = plan.cholesky ? 13e-6 : 20e-6;  // of the chain of pivots, a tile column
-  return {n_tasks * 6e-6 + flops / (rate * multiprocessors_of_block), 10e-6 + pivots * step + 3e-6 * pivots};
+  const double blocks = (double)plan.parameters.multiprocessors * plan.parameters.large_shape().blocks;
+  const double pivot = plan.cholesky ? costs.pivot_cholesky : costs.pivot;
+  return {n_tasks * costs.task + flops * flop * blocks, costs.front + pivots * pivot + costs.column * pivots};
 }
 
 }  // namespace

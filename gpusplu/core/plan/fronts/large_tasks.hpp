@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "shared/costs.hpp"
 #include "shared/large_fronts.hpp"
 
 namespace gs::gpu {

@@ -11,8 +11,8 @@ namespace gs::gpu {
 
 namespace {
 
-// The fronts and their phases, merged by these times.
-Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& times) {
+// The fronts and their phases, merged by these costs.
+Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, const MergePhases& costs) {
   if (symbolic.method != Method::front) throw std::invalid_argument("a plan needs a symbolic of method 'front'");
   if (symbolic.structural_rank < symbolic.n) throw std::invalid_argument("a structurally singular matrix has no plan");
   Plan plan;
@@ -20,7 +20,7 @@ Plan merged_fronts(const Symbolic& symbolic, const PlanParameters& parameters, c
   plan.parameters = parameters;
   if (parameters.block_rows == 0) plan.parameters.block_rows = block_rows_for(parameters);
   if (parameters.large_tile == 0) plan.parameters.large_tile = large_tile(parameters.scalar_bytes());
-  merge_fronts(symbolic, times, plan);
+  merge_fronts(symbolic, costs, plan);
   if (parameters.small_rows < 0) choose_small_rows(plan);
   set_phases(plan);
   plan.segment_ptr = {0, plan.nf};
@@ -34,13 +34,13 @@ double seconds(const Plan& plan) { return plan.factor_seconds + plan.solve_secon
 Plan plan_fronts(const Symbolic& symbolic, const PlanParameters& parameters) {
   constexpr idx kFew = 64;
   constexpr double kClearly = 0.95;
-  MergeTimes times;
-  if (parameters.large_cost > 0) times.fixed[3] = parameters.large_cost;
-  Plan plan = merged_fronts(symbolic, parameters, times);
+  MergePhases costs = parameters.costs.merge;
+  if (parameters.large_cost > 0) costs.large.front = parameters.large_cost;
+  Plan plan = merged_fronts(symbolic, parameters, costs);
   const auto large = std::count(plan.phase.begin(), plan.phase.end(), 3);
   if (parameters.large_cost > 0 || large == 0 || large > kFew) return plan;
-  times.fixed[3] = times.few_large;
-  Plan other = merged_fronts(symbolic, parameters, times);
+  costs.large.front = costs.large.few;
+  Plan other = merged_fronts(symbolic, parameters, costs);
   predict_times(plan), predict_times(other);
   return seconds(other) < kClearly * seconds(plan) ? other : plan;
 }
@@ -76,19 +76,19 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
     if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
   const Stopwatch watch;
   std::vector<Plan> plans(symbolics.size());
+  std::vector<double> predicted(symbolics.size());
   const auto begin = [&](std::size_t k) {
     plans[k] = plan_fronts(*symbolics[k], parameters);
     if (symbolics.size() > 1) predict_times(plans[k]);
+    predicted[k] = seconds(plans[k]);
   };
   const auto begin_one = [&begin](std::size_t k) { return [&begin, k] { begin(k); }; };
   std::deque<Beside<decltype(begin_one(0))>> others;
   for (std::size_t k = 1; k < symbolics.size(); k++) others.emplace_back(begin_one(k));
   begin(0);
   for (auto& other : others) other.join();
-  std::size_t which = 0;
-  for (std::size_t k = 1; k < plans.size(); k++)
-    if (seconds(plans[k]) < seconds(plans[which])) which = k;
-  BestPlan best{which, std::move(plans[which])};
+  const std::size_t which = std::min_element(predicted.begin(), predicted.end()) - predicted.begin();
+  BestPlan best{which, std::move(plans[which]), std::move(predicted)};
   complete(*symbolics[best.which], A, watch, best.plan);
   return best;
 }

@@ -40,11 +40,11 @@ void place_columns(const Symbolic& symbolic, const FrontTree& tree, const std::v
 
 }  // namespace
 
-void merge_fronts(const Symbolic& symbolic, const MergeTimes& times, Plan& plan) {
+void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan) {
   const idx ns = symbolic.nsuper();
   FrontTree merging(symbolic);
-  merge_by_path(symbolic, plan.parameters, times, merging);
-  merge_by_work(symbolic, plan.parameters, times, merging);
+  merge_by_path(symbolic, plan.parameters, costs, merging);
+  merge_by_work(symbolic, plan.parameters, costs, merging);
   // Number of the front that supernode s belongs to.
   std::vector<idx> front_of(ns);
   idx nf = 0;

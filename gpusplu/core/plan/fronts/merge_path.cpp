@@ -61,11 +61,11 @@ class ChildHeaps {
 
 }  // namespace
 
-void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& times,
+void merge_by_path(const Symbolic& symbolic, const PlanParameters& parameters, const MergePhases& costs,
                    FrontTree& tree) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
-  const auto time = [&](const FrontTree::Node& v) { return times(kind((idx)v.rows), v.width, v.rows); };
+  const auto time = [&](const FrontTree::Node& v) { return merge_time(costs, kind((idx)v.rows), v.width, v.rows); };
   std::vector<idx> last(ns, -1);  // heap of children
   ChildHeaps heaps(ns, tree.finish);
   const auto finish_of = [&](idx s) { return s >= 0 ? tree.finish[s] : 0.0; };

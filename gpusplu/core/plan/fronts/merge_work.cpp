@@ -30,12 +30,12 @@ std::vector<idx> parents_of(const Symbolic& symbolic, const FrontTree& tree) {
 
 }  // namespace
 
-void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, const MergeTimes& path_times,
+void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, const MergePhases& costs,
                    FrontTree& tree) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
   const DeviceTimes device_times(parameters, symbolic.cholesky);
-  const auto time = [&](const FrontTree::Node& v) { return path_times(kind((idx)v.rows), v.width, v.rows); };
+  const auto time = [&](const FrontTree::Node& v) { return merge_time(costs, kind((idx)v.rows), v.width, v.rows); };
   const auto work = [&](const FrontTree::Node& v) { return device_times(v.width, v.rows); };
   const auto small = [&](const FrontTree::Node& v) { return v.rows <= parameters.block_rows; };
   const std::vector<idx> parent = parents_of(symbolic, tree);

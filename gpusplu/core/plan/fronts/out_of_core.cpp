@@ -58,7 +58,7 @@ Arrangement arrange(const Plan& plan, const FrontSizes& sizes, Segments segments
   Arrangement best{std::move(segments), {}};
   for (const bool overlap : {true, false}) {
     FactorPlaces places = place_factors(size, available - best.segments.block_size, overlap);
-    const StreamTimes t = stream_times(places, times, plan.parameters.scalar_bytes());
+    const StreamTimes t = stream_times(places, times, plan.parameters);
     const bool fits = best.segments.block_size + places.arena <= available;
     if (overlap || (fits && (best.scalars() > available || t.factor + t.solve < best.time)) ||
         (!fits && places.arena < best.places.arena)) {
@@ -119,9 +119,11 @@ FactorPlaces place_factors(const std::vector<off>& size, off available, bool ove
   return out;
 }
 
-StreamTimes stream_times(const FactorPlaces& w, const SegmentTimes& times, int scalar_bytes) {
+StreamTimes stream_times(const FactorPlaces& w, const SegmentTimes& times, const PlanParameters& parameters) {
   const idx n = (idx)w.size.size();
-  const auto copy_time = [&](idx s) { return (double)w.size[s] * scalar_bytes / FrontTimes{}.host_bytes; };
+  const auto copy_time = [&](idx s) {
+    return (double)w.size[s] * parameters.scalar_bytes() * parameters.costs.copy.byte;
+  };
   double work = 0, copies = 0;  // when the two queues are done with what they have
   std::vector<Held> held;
   for (idx s = 0; s < n; s++) {

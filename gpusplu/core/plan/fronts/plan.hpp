@@ -59,6 +59,7 @@
 #include "analysis/symbolic.hpp"
 #include "base/raw_vector.hpp"
 #include "plan/fronts/large_tasks.hpp"
+#include "shared/costs.hpp"
 #include "shared/fronts.hpp"
 
 namespace gs::gpu {
@@ -73,10 +74,11 @@ struct PlanParameters {
   off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
   int arch = 90;         // 90 for compute capability 9.0
   int warp_rows = PANEL;
-  int small_rows = -1;  // 72: class `small` is used; 0: it is not; -1: the model chooses
-  int block_rows = 0;   // 0: what shared memory holds
-  int large_cost = 0;   // of a large front where fronts merge [us]; 0: the model chooses
-  int large_tile = 0;   // NB of phase 3; 0: that of the kernels
+  int small_rows = -1;      // 72: class `small` is used; 0: it is not; -1: the model chooses
+  int block_rows = 0;       // 0: what shared memory holds
+  int large_cost = 0;       // of a large front where fronts merge [us]; 0: the model chooses
+  int large_tile = 0;       // NB of phase 3; 0: that of the kernels
+  SupernodalCosts costs{};  // all decisions are made by
 
   int scalar_bytes() const { return gpu::scalar_bytes(scalar); }
   LargeShape large_shape() const { return gpu::large_shape(scalar_bytes(), shared_memory_bytes / 1024); }
@@ -145,9 +147,8 @@ off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile);
 off block_entries(idx H, bool large);
 
 // The stages, in the order in which make_plan runs them. Each fills the arrays named.
-struct MergeTimes;
-void merge_fronts(const Symbolic& symbolic, const MergeTimes& times, Plan& plan);  // perms, width .. finish; merge.cpp
-void place_rows(Plan& plan);                                                       // place
+void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. finish; merge.cpp
+void place_rows(Plan& plan);                                                        // place
 void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
 std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small
 void set_phases(Plan& plan);                                   // phase, level
@@ -166,6 +167,7 @@ Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& pa
 struct BestPlan {
   std::size_t which;
   Plan plan;
+  std::vector<double> seconds;  // predicted of a factorization and a solve, by analysis
 };
 BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternView A, const PlanParameters& parameters);
 

@@ -11,8 +11,6 @@
 namespace gs::gpu {
 namespace {
 
-constexpr FrontTimes kTimes;
-
 bool is_complex(const Plan& plan) { return plan.parameters.scalar == 'F' || plan.parameters.scalar == 'D'; }
 
 double front_flops(const Plan& plan, idx f) {
@@ -20,11 +18,11 @@ double front_flops(const Plan& plan, idx f) {
   return (R * R * R - H * H * H) * (plan.cholesky ? 1 : 2) * (is_complex(plan) ? 4 : 1) / 3;
 }
 
-// Of one multiprocessor, per microsecond. Double precision is slow on all but the devices for data centers.
-double multiprocessor_flops(const PlanParameters& p) {
+// Of a multiprocessor. Double precision is slow on all but the devices for data centers.
+double flop_time(const PlanParameters& p) {
   const bool slow = p.arch == 75 || p.arch == 86 || p.arch == 87 || p.arch == 89 || p.arch >= 120;
   const bool is_double = p.scalar == 'd' || p.scalar == 'D';
-  return slow && is_double ? kTimes.slow_flops : kTimes.device_flops / kTimes.multiprocessors;
+  return slow && is_double ? p.costs.device.slow_flop : p.costs.device.flop;
 }
 
 // Entries that front f reads and writes: its children's blocks, its factor, its block.
@@ -36,9 +34,9 @@ double front_scalars(const Plan& plan, idx f, off items) {
 // Fronts of phase 0-2 that a multiprocessor works on at a time.
 int concurrency(const Plan& plan, int phase, idx most_rows) {
   const PlanParameters& p = plan.parameters;
-  if (phase == 0) return kTimes.beside[0];
+  if (phase == 0) return BESIDE[0];
   const int bytes = (front_ld(most_rows) * most_rows + PANEL_SCALARS) * p.scalar_bytes() + RESERVED_SHARED_BYTES;
-  return std::clamp(p.shared_memory_bytes / bytes, 1, kTimes.beside[phase]);
+  return std::clamp(p.shared_memory_bytes / bytes, 1, BESIDE[phase]);
 }
 
 struct PhaseTotals {
@@ -50,11 +48,11 @@ struct PhaseTotals {
 double throughput_time(const Plan& plan, int phase, const PhaseTotals& t) {
   if (t.fronts == 0) return 0;
   const PlanParameters& p = plan.parameters;
-  double throughput = std::max(t.flops / (multiprocessor_flops(p) * p.multiprocessors),
-                               t.scalars * p.scalar_bytes() / kTimes.device_bytes);
+  double throughput =
+      std::max(t.flops * flop_time(p) / p.multiprocessors, t.scalars * p.scalar_bytes() * p.costs.device.byte);
   if (phase < 3) {
     const int fronts = concurrency(plan, phase, t.rows);
-    throughput = std::max(throughput, kTimes.crowding[phase] * t.latency / ((double)fronts * p.multiprocessors));
+    throughput = std::max(throughput, CROWDING[phase] * t.latency / ((double)fronts * p.multiprocessors));
   }
   return throughput;
 }
@@ -91,7 +89,7 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
     if (above >= 0 && above < fronts.end && (phase_of[above] == phase || (phases_overlap(plan) && phase_of[above] < 3)))
       before[above] = std::max(before[above], end);
     t.path = std::max(t.path, (double)end);
-    t.latency += time + kTimes.between[phase], t.flops += front_flops(plan, f),
+    t.latency += time + of_phase(plan.parameters.costs.front, phase).between, t.flops += front_flops(plan, f),
         t.scalars += front_scalars(plan, f, items[f]);
     t.fronts++, t.rows = std::max(t.rows, plan.rows[f]);
   }
@@ -102,10 +100,11 @@ std::vector<double> factor_times(const Plan& plan, const std::vector<idx>& phase
     if (t.fronts == 0) continue;
     if (phase == 3 || !phases_overlap(plan)) path = work = until = 0;
     path = std::max(path, t.path), work += throughput_time(plan, phase, t);
-    const double end = std::max(path, work) + (until > 0 ? 0 : kTimes.launch[phase]);
+    const double end = std::max(path, work) + (until > 0 ? 0 : of_phase(plan.parameters.costs.front, phase).launch);
     out[phase] = std::max(end - until, 0.0), until = std::max(until, end);
   }
-  if (out[3] > 0) out[3] = std::max(out[3], large_time(plan, phase_of, fronts) + kTimes.launch[3]);
+  if (out[3] > 0)
+    out[3] = std::max(out[3], large_time(plan, phase_of, fronts) + plan.parameters.costs.front.large.launch);
   return out;
 }
 
@@ -119,14 +118,15 @@ double solve_time(const Plan& plan, Range fronts) {
     const int phase = plan.phase[f];
     const bool large = phase == 3;
     const idx above = plan.parent[f];
-    way[f] = (float)(kTimes.solve_fixed[phase] + kTimes.solve_pivot[phase] * plan.width[f]);
+    const WayCosts& costs = of_phase(p.costs.way, phase);
+    way[f] = (float)(costs.front + costs.pivot * plan.width[f]);
     if (above >= 0 && above < fronts.end && (plan.phase[above] == 3) == large) way[f] += way[above];
     longest[large] = std::max(longest[large], (double)way[f]);
-    throughput += kTimes.solve_front[phase] * kTimes.multiprocessors / p.multiprocessors;
+    throughput += costs.full / p.multiprocessors;
     if (large) large_scalars += factor_entries(plan.width[f], plan.height(f), true, plan.cholesky, p.large_tile);
   }
   const double large_bytes = large_scalars * p.scalar_bytes() * (plan.cholesky ? 1 : 0.5);
-  return std::max(longest[0], throughput) + longest[1] + large_bytes / kTimes.device_bytes + kTimes.solve_launch;
+  return std::max(longest[0], throughput) + longest[1] + large_bytes * p.costs.device.byte + p.costs.device.solve;
 }
 
 double sum(const std::vector<double>& v) {
@@ -146,11 +146,11 @@ std::vector<off> count_items(const Plan& plan) {
 
 double front_time(const Plan& plan, idx f, int phase, off items) {
   const double R = plan.rows[f], W = plan.width[f];
-  const double flops = phase < 3 ? std::min(kTimes.flops[phase], multiprocessor_flops(plan.parameters))
-                                 : multiprocessor_flops(plan.parameters) * plan.parameters.multiprocessors;
-  double time = kTimes.fixed[phase] + kTimes.pivot[plan.cholesky][phase] * W + front_flops(plan, f) / flops;
-  if (kTimes.scalars[phase] > 0) time += R * R / kTimes.scalars[phase];
-  if (phase < 3) time += kTimes.batch[phase] * std::ceil((double)items / (GROUPS[phase] * item_batch(phase, 8)));
+  const PlanParameters& p = plan.parameters;
+  const FrontCosts& costs = of_phase(p.costs.front, phase);
+  const double flop = phase < 3 ? std::max(costs.flop, flop_time(p)) : flop_time(p) / p.multiprocessors;
+  double time = costs.front + pivot_time(costs, plan.cholesky) * W + front_flops(plan, f) * flop + R * R * costs.scalar;
+  if (phase < 3) time += costs.batch * std::ceil((double)items / (GROUPS[phase] * item_batch(phase, 8)));
   return time;
 }
 
@@ -191,8 +191,7 @@ void predict_times(Plan& plan) {
   plan.solve_seconds = 2e-6 * solve_time(plan, {0, plan.nf});
   if (plan.streamed > 0) {
     const FactorPlaces places{plan.segment_size, plan.segment_place, plan.streamed, plan.factor_size};
-    const StreamTimes times =
-        stream_times(places, segment_times(plan, items, plan.segment_ptr), plan.parameters.scalar_bytes());
+    const StreamTimes times = stream_times(places, segment_times(plan, items, plan.segment_ptr), plan.parameters);
     plan.factor_seconds = 1e-6 * times.factor, plan.solve_seconds = 1e-6 * times.solve;
   }
   plan.flops = 0;

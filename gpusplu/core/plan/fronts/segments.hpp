@@ -41,6 +41,6 @@ struct SegmentTimes {
   std::vector<double> factor, solve;  // of the kernels; solve: one way
 };
 SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr);
-StreamTimes stream_times(const FactorPlaces& places, const SegmentTimes& times, int scalar_bytes);
+StreamTimes stream_times(const FactorPlaces& places, const SegmentTimes& times, const PlanParameters& parameters);
 
 }  // namespace gs::gpu

@@ -12,9 +12,10 @@ namespace {
 // Microseconds of a front on the way from a leaf to the root: waiting and the latencies of its own, panels, the factor
 // through one multiprocessor.
 double solve_time(const Plan& plan, idx f) {
+  const TicketCosts& costs = plan.parameters.costs.tickets;
   const double W = plan.width[f], R = plan.rows[f];
-  if (plan.phase[f] == 0) return 2.0;
-  return 2.5 + 0.2 * ((W + PANEL - 1) / PANEL) + R * W * plan.parameters.scalar_bytes() / 8e4;
+  if (plan.phase[f] == 0) return costs.warp;
+  return costs.front + costs.panel * ((W + PANEL - 1) / PANEL) + R * W * plan.parameters.scalar_bytes() * costs.byte;
 }
 
 // Fronts of phases 0 to 2 in forward order.
@@ -102,8 +103,6 @@ int ticket_class(const Plan& plan, idx f, SolveKind kind) {
   return rounds <= 2 ? 1 : rounds <= 6 ? 2 : 3;
 }
 
-constexpr double kTileTime = 2.0;  // from the pivots of one tile to those of the next [us]
-
 // Number of parts, and the part of every front.
 idx part_count(const Plan& plan) { return plan.streamed + (plan.streamed + 1 < (idx)plan.segment_ptr.size() ? 1 : 0); }
 std::vector<idx> parts_of(const Plan& plan) {
@@ -115,7 +114,7 @@ std::vector<idx> parts_of(const Plan& plan) {
 
 struct TimedTask {
   idx part;
-  double time;
+  double time;  // in tiles: from the pivots of one to those of the next
   LargeSolveTask task;
 };
 // The tasks by part and time, and where those of each part begin.
@@ -145,7 +144,7 @@ void list_large_tasks(const Plan& plan, const std::vector<idx>& part, SolveSched
   std::vector<TimedTask> forward, backward;
   for (idx k = (idx)large.size() - 1; k >= 0; k--) {
     const idx f = large[k], W = plan.width[f], parent = plan.parent[f], up = parent < 0 ? -1 : number[parent];
-    const auto time = [&](idx front) { return kTileTime * (tiles(plan.width[front]) + 2); };
+    const auto time = [&](idx front) { return tiles(plan.width[front]) + 2.0; };
     if (up >= 0) above[k] = above[up] + time(parent);
     LargeSolveFront& r = schedule.large[k];
     r = {.width = W,
@@ -160,10 +159,8 @@ void list_large_tasks(const Plan& plan, const std::vector<idx>& part, SolveSched
     for (idx q = plan.child_ptr[f]; q < plan.child_ptr[f + 1]; q++)
       if (number[plan.child[q]] >= 0) r.arrivals += tiles(plan.height(plan.child[q]));
     const idx pivots = tiles(W), all = pivots + tiles(plan.height(f));
-    for (idx i = all - 1; i >= 0; i--)
-      forward.push_back({part[f], kTileTime * std::min(i, pivots) - above[k] - time(f), {k, i}});
-    for (idx j = pivots - 1; j >= 0; j--)
-      backward.push_back({part[f], kTileTime * (pivots - 1 - j) + above[k], {k, j}});
+    for (idx i = all - 1; i >= 0; i--) forward.push_back({part[f], std::min(i, pivots) - above[k] - time(f), {k, i}});
+    for (idx j = pivots - 1; j >= 0; j--) backward.push_back({part[f], pivots - 1 - j + above[k], {k, j}});
   }
   std::reverse(forward.begin(), forward.end());  // children first
   schedule.large_forward = sorted(forward, part_count(plan), schedule.forward_ptr);

@@ -1,5 +1,4 @@
-// Modelled times on the GPU, in microseconds. Constants of one H200, double precision, fitted to 22 matrices;
-// other devices differ in what is counted by multiprocessors.
+// Modelled times on the GPU, in microseconds.
 #pragma once
 #include <vector>
 
@@ -15,47 +14,27 @@ struct ClassRows {
   int operator()(idx R) const { return R <= warp ? 0 : R <= small ? 1 : R <= block ? 2 : 3; }
 };
 
-// What the merging minimizes, by class. A third of the measured fixed costs gave the best measured times: merging by
-// the full ones adds more work than it saves.
-struct MergeTimes {
-  double fixed[PHASES] = {1.2, 2.0, 2.0, 8.0};
-  double few_large = 32;  // fixed[3] where large fronts are few
-  double pivot[PHASES] = {0.10, 0.11, 0.11, 0.32};
-  double multiply_add[PHASES] = {5e-4, 1.25e-5, 1.25e-5, 8e-8};
-  double scalar[PHASES] = {0, 8e-5, 8e-5, 5e-6};  // assembled or written back
+// Of a phase.
+template <class Phases> const auto& of_phase(const Phases& phases, int phase) {
+  return phase == 0 ? phases.warp : phase == 1 ? phases.small : phase == 2 ? phases.block : phases.large;
+}
 
-  double operator()(int kind, double W, double R) const {
-    const double H = R - W, work = (R * R * R - H * H * H) * (1.0 / 3);
-    return fixed[kind] + pivot[kind] * W + work * multiply_add[kind] + (R * R + H * H) * scalar[kind];
-  }
-};
+// What the merging minimizes, by class.
+inline double merge_time(const MergePhases& phases, int kind, double W, double R) {
+  const MergeCosts& costs = of_phase(phases, kind);
+  const double H = R - W, work = (R * R * R - H * H * H) * (1.0 / 3);
+  return costs.front + costs.pivot * W + work * costs.flop + (R * R + H * H) * costs.scalar;
+}
 
-// What a front takes once its children are done, by phase: alone on its multiprocessor (phases 0-2) or on the device
-// (phase 3), and how that adds up when the device is full.
-struct FrontTimes {
-  double fixed[PHASES] = {3.0, 3.5, 4.0, 5.0};  // descriptor, entries of A, publishing
-  double batch[PHASES] = {0.7, 1.0, 1.0, 0};    // of item_batch() items of every group
-  double pivot[2][PHASES] = {{0.02, 0.16, 0.16, 0.32}, {0.02, 0.16, 0.16, 0.21}};  // LU, Cholesky
-  double scalars[PHASES] = {0, 4.5e3, 5.5e3, 3e5};                                 // of a front written per microsecond
-  double flops[PHASES] = {1e3, 1e5, 1.5e5, 0};  // per microsecond, for what pivots do not hide; 3: the device's
+// Fronts of a phase that a multiprocessor works on, as registers allow, and how much longer latencies are when that
+// many are there.
+constexpr int BESIDE[PHASES] = {WARP_FRONTS * front_blocks(0, false, 8), front_blocks(1, false, 8),
+                                front_blocks(2, false, 8), 0};
+constexpr double CROWDING[PHASES] = {1.3, 1.2, 1.1, 1};
 
-  // Fronts on a multiprocessor, as registers allow.
-  int beside[PHASES] = {WARP_FRONTS * front_blocks(0, false, 8), front_blocks(1, false, 8), front_blocks(2, false, 8),
-                        0};
-  double between[PHASES] = {0, 0, 2, 0};               // from the end of one to the begin of the next
-  double crowding[PHASES] = {1.3, 1.2, 1.1, 1};        // of latencies, when that many are there
-  double device_flops = 2.5e7, multiprocessors = 132;  // per microsecond, of so many
-  double slow_flops = 6e3;                             // of a multiprocessor with little double precision
-  double device_bytes = 3e6;                           // per microsecond
-  double host_bytes = 5.5e4;                           // the same from or to page-locked memory of the host
-  double launch[PHASES] = {3, 5, 6, 6};                // boundary of phases that do not overlap
-
-  // One way of a solve: of a front on the path, of a pivot there, of a front when the device is full, of the call.
-  double solve_fixed[PHASES] = {2.0, 2.5, 2.5, 6.0};
-  double solve_pivot[PHASES] = {0, 0.04, 0.04, 0.03};
-  double solve_front[PHASES] = {2e-3, 5e-3, 10e-3, 0};
-  double solve_launch = 6;
-};
+inline double pivot_time(const FrontCosts& costs, bool cholesky) {
+  return cholesky ? costs.pivot_cholesky : costs.pivot;
+}
 
 // Time of the whole device that a front of phase 0-2 takes in a factorization and a solve when the device is full of
 // fronts of its size.
@@ -65,19 +44,17 @@ class DeviceTimes {
 
   double operator()(double W, double R) const {
     const int phase = R <= p_.warp_rows ? 0 : R <= 72 ? 1 : 2;
+    const FrontCosts& costs = of_phase(p_.costs.front, phase);
     const double H = R - W, factor = cholesky_ ? R * W : R * W + W * H;
-    const double latency = times_.fixed[phase] + times_.batch[phase] + times_.pivot[cholesky_][phase] * W +
-                           (phase ? R * R / times_.scalars[phase] : 0);
-    const double solve = times_.solve_front[phase] * times_.multiprocessors / p_.multiprocessors;
+    const double latency = costs.front + costs.batch + pivot_time(costs, cholesky_) * W + R * R * costs.scalar;
     const double scalars = 3 * factor + 2 * H * H * (cholesky_ ? 0.6 : 1);  // factor: written, read twice by a solve
-    return times_.crowding[phase] * latency / (times_.beside[phase] * p_.multiprocessors) + solve +
-           scalars * p_.scalar_bytes() / times_.device_bytes;
+    return CROWDING[phase] * latency / (BESIDE[phase] * p_.multiprocessors) +
+           of_phase(p_.costs.way, phase).full / p_.multiprocessors + scalars * p_.scalar_bytes() * p_.costs.device.byte;
   }
 
  private:
   const PlanParameters& p_;
   bool cholesky_;
-  FrontTimes times_;
 };
 
 // Items of a child with H rows below.

@@ -1,0 +1,227 @@
+#include "analysis/selection.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "analysis/amd.hpp"
+#include "analysis/dissection/nested_dissection.hpp"
+#include "analysis/graph.hpp"
+#include "analysis/time_model.hpp"
+#include "base/beside.hpp"
+
+namespace gs {
+namespace {
+
+// Sizes of graphs below which dissection never pays, from which on both orderings are made at the same time, and from
+// which on minimum degree is not even tried.
+constexpr idx never_dissect = 3000, both_at_once = 100000, large = 400000;
+// The last for graphs with the many neighbours of finite elements in space, where minimum degree takes longer than
+// dissection by several threads and causes a multiple of the flops; a device takes levels harder than a processor does.
+constexpr idx middling = 50000, middling_on_device = 10000;
+constexpr double many_neighbours = 24;
+constexpr double saved_by_dissection = 0.25;  // of the seconds of factorizations, as may be expected
+constexpr idx likely_column = 5000;           // the order of matrices below
+constexpr double doubt = 4;                   // of fronts where fixed pivots often fail: how much slower columns may be
+constexpr double dominates = 0.8;             // of the columns
+constexpr double unsymmetric = 1.3;           // entries of A + A^T over those of A
+constexpr double coupled = 0.1;               // of the entries
+constexpr double acceptable_coupling = 1.2;   // flops of the whole over those of the blocks
+
+Ordered order_amd(PatternView graph) { return {ordered_tree(graph, amd(graph)), "amd"}; }
+
+Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
+
+// Dissection first.
+std::vector<Ordered> order_both(PatternView graph) {
+  std::vector<Ordered> orders(2);
+  Beside other([&] { orders[1] = order_amd(graph); });
+  orders[0] = order_dissection(graph);
+  other.join();
+  return orders;
+}
+
+bool only_dissection(PatternView graph, idx from) {
+  return graph.n >= large || (graph.n >= from && (double)graph.nnz() > many_neighbours * graph.n);
+}
+
+double predicted_total(Method method, const Ordered& order, const AnalyzeOptions& options, Symbolic& s) {
+  const MethodSeconds seconds = predict_seconds(options.costs, method, s.n, s.nnz, order.tree.cost, options.cholesky);
+  const Considered now{order.name, method, seconds.total(options.refactorizations)};
+  const auto known = std::find_if(s.considered.begin(), s.considered.end(), [&](const Considered& other) {
+    return other.ordering == now.ordering && other.method == method;
+  });
+  if (known == s.considered.end()) s.considered.push_back(now);
+  else *known = now;
+  return now.seconds;
+}
+
+// Minimum degree is cheap and wins on small and very sparse graphs, dissection on large ones. Dissection costs
+// microseconds a vertex, so on small and middling graphs it is tried where the factorizations that it may shorten take
+// longer than it does itself, and on large ones beside minimum degree.
+Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
+  const auto total = [&](const Ordered& order) { return predicted_total(Method::front, order, options, s); };
+  std::vector<Ordered> orders;
+  if (only_dissection(graph, middling)) {
+    orders.push_back(order_dissection(graph));
+  } else if (graph.n >= both_at_once) {
+    orders = order_both(graph);
+  } else {
+    orders.push_back(order_amd(graph));
+    const DissectionCosts& costs = options.costs.dissection;
+    const double dissection_seconds = costs.rows * graph.n + costs.entries * (double)graph.nnz();
+    if (graph.n >= never_dissect && saved_by_dissection * total(orders[0]) >= dissection_seconds)
+      orders.insert(orders.begin(), order_dissection(graph));
+  }
+  if (orders.size() == 1) return std::move(orders[0]);
+  return std::move(orders[total(orders[0]) < total(orders[1]) ? 0 : 1]);
+}
+
+// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
+bool is_badly_scaled(const Symbolic& s) {
+  if (s.row_scale.empty() || s.n == 0) return false;
+  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
+  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
+  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
+}
+
+std::vector<idx> block_of_columns(const BlockTriangular& blocks) {
+  std::vector<idx> block_of(blocks.perm.size());
+  for (size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    for (idx i = blocks.block_ptr[k]; i < blocks.block_ptr[k + 1]; i++) block_of[blocks.perm[i]] = (idx)k;
+  return block_of;
+}
+
+bool one_block_dominates(const BlockTriangular& blocks) {
+  idx largest = 0;
+  for (size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    largest = std::max(largest, blocks.block_ptr[k + 1] - blocks.block_ptr[k]);
+  return largest >= dominates * (double)blocks.perm.size();
+}
+
+bool coupling_matters(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
+  const std::vector<idx> block_of = block_of_columns(blocks);
+  std::vector<idx> block_of_row(block_of);
+  for (idx j = 0; row_of_col && j < A.n; j++) block_of_row[row_of_col[j]] = block_of[j];
+  off between = 0;
+  for (idx j = 0; j < A.n; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) between += block_of_row[A.ind[p]] != block_of[j];
+  return (double)between > coupled * (double)A.nnz();
+}
+
+// Whether a device is sure to be faster with a than with b, whatever its constants are: no more flops, fill and levels,
+// far fewer flops where they count, or far fewer levels where these do.
+bool surpasses(const OrderingCost& a, const OrderingCost& b) {
+  constexpr double cheap = 1e8, dear = 1e9, many = 2, few = 0.67, alike = 1.3;
+  if (a.flops <= b.flops && a.lnz <= b.lnz && a.levels <= b.levels) return true;
+  return (b.flops > cheap && b.flops > many * a.flops) ||
+         (a.flops < dear && a.flops <= alike * b.flops && a.levels <= few * b.levels);
+}
+
+// Of two orderings, leaves only the one that surpasses the other, if one does.
+void drop_hopeless(std::vector<Ordered>& orders) {
+  for (const int k : {0, 1})
+    if (surpasses(orders[k].tree.cost, orders[1 - k].tree.cost)) {
+      orders.erase(orders.begin() + (1 - k));
+      return;
+    }
+}
+
+}  // namespace
+
+Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
+  switch (options.ordering) {
+    case Ordering::amd:
+      return order_amd(graph);
+    case Ordering::nested_dissection:
+      return order_dissection(graph);
+    case Ordering::natural: {
+      std::vector<idx> identity(graph.n);
+      std::iota(identity.begin(), identity.end(), 0);
+      return {ordered_tree(graph, std::move(identity)), "natural"};
+    }
+    case Ordering::user:
+      return {ordered_tree(graph, {options.user_perm, options.user_perm + graph.n}), "user"};
+    default:
+      return order_automatic(graph, options, s);
+  }
+}
+
+std::vector<Ordered> orderings_for_fronts(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
+  std::vector<Ordered> orders;
+  if (options.ordering != Ordering::automatic) {
+    orders.push_back(choose_ordering(graph, options, s));
+  } else if (only_dissection(graph, middling_on_device)) {
+    orders.push_back(order_dissection(graph));
+  } else {
+    orders = order_both(graph);
+    drop_hopeless(orders);
+  }
+  return orders;
+}
+
+std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
+  std::vector<Ordered> orders;
+  if (options.ordering == Ordering::automatic) orders = order_both(graph);
+  else orders.push_back(choose_ordering(graph, options, s));
+  std::reverse(orders.begin(), orders.end());  // of equals the first is taken: minimum degree
+  return orders;
+}
+
+Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
+  Ordered o;
+  o.tree.perm = blocks.perm;
+  o.tree.cost = {};
+  std::vector<idx> inverse_row_perm(A.n);
+  for (idx i = 0; i < A.n; i++) inverse_row_perm[row_of_col ? row_of_col[blocks.perm[i]] : blocks.perm[i]] = i;
+  const idx nblocks = (idx)blocks.block_ptr.size() - 1;
+  for (idx k = 0; k < nblocks; k++) {
+    const idx begin = blocks.block_ptr[k], end = blocks.block_ptr[k + 1];
+    if (end - begin < 3) {
+      o.tree.cost.lnz += end - begin;
+      continue;
+    }
+    const Pattern graph = symmetrize_block(A, inverse_row_perm.data(), blocks.perm.data(), begin, end);
+    const Ordered block = order_amd(graph.view());
+    for (idx i = begin; i < end; i++) o.tree.perm[i] = blocks.perm[begin + block.tree.perm[i - begin]];
+    o.tree.cost.lnz += block.tree.cost.lnz;
+    o.tree.cost.flops += block.tree.cost.flops;
+    o.tree.cost.levels = std::max(o.tree.cost.levels, block.tree.cost.levels);
+  }
+  return o;
+}
+
+std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks) {
+  const std::vector<idx> block_of = block_of_columns(blocks);
+  std::vector<idx> next(blocks.block_ptr), sorted(perm.size());
+  for (const idx j : perm) sorted[next[block_of[j]]++] = j;
+  return sorted;
+}
+
+bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s) {
+  if (options.method != MethodChoice::automatic) return options.method == MethodChoice::column;
+  const double fronts = predicted_total(Method::front, by_fronts, options, s);
+  return predicted_total(Method::column, by_columns, options, s) <= (is_badly_scaled(s) ? doubt : 1) * fronts;
+}
+
+bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options) {
+  return s.n < likely_column || is_badly_scaled(s) || options.method == MethodChoice::column;
+}
+
+bool may_use_blocks(const AnalyzeOptions& options) {
+  const bool by_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
+  return by_degree && options.method != MethodChoice::front;
+}
+
+bool is_unsymmetric(PatternView graph, PatternView A) {
+  return (double)graph.nnz() > unsymmetric * ((double)A.nnz() - A.n);
+}
+
+bool orders_by_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks, bool column_likely) {
+  return !one_block_dominates(blocks) && (column_likely || coupling_matters(A, row_of_col, blocks));
+}
+
+bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_blocks) {
+  return whole.flops <= acceptable_coupling * by_blocks.flops;
+}
+
+}  // namespace gs

@@ -1,0 +1,47 @@
+// Every decision of the core about orderings and methods, by what the cost model predicts for them
+// (docs/decisions/0019-one-cost-model.md).
+#pragma once
+#include <vector>
+
+#include "analysis/analyze.hpp"
+#include "analysis/block_triangular.hpp"
+#include "analysis/column_counts.hpp"
+
+namespace gs {
+
+struct Ordered {
+  OrderedTree tree;  // of orderings by blocks only the permutation and the cost
+  const char* name = "amd";
+};
+
+// The ordering that is asked for, or the one that serves the fronts of the CPU engine best; what was compared goes to
+// s.considered.
+Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s);
+
+// The ordering that is asked for, or those that an engine on a device may choose among by predictions of its own.
+std::vector<Ordered> orderings_for_fronts(PatternView graph, const AnalyzeOptions& options, Symbolic& s);
+std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptions& options, Symbolic& s);
+
+// Minimum degree inside every diagonal block of the block triangular form.
+Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks);
+// The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
+std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks);
+
+// Whether column LU by the one ordering is faster than fronts by the other.
+bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s);
+// What that will probably be, before anything is ordered.
+bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options);
+
+// Whether blocks are worth looking for: column LU profits from the block triangular form; fronts take the matrix as one
+// block, because few matrices with enough fill for fronts fall apart.
+bool may_use_blocks(const AnalyzeOptions& options);
+// Whether entries off the diagonal mostly have no partner: then a matrix does not fall apart by accident only.
+bool is_unsymmetric(PatternView graph, PatternView A);
+// Whether to order block by block: where no block is nearly all, and column LU is likely, or so many of the entries lie
+// between blocks that fronts of the whole may have much more fill than the blocks.
+bool orders_by_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks, bool column_likely);
+// Whether fronts of the whole can take over the order of the blocks: the coupling, which they do not leave out, adds
+// little.
+bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_blocks);
+
+}  // namespace gs

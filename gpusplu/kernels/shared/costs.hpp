@@ -1,0 +1,98 @@
+// Constants of predicted seconds, as Python hands them to the core. What they are worth, in which unit and where that
+// was measured, is in the table gpusplu/cost/table.py and nowhere else: a struct of numbers is an entry of it, named by
+// the way there (Costs::cpu.column.factor is "cpu.column.factor").
+#pragma once
+
+namespace gs {
+
+constexpr int ALONE_FLOPS = 3000000;  // column LU refactors with one thread below
+
+// The CPU engine. Phases are sums of a constant times a feature.
+struct LinearCosts {
+  double call, rows, entries, fill, flops, alone;  // alone: flops again, where there are fewer than ALONE_FLOPS
+};
+struct MethodCosts {
+  LinearCosts factor, refactor, solve;
+};
+struct SupernodeCosts {
+  double fronts, columns, flops, bytes;  // of fronts while supernodes merge; bytes: assembled
+};
+struct DissectionCosts {
+  double rows, entries;  // of the graph
+};
+struct CpuCosts {
+  MethodCosts column, front;
+  SupernodeCosts supernodes;
+  DissectionCosts dissection;
+};
+
+// Plans of fronts on a device, by phase (shared/fronts.hpp).
+struct MergeCosts {
+  double front, few, pivot, flop, scalar;  // few: of a front where there are few of them; scalar: assembled or written
+};
+struct MergePhases {
+  MergeCosts warp, small, block, large;
+};
+struct FrontCosts {
+  double front, batch;           // descriptor, entries of A, publishing; item_batch() items of every group
+  double pivot, pivot_cholesky;  // of the critical path
+  double scalar, flop;           // of a front written, and that pivots do not hide
+  double between, launch;        // from one front to the next on a multiprocessor; of phases that do not overlap
+};
+struct FrontPhases {
+  FrontCosts warp, small, block, large;
+};
+struct WayCosts {
+  double front, pivot, full;  // one way of a solve; full: of a multiprocessor, a front when the device is full of them
+};
+struct WayPhases {
+  WayCosts warp, small, block, large;
+};
+struct DeviceCosts {
+  double flop, slow_flop;  // of a multiprocessor, and of one with little double precision
+  double byte, solve;      // of the memory; of a call, one way
+};
+struct CopyCosts {
+  double byte;  // from or to page-locked memory of the host
+};
+struct TileCosts {
+  double front, task, column, pivot, pivot_cholesky;  // of large fronts; column, pivot: of the chain, a tile column
+  double flop, flop_d, flop_D;                        // of the device, for these scalars
+};
+struct TicketCosts {
+  double warp, front, panel, byte;  // of a front on its way to the root in a solve
+};
+struct SupernodalCosts {
+  MergePhases merge;
+  FrontPhases front;
+  WayPhases way;
+  DeviceCosts device;
+  CopyCosts copy;
+  TileCosts tiles;
+  TicketCosts tickets;
+};
+
+// Plans of columns on a device.
+struct ScheduleCosts {
+  double launch, hop, cluster_piece, batch_piece;  // of a level, of its pieces
+  double pipeline, column, update;
+};
+struct GluCosts {
+  ScheduleCosts schedule;
+};
+struct LongColumnCosts {
+  double update, level, block;  // by a warp; a level of columns; what begins and ends the work of a block
+  double depth, round, terms;   // of a block; terms: four of an entry
+};
+struct ColumnsCosts {
+  LongColumnCosts longest;
+};
+
+struct Costs {
+  CpuCosts cpu;
+  SupernodalCosts supernodal;
+  GluCosts glu;
+  ColumnsCosts columns;
+};
+
+}  // namespace gs

@@ -1,0 +1,34 @@
+"""Functions of the core that take the constants of predictions, with those that hold here."""
+
+from gpusplu import _core
+from gpusplu.cost.calibration import for_core
+
+
+def analyze(ptr, ind, values, **options):
+    return _core.analyze(ptr, ind, values, for_core(), **options)
+
+
+def analyze_fronts(ptr, ind, values, **options):
+    return _core.analyze_fronts(ptr, ind, values, for_core(), **options)
+
+
+def analyze_columns(ptr, ind, values, **options):
+    return _core.analyze_columns(ptr, ind, values, for_core(), **options)
+
+
+def make_glu_schedule(plan, *arguments):
+    return _core.make_glu_schedule(plan, for_core(), *arguments)
+
+
+def choose_long_columns(col_ptr, row, diag, level, **options):
+    return _core.choose_long_columns(col_ptr, row, diag, level, for_core(), **options)
+
+
+def long_columns(col_ptr, row, diag, columns):
+    return _core.long_columns(col_ptr, row, diag, columns, for_core())
+
+
+def supernodal_structure(ptr, ind, perm, *arguments, **options):
+    from gpusplu import _core_testing  # not everywhere
+
+    return _core_testing.supernodal_structure(ptr, ind, perm, for_core(), *arguments, **options)

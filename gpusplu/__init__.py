@@ -26,6 +26,7 @@ from .threads import register_with_threadpoolctl
 if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
+    from .patterns import cache_clear, cache_info, cache_limit
     from .symbolic import Symbolic
 
 __version__ = "0.1.0"
@@ -42,6 +43,9 @@ __all__ = [
     "PatternMismatchError",
     "Symbolic",
     "analyze",
+    "cache_clear",
+    "cache_info",
+    "cache_limit",
     "cholesky",
     "enabled",
     "explain",
@@ -58,6 +62,9 @@ LAZY = {
     "LUFactor": "factor",
     "Symbolic": "symbolic",
     "analyze": "linalg",
+    "cache_clear": "patterns",
+    "cache_info": "patterns",
+    "cache_limit": "patterns",
     "cholesky": "linalg",
     "explain": "linalg",
     "factorized": "linalg",

@@ -397,6 +397,72 @@ def relative_size(step: NDArray[numpy.complex64], x: NDArray[numpy.complex64], n
 @overload
 def relative_size(step: NDArray[numpy.complex128], x: NDArray[numpy.complex128], nrhs: int) -> float: ...
 
+class Known:
+    @property
+    def value(self) -> object: ...
+    @property
+    def call(self) -> int: ...
+    def take(self) -> object: ...
+
+class Patterns:
+    def __init__(self, hash_bits: int = 64) -> None: ...
+    def give(self, known: Known, spare: object, bytes: int) -> None: ...
+    def miss(self) -> None: ...
+    def clear(self) -> None: ...
+    def set_limits(self, entries: int | None = None, bytes: int | None = None) -> None: ...
+    @property
+    def hits(self) -> int: ...
+    @property
+    def misses(self) -> int: ...
+    @property
+    def max_entries(self) -> int: ...
+    @property
+    def max_bytes(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    @overload
+    def find(
+        self, tag: object | None, n: int, first: NDArray[numpy.int32], second: NDArray[numpy.int32]
+    ) -> Known | None: ...
+    @overload
+    def find(
+        self, tag: object | None, n: int, first: NDArray[numpy.int64], second: NDArray[numpy.int64]
+    ) -> Known | None: ...
+    @overload
+    def keep(
+        self,
+        tag: object | None,
+        n: int,
+        first: NDArray[numpy.int32],
+        second: NDArray[numpy.int32],
+        value: object,
+        bytes: int,
+    ) -> None: ...
+    @overload
+    def keep(
+        self,
+        tag: object | None,
+        n: int,
+        first: NDArray[numpy.int64],
+        second: NDArray[numpy.int64],
+        value: object,
+        bytes: int,
+    ) -> None: ...
+
+@overload
+def bytes_of(of: Canonical) -> int: ...
+@overload
+def bytes_of(of: Symbolic) -> int: ...
+@overload
+def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32]) -> bool: ...
+@overload
+def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64]) -> bool: ...
+@overload
+def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64]) -> bool: ...
+@overload
+def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128]) -> bool: ...
+
 class SingularError(RuntimeError):
     pass
 
@@ -428,6 +494,8 @@ class FactorF64:
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 @overload
 def factor(
@@ -471,36 +539,84 @@ def factor(
 ) -> FactorC128: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.float64], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorF64, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.float64],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.float64], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorF64, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.float64],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.float32], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorF32, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.float32],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.float32], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorF32, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.float32],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.complex64], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorC64, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.complex64],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.complex64], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorC64, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.complex64],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int32], indices: NDArray[numpy.int32], data: NDArray[numpy.complex128], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorC128, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.complex128],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
 @overload
 def splu(
-    n: int, indptr: NDArray[numpy.int64], indices: NDArray[numpy.int64], data: NDArray[numpy.complex128], costs: Costs
-) -> tuple[Canonical, Symbolic, FactorC128, float, float] | None: ...
+    patterns: Patterns,
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.complex128],
+    costs: Costs,
+    lent: bool,
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
 
 class FactorF32:
     def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...
@@ -525,6 +641,8 @@ class FactorF32:
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 class FactorC64:
     def refactor(self, values: NDArray[numpy.complex64], source: NDArray[numpy.int64] | None = None) -> int: ...
@@ -549,6 +667,8 @@ class FactorC64:
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 class FactorC128:
     def refactor(self, values: NDArray[numpy.complex128], source: NDArray[numpy.int64] | None = None) -> int: ...
@@ -573,6 +693,8 @@ class FactorC128:
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
 
 class Plan:
     @property

@@ -1,25 +1,46 @@
-"""SciPy's own functions, whether or not install() put stubs in their places, and warnings that look like SciPy's."""
+"""SciPy's own functions, whether or not install() gave them other bodies, and warnings that look like SciPy's."""
 
 from __future__ import annotations
 
-import inspect
+import os
 import sys
 import warnings
-from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
+NAMES = ("splu", "spsolve", "factorized")
+#: Copies of the functions as SciPy made them.
+_originals: dict[str, FunctionType] = {}
+# Of all our code, the bodies that install() puts into functions of SciPy included.
+FOLDER = os.path.dirname(__file__) + os.sep
 
-def original(name: str) -> Callable[..., Any]:
-    """scipy.sparse.linalg's `name` as SciPy defined it."""
-    import scipy.sparse.linalg
 
-    function: Callable[..., Any] = inspect.unwrap(getattr(scipy.sparse.linalg, name))
-    return function
+def function(name: str) -> FunctionType:
+    """scipy.sparse.linalg's `name`, with the body that it has now."""
+    from scipy.sparse.linalg._dsolve import linsolve
+
+    found: FunctionType = getattr(linsolve, name)
+    return found
+
+
+def original(name: str) -> FunctionType:
+    """scipy.sparse.linalg's `name` as SciPy made it, always."""
+    if name not in _originals:  # before anybody gives it another body
+        _originals.setdefault(name, copied(function(name)))
+    return _originals[name]
+
+
+def copied(made: FunctionType) -> FunctionType:
+    """A function of its own, found by pickle in this module."""
+    copy = FunctionType(made.__code__, made.__globals__, made.__name__, made.__defaults__, made.__closure__)
+    copy.__kwdefaults__, copy.__annotations__ = made.__kwdefaults__, made.__annotations__
+    copy.__doc__, copy.__qualname__, copy.__module__ = made.__doc__, made.__qualname__, __name__
+    copy.__dict__.update(made.__dict__)
+    return copy
 
 
 def __getattr__(name: str) -> Any:
-    """SciPy's functions by name: where pickle finds them while install() holds their places."""
-    if name in ("splu", "spsolve", "factorized"):
+    if name in NAMES:
         return original(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -34,6 +55,6 @@ def umfpack_is_demanded() -> bool:
 def warn(message: str, category: type[Warning]) -> None:
     """Warn about the line that called into gpusplu."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and (frame.f_globals.get("__package__") or "").split(".")[0] == __package__:
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDER):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

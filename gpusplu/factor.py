@@ -12,7 +12,7 @@ from . import _core, matrix
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
 from .moving import Moving, watched
-from .report import explain_factor
+from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
@@ -74,6 +74,11 @@ class Factor:
     engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
     symbolic = property(lambda self: self._symbolic, doc="The analysis that this factor was made with.")
     nnz = property(lambda self: int(self._core.nnz), doc="Stored entries of the factors.")
+
+    def parts(self) -> tuple[Any, Any]:
+        """The engine's factor, and the analysis that it began with."""
+        core = self._core.held if isinstance(self._core, Moving) else self._core
+        return core, self._symbolic.parts()[1]
 
     @property
     def _pattern(self) -> matrix.Pattern:
@@ -306,6 +311,7 @@ class Factor:
             {
                 "engine": self.engine,
                 "method": core.method,
+                "analysis": analysis_text(self._symbolic.call),
                 "ordering": symbolic.ordering,
                 "n": symbolic.n,
                 "nnz": symbolic.nnz,

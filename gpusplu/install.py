@@ -1,34 +1,29 @@
 """install, uninstall and enabled: code that was written for SciPy, unchanged, with our solvers.
 
-SciPy has no entry point for sparse direct solvers, so the names are rebound where they live: in every loaded module
-that holds splu, spsolve or factorized of scipy.sparse.linalg under any name, SciPy's own (integrate, sparse.linalg) and
-the caller's. Each becomes a stub that calls SciPy's function unless gpusplu is active in the calling context; modules
-loaded later import the stub. Copies elsewhere (class attributes, default arguments, closures) keep SciPy's functions.
+SciPy has no entry point for sparse direct solvers, so splu, spsolve and factorized of scipy.sparse.linalg get another
+body. They stay the objects that they are: whoever holds one, as a name in a module, a default argument, an attribute of
+a class, in a closure or a partial, from before or from now on, calls what is there at that time. The body calls the
+function as SciPy made it, of which a copy is kept (_scipy.py), unless gpusplu is active in the calling context.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from threading import RLock
-from types import ModuleType
+from types import FunctionType
 from typing import Any
 
 from . import _scipy
 
-NAMES = ("splu", "spsolve", "factorized")
-
-if "_stubs" not in globals():  # else this module is loaded again, and what it did before still holds
+if "_holders" not in globals():  # else this module is loaded again, and what it did before still holds
     # Whether this context is inside enabled(); install() holds for all contexts.
     _enabled_here: ContextVar[bool] = ContextVar("gpusplu_enabled", default=False)
     _lock = RLock()
     _installed = False
     _holders = 0
-    _stubs: dict[str, Callable[..., Any]] = {}
 
 
 def _renew_lock() -> None:
@@ -80,10 +75,10 @@ def is_active() -> bool:
 def _hold() -> None:
     global _holders
     if _holders == 0:
-        if not _stubs:
-            _stubs.update({name: _make_stub(name) for name in NAMES})
-        _rebind({id(stub.__wrapped__): stub for stub in _stubs.values()})  # type: ignore[attr-defined]
-        _name_originals(_scipy.__name__)
+        from . import compat
+
+        for name in _scipy.NAMES:
+            _replace(_scipy.function(name), _scipy.original(name), getattr(compat, name))
     _holders += 1
 
 
@@ -91,44 +86,35 @@ def _release() -> None:
     global _holders
     _holders -= 1
     if _holders == 0:
-        _rebind({id(stub): stub.__wrapped__ for stub in _stubs.values()})  # type: ignore[attr-defined]
-        _name_originals(None)
+        for name in _scipy.NAMES:
+            _restore(_scipy.function(name), _scipy.original(name))
 
 
-def _name_originals(module: str | None) -> None:
-    """Say in which module SciPy's functions are found, which pickle looks up; None for their own."""
-    for stub in _stubs.values():
-        stub.__wrapped__.__module__ = module or stub.__module__  # type: ignore[attr-defined]
+def _body(*args: Any, _gpusplu: tuple[Callable[..., Any], ...], **kwargs: Any) -> Any:
+    """What is called in the place of a function of SciPy's."""
+    active, ours, original = _gpusplu
+    if active():
+        return ours(original, *args, **kwargs)
+    return original(*args, **kwargs)
 
 
-def _make_stub(name: str) -> Callable[..., Any]:
-    import scipy.sparse.linalg
+def _replace(function: FunctionType, original: FunctionType, ours: Callable[..., Any]) -> None:
+    """Give a function another body than `original`, its copy; its signature is still read off that.
 
-    from . import compat
-
-    original = getattr(scipy.sparse.linalg, name)
-    ours = getattr(compat, name)
-
-    @wraps(original)
-    def stub(*args: Any, **kwargs: Any) -> Any:
-        if is_active():
-            return ours(original, *args, **kwargs)
-        return original(*args, **kwargs)
-
-    return stub
+    Threads may call it meanwhile, so what the new body needs comes first and goes last: an argument by keyword that
+    nobody passes, and which the old body does not look at.
+    """
+    function.__kwdefaults__ = {**(original.__kwdefaults__ or {}), "_gpusplu": (is_active, ours, original)}
+    function.__wrapped__ = original  # type: ignore[attr-defined]
+    function.__code__ = _body.__code__.replace(
+        co_name=function.__name__,
+        co_qualname=function.__qualname__,
+        co_freevars=original.__code__.co_freevars,  # as many as the function has cells
+    )
 
 
-def _rebind(replacements: dict[int, Callable[..., Any]]) -> None:
-    """Put ``replacements[id(value)]`` in the place of every module-level `value` it has one for."""
-    modules: list[object] = list(sys.modules.values())  # anything may be put there
-    for module in modules:
-        if not isinstance(module, ModuleType):
-            continue
-        namespace = object.__getattribute__(module, "__dict__")  # does not wake modules that load lazily
-        if str(namespace.get("__name__")).partition(".")[0] == __package__:
-            continue
-        if replacements.keys().isdisjoint(map(id, list(namespace.values()))):
-            continue  # nearly all; quick, since there may be a thousand modules
-        for name, value in list(namespace.items()):
-            if id(value) in replacements:
-                namespace[name] = replacements[id(value)]
+def _restore(function: FunctionType, original: FunctionType) -> None:
+    function.__code__ = original.__code__
+    function.__kwdefaults__ = original.__kwdefaults__
+    function.__dict__.pop("__wrapped__", None)
+    function.__dict__.update(original.__dict__)

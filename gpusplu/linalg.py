@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ._scipy import umfpack_is_demanded, warn
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
-from .pipeline import DEFAULTS, factor_lu, prepare
+from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, solve_once
 from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
@@ -49,8 +50,9 @@ def splu(
     permc_spec : {"NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"}, optional
         "NATURAL" keeps the columns in order; the others leave the choice to `ordering`.
     diag_pivot_thresh : float, optional
-        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Given, it
-        turns matching off; above 0.1 it also asks for threshold partial pivoting, as SuperLU does it.
+        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Below 1 it
+        turns matching off, and above 0.1 it also asks for threshold partial pivoting, as SuperLU does it; 1 and more is
+        SuperLU's default and leaves the choice to `pivoting`.
     relax, panel_size : int, optional
         SuperLU's; no effect.
     options : dict, optional
@@ -210,8 +212,7 @@ def cholesky(
         The factor does not fit into the memory of the device.
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    symbolic, canonical = prepare(A, request, True, lambda n: cholesky_options(n, ordering, refine))
-    return CholeskyFactor(symbolic, canonical)
+    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
 
 
 def analyze(
@@ -300,34 +301,43 @@ def promote(A: Any, b: Any) -> tuple[Any, Any]:
 def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
     """One solve; NaN and a MatrixRankWarning if A is singular. CSR is factored as the CSC of its transpose."""
     transposed = A.format == "csr"
+
+    def solve(lu: LUFactor) -> np.ndarray:
+        return lu.solve(b, "T" if transposed else "N")
+
     try:
-        lu = factor_lu(A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use())
+        x: np.ndarray = solve_once(
+            A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use(automatic()), solve
+        )
     except RuntimeError as error:
         if not is_singular(error):
             raise
         check_rhs(b, A.shape[0])
         warn("Matrix is exactly singular", matrix_rank_warning())
         return np.full(b.shape, np.nan, dtype=b.dtype, order="F")
-    return lu.solve(b, "T" if transposed else "N")
+    return x
 
 
 def solve_sparse(A: Any, b: Any) -> Any:
     """Sparse right-hand sides, some columns at a time; the result has A's class."""
-    lu = factor_lu(A, DEFAULTS, for_one_use())
-    if b.format != "csc":
-        warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
-        b = sp.csc_array(b)
-    blocks = []
-    for first in range(0, b.shape[1], SPARSE_BLOCK):
-        x = lu.solve(b[:, first : first + SPARSE_BLOCK].toarray(order="F"))
-        blocks.append(sp.csc_array(x))
-    x = sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
-    return type(A)(x)
+
+    def solve(lu: LUFactor) -> Any:
+        columns = b
+        if b.format != "csc":
+            warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
+            columns = sp.csc_array(b)
+        blocks = []
+        for first in range(0, b.shape[1], SPARSE_BLOCK):
+            x = lu.solve(columns[:, first : first + SPARSE_BLOCK].toarray(order="F"))
+            blocks.append(sp.csc_array(x))
+        return sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
+
+    return type(A)(solve_once(A, DEFAULTS, for_one_use(automatic()), solve))
 
 
-def for_one_use() -> Request:
+@cache
+def for_one_use(request: Request) -> Request:
     """What ``engine="auto"`` means for a factor that nobody keeps."""
-    request = automatic()
     return request._replace(refactorizations=1) if request.engine == AUTO else request
 
 

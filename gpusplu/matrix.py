@@ -149,7 +149,7 @@ def canonicalize(A: Any) -> tuple[Pattern, np.ndarray]:
     ValueError
         Indices outside the matrix, pointers that fall, or arrays of a shape or length that no matrix has.
     """
-    values = np.ascontiguousarray(one_dimensional(A, "data"), dtype=float_dtype(A.dtype))
+    values = float_values(A)
     n = A.shape[0]
     if A.format == "coo":
         core = _core.canonical_from_coordinates(n, *same_integers(A, "row", "col"))
@@ -157,9 +157,20 @@ def canonicalize(A: Any) -> tuple[Pattern, np.ndarray]:
         core = _core.canonical_from_rows(n, *same_integers(A, "indptr", "indices"))
     else:
         core = _core.canonical_from_columns(n, *same_integers(A, "indptr", "indices"))
-    if values.size < core.nvalues:
-        raise ValueError(f"A.data has {values.size} entries, but A has indices of {core.nvalues}")
-    return Pattern(core), values[: core.nvalues]
+    pattern = Pattern(core)
+    return pattern, values_on(pattern, values)
+
+
+def float_values(A: Any) -> np.ndarray:
+    """The values of `A` in floating point, in the caller's order."""
+    return np.ascontiguousarray(one_dimensional(A, "data"), dtype=float_dtype(A.dtype))
+
+
+def values_on(pattern: Pattern, values: np.ndarray) -> np.ndarray:
+    """Those of the caller's values that the pattern has places for."""
+    if values.size < pattern.size:
+        raise ValueError(f"A.data has {values.size} entries, but A has indices of {pattern.size}")
+    return values[: pattern.size]
 
 
 def one_dimensional(A: Any, name: str) -> np.ndarray:
@@ -192,11 +203,20 @@ def hermitian(pattern: Pattern, data: np.ndarray) -> Pattern:
         pattern = Pattern(pattern.core.mirrored())
         if data.dtype.kind == "f":
             return pattern
-    canonical = pattern.gather(data)
+    check_hermitian(pattern, pattern.gather(data))
+    return pattern
+
+
+def check_hermitian(pattern: Pattern, canonical: np.ndarray) -> None:
+    """Refuse canonical values, both triangles of them, that are not of a Hermitian matrix.
+
+    Raises
+    ------
+    NotHermitianError
+    """
     traits = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
     if traits["hermitian_error"] > HERMITIAN_TOLERANCE * np.finfo(canonical.dtype).eps:
         raise not_hermitian(pattern, canonical)
-    return pattern
 
 
 def not_hermitian(pattern: Pattern, canonical: np.ndarray) -> NotHermitianError:

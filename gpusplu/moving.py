@@ -81,6 +81,8 @@ class Moving:
             raise AttributeError(name)
         return getattr(self._core, name)
 
+    held = property(lambda self: self._core, doc="The engine's own factor.")
+
     # ---- what is counted
 
     def solve(self, b: Any, trans: int = 0) -> Any:

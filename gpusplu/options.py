@@ -95,8 +95,9 @@ def lu_options(
     ``permc_spec="NATURAL"`` keeps the columns where they are; SuperLU's other orderings leave the choice to `ordering`.
     A threshold makes the column pivoting that SuperLU's: no matching beforehand and, unless it is so small (0.1 at
     most) that it only says that the diagonal is to be trusted, threshold partial pivoting. ``SymmetricMode`` trusts the
-    diagonal too. `relax`, `panel_size` and the options that tune SuperLU itself are checked and have no effect. The
-    option ``symbolic`` is ours, for engines that find the pattern of L + U on the device if asked to.
+    diagonal too. A threshold of 1 and more is SuperLU's default, and as good as none. `relax`, `panel_size` and the
+    options that tune SuperLU itself are checked and have no effect. The option ``symbolic`` is ours, for engines that
+    find the pattern of L + U on the device if asked to.
     """
     expert: dict[str, Any] = dict(options) if options is not None else {}
     symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
@@ -115,8 +116,8 @@ def lu_options(
             raise ValueError(f"permc_spec='NATURAL' contradicts ordering={ordering!r}; pass one of the two")
         name = "natural"
     threshold, matching = PIVOT_THRESHOLD, True
-    if expert["DiagPivotThresh"] is not None:
-        threshold, matching = min(max(float(expert["DiagPivotThresh"]), 0.0), 1.0), False
+    if expert["DiagPivotThresh"] is not None and float(expert["DiagPivotThresh"]) < 1:
+        threshold, matching = max(float(expert["DiagPivotThresh"]), 0.0), False
         if threshold > PIVOT_THRESHOLD and pivoting == "auto":
             pivoting = "partial"
     if expert.get("SymmetricMode"):

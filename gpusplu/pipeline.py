@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import is_
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from . import matrix
+from . import _core, matrix, patterns
 from ._scipy import warn
 from .engines import registry
-from .factor import LUFactor
+from .factor import CholeskyFactor, Factor, LUFactor
 from .options import Options, lu_options
 from .problem import Problem, Request
 from .selection.request import AUTO, automatic, without_small
@@ -25,47 +25,150 @@ DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto")
 DEFAULT_OPTIONS = Options()
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
+Made = TypeVar("Made", bound=Factor)
+
 
 def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
-    """Canonicalize, check and analyse: the part that splu, cholesky, analyze and explain share."""
+    """Canonicalize, check and analyse, whatever is remembered: what analyze and explain share."""
     start = perf_counter()
+    A, request = read(A, request)
+    return analyzed(A, request, cholesky, options(A.shape[0]), start)
+
+
+def read(A: Any, request: Request) -> tuple[Any, Request]:
+    """The matrix on the host, in a format with indices."""
     if matrix.is_cupy(A):
         request = request._replace(on_device=True)
-    pattern, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
+    return matrix.read_matrix(matrix.to_host(A)), request
+
+
+def analyzed(A: Any, request: Request, cholesky: bool, options: Options, start: float) -> tuple[Symbolic, np.ndarray]:
+    """A new analysis of a matrix from `read`, and its canonical values."""
+    pattern, data = matrix.canonicalize(A)
     matrix.check_finite(pattern, pattern.gather(data))
     if cholesky:
         pattern = matrix.hermitian(pattern, data)
     canonical = pattern.gather(data)
     if request.engine == AUTO:
         request = without_small(request, pattern.nnz)
-    problem = Problem(pattern, canonical, "cholesky" if cholesky else "lu", options(pattern.n), request)
+    problem = Problem(pattern, canonical, "cholesky" if cholesky else "lu", options, request)
     problem.seconds["canonicalize"] = perf_counter() - start
     return analyze_problem(problem), canonical
+
+
+def factored(
+    A: Any,
+    request: Request,
+    options: Callable[[int], Options],
+    kind: type[Made],
+    cholesky: bool = False,
+    lent: bool = False,
+) -> tuple[Made, Any]:
+    """A factor by the analysis that is remembered of the pattern or by a new one, and what was remembered or None.
+
+    With `lent` nobody is going to see the factor: it may be one that was left to the pattern.
+    """
+    start = perf_counter()
+    A, request = read(A, request)
+    chosen = options(A.shape[0])
+    sight = patterns.sight_of(A, cholesky, chosen, request)
+    known = patterns.STORE.find(*sight) if sight else None
+    if known is not None:
+        factor = factored_again(A, known, kind, lent, start)
+        if factor is not None:
+            return factor, known
+        patterns.STORE.miss()
+    factor = kind(*analyzed(A, request, cholesky, chosen, start))
+    if sight:
+        patterns.keep(sight, factor.symbolic)
+    return factor, None
+
+
+def factored_again(A: Any, known: Any, kind: type[Made], lent: bool, start: float) -> Made | None:
+    """A factor by a remembered analysis; None where that does not suit the values of `A`, or leads to no factor."""
+    symbolic: Symbolic = known.value
+    problem, analysis = symbolic.parts()
+    pattern = problem.pattern
+    canonical = pattern.gather(matrix.values_on(pattern, matrix.float_values(A)))
+    matrix.check_finite(pattern, canonical)
+    if problem.cholesky:
+        matrix.check_hermitian(pattern, canonical)
+    matched = analysis.core.row_scale.size > 0
+    left = known.take() if lent else None
+    try:
+        if left is not None:
+            left.refactor(canonical)
+        elif matched and not _core.matching_fits(analysis.core, pattern.core, canonical):
+            return None
+        return kind(symbolic.again(known.call, perf_counter() - start), canonical, left)
+    except RuntimeError:
+        return None
 
 
 def factor_lu(
     A: Any, arguments: tuple[Any, ...] = DEFAULTS, request: Request | None = None, kind: type[LUFactor] = LUFactor
 ) -> LUFactor:
     """What splu does; `arguments` are those of `lu_options` after the first."""
+    A, request = in_columns(A), request or automatic()
+    try:
+        return factored_lu(A, arguments, request, kind)[0]
+    except MemoryError:
+        if not patterns.drop():
+            raise
+    return factored_lu(A, arguments, request, kind)[0]
+
+
+def factor_cholesky(A: Any, request: Request, options: Callable[[int], Options]) -> CholeskyFactor:
+    """What cholesky does."""
+    try:
+        return factored(A, request, options, CholeskyFactor, cholesky=True)[0]
+    except MemoryError:
+        if not patterns.drop():
+            raise
+    return factored(A, request, options, CholeskyFactor, cholesky=True)[0]
+
+
+def solve_once(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+    """``solve(splu(A))``, whose factor nobody else sees: its memory is left to the next matrix of the pattern."""
+    A = in_columns(A)
+    try:
+        return solve_with_lent(A, arguments, request, solve)
+    except MemoryError:
+        if not patterns.drop():
+            raise
+    return solve_with_lent(A, arguments, request, solve)
+
+
+def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
+    lu, known = factored_lu(A, arguments, request, LUFactor, lent=True)
+    x = solve(lu)
+    if known is not None:
+        patterns.give(known, lu)
+    return x
+
+
+def in_columns(A: Any) -> Any:
+    """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
     if not (sp.issparse(A) and A.format == "csc"):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)
-    request = request or automatic()
+    return A
+
+
+def factored_lu(
+    A: Any, arguments: tuple[Any, ...], request: Request, kind: type[LUFactor], lent: bool = False
+) -> tuple[LUFactor, Any]:
+    """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    if request.engine != AUTO and all(map(is_, arguments, DEFAULTS)) and (lu := factor_at_once(A, request, kind)):
-        return lu
-    symbolic, canonical = prepare(A, request, False, lambda n: lu_options(n, *arguments))
-    return kind(symbolic, canonical)
-
-
-def factor_at_once(A: Any, request: Request, kind: type[LUFactor]) -> LUFactor | None:
-    """With default options by one call of the engine, where it has such. None where it cannot."""
-    made = registry.named(request.engine).factor_at_once(A, request)
-    if made is None:
-        return None
-    pattern, analysis, factor, seconds = made
-    problem = Problem(pattern, A.data[:0], "lu", DEFAULT_OPTIONS, request)
-    problem.seconds = seconds
-    return kind(Symbolic(problem, Choice(request.engine, request.reason, request), analysis), A.data, factor)
+    if request.engine != AUTO and all(map(is_, arguments, DEFAULTS)):
+        made = registry.named(request.engine).factor_at_once(A, request, lent)
+        if made is not None:
+            pattern, analysis, factor, seconds, known = made
+            problem = Problem(pattern, A.data[:0], "lu", DEFAULT_OPTIONS, request)
+            problem.seconds = seconds
+            choice = Choice(request.engine, request.reason, request)
+            symbolic = Symbolic(problem, choice, analysis, known.call if known else 0)
+            return kind(symbolic, A.data, factor), known
+    return factored(A, request, lambda n: lu_options(n, *arguments), kind, lent=lent)

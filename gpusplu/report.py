@@ -36,6 +36,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
             ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
             *([("moving", story)] if story else []),
             ("method", method_text(stats["method"])),
+            ("analysis", stats["analysis"]),
             ("ordering", ordering_text(symbolic, stats["ordering"])),
             ("factor", size),
             *registry.named(symbolic.engine).explain(stats),
@@ -136,6 +137,11 @@ def method_text(method: str) -> str:
         "front": "fronts (supernodes and dense kernels)",
     }
     return known.get(method, method)
+
+
+def analysis_text(call: int) -> str:
+    """Of a factor: whose analysis it has, counted as cache_info counts calls."""
+    return f"analysis of call {call} reused" if call else "made for this matrix"
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:

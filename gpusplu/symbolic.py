@@ -46,13 +46,15 @@ class Symbolic:
     engine : str
     seconds : dict
         Of the phases that led here [s].
+    call : int
+        That analysed the pattern before and was remembered (:func:`gpusplu.cache_info` counts calls); 0 for this one.
     """
 
-    __slots__ = ("_analysis", "_choice", "_problem", "seconds")
+    __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
 
-    def __init__(self, problem: Problem, choice: Choice, analysis: Analysis):
+    def __init__(self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0):
         self._problem, self._choice, self._analysis = problem.without_values(choice.request), choice, analysis
-        self.seconds = dict(problem.seconds)
+        self.seconds, self.call = dict(problem.seconds), call
         registry.named(choice.engine).remember(self._problem, analysis)
 
     n = property(lambda self: self._problem.n)
@@ -90,6 +92,12 @@ class Symbolic:
         matrix.check_finite(pattern, canonical)
         factor: LUFactor | CholeskyFactor = FACTORS[self._problem.kind](self, canonical)
         return factor
+
+    def again(self, call: int, seconds: float) -> Symbolic:
+        """The same for another call that found it, after `seconds`."""
+        found = Symbolic(self._problem, self._choice, self._analysis, call)
+        found.seconds = {"canonicalize": seconds, "analyze": 0.0}
+        return found
 
     def parts(self) -> tuple[Problem, Analysis]:
         """What engines know of the pattern: for those who ask them about it."""

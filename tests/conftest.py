@@ -51,6 +51,12 @@ def real_sequence():
     return load
 
 
+@pytest.fixture(autouse=True)
+def no_patterns():
+    """What tests did before is forgotten."""
+    gpusplu.cache_clear()
+
+
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """A folder for fitted constants of this test only."""

@@ -155,8 +155,11 @@ class Engine(ABC):
         DeviceMemoryError
         """
 
-    def factor_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, EngineFactor, dict[str, float]] | None:
-        """LU with default options by one call: pattern, analysis, factor, seconds; None where that cannot be done."""
+    def factor_at_once(
+        self, A: Any, request: Request, lent: bool
+    ) -> tuple[Any, Analysis, EngineFactor, dict[str, float], Any] | None:
+        """LU with default options by one call: pattern, analysis, factor, seconds, and the remembered pattern if there
+        was one (patterns.py); None where that cannot be done. With `lent` nobody is going to see the factor."""
         return None
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:

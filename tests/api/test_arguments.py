@@ -78,7 +78,10 @@ def test_options_that_work(ordering, pivoting, refine):
         ({"permc_spec": "natural"}, {"ordering": "natural"}),
         ({"diag_pivot_thresh": 0.0}, {"pivot_threshold": 0.0, "matching": False}),
         ({"diag_pivot_thresh": 0.5}, {"pivot_threshold": 0.5, "matching": False, "pivoting": "partial"}),
-        ({"diag_pivot_thresh": 3}, {"pivot_threshold": 1.0, "matching": False, "pivoting": "partial"}),
+        ({"diag_pivot_thresh": -1}, {"pivot_threshold": 0.0, "matching": False}),
+        ({"diag_pivot_thresh": 1}, {}),
+        ({"diag_pivot_thresh": 3, "permc_spec": 3, "relax": 1, "panel_size": 10}, {}),
+        ({"options": {"DiagPivotThresh": 1e300}}, {}),
         (
             {"diag_pivot_thresh": 0.5, "pivoting": "static"},
             {"pivot_threshold": 0.5, "matching": False, "pivoting": "static"},
@@ -113,8 +116,8 @@ def test_natural_contradicts_another_ordering():
 
 def test_diag_pivot_thresh_is_superlus():
     A = sp.csc_array(random_matrix(density=0.2).toarray() * 0.3 + np.diag(np.full(60, 0.05)))
-    multipliers = abs(gs.splu(A, diag_pivot_thresh=1.0).L).max()
-    assert multipliers <= 1
+    multipliers = abs(gs.splu(A, diag_pivot_thresh=0.99).L).max()
+    assert multipliers <= 1 / 0.99
     for extra in ({"permc_spec": "NATURAL"}, {"options": {"SymmetricMode": True}}, {}):
         A = spd_matrix()
         lu = gs.splu(A, diag_pivot_thresh=0.0, **extra)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2] / "gpusplu"
 LAYERS = (
     ("_core", "errors", "once", "_scipy", "stats"),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
-    ("rhs", "traits"),
+    ("rhs", "traits", "patterns"),
     ("cost",),
     ("problem",),
     ("engines.interface",),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpusplu import cholesky, gallery, splu
-from gpusplu.linalg import analyze
+from gpusplu.linalg import analyze, spsolve
 
 from .failing import allocations, failing
 
@@ -75,7 +75,12 @@ def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], obje
     def fresh() -> None:
         accurate(A, factorize(A, **options))
 
+    def once() -> None:
+        x = spsolve(A, b)
+        assert abs(A @ x - b).max() <= 1e-9 * (abs(A).max() * abs(x).max() + 1)
+
     return {
+        "once": (once, once),
         "analyze": (lambda: analyze(A, cholesky=factorize is cholesky), fresh),
         "factor": (lambda: factorize(A, **options), fresh),
         "refactor": (lambda: factor.refactor(values), holds),

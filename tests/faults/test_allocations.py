@@ -7,6 +7,8 @@ from faults.program import run
 
 SWEEP = (
     "from faults.sweep import cases, grows, sweep\n"
+    "import gpusplu\n"
+    "gpusplu.cache_limit(entries={patterns})\n"
     "for work, check in cases({name!r}, {dtype!r}, **{options!r}).values():\n"
     "    count, raised = sweep(work, check, {most})\n"
     "    assert count > 0 and raised > 0, (count, raised)\n"
@@ -14,8 +16,8 @@ SWEEP = (
 )
 
 
-def swept(name, dtype, most, growth, threads, **options):
-    source = SWEEP.format(name=name, dtype=dtype, options=options, most=most, growth=growth)
+def swept(name, dtype, most, growth, threads, patterns=0, **options):
+    source = SWEEP.format(name=name, dtype=dtype, options=options, most=most, growth=growth, patterns=patterns)
     run(source, 300, LD_PRELOAD=library(), GPUSPLU_NUM_THREADS=str(threads))
 
 
@@ -32,6 +34,15 @@ def swept(name, dtype, most, growth, threads, **options):
 )
 def test_every_allocation(name, options, dtype):
     swept(name, dtype, 10**6, 20_000, 1, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("circuit:6x6", {}), ("elast:3x3x3", {}), ("circuit:6x6", {"ordering": "amd"})],
+    ids=["columns", "fronts", "options"],
+)
+def test_every_allocation_of_patterns_that_are_known(name, options):
+    swept(name, "d", 10**6, 20_000, 1, patterns=64, **options)
 
 
 @pytest.mark.parametrize(

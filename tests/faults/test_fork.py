@@ -68,3 +68,23 @@ def test_a_child_forks_again():
         "    assert child(nested) == str(('True', 'True'))",
         **THREADS,
     )
+
+
+def test_child_uses_patterns_that_threads_use():
+    """Whatever threads had taken at the fork, the child finds patterns or makes them anew."""
+    run(
+        BEGIN + "b = np.ones(ELASTIC.shape[0])\n"
+        "def use():\n"
+        "    found = []\n"
+        "    for k in range(1, 4):\n"
+        "        x = gs.spsolve(k * ELASTIC, b)\n"
+        "        found.append(bool(abs(k * (ELASTIC @ x) - 1).max() < 1e-9))\n"
+        "    gs.cache_limit(entries=1)\n"
+        "    return all(found) and solves(CIRCUIT), gs.cache_info().hits > 0\n"
+        "use()\n"
+        "gs.cache_limit(entries=64)\n"
+        "with busy(lambda: gs.spsolve(ELASTIC, b)), busy(lambda: solves(CIRCUIT), 1):\n"
+        "    answers = [child(use) for _ in range(20)]\n"
+        "assert set(answers) == {'(True, True)'}, answers",
+        **THREADS,
+    )

@@ -76,6 +76,7 @@ void bind_symbolic(nb::module_&);
 void bind_costs(nb::module_&);
 void bind_analyze(nb::module_&);
 void bind_ladder(nb::module_&);
+void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_columns(nb::module_&);

@@ -10,7 +10,9 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/ladder_options.hpp"
+#include "bind/patterns.hpp"
 #include "matrix/canonical.hpp"
+#include "matrix/matching_fits.hpp"
 #include "matrix/values.hpp"
 #include "numeric/factor.hpp"
 
@@ -45,13 +47,63 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
   return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }
 
-template <class T> using Made = Tuple<Canonical, Symbolic, FactorBinding<T>, double, double>;
+// (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
+template <class T> using Made = Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>>;
+
+// The caller's values in canonical order: themselves, or gathered into `memory`. Null if one is not finite.
+template <class T> const T* canonical_values(const Canonical& canonical, const T* values, std::vector<T>& memory) {
+  if (!canonical.identity) {
+    memory.resize(canonical.pattern.view().nnz());
+    gather_values(canonical, values, memory.data());
+    values = memory.data();
+  }
+  return all_finite(values, canonical.pattern.view().nnz()) ? values : nullptr;
+}
+
+// A factor of the values with the analysis that is known of their pattern: the one that was left there, refactored, or
+// a new one. Nothing if the analysis does not suit the values, or leads to no factor.
+template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known>& known, const T* values, bool lent) {
+  const Stopwatch watch;
+  const nb::tuple analysed = nb::cast<nb::tuple>(known->value);
+  const Canonical& canonical = nb::cast<const Canonical&>(analysed[0]);
+  const auto symbolic = nb::cast<std::shared_ptr<Symbolic>>(analysed[1]);
+  nb::object lu = lent ? known->take() : nb::none();
+  auto* const left = nb::isinstance<FactorBinding<T>>(lu) ? nb::cast<FactorBinding<T>*>(lu) : nullptr;
+  const PatternView A = canonical.pattern.view();
+  std::unique_ptr<Factor<T>> factor;
+  try {
+    nb::gil_scoped_release release;
+    std::vector<T> gathered;
+    values = canonical_values(canonical, values, gathered);
+    if (!values) return std::nullopt;
+    if (left) {
+      left->factor->refactor(values, nullptr);
+    } else {
+      const Symbolic& s = *symbolic;
+      if (!matching_fits(A, values, s.row_perm, s.col_perm, s.row_scale, s.col_scale)) return std::nullopt;
+      factor = std::make_unique<Factor<T>>(symbolic, A, values, FactorOptions{});
+    }
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+  if (factor)
+    lu = nb::cast(new FactorBinding<T>{analysed[0], std::move(factor), A.nnz(), canonical.nvalues},
+                  nb::rv_policy::take_ownership);
+  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, watch.seconds(), 0.0, known));
+}
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
-// than the work. (canonical, symbolic, factor, seconds of the first two), or None if a value is not finite.
+// than the work. None if a value is not finite.
 template <class T, class I>
-std::optional<Made<T>> lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values, const Costs& costs) {
+std::optional<Made<T>> lu_binding(Patterns& patterns, idx n, In<I> ptr, In<I> ind, In<T> values, const Costs& costs,
+                                  bool lent) {
   require_pointers(ptr, n);
+  Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
+  if (const auto known = patterns.find(sight)) {
+    require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
+    if (auto made = with_known<T>(known, values.data(), lent)) return made;
+    patterns.miss();
+  }
   auto canonical = std::make_unique<Canonical>();
   std::shared_ptr<Symbolic> symbolic;
   std::unique_ptr<Factor<T>> factor;
@@ -63,21 +115,23 @@ std::optional<Made<T>> lu_binding(idx n, In<I> ptr, In<I> ind, In<T> values, con
     require_entries(values, canonical->nvalues, "data");
     const PatternView A = canonical->pattern.view();
     std::vector<T> gathered;
-    if (!canonical->identity) gathered.resize(A.nnz()), gather_values(*canonical, values.data(), gathered.data());
-    const T* canonical_values = canonical->identity ? values.data() : gathered.data();
-    if (!all_finite(canonical_values, A.nnz())) return std::nullopt;
+    const T* const given = canonical_values(*canonical, values.data(), gathered);
+    if (!given) return std::nullopt;
     seconds = watch.seconds();
-    symbolic = std::make_shared<Symbolic>(analyze(A, canonical_values, AnalyzeOptions(costs.cpu)));
+    symbolic = std::make_shared<Symbolic>(analyze(A, given, AnalyzeOptions(costs.cpu)));
     symbolic->seconds = watch.seconds() - seconds;
-    factor = std::make_unique<Factor<T>>(symbolic, A, canonical_values, FactorOptions{});
+    factor = std::make_unique<Factor<T>>(symbolic, A, given, FactorOptions{});
   }
   const double analyze_seconds = symbolic->seconds;
+  const off bytes = bytes_of(*canonical) + bytes_of(*symbolic);
   const nb::object owner = nb::cast(canonical.release(), nb::rv_policy::take_ownership);
   const Canonical& kept = nb::cast<const Canonical&>(owner);
   const nb::object lu =
       nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                nb::rv_policy::take_ownership);
-  return Made<T>(nb::make_tuple(owner, std::move(symbolic), lu, seconds, analyze_seconds));
+  const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
+  patterns.keep(sight, analysed, bytes);
+  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none()));
 }
 
 template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
@@ -178,15 +232,17 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           [](const Self& self) { return self.factor->summary().method == Method::column ? "column" : "front"; })
       .def("values", [](const Self& self) { return to_numpy(self.factor->values()); })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
-      .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; });
+      .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; })
+      .def_prop_ro("bytes", [](const Self& self) { return self.factor->summary().bytes; });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
-  m.def("splu", &lu_binding<T, std::int32_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a,
-        "(canonical, symbolic, factor, seconds, seconds) of compressed columns, or None.");
-  m.def("splu", &lu_binding<T, std::int64_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a);
+  m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert(), "costs"_a, "lent"_a,
+        "(canonical, symbolic, factor, seconds, seconds, known pattern or None) of compressed columns, or None. With "
+        "`lent` the factor may be one that was left to the pattern.");
+  m.def("splu", &lu_binding<T, std::int64_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert(), "costs"_a, "lent"_a);
 }
 
 }  // namespace

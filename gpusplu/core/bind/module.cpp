@@ -10,6 +10,7 @@ NB_MODULE(_core, m) {
   gs::bind_costs(m);
   gs::bind_analyze(m);
   gs::bind_ladder(m);
+  gs::bind_patterns(m);
   gs::bind_factor(m);
   gs::bind_plan(m);
   gs::bind_columns(m);

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core, matrix
+from ... import _core, matrix, patterns
 from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
@@ -45,7 +45,9 @@ class CpuEngine(Engine):
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         return cpu_factor(analysis.core, problem.pattern, values, problem.options)
 
-    def factor_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, Any, dict[str, float]] | None:
+    def factor_at_once(
+        self, A: Any, request: Request, lent: bool
+    ) -> tuple[Any, Analysis, Any, dict[str, float], Any] | None:
         """For arrays that the core takes as they are."""
         n = A.shape[0]
         if A.format != "csc" or n != A.shape[1] or n >= 2**31:
@@ -59,12 +61,12 @@ class CpuEngine(Engine):
             or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
         ):
             return None
-        made = _core.splu(n, indptr, indices, data, for_core())
+        made = _core.splu(patterns.STORE, n, indptr, indices, data, for_core(), lent)
         if made is None:
             return None
-        canonical, symbolic, factor, *took = made
+        canonical, symbolic, factor, *took, known = made
         spent = {"canonicalize": took[0], "analyze": took[1]}
-        return matrix.Pattern(canonical), Analysis(symbolic), factor, spent
+        return matrix.Pattern(canonical), Analysis(symbolic), factor, spent, known
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_methods

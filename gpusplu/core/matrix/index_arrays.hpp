@@ -1,0 +1,53 @@
+// Index arrays of a matrix as a caller has them, and copies of them, by which the same pattern is recognised again.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/hash.hpp"
+#include "base/huge_pages.hpp"
+#include "base/raw_vector.hpp"
+#include "base/types.hpp"
+
+namespace gs {
+
+// The bytes of two arrays: pointers and indices, or rows and columns. `form` says what they are of: number types.
+struct IndexArrays {
+  off n = 0;
+  int form = 0;
+  const void* data[2] = {};
+  std::size_t size[2] = {};  // [bytes]
+
+  std::size_t bytes() const { return size[0] + size[1]; }
+  std::uint64_t hash() const {
+    const off about[] = {n, form, (off)size[0]};
+    Hash hash;
+    hash.add(about, sizeof about);
+    for (const int k : {0, 1}) hash.add(data[k], size[k]);
+    return hash.value();
+  }
+};
+
+class IndexCopy {
+ public:
+  explicit IndexCopy(const IndexArrays& given) : of_(given), bytes_(given.bytes()) {
+    prefer_huge_pages(bytes_);
+    for (const int k : {0, 1})
+      if (given.size[k]) std::memcpy(bytes_.data() + (k ? given.size[0] : 0), given.data[k], given.size[k]);
+  }
+  bool is_of(const IndexArrays& other) const {
+    if (other.n != of_.n || other.form != of_.form || other.size[0] != of_.size[0] || other.size[1] != of_.size[1])
+      return false;
+    const auto same = [&](int k) {
+      return !of_.size[k] || std::memcmp(bytes_.data() + (k ? of_.size[0] : 0), other.data[k], of_.size[k]) == 0;
+    };
+    return same(0) && same(1);
+  }
+  std::size_t bytes() const { return bytes_.size(); }
+
+ private:
+  IndexArrays of_;  // but for the pointers, which are the caller's
+  RawVector<char> bytes_;
+};
+
+}  // namespace gs

@@ -1,0 +1,17 @@
+// Whether what was found for the values of one matrix suits those of another on its pattern.
+#pragma once
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// Whether rows and columns that were matched for older values, gather, and their scales (empty: all ones) suit these:
+// every matched entry is about 1 when it is scaled, and an acceptable pivot beside the largest of its column. Of the
+// values that a matching was made for that holds: its scales are rounded to powers of two, the largest entries are 1.
+// Cost: a pass over the values, by as many threads as they are worth.
+template <class T> bool matching_fits(PatternView A, const T* values, const std::vector<idx>& row_perm,
+                                      const std::vector<idx>& col_perm, const std::vector<double>& row_scale,
+                                      const std::vector<double>& col_scale);
+
+}  // namespace gs

@@ -32,7 +32,18 @@ def test_scipys_own_tests_pass_under_install(tmp_path):
     assert counts["tests"] - counts["skipped"] >= 345, counts
 
 
-@pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
-def test_scipys_own_test_of_the_natural_order(tmp_path, engine):
-    counts = run_suite(tmp_path, "scipy_on_emulator", "-k", "test_natural_permc", GPUSPLU_TESTED_ENGINE=engine)
-    assert counts["tests"] - counts["skipped"] >= 1, counts
+GPU_ENGINES = pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
+THREADS = "TestSplu and test_threads_parallel"  # 20 threads that solve 240 systems each: minutes in the emulator
+
+
+@GPU_ENGINES
+def test_scipys_own_tests_pass_with_an_engine_of_the_gpu(tmp_path, engine):
+    counts = run_suite(tmp_path, "scipy_on_emulator", "-k", f"not ({THREADS})", GPUSPLU_TESTED_ENGINE=engine)
+    assert counts["tests"] - counts["skipped"] >= 344, counts
+
+
+@pytest.mark.minutes
+@GPU_ENGINES
+def test_scipys_own_test_of_threads(tmp_path, engine):
+    counts = run_suite(tmp_path, "scipy_on_emulator", "-k", THREADS, GPUSPLU_TESTED_ENGINE=engine)
+    assert counts["tests"] - counts["skipped"] == 1, counts

@@ -92,6 +92,20 @@ def test_refactor_reports_the_first_nan_and_changes_nothing():
 
 
 @pytest.mark.parametrize("method", ["column", "front"])
+def test_values_come_through_the_source_map(method):
+    A = grid(9, np.random.default_rng(6), 0.3)
+    f, b = factor(A, method=method), np.ones(A.shape[0])
+    assert f.refactor(2 * A.data) == -1
+    expected = f.solve(b)
+    f.refactor(A.data)
+    shuffle = np.random.default_rng(0).permutation(A.nnz)
+    caller = np.empty(A.nnz)
+    caller[shuffle] = 2 * A.data
+    assert f.refactor(caller, shuffle.astype(np.int64)) == -1
+    assert np.array_equal(f.solve(b), expected)
+
+
+@pytest.mark.parametrize("method", ["column", "front"])
 def test_refactor_repivots_when_the_old_pivots_go_bad(method):
     """Large entries move off the diagonal that was matched first: the old pivot order would lose all digits."""
     rng = np.random.default_rng(2)

@@ -118,7 +118,7 @@ def test_deep_tree_without_relaxation():
 
 
 @pytest.mark.parametrize("cholesky", [False, True])
-def test_refactor_and_source_map(cholesky):
+def test_refactor(cholesky):
     A = laplacian((15, 15))
     fronts = Fronts(A, cholesky)
     fronts.factor()
@@ -130,10 +130,7 @@ def test_refactor_and_source_map(cholesky):
     second = fronts.solve(b)
     assert backward_error(shifted, second, b) <= EPS["d"]
     assert backward_error(A, second, b) > 1e-6  # the new values were used
-    order = rng.permutation(A.nnz)
-    scattered = np.empty(A.nnz)
-    scattered[order] = A.data
-    fronts.factor(scattered, source=order.astype(np.int64))
+    fronts.factor(A.data)
     np.testing.assert_array_equal(fronts.solve(b), first)
 
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
+from support.analyses import analyze
 from support.ladder import SCRIPTS, measure_first, play, play_on_device
 from support.small_matrices import EPS, canonical, random_matrix, rhs
 
@@ -29,7 +30,7 @@ def test_the_same_errors_lead_the_same_way(script, monkeypatch):
 def on_processor(A, **options):
     """By fronts, as the core has them."""
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr.astype(np.int64), A.indices.astype(np.int64))
-    symbolic = _core.analyze(pattern.ptr, pattern.ind, A.data, method="front")
+    symbolic = analyze(pattern.ptr, pattern.ind, A.data, method="front")
     return _core.factor(symbolic, pattern, A.data, **options)
 
 

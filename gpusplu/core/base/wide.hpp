@@ -10,12 +10,6 @@
 
 namespace gs {
 
-// v * by, a power of two that may be out of the range of the type where the product is not.
-template <class T> inline T scaled(T v, double by) {
-  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * by), real_t<T>(v.imag() * by));
-  else return T(v * by);
-}
-
 // mantissa times 2^exponent, S a double or a complex of it. The larger part of a mantissa that is not zero is in
 // [1, 2): no operation on two mantissas leaves the range of a double, and a part that underflows beside the other, or
 // a term beside another, is far below the precision. Some ten times slower than S.

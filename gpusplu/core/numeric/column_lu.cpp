@@ -38,7 +38,7 @@ template <class T> ColumnLU<T>::~ColumnLU() = default;
 template <class T> ColumnLU<T>::ColumnLU(ColumnLU&&) noexcept = default;
 template <class T> ColumnLU<T>& ColumnLU<T>::operator=(ColumnLU&&) noexcept = default;
 
-template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOptions& options, const off* source) {
+template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOptions& options) {
   using Real = real_t<T>;
   nodes_.reset(), wide_.reset();
   std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
@@ -47,8 +47,8 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOp
   ColumnNodes<T> columns;
   std::vector<idx> row_order;
   FactorInfo info =
-      factor_with_pivoting<T>(pattern_, block_ptr_, values, source, row_scale.empty() ? nullptr : row_scale.data(),
-                              scale_col, options, columns, row_order);
+      factor_with_pivoting<T>(pattern_, block_ptr_, values, row_scale.empty() ? nullptr : row_scale.data(), scale_col,
+                              options, columns, row_order);
   if (info.status == FactorInfo::ok) {
     scale_row_.resize(row_scale.size());
     for (std::size_t k = 0; k < row_scale.size(); k++) scale_row_[k] = row_scale[row_order[k]];

@@ -31,8 +31,7 @@ struct PermutedPattern {
 };
 
 struct PivotOptions {
-  double pivot_threshold = 0.1;     // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
-  bool diagonal_preference = true;  // false: always the largest entry
+  double pivot_threshold = 0.1;  // take the diagonal when |a_kk| >= threshold * max |a_ik|; 1: partial pivoting
   double most_flops = std::numeric_limits<double>::infinity();  // more than these end it as numbers out of range do
 };
 
@@ -43,9 +42,8 @@ template <class T> class ColumnLU {
   ColumnLU(ColumnLU&&) noexcept;
   ColumnLU& operator=(ColumnLU&&) noexcept;
 
-  // Chooses pivots and pattern. `values`: A's canonical order, or entry k = values[source[k]] if source is given.
-  // On failure no factor is held any more.
-  FactorInfo factor(const T* values, const PivotOptions& options, const off* source = nullptr);
+  // Chooses pivots and pattern. `values`: in A's canonical order. On failure no factor is held any more.
+  FactorInfo factor(const T* values, const PivotOptions& options);
 
   // The same in numbers whose exponents have no limit, and without the scales: slow, but nothing leaves the range of
   // the type on the way. L and U are rounded to it when they are asked for, and refactor() refuses.
@@ -54,7 +52,7 @@ template <class T> class ColumnLU {
 
   // Fixed pivots and pattern of the last successful factor(). Numbers that are not finite are refused before anything
   // changes; after any other failure the factor must not be used for solves until a refactor() or factor() succeeds.
-  FactorInfo refactor(const T* values, const off* source = nullptr);
+  FactorInfo refactor(const T* values);
 
   // op(A) x = b for nrhs columns, in A's own numbering. Thread-safe; b and x must not overlap.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
@@ -70,7 +68,7 @@ template <class T> class ColumnLU {
   // A[row_perm][:, col_perm] = lower() upper(), no scaling left in them; lower is unit lower triangular. Sorted rows.
   Matrix<T> lower() const;
   Matrix<T> upper() const;
-  std::vector<T> upper_diagonal() const;
+  std::vector<T> diagonal() const;  // of U
 
  private:
   FactorInfo describe(FactorInfo info, const std::vector<idx>& row_order);

@@ -1,13 +1,11 @@
 // L and U of A[row_perm][:, col_perm] = L U without scaling, from the nodes. Stored zeros (padding, cancellation) are
 // left out. Above the diagonal blocks the factor holds entries of A, so there U_ab = L_aa^-1 A_ab is computed here, by
 // sparse forward substitution column by column.
-#include <algorithm>
 #include <functional>
 #include <queue>
-#include <utility>
 
 #include "base/scalars.hpp"
-#include "base/wide.hpp"
+#include "matrix/sort_rows.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
 
@@ -71,24 +69,6 @@ template <class T> class OuterSolve {
   std::priority_queue<idx, std::vector<idx>, std::greater<idx>> queue_;
 };
 
-// Rows and values of one column, to be appended to a matrix by ascending row.
-template <class T> class Column {
- public:
-  void clear() { place_.clear(), value_.clear(); }
-  void add(idx row, T v) {
-    place_.emplace_back(row, (idx)value_.size());
-    value_.push_back(v);
-  }
-  template <class F> void sorted(F&& entry) {
-    std::sort(place_.begin(), place_.end());
-    for (const auto& [row, p] : place_) entry(row, value_[p]);
-  }
-
- private:
-  std::vector<std::pair<idx, idx>> place_;
-  std::vector<T> value_;
-};
-
 template <class T> void append(Matrix<T>& out, idx row, T v) {
   out.pattern.ind.push_back(row);
   out.values.push_back(v);
@@ -100,17 +80,15 @@ template <class T> Matrix<T> ColumnLU<T>::lower() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
-  Column<T> column;
   for (idx s = 0; s < nodes_->n_nodes(); s++)
     for (idx k = nodes_->node[s].first; k < nodes_->node[s + 1].first; k++) {
-      column.clear();
-      for_lower(*nodes_, s, k, [&](idx row, T v) {
-        if (v != T(0)) column.add(row, v);
-      });
       append(out, k, T(1));
-      column.sorted([&](idx row, T v) { append(out, row, scaled(v, row_scale(k) / row_scale(row))); });
+      for_lower(*nodes_, s, k, [&](idx row, T v) {
+        if (v != T(0)) append(out, row, scaled(v, row_scale(k) / row_scale(row)));
+      });
       out.pattern.ptr.push_back((off)out.pattern.ind.size());
     }
+  sort_rows(out);
   return out;
 }
 
@@ -124,24 +102,22 @@ template <class T> Matrix<T> ColumnLU<T>::upper() const {
   Matrix<T> out;
   out.pattern.n = n_;
   out.pattern.ptr.push_back(0);
-  Column<T> inner;
   for (idx k = 0; k < n_; k++) {
     const auto emit = [&](idx row, T v) { append(out, row, scaled(v, 1 / (row_scale(row) * col_scale(k)))); };
-    inner.clear();
     for_upper(*nodes_, node_of[k], k, [&](idx row, T v) {
       if (v == T(0)) return;
-      if (row >= block_begin[k]) inner.add(row, v);
+      if (row >= block_begin[k]) emit(row, v);
       else outer.add(row, v);
     });
     outer.run(emit);
-    inner.sorted(emit);
     emit(k, nodes_->pivot[k]);
     out.pattern.ptr.push_back((off)out.pattern.ind.size());
   }
+  sort_rows(out);
   return out;
 }
 
-template <class T> std::vector<T> ColumnLU<T>::upper_diagonal() const {
+template <class T> std::vector<T> ColumnLU<T>::diagonal() const {
   std::vector<T> out(n_);
   for (idx k = 0; k < n_; k++) out[k] = scaled(nodes_->pivot[k], 1 / (row_scale(k) * col_scale(k)));
   return out;
@@ -150,7 +126,7 @@ template <class T> std::vector<T> ColumnLU<T>::upper_diagonal() const {
 #define GS_INSTANTIATE(T)                        \
   template Matrix<T> ColumnLU<T>::lower() const; \
   template Matrix<T> ColumnLU<T>::upper() const; \
-  template std::vector<T> ColumnLU<T>::upper_diagonal() const;
+  template std::vector<T> ColumnLU<T>::diagonal() const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -6,6 +6,7 @@
 #include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
+#include "matrix/values.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_schedule.hpp"
@@ -40,25 +41,6 @@ template <class T> void pivot_range(const std::vector<T>& pivot, FactorInfo& inf
   }
   info.min_pivot = pivot.empty() ? 0 : smallest;
   info.max_pivot = largest;
-}
-
-// Whether a sum of 0 * v stays 0: no NaN and no infinity among A's values.
-template <class T> bool all_finite(const T* values, off count, const off* source) {
-  using Real = real_t<T>;
-  constexpr int lanes = 16, numbers = sizeof(T) / sizeof(Real);
-  Real sum[lanes] = {};
-  const Real* v = reinterpret_cast<const Real*>(values);
-  off p = 0;
-  if (source) {
-    for (; p < count; p++)
-      for (int part = 0; part < numbers; part++) sum[part] += v[source[p] * numbers + part] * 0;
-  } else {
-    for (; p + lanes <= count * numbers; p += lanes)
-      for (int lane = 0; lane < lanes; lane++) sum[lane] += v[p + lane] * 0;
-    for (; p < count * numbers; p++) sum[0] += v[p] * 0;
-  }
-  for (int lane = 1; lane < lanes; lane++) sum[0] += sum[lane];
-  return sum[0] == 0;
 }
 
 // The thread waited for may have lost its processor: after a moment, offer ours.
@@ -119,7 +101,7 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
   }
   if (failed) f.work.clear();  // columns given up halfway are still in it
   // Maxima do not see a NaN, which a stored zero becomes where the product of two scales is out of range.
-  const auto finite = [](const RawVector<T>& v) { return all_finite(v.data(), (off)v.size(), nullptr); };
+  const auto finite = [](const RawVector<T>& v) { return all_finite(v.data(), (off)v.size()); };
   if (!failed && overflowed && !(finite(f.lower) && finite(f.upper))) all.status = FactorInfo::not_finite;
   return all;
 }
@@ -130,10 +112,10 @@ constexpr double worth_a_team = 3e6;
 
 }  // namespace
 
-template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* source) {
+template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
   using Real = real_t<T>;
   FactorInfo info;
-  if (!all_finite(values, (off)pattern_.row.size(), source)) {
+  if (!all_finite(values, (off)pattern_.row.size())) {
     info.status = FactorInfo::not_finite;
     return info;
   }
@@ -149,7 +131,6 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* 
                                                 scale_col_.empty() ? nullptr : scale_col_.data());
   ColumnTask<Real> task{};
   task.values = reinterpret_cast<const Real*>(values);
-  task.source = source;
   task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
   const int team = f.schedule.work >= worth_a_team ? n_threads : 1;
   ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
@@ -170,7 +151,7 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values, const off* 
   return info;
 }
 
-#define GS_INSTANTIATE(T) template FactorInfo ColumnLU<T>::refactor(const T*, const off*);
+#define GS_INSTANTIATE(T) template FactorInfo ColumnLU<T>::refactor(const T*);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

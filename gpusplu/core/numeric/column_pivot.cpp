@@ -13,11 +13,10 @@ namespace {
 template <class T> class Pivoting {
  public:
   using Real = real_t<T>;
-  Pivoting(const PermutedPattern& B, const T* values, const off* source, const Real* row_scale, const Real* col_scale,
+  Pivoting(const PermutedPattern& B, const T* values, const Real* row_scale, const Real* col_scale,
            const PivotOptions& options, ColumnNodes<T>& out, std::vector<idx>& row_order)
       : B_(B),
         values_(values),
-        source_(source),
         row_scale_(row_scale),
         col_scale_(col_scale),
         options_(options),
@@ -61,7 +60,6 @@ template <class T> class Pivoting {
  private:
   const PermutedPattern& B_;
   const T* values_;
-  const off* source_;
   const Real *row_scale_, *col_scale_;
   const PivotOptions& options_;
   ColumnNodes<T>& out_;
@@ -84,8 +82,7 @@ template <class T> class Pivoting {
   }
 
   T entry(idx k, off p) const {
-    const off from = B_.first[k] + (p - B_.ptr[k]);
-    const T v = values_[source_ ? source_[from] : from];
+    const T v = values_[B_.first[k] + (p - B_.ptr[k])];
     if (!row_scale_) return v;
     // one factor, which overflows for subnormal entries and where zeros are stored
     const double scale =
@@ -204,7 +201,7 @@ template <class T> class Pivoting {
                                      [](const T& v) { return v == T(0); });
       return fail(zeros ? FactorInfo::singular : FactorInfo::not_finite, k);
     }
-    if (options_.diagonal_preference && on_diagonal >= 0) {
+    if (on_diagonal >= 0) {
       const Real size = abs1(out_.lower[on_diagonal]);
       if (size > Real(0) && size >= options_.pivot_threshold * largest) best = on_diagonal;
     }
@@ -260,15 +257,15 @@ template <class T> class Pivoting {
 }  // namespace
 
 template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
-                                                   const T* values, const off* source, const real_t<T>* row_scale,
+                                                   const T* values, const real_t<T>* row_scale,
                                                    const real_t<T>* col_scale, const PivotOptions& options,
                                                    ColumnNodes<T>& out, std::vector<idx>& row_order) {
-  return Pivoting<T>(B, values, source, row_scale, col_scale, options, out, row_order).run(block_ptr);
+  return Pivoting<T>(B, values, row_scale, col_scale, options, out, row_order).run(block_ptr);
 }
 
-#define GS_INSTANTIATE(T)                                                                                            \
-  template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*, const off*, \
-                                              const real_t<T>*, const real_t<T>*, const PivotOptions&,               \
+#define GS_INSTANTIATE(T)                                                                                \
+  template FactorInfo factor_with_pivoting<T>(const PermutedPattern&, const std::vector<idx>&, const T*, \
+                                              const real_t<T>*, const real_t<T>*, const PivotOptions&,   \
                                               ColumnNodes<T>&, std::vector<idx>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 GS_INSTANTIATE(Wide<double>)

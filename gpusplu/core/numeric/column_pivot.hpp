@@ -10,7 +10,7 @@ namespace gs {
 // row_order (out, gather): row k after pivoting is row row_order[k] of B. A column in the result is one of B.
 // Time: proportional to the arithmetic, and to the entries of the pruned graph.
 template <class T> FactorInfo factor_with_pivoting(const PermutedPattern& B, const std::vector<idx>& block_ptr,
-                                                   const T* values, const off* source, const real_t<T>* row_scale,
+                                                   const T* values, const real_t<T>* row_scale,
                                                    const real_t<T>* col_scale, const PivotOptions& options,
                                                    ColumnNodes<T>& out, std::vector<idx>& row_order);
 

@@ -28,8 +28,7 @@ template <class T> FactorInfo WideColumns<T>::factor(const PermutedPattern& B, c
                                                      std::vector<idx>& row_order) {
   std::vector<Number> wide(B.row.size());
   for (std::size_t p = 0; p < wide.size(); p++) wide[p] = widen(values[p]);
-  return factor_with_pivoting<Number>(B, block_ptr, wide.data(), nullptr, nullptr, nullptr, options, columns_,
-                                      row_order);
+  return factor_with_pivoting<Number>(B, block_ptr, wide.data(), nullptr, nullptr, options, columns_, row_order);
 }
 
 template <class T> void WideColumns<T>::solve_plain(const std::vector<idx>& block_ptr, std::vector<Number>& y) const {

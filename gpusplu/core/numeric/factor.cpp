@@ -66,7 +66,7 @@ template <class T> void Factor<T>::factor(bool fresh) {
     factor_front(fresh);
   } else {
     if (!fresh) {
-      info_ = column_->refactor(values_.data(), nullptr);
+      info_ = column_->refactor(values_.data());
       if (!certified()) fresh = true, stats_.n_repivoted++;
     }
     // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
@@ -119,7 +119,7 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
 template <class T> void Factor<T>::factor_front(bool fresh) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
-  info_ = front_->factor(values_.data(), nullptr, PivotRule{perturb_below, tiny_below});
+  info_ = front_->factor(values_.data(), PivotRule{perturb_below, tiny_below});
   if (symbolic_->cholesky) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
@@ -310,29 +310,30 @@ template <class T> std::vector<T> Factor<T>::values() const {
   return values_;
 }
 
-template <class T> std::vector<idx> Factor<T>::row_perm() const {
+// Of the engine that holds the factor.
+template <class T> template <class Ask> auto Factor<T>::held_by(Ask&& ask) const {
   const std::shared_lock shared = held();
-  return front_ ? front_->row_perm() : column_->row_perm();
+  return front_ ? ask(*front_) : ask(*column_);
+}
+
+template <class T> std::vector<idx> Factor<T>::row_perm() const {
+  return held_by([](const auto& engine) { return std::vector<idx>(engine.row_perm()); });
 }
 
 template <class T> std::vector<idx> Factor<T>::col_perm() const {
-  const std::shared_lock shared = held();
-  return front_ ? front_->col_perm() : column_->col_perm();
+  return held_by([](const auto& engine) { return std::vector<idx>(engine.col_perm()); });
 }
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
-  const std::shared_lock shared = held();
-  return front_ ? front_->diagonal() : column_->upper_diagonal();
+  return held_by([](const auto& engine) { return engine.diagonal(); });
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {
-  const std::shared_lock shared = held();
-  return front_ ? front_->lower() : column_->lower();
+  return held_by([](const auto& engine) { return engine.lower(); });
 }
 
 template <class T> Matrix<T> Factor<T>::upper() const {
-  const std::shared_lock shared = held();
-  return front_ ? front_->upper() : column_->upper();
+  return held_by([](const auto& engine) { return engine.upper(); });
 }
 
 template class Factor<float>;

@@ -111,6 +111,7 @@ template <class T> class Factor {
   void restore(std::shared_ptr<const Symbolic> symbolic, bool anew);
   void recover();
   std::shared_lock<std::shared_mutex> held() const;  // to share what is factored
+  template <class Ask> auto held_by(Ask&& ask) const;
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool in_range(Trans trans, const T* b, const T* x) const;
   void solve_in_range(Trans trans, idx nrhs, const T* b, T* x) const;

@@ -59,8 +59,7 @@ template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange col
   for (idx j = c_begin; j < c_end; j++) zero(front.C + j + off(j) * H, H - j);
 }
 
-template <class T>
-real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, const off* source, T* panel) {
+template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, T* panel) {
   const std::uint32_t* from = plan.entry_source.data();
   const std::uint32_t* to = plan.entry_target.data();
   T* __restrict out = panel;
@@ -80,19 +79,12 @@ real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* value
     }
   };
   if (plan.entry_scale.empty()) {
-    if (source) place([&](off k) { return values[source[from[k]]]; });
-    else place([&](off k) { return values[from[k]]; });
+    place([&](off k) { return values[from[k]]; });
   } else {
     // Powers of two are exact in double; the product of row and column scale may leave float's range, the entry not.
     const std::uint16_t* scale = plan.entry_scale.data();
     const double* table = plan.scale_table.data();
-    auto scaled = [&](T v, off k) {
-      if constexpr (is_complex<T>)
-        return T(real_t<T>(v.real() * table[scale[k]]), real_t<T>(v.imag() * table[scale[k]]));
-      else return T(v * table[scale[k]]);
-    };
-    if (source) place([&](off k) { return scaled(values[source[from[k]]], k); });
-    else place([&](off k) { return scaled(values[from[k]], k); });
+    place([&](off k) { return scaled(values[from[k]], table[scale[k]]); });
   }
   return std::max(std::max(largest[0], largest[1]), std::max(largest[2], largest[3]));
 }
@@ -119,9 +111,9 @@ template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange colum
   }
 }
 
-#define GS_INSTANTIATE(T)                                                                \
-  template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);                   \
-  template real_t<T> place_values(const FrontPlan&, off, off, const T*, const off*, T*); \
+#define GS_INSTANTIATE(T)                                                    \
+  template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);       \
+  template real_t<T> place_values(const FrontPlan&, off, off, const T*, T*); \
   template void add_child(const FrontBlocks<T>&, ColumnRange, idx, const idx*, const T*, bool);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

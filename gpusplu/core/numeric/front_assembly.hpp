@@ -22,8 +22,7 @@ struct ColumnRange {
 template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange columns, bool keep_c);
 
 // Writes entries [begin, end) of the plan into the cleared panels at `panel`. Returns the largest |entry|, scaled.
-template <class T>
-real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, const off* source, T* panel);
+template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, T* panel);
 
 // Adds contribution block `from` (n_rows x n_rows) of a child, whose row i is row rel[i] of the front. assign_c: C is
 // not cleared yet and the child covers all of it.

@@ -2,10 +2,10 @@
 //
 // A front exchanges only its own rows. In L the rows that its descendants hold of it move along: an entry of row i
 // belongs into row new_row[i].
-#include <algorithm>
 #include <utility>
 
 #include "base/scalars.hpp"
+#include "matrix/sort_rows.hpp"
 #include "numeric/front_factor.hpp"
 
 namespace gs {
@@ -32,20 +32,10 @@ template <class T> class Columns {
     pattern_.ind.resize(pattern_.ptr.back()), values_.resize(pattern_.ptr.back());
     filling_ = true;
   }
-  // The matrix; rows are put in order where they are not.
   Matrix<T> finish() {
-    std::vector<std::pair<idx, off>> order;
-    std::vector<T> sorted;
-    for (idx j = 0; j < pattern_.n; j++) {
-      const off begin = pattern_.ptr[j], end = pattern_.ptr[j + 1];
-      if (std::is_sorted(pattern_.ind.begin() + begin, pattern_.ind.begin() + end)) continue;
-      order.clear(), sorted.clear();
-      for (off p = begin; p < end; p++) order.emplace_back(pattern_.ind[p], p);
-      std::sort(order.begin(), order.end());
-      for (const auto& [row, p] : order) sorted.push_back(values_[p]);
-      for (off p = begin; p < end; p++) pattern_.ind[p] = order[p - begin].first, values_[p] = sorted[p - begin];
-    }
-    return {std::move(pattern_), std::move(values_)};
+    Matrix<T> matrix{std::move(pattern_), std::move(values_)};
+    sort_rows(matrix);
+    return matrix;
   }
 
  private:
@@ -54,12 +44,6 @@ template <class T> class Columns {
   std::vector<off> next_;
   bool filling_ = false;
 };
-
-// v * by, a power of two.
-template <class T> T scaled(T v, double by) {
-  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * by), real_t<T>(v.imag() * by));
-  else return T(v * by);
-}
 
 // scale[perm[k]], or ones.
 std::vector<double> gathered(const std::vector<double>& scale, const std::vector<idx>& perm) {

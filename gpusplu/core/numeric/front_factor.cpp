@@ -52,7 +52,6 @@ template <class T> struct FrontFactor<T>::Run {
   const Symbolic& symbolic;
   const FrontPlan& plan;
   const T* values;
-  const off* source;
   const PivotRule& rule;
   std::vector<Member> members;
   // Fronts from this one on need not be factored: the lowest whose pivot failed. Lower ones still are, so the column
@@ -62,12 +61,11 @@ template <class T> struct FrontFactor<T>::Run {
   std::atomic<bool> out_of_memory{false};
   std::mutex failing;
 
-  Run(FrontFactor& factor, const T* values, const off* source, const PivotRule& rule, int threads)
+  Run(FrontFactor& factor, const T* values, const PivotRule& rule, int threads)
       : factor(factor),
         symbolic(*factor.symbolic_),
         plan(factor.plan_),
         values(values),
-        source(source),
         rule(rule),
         members(threads),
         failed_front(symbolic.nsuper()) {}
@@ -138,7 +136,7 @@ template <class T> struct FrontFactor<T>::Run {
     const ColumnRange all{0, front.shape.R};
     const bool assign_c = assigns_c(front.shape, s);
     clear_front(front, all, assign_c);
-    note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, source, front.L));
+    note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, front.L));
     assemble_children(front, s, all, assign_c);
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
     eliminate(Team{}, member, s, front);
@@ -159,7 +157,7 @@ template <class T> struct FrontFactor<T>::Run {
     team.sync();
     const off begin = plan.entry_ptr[s], count = plan.entry_ptr[s + 1] - begin;
     note_entries(member, place_values(plan, begin + count * team.rank / team.size,
-                                      begin + count * (team.rank + 1) / team.size, values, source, front.L));
+                                      begin + count * (team.rank + 1) / team.size, values, front.L));
     team.sync();
     assemble_children(front, s, columns, assign_c);
     team.sync();
@@ -240,10 +238,10 @@ template <class T> struct FrontFactor<T>::Run {
   }
 };
 
-template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const off* source, const PivotRule& rule) {
+template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
   if ((int)pools_.size() < want) pools_.resize(want);
-  Run run(*this, values, source, rule, want);
+  Run run(*this, values, rule, want);
   UpwardWalk walk(plan_, want > 1);
   auto subtree = [&](int rank, idx t) {
     for (idx s = plan_.tasks[t].first; s <= plan_.tasks[t].last; s++) run.front_by_one(rank, s);
@@ -263,7 +261,7 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const off*
 #define GS_INSTANTIATE(T)                                                             \
   template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView); \
   template off FrontFactor<T>::bytes() const;                                         \
-  template FactorInfo FrontFactor<T>::factor(const T*, const off*, const PivotRule&);
+  template FactorInfo FrontFactor<T>::factor(const T*, const PivotRule&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -27,10 +27,9 @@ template <class T> class FrontFactor {
   // LU, or Cholesky if symbolic->cholesky: A then holds both triangles.
   FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A);
 
-  // Factors the matrix whose canonical entry k is values[k], or values[source[k]] if source is given. A first
-  // factorization and a refactorization are the same. `rule` is for LU: bounds are absolute, for the scaled matrix.
-  // If the status is not ok, the factor holds nothing usable.
-  FactorInfo factor(const T* values, const off* source, const PivotRule& rule);
+  // Factors the matrix with these canonical values. A first factorization and a refactorization are the same. `rule` is
+  // for LU: bounds are absolute, for the scaled matrix. If the status is not ok, the factor holds nothing usable.
+  FactorInfo factor(const T* values, const PivotRule& rule);
 
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;

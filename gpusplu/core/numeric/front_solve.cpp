@@ -31,11 +31,6 @@ template <class T> std::unique_ptr<T, FreeRaw> zeroed(std::size_t size) {
   return std::unique_ptr<T, FreeRaw>(p);
 }
 
-template <class T> T scaled(T v, double scale) {
-  if constexpr (is_complex<T>) return T(real_t<T>(v.real() * scale), real_t<T>(v.imag() * scale));
-  else return T(v * scale);
-}
-
 }  // namespace
 
 template <class T> FrontFactor<T>::Workspace::Workspace(const FrontFactor& factor, idx block, int threads)

@@ -67,11 +67,10 @@ template <class Real> struct ColumnMonitor {
 };
 
 // Refactors nodes[0] .. nodes[count-1] in that order. work: zeros, as many numbers as rows times the largest width;
-// left zero unless the status is bad. values: A's; entry k is values[source[k]] if source is not null. Shared between
+// left zero unless the status is bad. values: A's. Shared between
 // threads: done[s] is set to `epoch` when node s is finished; with `wait` sources are waited for, until *failed is set.
 template <class Real> struct ColumnTask {
   const Real* values;
-  const off* source;
   Real* work;
   const idx* nodes;
   off count;

@@ -61,10 +61,7 @@ template <class Real, bool Complex> class Worker {
     const Real col_scale = P.col_scale ? P.col_scale[k] : Real(1);
     const bool outer = node->n_outer > 0;
     Real* out = outer ? P.upper + node->upper_value * numbers : P.lower + node->lower_value * numbers;
-    const auto entry = [&](off p) {
-      const off from = task_.source ? task_.source[P.a_first[k] + p] : P.a_first[k] + p;
-      return task_.values + from * numbers;
-    };
+    const auto entry = [&](off p) { return task_.values + (P.a_first[k] + p) * numbers; };
     const auto scale = [&](off p) { return P.row_scale ? P.row_scale[row[p]] * col_scale : col_scale; };
     Real pivot[2] = {}, inverse[2] = {}, largest = 0;
     for (int part = 0; part < numbers; part++) pivot[part] = entry(node->diagonal)[part] * scale(node->diagonal);
@@ -100,7 +97,6 @@ template <class Real, bool Complex> class Worker {
   // Columns of A, scaled, into the work array.
   template <int Width> void scatter(idx first) {
     const Real* row_scale = P.row_scale;
-    const off* source = task_.source;
     Real largest = 0;
     for (int c = 0; c < Width; c++) {
       const idx k = first + c;
@@ -109,14 +105,7 @@ template <class Real, bool Complex> class Worker {
       const Real* value = task_.values + P.a_first[k] * numbers;
       Real* x = work_ + c * numbers;
       const Real scale = P.col_scale ? P.col_scale[k] : Real(1);
-      if (source) {
-        source += P.a_first[k];
-        for (off p = 0; p < count; p++) {
-          const Real factor = row_scale ? row_scale[row[p]] * scale : scale;
-          put<Width>(x, row[p], task_.values + source[p] * numbers, factor, largest);
-        }
-        source = task_.source;
-      } else if (row_scale) {
+      if (row_scale) {
         for (off p = 0; p < count; p++) put<Width>(x, row[p], value + p * numbers, row_scale[row[p]] * scale, largest);
       } else {
         for (off p = 0; p < count; p++) put<Width>(x, row[p], value + p * numbers, scale, largest);

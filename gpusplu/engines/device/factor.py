@@ -1,9 +1,9 @@
 """A factor in device memory that is refactored and solved with by replaying graphs, whatever the engine.
 
-`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified as the CPU
-engine's are (core/numeric/factor.hpp), always by measuring: the backward error of a solve comes back with it, at most
-three steps of refinement mend it, and where that is not enough pivots are chosen anew (factorization.py). The
-CPU engine's factor of the same values is also what L, U, determinants and condition numbers are taken from.
+`DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified by the
+rules that the CPU engine goes by (core/certify/ladder.hpp), always by measuring: the backward error of a solve comes
+back with it, refinement mends it, and where that is not enough pivots are chosen anew (factorization.py). The CPU
+engine's factor of the same values is also what L, U, determinants and condition numbers are taken from.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 // The column LU by itself, for tests and benchmarks; users reach it through factor.
 #include <nanobind/stl/complex.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <optional>
 #include <stdexcept>
 
 #include "numeric/column_lu.hpp"
@@ -30,16 +28,15 @@ template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_p
   return {ColumnLU<T>(symbolic, A), A.nnz()};
 }
 
-template <class T>
-nb::dict factor(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold, bool diagonal_preference) {
+template <class T> nb::dict factor(BoundColumnLU<T>& lu, In<T> values, double pivot_threshold) {
   require_entries(values, lu.nnz, "values");
-  return to_dict(without_gil([&] { return lu.factor(values.data(), {pivot_threshold, diagonal_preference}); }));
+  return to_dict(without_gil([&] { return lu.factor(values.data(), {pivot_threshold}); }));
 }
 
-template <class T> nb::dict refactor(BoundColumnLU<T>& lu, In<T> values, std::optional<In<off>> source) {
-  require_source(values, source, lu.nnz);
+template <class T> nb::dict refactor(BoundColumnLU<T>& lu, In<T> values) {
+  require_entries(values, lu.nnz, "values");
   if (!lu.factored()) throw std::runtime_error("refactor: factor() has not succeeded yet");
-  return to_dict(without_gil([&] { return lu.refactor(values.data(), source ? source->data() : nullptr); }));
+  return to_dict(without_gil([&] { return lu.refactor(values.data()); }));
 }
 
 // b: (nrhs, n), one right-hand side a row.
@@ -64,8 +61,8 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
             new (self) LU(make<T>(ptr, ind, row_perm, col_perm, block_ptr, row_scale, col_scale));
           },
           "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "block_ptr"_a, "row_scale"_a, "col_scale"_a)
-      .def("factor", &factor<T>, "values"_a, "pivot_threshold"_a = 0.1, "diagonal_preference"_a = true)
-      .def("refactor", &refactor<T>, "values"_a, "source"_a = nb::none())
+      .def("factor", &factor<T>, "values"_a, "pivot_threshold"_a = 0.1)
+      .def("refactor", &refactor<T>, "values"_a)
       .def("solve", &solve<T>, "b"_a, "x"_a, "trans"_a = "N")
       .def("row_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.row_perm())); })
       .def("col_perm", [](const LU& lu) { return to_numpy(std::vector<idx>(lu.col_perm())); })
@@ -75,7 +72,7 @@ template <class T> void bind_type(nb::module_& m, const char* name) {
       .def(
           "upper", [](const LU& lu) { return matrix_tuple(without_gil([&] { return lu.upper(); })); },
           "(ptr, ind, values) of U.")
-      .def("upper_diagonal", [](const LU& lu) { return to_numpy(lu.upper_diagonal()); })
+      .def("diagonal", [](const LU& lu) { return to_numpy(lu.diagonal()); })
       .def_prop_ro("nnz_lower", [](const LU& lu) { return lu.nnz_lower(); })
       .def_prop_ro("nnz_upper", [](const LU& lu) { return lu.nnz_upper(); });
 }

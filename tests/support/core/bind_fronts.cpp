@@ -1,9 +1,7 @@
 #include <nanobind/stl/complex.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
-#include <optional>
 #include <stdexcept>
 
 #include "numeric/front_factor.hpp"
@@ -30,11 +28,10 @@ template <class T> BoundFrontFactor<T>* make_factor(const Symbolic& structure, I
   return new BoundFrontFactor<T>(std::move(symbolic), A);
 }
 
-template <class T> nb::dict factor(BoundFrontFactor<T>& self, In<T> values, std::optional<In<off>> source,
-                                   double perturb_below, double tiny_below) {
-  require_source(values, source, self.nnz_of_A);
+template <class T> nb::dict factor(BoundFrontFactor<T>& self, In<T> values, double perturb_below, double tiny_below) {
+  require_entries(values, self.nnz_of_A, "values");
   const PivotRule rule{perturb_below, tiny_below};
-  return to_dict(without_gil([&] { return self.factor(values.data(), source ? source->data() : nullptr, rule); }));
+  return to_dict(without_gil([&] { return self.factor(values.data(), rule); }));
 }
 
 // b is Fortran-ordered n x nrhs, flat.
@@ -51,7 +48,7 @@ template <class T> void bind_front_factor(nb::module_& m, const char* name) {
   nb::class_<F>(m, name, "Multifrontal LU or Cholesky (internal).")
       .def_static("make", &make_factor<T>, "symbolic"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a, "col_scale"_a,
                   "ptr"_a, "ind"_a, nb::rv_policy::take_ownership)
-      .def("factor", &factor<T>, "values"_a, "source"_a = nb::none(), "perturb_below"_a = 0.0, "tiny_below"_a = 0.0)
+      .def("factor", &factor<T>, "values"_a, "perturb_below"_a = 0.0, "tiny_below"_a = 0.0)
       .def("solve", &solve<T>, "b"_a, "trans"_a = "N")
       .def("lower", [](const F& f) { return matrix_tuple(without_gil([&] { return f.lower(); })); })
       .def("upper", [](const F& f) { return matrix_tuple(without_gil([&] { return f.upper(); })); })

@@ -1,7 +1,5 @@
 // What the bindings of _core_testing share.
 #pragma once
-#include <optional>
-
 #include "analysis/symbolic.hpp"
 #include "bind/checks.hpp"
 #include "numeric/factor_info.hpp"
@@ -27,14 +25,6 @@ inline void set_permutations(Symbolic& symbolic, const In<idx>& row_perm, const 
     if (scale->shape(0)) require_length(*scale, symbolic.n, name);
   symbolic.row_perm = to_vector(row_perm), symbolic.col_perm = to_vector(col_perm);
   symbolic.row_scale = to_vector(row_scale), symbolic.col_scale = to_vector(col_scale);
-}
-
-// Values in canonical order, or in the order that `source` gathers them from.
-template <class T> void require_source(const In<T>& values, const std::optional<In<off>>& source, off nnz) {
-  if (!source) return require_entries(values, nnz, "values");
-  require_entries(*source, nnz, "source");
-  for (off k = 0; k < nnz; k++)
-    require(source->data()[k] >= 0 && source->data()[k] < (off)values.shape(0), "source must be places in values");
 }
 
 void bind_products(nb::module_&);

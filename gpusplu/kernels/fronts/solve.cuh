@@ -178,6 +178,37 @@ template <int NV> DEVICE void store_values(Scalar* to, const Scalar (&v)[NV]) {
   for (int j = 0; j < NV; j++) store_l2(to + j, v[j]);
 }
 
+// The NV values of a row, here in registers and there in shared memory.
+template <int NV> DEVICE void clear(Scalar (&v)[NV]) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) v[j] = Scalar(0);
+}
+template <int NV> DEVICE void share(Scalar* to, const Scalar (&v)[NV], bool some = true) {  // zeros if there is none
+#pragma unroll
+  for (int j = 0; j < NV; j++) to[j] = some ? v[j] : Scalar(0);
+}
+template <int NV> DEVICE void take(Scalar (&v)[NV], const Scalar* from) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) v[j] = from[j];
+}
+template <int NV> DEVICE void accumulate(Scalar (&sum)[NV], const Scalar* v) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) sum[j] += v[j];
+}
+template <int NV> DEVICE void subtract(Scalar* from, const Scalar* v) {
+#pragma unroll
+  for (int j = 0; j < NV; j++) from[j] -= v[j];
+}
+
+// Forward: what local row `row` has before anything is subtracted, b of a pivot or zero.
+template <int NV>
+DEVICE void load_start(const SolveArgs& args, const SolveTask& f, int group, int row, Scalar (&y)[NV]) {
+  load_b<NV>(args, group, f.first + min(row, f.width - 1), y);
+#pragma unroll
+  for (int j = 0; j < NV; j++)
+    if (row >= f.width) y[j] = Scalar(0);
+}
+
 // x at plan position `at`, given to the fronts below and taken by them.
 template <int NV> DEVICE void give_x(const SolveArgs& args, unsigned tag, int group, int at, const Scalar (&x)[NV]) {
   if constexpr (NV == 1) send_value(position_packet(args, at), x[0], tag);
@@ -247,11 +278,9 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
   DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
                   Scalar (&y)[NV]) {
     Scalar row[1][NV];
-#pragma unroll
-    for (int j = 0; j < NV; j++) row[0][j] = y[j];
+    take<NV>(row[0], y);
     add(args, gather_begin, count, tag, group, partial, row);
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[j] = row[0][j];
+    take<NV>(y, row[0]);
   }
   // What lies at the places of `ahead`, zero for those that are none.
   DEVICE void load_places(const SolveArgs& args, unsigned tag, int group, Scalar (&v)[4][NV]) {
@@ -271,9 +300,7 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
     }
 #pragma unroll
     for (int k = 0; k < 4; k++)
-      if (places[k] < 0)
-#pragma unroll
-        for (int j = 0; j < NV; j++) v[k][j] = Scalar(0);
+      if (places[k] < 0) clear<NV>(v[k]);
   }
   // y += the sums of this thread's rows; `partial`: SCALARS
   DEVICE void add(const SolveArgs& args, int gather_begin, int count, unsigned tag, int group, Scalar* partial,
@@ -291,17 +318,12 @@ template <int TEAM, int NV, int ROWS = 1> struct Gather {
         const int from = min(max(begin[i] - window, 0), WINDOW), to = min(max(end[i] - window, 0), WINDOW);
         const bool many = to - from > MANY;
         if (!many)
-          for (int c = from; c < to; c++)
-#pragma unroll
-            for (int j = 0; j < NV; j++) y[i][j] += partial[c * NV + j];
+          for (int c = from; c < to; c++) accumulate<NV>(y[i], partial + c * NV);
         for (unsigned rows = __ballot_sync(~0u, many); rows; rows &= rows - 1) {
           const int owner = __ffs(rows) - 1, last = shuffle(to, owner);
           Scalar s[NV];
-#pragma unroll
-          for (int j = 0; j < NV; j++) s[j] = Scalar(0);
-          for (int c = shuffle(from, owner) + lane; c < last; c += 32)
-#pragma unroll
-            for (int j = 0; j < NV; j++) s[j] += partial[c * NV + j];
+          clear<NV>(s);
+          for (int c = shuffle(from, owner) + lane; c < last; c += 32) accumulate<NV>(s, partial + c * NV);
 #pragma unroll
           for (int j = 0; j < NV; j++) {
 #pragma unroll

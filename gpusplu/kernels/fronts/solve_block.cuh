@@ -80,8 +80,7 @@ struct ColumnPair {
 template <int NV> DEVICE void take_x_to(const SolveArgs& args, const SolveTask& f, int group, int at, Scalar* to) {
   Scalar x[NV];
   take_x<NV>(args, f.tag, group, at, x);
-#pragma unroll
-  for (int j = 0; j < NV; j++) to[j] = x[j];
+  share<NV>(to, x);
 }
 
 // y_below -= X y, panel by panel
@@ -92,27 +91,19 @@ template <int NV> DEVICE void forward_rows(const SolveArgs& args, const SolveTas
   Scalar y[NV], now[PANEL], next[PANEL];
   Gather<SOLVE_THREADS, NV> gather;
   gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
-  load_b<NV>(args, group, f.first + min(row, W - 1), y);
-#pragma unroll
-  for (int j = 0; j < NV; j++)
-    if (row >= W) y[j] = Scalar(0);
+  load_start<NV>(args, f, group, row, y);
   load_row(now, lower, R, 0, W);
   wait_for_children<SOLVE_THREADS, NV>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch.partial, y);
   const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
     if (!AHEAD<NV> && k0) load_row(m, lower, R, k0, W);
     if (AHEAD<NV> && k0 + PANEL < W) load_row(m_next, lower, R, k0 + PANEL, W);
-    if (row >= k0 && row < k0 + PANEL)
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
+    if (row >= k0 && row < k0 + PANEL) share<NV>(scratch.v + row * NV, y, row < W);
     __syncthreads();
     Scalar rest[NV];
-#pragma unroll
-    for (int j = 0; j < NV; j++) rest[j] = y[j];
+    take<NV>(rest, y);
     multiply_row<NV, true>(rest, m, scratch.v + k0 * NV);
-    if (row >= min(k0 + PANEL, W))
-#pragma unroll
-      for (int j = 0; j < NV; j++) y[j] = rest[j];
+    if (row >= min(k0 + PANEL, W)) take<NV>(y, rest);
   };
   for (int k0 = 0; k0 < W; k0 += 2 * PANEL) {
     panel(k0, now, next);
@@ -142,8 +133,7 @@ template <int NV> DEVICE void backward_rows(const SolveArgs& args, const SolveTa
     __syncthreads();
     if (part < parts) {
       Scalar sum[NV];
-#pragma unroll
-      for (int j = 0; j < NV; j++) sum[j] = Scalar(0);
+      clear<NV>(sum);
       for (int c0 = part; c0 < H; c0 += PANEL * parts) {
 #pragma unroll
         for (int k = 0; k < PANEL; k++) {
@@ -154,27 +144,21 @@ template <int NV> DEVICE void backward_rows(const SolveArgs& args, const SolveTa
         }
         if (c0 + PANEL * parts < H) load_row(next, upper + c0 * W, parts * W, PANEL, (H - 1 - c0) / parts + 1);
       }
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.partial[row * NV + j] = sum[j];
+      share<NV>(scratch.partial + row * NV, sum);
     }
     __syncthreads();
     if (row < W)
-      for (int p = 0; p < parts; p++)
-#pragma unroll
-        for (int j = 0; j < NV; j++) y[j] -= scratch.partial[(p * W + row) * NV + j];
+      for (int p = 0; p < parts; p++) subtract<NV>(y, scratch.partial + (p * W + row) * NV);
   }
   const auto panel = [&](int k0, Scalar(&m)[PANEL], Scalar(&m_next)[PANEL]) {
     if (!AHEAD<NV>) load_row(m, lower, R, k0, W);
     if (AHEAD<NV> && k0) load_row(m_next, lower, R, k0 - PANEL, W);
     const bool inside = row >= k0 && row < k0 + PANEL;
-    if (inside)
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
+    if (inside) share<NV>(scratch.v + row * NV, y, row < W);
     __syncwarp();
     if (inside) {
       multiply_row<NV, false>(y, m, scratch.v + k0 * NV);
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.w[row * NV + j] = row < W ? y[j] : Scalar(0);
+      share<NV>(scratch.w + row * NV, y, row < W);
     }
     __syncthreads();
     if (row < k0) multiply_row<NV, true>(y, m, scratch.w + k0 * NV);
@@ -198,10 +182,7 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
   Scalar y[NV];
   Gather<SOLVE_THREADS, NV> gather;
   gather.start(args, f.gather_begin, f.gather_count, first_row(f) + row, R - row);
-  load_b<NV>(args, group, f.first + min(row, W - 1), y);
-#pragma unroll
-  for (int j = 0; j < NV; j++)
-    if (row >= W) y[j] = Scalar(0);
+  load_start<NV>(args, f, group, row, y);
   // entry of D that this lane multiplies in the panel at k0: row lane & 15, column pair + side
   const auto load_inverse = [&](int k0) {
     return load_constant(lower + min(k0 + (lane & 15), W - 1) + min(k0 + pair + side, W - 1) * R);
@@ -223,9 +204,7 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
       inverse = load_inverse(k0);
       Scalar s[NV];
       m.template sums<NV>(s, scratch.w, 0, k0);
-      if ((lane & 15) == 0 && column < W)
-#pragma unroll
-        for (int j = 0; j < NV; j++) scratch.v[column * NV + j] -= s[j];
+      if ((lane & 15) == 0 && column < W) subtract<NV>(scratch.v + column * NV, s);
       __syncthreads();
     }
     const int k = k0 + (lane & 15);
@@ -242,9 +221,7 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
     Scalar s[NV];
     m.load(upper, W, c0 + pair, H, 0, W);
     m.template sums<NV>(s, scratch.w, 0, W);
-    if ((lane & 15) == 0 && c0 + pair + side < H)
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.v[(W + c0 + pair + side) * NV + j] -= s[j];
+    if ((lane & 15) == 0 && c0 + pair + side < H) subtract<NV>(scratch.v + (W + c0 + pair + side) * NV, s);
   }
   __syncthreads();
 #pragma unroll
@@ -268,15 +245,12 @@ template <int NV> DEVICE void backward_columns(const SolveArgs& args, const Solv
     Scalar d[PANEL];
     const int k0 = row / PANEL * PANEL;
     load_row(d, lower + min(row, W - 1), R, min(k0, last), W);
-#pragma unroll
-    for (int j = 0; j < NV; j++) scratch.v[row * NV + j] = row < W ? y[j] : Scalar(0);
+    share<NV>(scratch.v + row * NV, y, row < W);
     __syncwarp();
     multiply_row<NV, false>(y, d, scratch.v + k0 * NV);
     __syncwarp();
   }
-#pragma unroll
-  for (int j = 0; j < NV; j++)
-    if (row < W) scratch.v[row * NV + j] = y[j];
+  if (row < W) share<NV>(scratch.v + row * NV, y);
   ColumnPair now, next;
   if (AHEAD<NV>) now.load(lower, R, last + pair, W, W, R);
   wait_for_parent<SOLVE_THREADS, NV>(args, f, group);
@@ -298,8 +272,7 @@ template <int NV> DEVICE void backward_columns(const SolveArgs& args, const Solv
     if (k0) panel(k0 - PANEL, AHEAD<NV> ? next : now, now);
   }
   if (row < W) {
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[j] = scratch.w[row * NV + j];
+    take<NV>(y, scratch.w + row * NV);
     give_x<NV>(args, f.tag, group, f.first + row, y);
   }
   release<SOLVE_THREADS, NV>(args, f, group);

@@ -167,8 +167,7 @@ DEVICE void gather_row(const TileTask<NV>& task, bool pivots, int row0, int rows
   const int count = __ldg(task.solve.piece_ptr + first_row + rows) - begin;
   Gather<SOLVE_THREADS, NV> gather;
   gather.start(task.solve, begin, count, first_row + thread, rows - thread);
-#pragma unroll
-  for (int j = 0; j < NV; j++) y[j] = Scalar(0);
+  clear<NV>(y);
   if (pivots) load_b<NV>(task.solve, task.group, f.first + row0 + min(thread, rows - 1), y);
   if (NV > 1 && f.arrivals) {
     if (thread < 32) warp_wait(task.progress, f.arrivals);
@@ -230,9 +229,7 @@ template <int NV, Loads LOADS> DEVICE void forward_tile(const TileTask<NV>& task
   Scalar y[NV];
   gather_row<NV>(task, pivots, row0, rows, scratch.partial, y);
   const auto share_y = [&] {
-    if (thread < TILE)
-#pragma unroll
-      for (int j = 0; j < NV; j++) scratch.y[thread * NV + j] = y[j];
+    if (thread < TILE) share<NV>(scratch.y + thread * NV, y);
   };
   if (NV > 1) share_y();  // registers; one waits for b no earlier than it is needed
   Sums<NV, BY_COLUMNS> sums;

@@ -23,10 +23,7 @@ DEVICE void forward_tiny(const SolveArgs& args, const SolveTask& f, int group, S
       if (k < W) m[q] = value;
     }
   }
-  load_b<NV>(args, group, f.first + min(lane, W - 1), y);
-#pragma unroll
-  for (int j = 0; j < NV; j++)
-    if (lane >= W) y[j] = Scalar(0);
+  load_start<NV>(args, f, group, lane, y);
   wait_for_children<32, NV>(args, f, group);
   gather.add(args, f.gather_begin, f.gather_count, f.tag, group, scratch, y);
 #pragma unroll

@@ -16,12 +16,9 @@ template <int NV> DEVICE void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const S
       const int row = 32 * q + (threadIdx.x & 31);
       Scalar m[PANEL], rest[NV];
       load_row(m, a + min(row, last - 1), ld, column, columns);
-#pragma unroll
-      for (int j = 0; j < NV; j++) rest[j] = y[q][j];
+      take<NV>(rest, y[q]);
       multiply_row<NV, true>(rest, m, v);
-      if (row >= first && row < last)
-#pragma unroll
-        for (int j = 0; j < NV; j++) y[q][j] = rest[j];
+      if (row >= first && row < last) take<NV>(y[q], rest);
       __syncwarp();  // keeps the loads of the next rows behind: there are no registers for them
     }
 }
@@ -31,9 +28,7 @@ template <int NV> DEVICE void share_panel(Scalar* v, const Scalar (&y)[LANE_ROWS
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + (threadIdx.x & 31);
-    if (row >= first && row < first + PANEL)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[(row - first) * NV + j] = row < last ? y[q][j] : Scalar(0);
+    if (row >= first && row < first + PANEL) share<NV>(v + (row - first) * NV, y[q], row < last);
   }
   __syncwarp();
 }
@@ -61,8 +56,7 @@ template <int NV> DEVICE void forward_warp(const SolveArgs& args, const SolveTas
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++) {
     const int row = 32 * q + lane;
-#pragma unroll
-    for (int j = 0; j < NV; j++) y[q][j] = Scalar(0);
+    clear<NV>(y[q]);
     if (row < W) load_b<NV>(args, group, f.first + row, y[q]);
   }
   wait_for_children<32, NV>(args, f, group);
@@ -91,8 +85,7 @@ template <int NV> DEVICE void load_below(const SolveArgs& args, const SolveTask&
     if (row < (H + PANEL - 1) / PANEL * PANEL) {
       Scalar x[NV];
       take_x<NV>(args, f.tag, group, at[q], x);
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[row * NV + j] = row < H ? x[j] : Scalar(0);
+      share<NV>(v + row * NV, x, row < H);
     }
   }
   __syncwarp();
@@ -126,8 +119,7 @@ template <int NV> DEVICE void subtract_narrow(Scalar (&y)[NV], const Scalar* upp
   const int lane = threadIdx.x & 31, lanes = W > 8 ? 16 : W > 4 ? 8 : 4, groups = 32 / lanes;
   const Scalar* from = upper + min(lane & (lanes - 1), W - 1);
   Scalar sum[NV];
-#pragma unroll
-  for (int j = 0; j < NV; j++) sum[j] = Scalar(0);
+  clear<NV>(sum);
 #pragma unroll 1
   for (int column = lane / lanes; column < H; column += 8 * groups) {
     Scalar m[8];
@@ -143,8 +135,7 @@ template <int NV> DEVICE void subtract_narrow(Scalar (&y)[NV], const Scalar* upp
   for (int mask = lanes; mask < 32; mask <<= 1)
 #pragma unroll
     for (int j = 0; j < NV; j++) sum[j] += shuffle_xor(sum[j], mask);
-#pragma unroll
-  for (int j = 0; j < NV; j++) y[j] -= sum[j];
+  subtract<NV>(y, sum);
 }
 
 // x = D (y - A12 x_rest), panel by panel from the last
@@ -210,22 +201,17 @@ template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const
       const int row = 32 * q + lane, k0 = min(row, W - 1) / PANEL * PANEL;
       Scalar d[PANEL];
       load_row(d, lower + min(row, W - 1), R, k0, W);
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[row * NV + j] = row < W ? y[q][j] : Scalar(0);
+      share<NV>(v + row * NV, y[q], row < W);
       __syncwarp();
       multiply_row<NV, false>(y[q], d, v + k0 * NV);
       __syncwarp();
-#pragma unroll
-      for (int j = 0; j < NV; j++)
-        if (row < W) v[row * NV + j] = y[q][j];
+      if (row < W) share<NV>(v + row * NV, y[q]);
     }
   ColumnWalk<BATCH> walk(W, R);
   if (walk.k0 >= 0) walk.load(m, lower, W, R);
   load_below<NV>(args, f, group, v + W * NV);
 #pragma unroll
-  for (int k = 0; k < BATCH; k++)
-#pragma unroll
-    for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
+  for (int k = 0; k < BATCH; k++) clear<NV>(sum[k]);
 #pragma unroll 1
   while (walk.k0 >= 0) {
     const int k0 = walk.k0, row = walk.first + lane;
@@ -243,19 +229,13 @@ template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const
     if (!done) continue;
     fold_columns<BATCH, NV>(sum);
     const int own = k0 + lane / (32 / BATCH);
-    if (lane % (32 / BATCH) == 0 && own < W)
-#pragma unroll
-      for (int j = 0; j < NV; j++) v[own * NV + j] -= sum[0][j];
+    if (lane % (32 / BATCH) == 0 && own < W) subtract<NV>(v + own * NV, sum[0]);
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < BATCH; k++)
-#pragma unroll
-      for (int j = 0; j < NV; j++) sum[k][j] = Scalar(0);
+    for (int k = 0; k < BATCH; k++) clear<NV>(sum[k]);
   }
 #pragma unroll
   for (int q = 0; q < LANE_ROWS; q++)
-    if (32 * q + lane < W)
-#pragma unroll
-      for (int j = 0; j < NV; j++) y[q][j] = v[(32 * q + lane) * NV + j];
+    if (32 * q + lane < W) take<NV>(y[q], v + (32 * q + lane) * NV);
   finish_backward<NV>(args, f, group, y);
 }

@@ -4,6 +4,7 @@ import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse.linalg
 
 import gpusplu
 from gpusplu import gallery
+from gpusplu.timing import timed
 
 from .report import Progress, backward_error, seconds, table
 
@@ -83,18 +85,18 @@ def transient(circuit: gallery.Circuit, newton_steps: int, every: int) -> tuple[
     """
     ours, scipys = Side(), Side()
     A = circuit.matrix()
-    lu = timed_first(ours, gpusplu.splu, A)
-    timed_first(scipys, scipy.sparse.linalg.splu, A)
+    ours.first, lu = timed(lambda: gpusplu.splu(A))
+    scipys.first, _ = timed(lambda: scipy.sparse.linalg.splu(A))
     x = previous = circuit.rest()
     time_steps = 0
     with Progress("circuit   ", newton_steps) as progress:
         for newton in range(newton_steps):
             values, residual = circuit.stamp(x, previous, STEP * (time_steps + 1), STEP)
-            update = timed(ours.steps, refactor_and_solve, lu, values, residual)
+            update = noted(ours.steps, refactor_and_solve, lu, values, residual)
             A.data = values
             ours.error = max(ours.error, backward_error(A, update, residual))
             if newton % every == 0:
-                theirs = timed(scipys.steps, splu_and_solve, A, residual)
+                theirs = noted(scipys.steps, splu_and_solve, A, residual)
                 scipys.error = max(scipys.error, backward_error(A, theirs, residual))
             update[: circuit.nodes] = np.clip(update[: circuit.nodes], -LARGEST_UPDATE, LARGEST_UPDATE)
             x = x - update
@@ -110,11 +112,11 @@ def structure(K: Any, loads: int) -> tuple[Side, Side]:
     sides = []
     with Progress("elasticity", 2 * (loads + 1)) as progress:
         for factorize in (gpusplu.cholesky, scipy.sparse.linalg.splu):
-            side = Side()
-            factor = timed_first(side, factorize, K)
+            first, factor = timed(partial(factorize, K))
+            side = Side(first)
             progress.advance()
             for force in forces:
-                u = timed(side.steps, factor.solve, force)
+                u = noted(side.steps, factor.solve, force)
                 side.error = max(side.error, backward_error(K, u, force))
                 progress.advance()
             sides.append(side)
@@ -134,15 +136,7 @@ def splu_and_solve(A: Any, b: Vector) -> Vector:
     return x
 
 
-def timed_first(side: Side, factorize: Callable[[Any], Any], A: Any) -> Any:
-    """Factor A and note the seconds."""
-    start = time.perf_counter()
-    factor = factorize(A)
-    side.first = time.perf_counter() - start
-    return factor
-
-
-def timed(record: list[float], solve: Callable[..., Vector], *arguments: Any) -> Vector:
+def noted(record: list[float], solve: Callable[..., Vector], *arguments: Any) -> Vector:
     """Call `solve` and append its seconds."""
     start = time.perf_counter()
     x = solve(*arguments)

@@ -55,12 +55,6 @@ def column_structure(A: Any, ordering: Any = "auto") -> ColumnStructure:
     return ColumnStructure(B, strict(lu.L, lower=True), strict(lu.U, lower=False))
 
 
-def structure_of(L: Any, U: Any, B: Any) -> ColumnStructure:
-    """The structure of given factors; diagonals are added to `B` and taken from `L` and `U`."""
-    entries = sp.coo_array(B)
-    return ColumnStructure(pattern(entries.row, entries.col, B.shape[0]), strict(L, True), strict(U, False))
-
-
 def pattern(rows: np.ndarray, columns: np.ndarray, n: int) -> sp.csc_array:
     """Boolean CSC matrix with these entries and the diagonal."""
     every = np.arange(n)

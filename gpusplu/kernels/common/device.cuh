@@ -168,6 +168,14 @@ template <class T> DEVICE void store_l2(T* p, T v) {
 // What no block of the launch writes.
 template <class T> DEVICE T load_constant(const T* p) { return from_vector<T>(__ldg((const Vector<T>*)p)); }
 
+// A struct of the plan, 16 bytes at a time.
+template <class T> DEVICE T load_record(const T* from) {
+  T record;
+#pragma unroll
+  for (int k = 0; k < (int)(sizeof(T) / sizeof(int4)); k++) ((int4*)&record)[k] = __ldg((const int4*)from + k);
+  return record;
+}
+
 // A word of 16 bits as a register of 32 from the start: the compiler moves halves of registers about, and a move waits
 // for the load.
 DEVICE int load_short(const unsigned short* p) {
@@ -313,12 +321,6 @@ template <int N> DEVICE void copy_wait() {  // until at most N groups are under 
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
-DEVICE void prefetch_l2(const void* p) {
-#ifndef GPUSPLU_EMULATED
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-#endif
-}
-
 // ---- C (16 x 8) += A (16 x 4) B (4 x 8) by one warp. Lane (g, t) = (lane / 4, lane % 4) holds
 // a0 = A(g, t), a1 = A(g + 8, t), b = B(t, g), c = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 template <class T> DEVICE void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {

@@ -139,7 +139,7 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
   return out;
 }
 
-template <class I> auto compressed_stream(idx n, const I* ptr, const I* ind) {
+template <class P, class I> auto compressed_stream(idx n, const P* ptr, const I* ind) {
   return [=](auto&& visit) {
     for (idx outer = 0; outer < n; outer++)
       for (off p = (off)ptr[outer]; p < (off)ptr[outer + 1]; p++) visit((idx)ind[p], outer, p);
@@ -185,10 +185,7 @@ Triangle stored_triangle(PatternView A) {
 Canonical mirror_triangle(const Canonical& given, Triangle triangle) {
   if (triangle == Triangle::full) return given;
   const PatternView half = given.pattern.view();
-  const Grouped mirrored = group(half.n, half.nnz(), [&](auto&& visit) {
-    for (idx j = 0; j < half.n; j++)
-      for (off k = half.ptr[j]; k < half.ptr[j + 1]; k++) visit(half.ind[k], j, k);
-  });
+  const Grouped mirrored = group(half.n, half.nnz(), compressed_stream(half.n, half.ptr, half.ind));
   Canonical out;
   out.nvalues = given.nvalues;
   out.pattern.n = half.n;

@@ -170,7 +170,6 @@ void list_large(Plan& plan) {
   const idx n = (idx)large.size();
   out.fronts.resize(n);
   const LargeSchedule schedule = schedule_large(plan, large);
-  out.seconds = schedule.seconds;
   std::vector<off> task_ptr(n + 1, 0);
   std::vector<char> pairs(n);
   std::vector<idx> first_tile(n);

@@ -101,11 +101,8 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   const size_t size = (size_t)n * nrhs;
   auto* x = new T[size + 1];
   nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  bool finite = true;
-  {
-    nb::gil_scoped_release release;
-    if (nrhs) finite = self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
-  }
+  const bool finite =
+      nrhs == 0 || without_gil([&] { return self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x); });
   constexpr const char* warning = "overflow encountered in solve: the solution is not finite, or not accurate";
   if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, warning, 1) < 0) throw nb::python_error();
   const size_t shape[] = {(size_t)n, nrhs};
@@ -174,11 +171,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
       .def("slogdet", &slogdet_binding<T>)
-      .def("rcond",
-           [](const Self& self) {
-             nb::gil_scoped_release release;
-             return self.factor->reciprocal_condition();
-           })
+      .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)
       .def_prop_ro(
           "row_perm", [](const Self& self) { return to_numpy(self.factor->row_perm()); }, nb::rv_policy::automatic)

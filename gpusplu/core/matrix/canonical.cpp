@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "base/huge_pages.hpp"
@@ -11,8 +10,6 @@
 
 namespace gs {
 namespace {
-
-constexpr off kNone = std::numeric_limits<off>::max();
 
 // Entries grouped by one index (`major`), holding the other one (`minor`) and where the value comes from.
 struct Grouped {

@@ -84,7 +84,7 @@ struct TrailingColumn {
       bool ready = q >= end || load_relaxed(flag) == in.epoch;
       while (const unsigned missing = __ballot_sync(~0u, !ready)) {
         if (lane == __ffs(missing) - 1)
-          while (load_relaxed(flag) != in.epoch) look_again_later();
+          while (load_relaxed(flag) != in.epoch) __nanosleep(64);
         __syncwarp();
         if (!ready) ready = load_relaxed(flag) == in.epoch;
       }

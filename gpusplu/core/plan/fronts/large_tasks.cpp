@@ -1,10 +1,9 @@
 #include "plan/fronts/plan.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 
-#include "base/threads.hpp"
+#include "plan/team.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -23,11 +22,7 @@ struct Tiling {
 
 // Runs body(k) for k < n, several threads where there is enough to do.
 template <class Body> void for_each(idx n, off work, Body&& body) {
-  const int threads = work < 50000 ? 1 : std::min<off>(num_threads(), work / 25000);
-  std::atomic<idx> next{0};
-  run_helpers(threads, [&](int) {
-    for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(k);
-  });
+  over_tasks(work < 50000 ? 1 : std::min<off>(num_threads(), work / 25000), n, body);
 }
 
 // A child's rows, cut where the parent's tiles are cut: calls visit(tile, begin, end).

@@ -22,14 +22,8 @@ from . import calibrate
 from .files import read_matrix
 from .report import CommandError, describe, seconds, table
 
-# Name in the gallery and whether definite.
-GALLERY = (
-    ("circuit:40x40", False),
-    ("rlc:60x60", False),
-    ("rlc:150x150", False),
-    ("power:100x100", False),
-    ("poisson:200x200", True),
-    ("elast:12x12x12", True),
+GALLERY = calibrate.cases(
+    "circuit:40x40 rlc:60x60 rlc:150x150 power:100x100", definite="poisson:200x200 elast:12x12x12"
 )
 SCIPY_FLOPS = 5e10  # SciPy is not measured above: minutes [flop]
 HEADER = ("", "analyze", "factor", "refactor", "solve", "predicted", "ratio", "error")

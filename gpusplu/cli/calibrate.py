@@ -14,36 +14,21 @@ from gpusplu.timing import Measured
 
 from .report import CommandError, Progress, describe, table
 
-#: Name and whether to be factored as definite: circuits, grids and fields from a thousand unknowns on.
-PROCESSOR_CASES = (
-    ("rlc:12x12", False),
-    ("rlc:20x20", False),
-    ("circuit:25x25", False),
-    ("rlc:35x35", False),
-    ("circuit:40x40", False),
-    ("rlc:60x60", False),
-    ("power:60x60", False),
-    ("convdiff:8", False),
-    ("convdiff:15", False),
-    ("rlc:150x150", False),
-    ("poisson:100x100", True),
-    ("elast:6x6x6", True),
-    ("poisson:15x15x15", True),
+
+def cases(indefinite: str, definite: str) -> tuple[tuple[str, bool], ...]:
+    """Names in the gallery, and whether to be factored as definite."""
+    return tuple((name, kind == definite) for kind in (indefinite, definite) for name in kind.split())
+
+
+# Circuits, grids and fields from a thousand unknowns on.
+PROCESSOR_CASES = cases(
+    "rlc:12x12 rlc:20x20 circuit:25x25 rlc:35x35 circuit:40x40 rlc:60x60 power:60x60 convdiff:8 convdiff:15 "
+    "rlc:150x150",
+    definite="poisson:100x100 elast:6x6x6 poisson:15x15x15",
 )
-DEVICE_CASES = (
-    ("rlc:12x12", False),
-    ("rlc:20x20", False),
-    ("circuit:30x30", False),
-    ("rlc:35x35", False),
-    ("rlc:60x60", False),
-    ("power:100x100", False),
-    ("convdiff:12", False),
-    ("rlc:200x200", False),
-    ("convdiff:25", False),
-    ("poisson:300x300", True),
-    ("elast:8x8x8", True),
-    ("elast:16x16x16", True),
-    ("poisson:30x30x30", True),
+DEVICE_CASES = cases(
+    "rlc:12x12 rlc:20x20 circuit:30x30 rlc:35x35 rlc:60x60 power:100x100 convdiff:12 rlc:200x200 convdiff:25",
+    definite="poisson:300x300 elast:8x8x8 elast:16x16x16 poisson:30x30x30",
 )
 #: Measured before anything counts: kernels are loaded.
 FIRST_CASES = (("rlc:10x10", False), ("elast:6x6x6", True))

@@ -94,9 +94,8 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
 // than the work. None if a value is not finite.
-template <class T, class I>
-std::optional<Made<T>> lu_binding(Patterns& patterns, idx n, In<I> ptr, In<I> ind, In<T> values, const Costs& costs,
-                                  bool lent) {
+template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns, idx n, In<I> ptr, In<I> ind,
+                                                              In<T> values, const Costs& costs, bool lent) {
   require_pointers(ptr, n);
   Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
   if (const auto known = patterns.find(sight)) {
@@ -143,11 +142,8 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   const size_t size = (size_t)n * nrhs;
   auto* x = new T[size + 1];
   nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  bool finite = true;
-  {
-    nb::gil_scoped_release release;
-    if (nrhs) finite = self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x);
-  }
+  const bool finite =
+      nrhs == 0 || without_gil([&] { return self.factor->solve((Trans)trans, (idx)nrhs, b.data(), x); });
   if (!finite && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_solve, 1) < 0) throw nb::python_error();
   const size_t shape[] = {(size_t)n, nrhs};
   const int64_t strides[] = {1, n};
@@ -215,11 +211,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
       .def("slogdet", &slogdet_binding<T>)
-      .def("rcond",
-           [](const Self& self) {
-             nb::gil_scoped_release release;
-             return self.factor->reciprocal_condition();
-           })
+      .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)
       .def_prop_ro(
           "row_perm", [](const Self& self) { return to_numpy(self.factor->row_perm()); }, nb::rv_policy::automatic)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -11,8 +12,6 @@
 
 namespace gs {
 namespace {
-
-constexpr off kNone = std::numeric_limits<off>::max();
 
 // Entries grouped by one index (`major`), holding the other one (`minor`) and where the value comes from.
 struct Grouped {
@@ -139,7 +138,7 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
   return out;
 }
 
-template <class I> auto compressed_stream(idx n, const I* ptr, const I* ind) {
+template <class P, class I> auto compressed_stream(idx n, const P* ptr, const I* ind) {
   return [=](auto&& visit) {
     for (idx outer = 0; outer < n; outer++)
       for (off p = (off)ptr[outer]; p < (off)ptr[outer + 1]; p++) visit((idx)ind[p], outer, p);
@@ -185,10 +184,7 @@ Triangle stored_triangle(PatternView A) {
 Canonical mirror_triangle(const Canonical& given, Triangle triangle) {
   if (triangle == Triangle::full) return given;
   const PatternView half = given.pattern.view();
-  const Grouped mirrored = group(half.n, half.nnz(), [&](auto&& visit) {
-    for (idx j = 0; j < half.n; j++)
-      for (off k = half.ptr[j]; k < half.ptr[j + 1]; k++) visit(half.ind[k], j, k);
-  });
+  const Grouped mirrored = group(half.n, half.nnz(), compressed_stream(half.n, half.ptr, half.ind));
   Canonical out;
   out.nvalues = given.nvalues;
   out.pattern.n = half.n;

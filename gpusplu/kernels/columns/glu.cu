@@ -55,7 +55,7 @@ template <class Wait> DEVICE void update_piece(const GluArgs& args, const GluPie
   const int lanes = 1 << piece.lanes_log2, lane = threadIdx.x & (lanes - 1);
   const int at = piece.begin + (threadIdx.x >> piece.lanes_log2);
   const bool works = at < piece.end;
-  const GluTask task = load_task(args.tasks + (works ? at : piece.begin));
+  const GluTask task = load_record(args.tasks + (works ? at : piece.begin));
   const long long first_place = lane < task.count ? place_of(args, task, lane) : 0;
   wait();
   if (works) update_atomically(args, task, pivots, lane, lanes, first_place);
@@ -85,7 +85,7 @@ GPUSPLU_KERNEL(assemble_glu, GluAssembly, GLU_THREADS, GLU_BLOCKS) {
 }
 
 GPUSPLU_KERNEL(update_levels, GluArgs, GLU_THREADS, GLU_BLOCKS) {
-  const GluPiece piece = load_piece(args.pieces + args.begin + blockIdx.x);
+  const GluPiece piece = load_record(args.pieces + args.begin + blockIdx.x);
   update_piece(args, piece, [] {});
 }
 
@@ -96,7 +96,7 @@ GPUSPLU_KERNEL(update_batch, GluArgs, GLU_THREADS, GLU_BLOCKS) {
   for (int now = *ticket; now < args.end;) {
     int next = 0;
     if (threadIdx.x == 0) next = args.begin + (int)atomicAdd(args.ticket, 1u);
-    const GluPiece piece = load_piece(args.pieces + now);
+    const GluPiece piece = load_record(args.pieces + now);
     update_piece(args, piece, [&] {
       if (threadIdx.x == 0 && piece.wait_level >= 0)
         while (load_acquire(args.done + piece.wait_level) != (unsigned)piece.wait_pieces) {

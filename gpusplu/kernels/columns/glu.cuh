@@ -44,19 +44,6 @@ struct GluPivots {
   }
 };
 
-DEVICE GluTask load_task(const GluTask* from) {
-  GluTask task;
-  const int4* words = (const int4*)from;
-  ((int4*)&task)[0] = __ldg(words), ((int4*)&task)[1] = __ldg(words + 1);
-  return task;
-}
-
-DEVICE GluPiece load_piece(const GluPiece* from) {
-  GluPiece piece;
-  ((int4*)&piece)[0] = __ldg((const int4*)from), ((int4*)&piece)[1] = __ldg((const int4*)from + 1);
-  return piece;
-}
-
 // Where entry e of L(:, j) lands. Without maps: rows of L(:, j) are rows of column k below row j, in the same order, so
 // entry e is no earlier than e places behind U(j, k), and as many places before the end as entries follow it.
 DEVICE long long place_of(const GluArgs& args, const GluTask& task, int e) {

@@ -4,15 +4,7 @@
 // All columns of shallow entries have been waited for. A sum has its terms in the order of the plan: bitwise
 // repeatable.
 #pragma once
-#include "columns/columns.cuh"
-
-struct LongArrays {
-  const int* of_ticket;  // which long column a ticket is, or -1; null: there is none
-  const LongColumn* parts;
-  const int *target, *term_ptr;
-  const LongTerm* term;
-  const int *level, *rest, *shallow;
-};
+#include "columns/sflu_args.cuh"
 
 namespace {
 

@@ -16,30 +16,8 @@
 // scalars, those of the largest group that has any room, a word a column, and without maps 16 bits for every place that
 // a warp keeps. Sums are in the order of the rows of U, in long columns in that of the plan: bitwise repeatable.
 #pragma once
-#include "columns/column_groups.cuh"
 #include "columns/long_columns.cuh"
 #include "columns/trailing_columns.cuh"
-
-struct SfluArgs {
-  ColumnArrays columns;
-  ColumnTickets tickets;
-  LongArrays longs;
-  TrailingArrays trailing;
-  const int* source;    // canonical value of a place of L + U, or -1: fill
-  const double* scale;  // of canonical values; null: ones
-  const Scalar* values;
-  Scalar* factor;
-  unsigned* done;  // of a column: the launch that finished it
-  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the
-  // dense trailing block of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
-  int division;
-  int capacity;        // scalars of shared memory; larger groups stay in global memory
-  int flags;           // most columns of a group
-  const int* follows;  // without maps: L(:, j) is L(:, j - 1) but for its first row
-  int places;          // without maps: that a warp has room for
-  Status* status;
-  double tiny, singular;  // see FactorArgs
-};
 
 namespace {
 
@@ -59,7 +37,9 @@ struct Group {
 template <bool MAPS> struct PlaceType {
   using Type = int;  // what has maps has less than 2^31 entries and as many places in them
 };
-template <> struct PlaceType<false> { using Type = long long; };
+template <> struct PlaceType<false> {
+  using Type = long long;
+};
 
 // L(:, j) as the update of a column needs it. Few registers: with more the compiler moves loads under way from one to
 // another, and waits for them.
@@ -409,10 +389,8 @@ template <bool MAPS, bool TRAILING> DEVICE void factor_groups(const SfluArgs& ar
     }
   }
   for (; TRAILING && more; more = next_ticket(args.tickets, control)) {
-    const TrailingInput input = {args.columns, args.trailing, args.division, args.source,  args.scale,
-                                 args.values,  args.factor,   args.done,     control.epoch};
     const int k = args.tickets.groups[control.ticket].x;
-    TrailingColumn(input, k, shared_memory + sizeof(ColumnControl)).run();
+    TrailingColumn(args, control.epoch, k, shared_memory + sizeof(ColumnControl)).run();
   }
   end_tickets(args.tickets, control);
 }

@@ -7,30 +7,7 @@
 // follow those of all other columns, so that they may wait for them, batch by batch, while the last of those are on
 // their way.
 #pragma once
-#include "columns/columns.cuh"
-
-struct TrailingArrays {
-  const long long* term_ptr;  // by rank, from the first of the trailing columns on
-  const int *place, *position;
-  const int *order, *huge;
-  const long long *step_ptr, *batch_ptr, *need_ptr;
-  const int *step, *batch, *need;
-  int capacity;  // of shared memory [bytes]
-  int kept;      // columns of more entries stay in global memory
-};
-
-// What is known to all blocks of the launch.
-struct TrailingInput {
-  const ColumnArrays& columns;  // `diag` of the trailing columns: where their rows of the trailing block begin
-  const TrailingArrays& trailing;
-  int division;
-  const int* source;  // as in SfluArgs
-  const double* scale;
-  const Scalar* values;
-  Scalar* factor;
-  const unsigned* done;
-  unsigned epoch;
-};
+#include "columns/sflu_args.cuh"
 
 namespace {
 
@@ -38,7 +15,8 @@ constexpr int TOGETHER = 4;  // loads of a lane that are under way together
 
 // A column, and the batch of its terms that is staged.
 struct TrailingColumn {
-  const TrailingInput& in;
+  const SfluArgs& args;
+  unsigned epoch;
   long long begin;         // place of the column
   const long long* terms;  // of its entries, by rank
   int uppers, length, huge;
@@ -50,12 +28,13 @@ struct TrailingColumn {
   int first;                               // rank of the first entry of the batch
   int *positions, *begins, *targets;
 
-  DEVICE TrailingColumn(const TrailingInput& input, int k, unsigned char* memory) : in(input) {
-    const ColumnArrays& all = in.columns;
-    const TrailingArrays& a = in.trailing;
-    const int c = k - in.division;
+  DEVICE TrailingColumn(const SfluArgs& args_, unsigned epoch_, int k, unsigned char* memory)
+      : args(args_), epoch(epoch_) {
+    const ColumnArrays& all = args.columns;
+    const TrailingArrays& a = args.trailing;
+    const int c = k - args.division;
     begin = __ldg(all.col_ptr + k);
-    const long long entry = begin - __ldg(all.col_ptr + in.division);
+    const long long entry = begin - __ldg(all.col_ptr + args.division);
     terms = a.term_ptr + entry;
     order = a.order + entry;
     uppers = (int)(__ldg(all.diag + k) - begin);
@@ -69,7 +48,7 @@ struct TrailingColumn {
     in_shared = length <= a.kept;
     partial = (Scalar*)memory;
     Scalar* rest = partial + COLUMN_WARPS;
-    values = in_shared ? rest : in.factor + begin;
+    values = in_shared ? rest : args.factor + begin;
     multipliers = rest + (in_shared ? length : 0);
     room = a.capacity - (in_shared ? length * (int)sizeof(Scalar) : 0);
   }
@@ -80,13 +59,13 @@ struct TrailingColumn {
     const long long from = __ldg(need_ptr + batch_number), end = __ldg(need_ptr + batch_number + 1);
     const int lane = threadIdx.x & 31;
     for (long long q = from + threadIdx.x; q - lane < end; q += blockDim.x) {
-      const unsigned* flag = in.done + (q < end ? __ldg(in.trailing.need + q) : 0);
-      bool ready = q >= end || load_relaxed(flag) == in.epoch;
+      const unsigned* flag = args.done + (q < end ? __ldg(args.trailing.need + q) : 0);
+      bool ready = q >= end || load_relaxed(flag) == epoch;
       while (const unsigned missing = __ballot_sync(~0u, !ready)) {
         if (lane == __ffs(missing) - 1)
-          while (load_relaxed(flag) != in.epoch) look_again_later();
+          while (load_relaxed(flag) != epoch) __nanosleep(64);
         __syncwarp();
-        if (!ready) ready = load_relaxed(flag) == in.epoch;
+        if (!ready) ready = load_relaxed(flag) == epoch;
       }
     }
     __threadfence();
@@ -99,11 +78,11 @@ struct TrailingColumn {
       Scalar value[TOGETHER];
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
-        source[r] = __ldg(in.source + begin + min(t0 + r * (int)blockDim.x, length - 1));
+        source[r] = __ldg(args.source + begin + min(t0 + r * (int)blockDim.x, length - 1));
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) {
-        value[r] = load_constant(in.values + max(source[r], 0));
-        if (in.scale) value[r] = (Real)__ldg(in.scale + max(source[r], 0)) * value[r];
+        value[r] = load_constant(args.values + max(source[r], 0));
+        if (args.scale) value[r] = (Real)__ldg(args.scale + max(source[r], 0)) * value[r];
       }
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++)
@@ -125,10 +104,10 @@ struct TrailingColumn {
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) {
         const long long q = from + min(q0 + r * (int)blockDim.x, (int)count - 1);
-        place[r] = __ldg(in.trailing.place + q), position[r] = __ldg(in.trailing.position + q);
+        place[r] = __ldg(args.trailing.place + q), position[r] = __ldg(args.trailing.position + q);
       }
 #pragma unroll
-      for (int r = 0; r < TOGETHER; r++) multiplier[r] = in.factor[place[r]];
+      for (int r = 0; r < TOGETHER; r++) multiplier[r] = args.factor[place[r]];
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) {
         const int q = q0 + r * (int)blockDim.x;
@@ -158,10 +137,10 @@ struct TrailingColumn {
 #pragma unroll
       for (int i = 0; i < TOGETHER; i++) {
         const long long t = min(q + lanes * i, end - 1);
-        place[i] = __ldg(in.trailing.place + t), from[i] = __ldg(in.trailing.position + t);
+        place[i] = __ldg(args.trailing.place + t), from[i] = __ldg(args.trailing.position + t);
       }
 #pragma unroll
-      for (int i = 0; i < TOGETHER; i++) multiplier[i] = in.factor[place[i]];
+      for (int i = 0; i < TOGETHER; i++) multiplier[i] = args.factor[place[i]];
 #pragma unroll
       for (int i = 0; i < TOGETHER; i++)
         if (q + lanes * i < end) sum = mul_sub(multiplier[i], values[from[i]], sum);
@@ -233,7 +212,7 @@ struct TrailingColumn {
     take<8, false>(uppers + huge, length, [&](int r) { return __ldg(order + r); });
     if (!in_shared) return;
     __syncthreads();
-    for (int t = threadIdx.x; t < length; t += blockDim.x) in.factor[begin + t] = values[t];
+    for (int t = threadIdx.x; t < length; t += blockDim.x) args.factor[begin + t] = values[t];
   }
 };
 

@@ -1,4 +1,4 @@
-// What all kernels share: the scalar they are compiled for, and the instructions that CUDA C++ has no name for.
+// What all kernels share: the scalar they are compiled for, its arithmetic, and how it is loaded, stored and exchanged.
 //
 // A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DCHOLESKY=0, 1) and architecture, by
 // NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/support/emulator stands in for CUDA.
@@ -7,15 +7,16 @@
 
 using namespace gs::gpu;
 
+#define DEVICE __device__ __forceinline__
 #ifdef GPUSPLU_EMULATED
 #include "cuda_emulator.hpp"
 #else
+#include "common/instructions.cuh"
 // A kernel takes one struct by value.
 #define GPUSPLU_KERNEL(name, Args, threads, blocks_per_multiprocessor)             \
   extern "C" __global__ void __launch_bounds__(threads, blocks_per_multiprocessor) \
       name(const __grid_constant__ Args args)
 #endif
-#define DEVICE __device__ __forceinline__
 
 #ifndef CHOLESKY
 #define CHOLESKY 0
@@ -93,39 +94,10 @@ template <class T> DEVICE T mul_sub(T a, T b, T c) { return mul_add(-a, b, c); }
 
 // ---- reciprocals of normal numbers
 DEVICE float reciprocal(float x) { return 1.0f / x; }
-DEVICE double reciprocal(double x) {  // 20 bits from the table, one cubic step: within 1-2 ulp
-#ifdef GPUSPLU_EMULATED
-  return 1.0 / x;
-#else
-  double y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  const double e = fma(-x, y, 1.0);
-  return fma(y, fma(e, e, e), y);
-#endif
-}
 template <class R> DEVICE Complex<R> reciprocal(Complex<R> x) {  // Smith's scaling keeps the square in range
   const R scale = reciprocal(fabs(x.re) + fabs(x.im)), re = x.re * scale, im = x.im * scale;
   const R inverse = scale * reciprocal(fma(re, re, im * im));
   return {re * inverse, -im * inverse};
-}
-DEVICE double reciprocal_start(double x) {  // 2^-20
-#ifdef GPUSPLU_EMULATED
-  return (double)(float)(1.0 / x);
-#else
-  double y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  return y;
-#endif
-}
-DEVICE double reciprocal_root(double x) {  // 1 / sqrt(x), x normal and positive, 1-2 ulp
-#ifdef GPUSPLU_EMULATED
-  return 1.0 / sqrt(x);
-#else
-  double y;
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  const double e = fma(-x * y, y, 1.0);
-  return fma(y * e, fma(e, 0.375, 0.5), y);
-#endif
 }
 DEVICE float reciprocal_root(float x) { return rsqrtf(x); }
 
@@ -151,9 +123,15 @@ template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 }
 
 // ---- loads and stores by an instruction of CUDA's, of a complex number as a vector
-template <class T> struct VectorOf { using Type = T; };
-template <> struct VectorOf<Complex<float>> { using Type = float2; };
-template <> struct VectorOf<Complex<double>> { using Type = double2; };
+template <class T> struct VectorOf {
+  using Type = T;
+};
+template <> struct VectorOf<Complex<float>> {
+  using Type = float2;
+};
+template <> struct VectorOf<Complex<double>> {
+  using Type = double2;
+};
 template <class T> using Vector = typename VectorOf<T>::Type;
 template <class R, class V> DEVICE R from_vector(V v) {
   if constexpr (IS_COMPLEX<R>) return {v.x, v.y};
@@ -168,157 +146,17 @@ template <class T> DEVICE void store_l2(T* p, T v) {
 // What no block of the launch writes.
 template <class T> DEVICE T load_constant(const T* p) { return from_vector<T>(__ldg((const Vector<T>*)p)); }
 
-// A word of 16 bits as a register of 32 from the start: the compiler moves halves of registers about, and a move waits
-// for the load.
-DEVICE int load_short(const unsigned short* p) {
-#ifdef GPUSPLU_EMULATED
-  return *p;
-#else
-  int v;
-  asm volatile("ld.global.u16 %0, [%1];" : "=r"(v) : "l"(p));
-  return v;
-#endif
-}
-
-// ---- what other blocks wait for
-DEVICE unsigned load_acquire(const unsigned* p) {
-#ifdef GPUSPLU_EMULATED
-  return emulator::load_acquire(p);
-#else
-  unsigned v;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-  return v;
-#endif
-}
-// Without order, for looking again and again: an acquire empties the first-level cache.
-DEVICE unsigned load_relaxed(const unsigned* p) {
-#ifdef GPUSPLU_EMULATED
-  return emulator::load_acquire(p);
-#else
-  unsigned v;
-  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-  return v;
-#endif
-}
-DEVICE void store_release(unsigned* p, unsigned v) {
-#ifdef GPUSPLU_EMULATED
-  emulator::store_release(p, v);
-#else
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-#endif
-}
-// The same between the warps of a block, for words in shared memory.
-DEVICE unsigned load_acquire_block(const unsigned* p) {
-#ifdef GPUSPLU_EMULATED
-  return emulator::load_acquire(p);
-#else
-  unsigned v;
-  const unsigned address = (unsigned)__cvta_generic_to_shared(p);
-  asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-  return v;
-#endif
-}
-DEVICE void store_release_block(unsigned* p, unsigned v) {
-#ifdef GPUSPLU_EMULATED
-  *p = v;
-#else
-  const unsigned address = (unsigned)__cvta_generic_to_shared(p);
-  asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
-#endif
-}
-// Adds with release and acquire order: what this thread wrote (and, after a barrier, its block) is seen by whoever adds
-// later.
-DEVICE unsigned add_acquire_release(unsigned* p, unsigned v) {
-#if defined(GPUSPLU_EMULATED)
-  return atomicAdd(p, v);
-#else
-  unsigned old;
-  asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
-  return old;
-#endif
-}
-
-// ---- programmatic dependent launch: a kernel that was launched so may begin when every block of the one before has
-// begun and allows it; what that one writes can be used once it is known to be there.
-DEVICE void allow_next_kernel() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-DEVICE void wait_for_previous_kernel() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+// A struct of the plan, 16 bytes at a time.
+template <class T> DEVICE T load_record(const T* from) {
+  T record;
+#pragma unroll
+  for (int k = 0; k < (int)(sizeof(T) / sizeof(int4)); k++) ((int4*)&record)[k] = __ldg((const int4*)from + k);
+  return record;
 }
 
 // Words that other blocks write at any time; single accesses in their own right.
 DEVICE void store_word(unsigned long long* p, unsigned long long v) { *(volatile unsigned long long*)p = v; }
 DEVICE unsigned long long load_word(const unsigned long long* p) { return *(const volatile unsigned long long*)p; }
-DEVICE void before_looking_again(const unsigned long long* p, bool pause) {
-#ifdef GPUSPLU_EMULATED
-  emulator::load_acquire((const unsigned*)p);  // lets others run
-#else
-  if (pause) __nanosleep(64);
-#endif
-}
-DEVICE void look_again_later() {
-#ifndef GPUSPLU_EMULATED
-  __nanosleep(64);
-#endif
-}
-// Two words in one access, aligned to 16 bytes; each is whole, the pair need not be of one moment.
-DEVICE void store_words(unsigned long long* p, unsigned long long a, unsigned long long b) {
-#ifdef GPUSPLU_EMULATED
-  p[0] = a, p[1] = b;
-#else
-  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(a), "l"(b) : "memory");
-#endif
-}
-DEVICE void load_words(const unsigned long long* p, unsigned long long& a, unsigned long long& b) {
-#ifdef GPUSPLU_EMULATED
-  a = p[0], b = p[1];
-#else
-  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(p) : "memory");
-#endif
-}
-DEVICE void check_alignment(const void* p, int bytes) {
-#ifdef GPUSPLU_EMULATED
-  if ((unsigned long long)p % bytes) emulator::fail("misaligned address");
-#endif
-}
-
-// ---- asynchronous copies from global to shared memory of SIZE bytes, 4, 8 or 16, of which `bytes` come from the
-// source and the rest is zero
-template <int SIZE> DEVICE void copy_async(void* to, const void* from, int bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-  if constexpr (SIZE == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(address), "l"(from), "r"(bytes), "n"(SIZE)
-                 : "memory");
-#else
-  check_alignment(to, SIZE);
-  if (bytes) check_alignment(from, SIZE);
-  for (int k = 0; k < SIZE / 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? __ldcg((const unsigned*)from + k) : 0u;
-#endif
-}
-DEVICE void copy_commit() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int N> DEVICE void copy_wait() {  // until at most N groups are under way
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
-#endif
-}
-DEVICE void prefetch_l2(const void* p) {
-#ifndef GPUSPLU_EMULATED
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-#endif
-}
-
 // ---- C (16 x 8) += A (16 x 4) B (4 x 8) by one warp. Lane (g, t) = (lane / 4, lane % 4) holds
 // a0 = A(g, t), a1 = A(g + 8, t), b = B(t, g), c = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1).
 template <class T> DEVICE void mma_by_shuffles(T (&c)[4], T a0, T a1, T b) {

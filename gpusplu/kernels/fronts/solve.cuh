@@ -59,16 +59,7 @@ DEVICE unsigned* arrivals(const SolveArgs& args, int group) {
 DEVICE unsigned* solved(const SolveArgs& args, int group) {
   return args.counters + SOLVE_CONTROL + (long long)(args.group_capacity + group) * args.front_count;
 }
-DEVICE SolveTask load_front(const SolveFront* from, unsigned tag) {
-  const int4* p = (const int4*)from;
-  const int4 a = __ldg(p), b = __ldg(p + 1), c = __ldg(p + 2);
-  SolveTask f;
-  f.tag = tag;
-  f.width = a.x, f.rows = a.y, f.kind = a.z, f.first = a.w;
-  f.front = b.x, f.parent = b.y, f.children = b.z, f.below = b.w;
-  f.gather_begin = c.x, f.gather_count = c.y, f.factor = (long long)c.w << 32 | (unsigned)c.z;
-  return f;
-}
+DEVICE SolveTask load_front(const SolveFront* from, unsigned tag) { return {load_record(from), tag}; }
 DEVICE long long first_row(const SolveFront& f) { return (long long)f.first + f.below; }
 template <int NV> DEVICE Scalar* work_of(const SolveArgs& args, int group) {
   return args.work + (long long)group * args.n * NV;

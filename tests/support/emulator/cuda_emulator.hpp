@@ -21,8 +21,7 @@
 #define GPUSPLU_KERNEL(name, Args, threads, blocks_per_multiprocessor)                      \
   static void name(const Args args);                                                        \
   extern "C" const char* emulate_##name(const emulator::Launch* launch, const void* args) { \
-    return emulator::launch(                                                                \
-        *launch, [](const void* a) { name(*(const Args*)a); }, args);                       \
+    return emulator::launch(*launch, [](const void* a) { name(*(const Args*)a); }, args);   \
   }                                                                                         \
   extern "C" int args_bytes_##name() { return (int)sizeof(Args); }                          \
   static void name(const Args args)
@@ -64,28 +63,22 @@ template <class T, class Combine> T emulator_reduce(T x, Combine combine, int op
   return result;
 }
 inline int __reduce_max_sync(unsigned, int x) {
-  return emulator_reduce(
-      x, [](int a, int b) { return std::max(a, b); }, 3);
+  return emulator_reduce(x, [](int a, int b) { return std::max(a, b); }, 3);
 }
 inline int __reduce_min_sync(unsigned, int x) {
-  return emulator_reduce(
-      x, [](int a, int b) { return std::min(a, b); }, 4);
+  return emulator_reduce(x, [](int a, int b) { return std::min(a, b); }, 4);
 }
 inline unsigned __reduce_max_sync(unsigned, unsigned x) {
-  return emulator_reduce(
-      x, [](unsigned a, unsigned b) { return std::max(a, b); }, 3);
+  return emulator_reduce(x, [](unsigned a, unsigned b) { return std::max(a, b); }, 3);
 }
 inline unsigned __reduce_min_sync(unsigned, unsigned x) {
-  return emulator_reduce(
-      x, [](unsigned a, unsigned b) { return std::min(a, b); }, 4);
+  return emulator_reduce(x, [](unsigned a, unsigned b) { return std::min(a, b); }, 4);
 }
 inline int __reduce_add_sync(unsigned, int x) {
-  return emulator_reduce(
-      x, [](int a, int b) { return a + b; }, 5);
+  return emulator_reduce(x, [](int a, int b) { return a + b; }, 5);
 }
 inline unsigned __ballot_sync(unsigned, int p) {
-  return emulator_reduce(
-      p ? 1u << (threadIdx.x & 31) : 0u, [](unsigned a, unsigned b) { return a | b; }, 6);
+  return emulator_reduce(p ? 1u << (threadIdx.x & 31) : 0u, [](unsigned a, unsigned b) { return a | b; }, 6);
 }
 inline int __all_sync(unsigned, int p) {
   return emulator_reduce((int)(p != 0), [](int a, int b) { return a & b; }, 7);
@@ -174,3 +167,34 @@ inline int __double2loint(double x) { return (int)(uint32_t)emulator_bits<uint64
 inline double __hiloint2double(int hi, int lo) {
   return emulator_bits<double>((uint64_t)(uint32_t)hi << 32 | (uint32_t)lo);
 }
+
+// What common/instructions.cuh has for a GPU.
+inline double reciprocal(double x) { return 1.0 / x; }
+inline double reciprocal_start(double x) { return (double)(float)(1.0 / x); }
+inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }
+inline int load_short(const unsigned short* p) { return *p; }
+inline unsigned load_acquire(const unsigned* p) { return emulator::load_acquire(p); }
+inline unsigned load_relaxed(const unsigned* p) { return emulator::load_acquire(p); }
+inline void store_release(unsigned* p, unsigned v) { emulator::store_release(p, v); }
+inline unsigned load_acquire_block(const unsigned* p) { return emulator::load_acquire(p); }
+inline void store_release_block(unsigned* p, unsigned v) { *p = v; }
+inline unsigned add_acquire_release(unsigned* p, unsigned v) { return atomicAdd(p, v); }
+inline void allow_next_kernel() {}
+inline void wait_for_previous_kernel() {}
+inline void before_looking_again(const unsigned long long* p, bool) {
+  emulator::load_acquire((const unsigned*)p);  // lets others run
+}
+inline void store_words(unsigned long long* p, unsigned long long a, unsigned long long b) { p[0] = a, p[1] = b; }
+inline void load_words(const unsigned long long* p, unsigned long long& a, unsigned long long& b) {
+  a = p[0], b = p[1];
+}
+inline void check_alignment(const void* p, int bytes) {
+  if ((unsigned long long)p % bytes) emulator::fail("misaligned address");
+}
+template <int SIZE> void copy_async(void* to, const void* from, int bytes) {
+  check_alignment(to, SIZE);
+  if (bytes) check_alignment(from, SIZE);
+  for (int k = 0; k < SIZE / 4; k++) ((unsigned*)to)[k] = 4 * k < bytes ? ((const unsigned*)from)[k] : 0u;
+}
+inline void copy_commit() {}
+template <int N> void copy_wait() {}

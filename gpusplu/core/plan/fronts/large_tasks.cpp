@@ -1,10 +1,9 @@
 #include "plan/fronts/plan.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 
-#include "base/threads.hpp"
+#include "plan/team.hpp"
 
 namespace gs::gpu {
 namespace {
@@ -23,11 +22,7 @@ struct Tiling {
 
 // Runs body(k) for k < n, several threads where there is enough to do.
 template <class Body> void for_each(idx n, off work, Body&& body) {
-  const int threads = work < 50000 ? 1 : std::min<off>(num_threads(), work / 25000);
-  std::atomic<idx> next{0};
-  run_helpers(threads, [&](int) {
-    for (idx k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(k);
-  });
+  over_tasks(work < 50000 ? 1 : std::min<off>(num_threads(), work / 25000), n, body);
 }
 
 // A child's rows, cut where the parent's tiles are cut: calls visit(tile, begin, end).
@@ -51,9 +46,8 @@ void place_pieces(const Plan& plan, const std::vector<idx>& large_of, idx f, con
     const idx child = plan.child[k];
     const idx large =
         large_of[child] != NOT_LARGE && plan.segment_of(child) != segment ? FINISHED_BEFORE : large_of[child];
-    for_pieces(plan, tiling, child, [&](idx tile, idx begin, idx end) {
-      to[next[tile]++] = {child, begin, end, large};
-    });
+    for_pieces(plan, tiling, child,
+               [&](idx tile, idx begin, idx end) { to[next[tile]++] = {child, begin, end, large}; });
   }
 }
 
@@ -170,7 +164,6 @@ void list_large(Plan& plan) {
   const idx n = (idx)large.size();
   out.fronts.resize(n);
   const LargeSchedule schedule = schedule_large(plan, large);
-  out.seconds = schedule.seconds;
   std::vector<off> task_ptr(n + 1, 0);
   std::vector<char> pairs(n);
   std::vector<idx> first_tile(n);

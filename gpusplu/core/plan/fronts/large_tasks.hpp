@@ -21,7 +21,6 @@ struct LargeTasks {
   std::vector<idx> piece_ptr;      // of every tile of every large front
   std::vector<LargePiece> pieces;  // of a tile: in the order of children
   idx counters = 0;                // 32-bit words to be zeroed once
-  double seconds = 0;              // modelled
 };
 
 struct Plan;

@@ -54,7 +54,7 @@ void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan
     if (merging.into[s] >= 0) front_of[s] = front_of[merging.into[s]];
   plan.n = symbolic.n, plan.nf = nf;
   plan.width.assign(nf, 0), plan.rows.resize(nf), plan.first.resize(nf), plan.parent.assign(nf, -1);
-  plan.finish.resize(nf), plan.below_ptr.assign((std::size_t)nf + 1, 0);
+  plan.below_ptr.assign((std::size_t)nf + 1, 0);
   for (idx s = 0; s < ns; s++) plan.width[front_of[s]] += symbolic.super_ptr[s + 1] - symbolic.super_ptr[s];
   idx position = 0;
   for (idx s = 0; s < ns; s++) {
@@ -65,7 +65,6 @@ void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan
     plan.first[f] = position;
     position += plan.width[f];
     plan.parent[f] = above >= 0 ? front_of[above] : -1;
-    plan.finish[f] = merging.finish[s];
     plan.below_ptr[f + 1] = plan.below_ptr[f] + H;
   }
   Children children(plan.parent);

@@ -2,6 +2,7 @@
 // its own modelled finish falls by that, or stays and few explicit zeros come in.
 // Cost: O(nsuper log nsuper); subtrees in parallel.
 #include <algorithm>
+#include <utility>
 
 #include "plan/fronts/front_tree.hpp"
 #include "plan/fronts/time_model.hpp"
@@ -15,48 +16,30 @@ constexpr double kZeroShare = 0.25;  // and holds at most this share of zeros, o
 constexpr double kZeros = 100;       // this many, when it does not shorten the path
 constexpr double kNoLonger = 0.02;   // what counts as not longer [us]
 
-// Children of every front by finish, the last on top: pairing heaps (Fredman, Sedgewick, Sleator, Tarjan, Algorithmica
-// 1 (1986)), because a merge unites two sets of children.
+// Children of every front by finish, the last on top: skew heaps (Sleator and Tarjan, SIAM J. Comput. 15 (1986)),
+// because a merge unites two sets of children.
 class ChildHeaps {
  public:
-  ChildHeaps(idx n, const std::vector<double>& finish) : finish_(finish), below_(n, -1), next_(n, -1) {}
+  ChildHeaps(idx n, const std::vector<double>& finish) : finish_(finish), left_(n, -1), right_(n, -1) {}
 
   idx meld(idx a, idx b) {
-    if (a < 0) return b;
-    if (b < 0) return a;
-    if (later(b, a)) std::swap(a, b);
-    next_[b] = below_[a];
-    below_[a] = b;
-    return a;
+    idx top = -1;
+    for (idx* link = &top;; link = &left_[*link]) {
+      if (b >= 0 && (a < 0 || later(b, a))) std::swap(a, b);
+      *link = a;
+      if (b < 0) return top;
+      std::swap(left_[*link], right_[*link]);
+      a = left_[*link];
+    }
   }
   // What is left without the top a; a is a heap of its own then.
-  idx pop(idx a) {
-    idx pairs = -1;
-    for (idx b = below_[a]; b >= 0;) {
-      const idx c = next_[b], following = c >= 0 ? next_[c] : -1;
-      next_[b] = -1;
-      if (c >= 0) next_[c] = -1;
-      b = meld(b, c);
-      next_[b] = pairs;
-      pairs = b;
-      b = following;
-    }
-    idx top = -1;
-    while (pairs >= 0) {
-      const idx following = next_[pairs];
-      next_[pairs] = -1;
-      top = meld(top, pairs);
-      pairs = following;
-    }
-    below_[a] = -1;
-    return top;
-  }
+  idx pop(idx a) { return meld(std::exchange(left_[a], -1), std::exchange(right_[a], -1)); }
 
  private:
   bool later(idx a, idx b) const { return finish_[a] != finish_[b] ? finish_[a] > finish_[b] : a < b; }
 
   const std::vector<double>& finish_;
-  std::vector<idx> below_, next_;
+  std::vector<idx> left_, right_;
 };
 
 }  // namespace

@@ -127,7 +127,6 @@ struct Plan {
 
   LargeTasks large;  // what phase 3 is worked off by
 
-  std::vector<double> finish;         // modelled end of every front on an empty device [us]
   std::vector<double> phase_seconds;  // predicted, of the factorization
   double factor_seconds = 0, solve_seconds = 0;
   double flops = 0;    // of the factorization, zeros of merged fronts included
@@ -147,7 +146,7 @@ off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile);
 off block_entries(idx H, bool large);
 
 // The stages, in the order in which make_plan runs them. Each fills the arrays named.
-void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. finish; merge.cpp
+void merge_fronts(const Symbolic& symbolic, const MergePhases& costs, Plan& plan);  // perms, width .. child; merge.cpp
 void place_rows(Plan& plan);                                                        // place
 void choose_small_rows(Plan& plan);                            // parameters.small_rows, by the model
 std::vector<idx> phases_of(const Plan& plan, idx small_rows);  // as they were with this bound of class small

@@ -1,0 +1,42 @@
+// What the kernels of sflu and crisscross are launched with.
+#pragma once
+#include "columns/column_groups.cuh"
+
+struct LongArrays {
+  const int* of_ticket;  // which long column a ticket is, or -1; null: there is none
+  const LongColumn* parts;
+  const int *target, *term_ptr;
+  const LongTerm* term;
+  const int *level, *rest, *shallow;
+};
+
+struct TrailingArrays {
+  const long long* term_ptr;  // by rank, from the first of the trailing columns on
+  const int *place, *position;
+  const int *order, *huge;
+  const long long *step_ptr, *batch_ptr, *need_ptr;
+  const int *step, *batch, *need;
+  int capacity;  // of shared memory [bytes]
+  int kept;      // columns of more entries stay in global memory
+};
+
+struct SfluArgs {
+  ColumnArrays columns;
+  ColumnTickets tickets;
+  LongArrays longs;
+  TrailingArrays trailing;
+  const int* source;    // canonical value of a place of L + U, or -1: fill
+  const double* scale;  // of canonical values; null: ones
+  const Scalar* values;
+  Scalar* factor;
+  unsigned* done;  // of a column: the launch that finished it
+  // Columns from here on are updated by those before only (columns/trailing_columns.cuh), and left unfactored: the
+  // dense trailing block of crisscross LU. Their `diag` is where rows from here on begin. n: there is none.
+  int division;
+  int capacity;        // scalars of shared memory; larger groups stay in global memory
+  int flags;           // most columns of a group
+  const int* follows;  // without maps: L(:, j) is L(:, j - 1) but for its first row
+  int places;          // without maps: that a warp has room for
+  Status* status;
+  double tiny, singular;  // see FactorArgs
+};

@@ -16,10 +16,14 @@ FOLDER = os.path.dirname(__file__) + os.sep
 
 
 def function(name: str) -> FunctionType:
-    """scipy.sparse.linalg's `name`, with the body that it has now."""
+    """scipy.sparse.linalg's `name`, with the body that it has now, under whatever somebody has wrapped around it."""
+    from inspect import unwrap
+
     from scipy.sparse.linalg._dsolve import linsolve
 
-    found: FunctionType = getattr(linsolve, name)
+    found: FunctionType = unwrap(
+        getattr(linsolve, name), stop=lambda wrapper: getattr(wrapper, "__globals__", None) is vars(linsolve)
+    )
     return found
 
 

@@ -6,6 +6,7 @@ entry (core/bind/patterns.hpp). Its values are never remembered: they are read a
 
 from __future__ import annotations
 
+import atexit
 import os
 from dataclasses import replace
 from operator import attrgetter
@@ -21,6 +22,7 @@ STORE = _core.Patterns()
 # Memory that remembered patterns hold at most, unless the caller says otherwise [bytes].
 MOST_BYTES, SHARE_OF_MEMORY = 512 << 20, 16
 STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY))
+atexit.register(STORE.clear)  # while the devices are there that analyses may be on
 
 # Modules of the objects that analyses consist of; others, devices for example, are not theirs alone.
 OURS = tuple(f"{__package__}.{name}" for name in ("engines.", "matrix"))

@@ -78,6 +78,25 @@ def test_references_from_before_are_reached(kind, asked):
     assert asked == ["spsolve"] * 3
 
 
+def test_what_others_wrapped_around_them_stays(monkeypatch, asked):
+    counted = []
+
+    @functools.wraps(spla.spsolve)
+    def wrapper(*args):
+        counted.append(True)
+        return spsolve_by_value(*args)
+
+    for name in ("scipy.sparse.linalg", "scipy.sparse.linalg._dsolve.linsolve"):
+        monkeypatch.setattr(sys.modules[name], "spsolve", wrapper)
+    before = wrapper.__code__, spsolve_by_value.__code__
+    with gs.enabled():
+        spla.spsolve(A, np.ones(3))
+        assert (counted, asked) == ([True], ["spsolve"])
+        spsolve_by_value(A, np.ones(3))
+        assert (counted, asked) == ([True], ["spsolve"] * 2)
+    assert (wrapper.__code__, spsolve_by_value.__code__) == before
+
+
 def test_functions_are_scipys_to_look_at():
     looks = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__globals__")
     functions = [getattr(spla, name) for name in CALLS]

@@ -16,3 +16,17 @@ def test_pool_of_processes(way):
         "    assert all(pool.map(solves, [ELASTIC] * 12, timeout=100))",
         GPUSPLU_NUM_THREADS="4",
     )
+
+
+def test_patterns_are_dropped_before_the_interpreter_ends():
+    """Devices that analyses may be on are still there."""
+    answer = run(
+        "import atexit\n"
+        "atexit.register(lambda: print(gs.cache_info().currsize))\n"
+        "import numpy as np, gpusplu as gs\n"
+        "from gpusplu import gallery\n"
+        "A = gallery.named('poisson:10x10')\n"
+        "for _ in range(3): gs.spsolve(A, np.ones(100))\n"
+        "print(gs.cache_info().currsize)\n"
+    )
+    assert answer.split() == ["1", "0"]

@@ -20,6 +20,7 @@ from typing import TypeGuard
 import numpy as np
 
 from .. import _core
+from ..cuda.cache import folder
 from ..cuda.layout import struct
 from .model import Costs, Term, seconds
 from .observation import Observation
@@ -111,19 +112,16 @@ def spread(observations: Sequence[Observation], term: Term) -> float:
 
 def processor_name() -> str:
     """The processor and the threads that the CPU engine uses."""
-    model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
-    except OSError:
-        pass
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()  # starts a process
     return f"{model}, {_core.num_threads()} threads"
 
 
 def path_of(subject: str) -> Path:
     """Where the constants of a subject are kept."""
-    from ..cuda.cache import folder
-
     digest = hashlib.sha256(repr((VERSION, subject)).encode()).hexdigest()[:16]
     return folder() / f"costs-{digest}.json"
 

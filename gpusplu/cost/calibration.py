@@ -112,12 +112,11 @@ def spread(observations: Sequence[Observation], term: Term) -> float:
 
 def processor_name() -> str:
     """The processor and the threads that the CPU engine uses."""
-    model = platform.machine()  # platform.processor() starts a process to ask
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
-    except OSError:
-        pass
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()  # starts a process
     return f"{model}, {_core.num_threads()} threads"
 
 

@@ -23,7 +23,7 @@ def test_segments(monkeypatch, make):
     def small_blocks(cores, pattern, dtype, limits, **parameters):
         limits = Limits(limits.shared_memory_bytes, limits.multiprocessors, limits.arch, block_bytes=1)
         plans.append(make_plan(cores[0], pattern, dtype, limits, warp_rows=8, block_rows=16, **parameters))
-        return cores[0], plans[-1]
+        return cores[0], plans[-1], [0.0] * len(cores)
 
     monkeypatch.setattr(front_memory, "make_best_plan", small_blocks)
     A = canonical(gallery.poisson(20, 20))
@@ -47,7 +47,7 @@ def test_large_fronts_only(monkeypatch):
 
     def all_large(cores, pattern, dtype, limits):
         plans.append(make_plan(cores[0], pattern, dtype, limits, warp_rows=8, block_rows=16))
-        return cores[0], plans[-1]
+        return cores[0], plans[-1], [0.0] * len(cores)
 
     monkeypatch.setattr(front_memory, "make_best_plan", all_large)
     leaves, size, above = 3, 100, 50

@@ -63,7 +63,7 @@ PHASES = {
 )
 def test_every_phase(device, monkeypatch, make, matrix, phases, dtype):
     def planned(cores, *arguments):
-        return cores[0], make_plan(cores[0], *arguments, **PHASES[phases])
+        return cores[0], make_plan(cores[0], *arguments, **PHASES[phases]), [0.0] * len(cores)
 
     monkeypatch.setattr(front_memory, "make_best_plan", planned)
     A = matrix(dtype)
@@ -75,7 +75,7 @@ def test_numbers_of_columns_in_turn(device, monkeypatch, make):
     """Solves leave counters and packets as the next one needs them, for any number of groups."""
 
     def planned(cores, *arguments):
-        return cores[0], make_plan(cores[0], *arguments, **PHASES["mixed"])
+        return cores[0], make_plan(cores[0], *arguments, **PHASES["mixed"]), [0.0] * len(cores)
 
     monkeypatch.setattr(front_memory, "make_best_plan", planned)
     device.seed = 3

@@ -11,7 +11,7 @@ from numpy import ndarray
 from . import _core, matrix
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
-from .moving import Moving, watched
+from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
 from .stats import Stats
@@ -51,6 +51,7 @@ class Factor:
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         """Factor `canonical`, or take over an engine's factor of it."""
+        symbolic = symbolic if core else followed(symbolic)
         core = core or symbolic.make(canonical)
         choice = symbolic.choice
         if choice.request.movable and not registry.named(choice.engine).on_device:

@@ -40,6 +40,7 @@ def splu(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    deterministic: bool = False,
 ) -> LUFactor:
     """Factor a square sparse matrix: ``Pr A Pc = L U``.
 
@@ -74,6 +75,9 @@ def splu(
         "auto" is whatever is certified to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
+    deterministic : bool, optional
+        The same calls give the same bits, whatever the process did before: no remembered analysis is used, and a factor
+        does not move to another engine.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def splu(
     SparseEfficiencyWarning
         A is not in CSC format.
     """
-    request = read_request(engine, device, device_memory, expected_refactors)
+    request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     if matrix.is_cupy(A):
         request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
@@ -184,6 +188,7 @@ def cholesky(
     expected_refactors: float = REFACTORIZATIONS,
     ordering: Any = "auto",
     refine: str = "auto",
+    deterministic: bool = False,
 ) -> CholeskyFactor:
     """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
@@ -191,7 +196,7 @@ def cholesky(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, expected_refactors, ordering, refine : optional
+    engine, device, device_memory, expected_refactors, ordering, refine, deterministic : optional
         As in :func:`splu`.
 
     Returns
@@ -211,7 +216,7 @@ def cholesky(
     DeviceMemoryError
         The factor does not fit into the memory of the device.
     """
-    request = read_request(engine, device, device_memory, expected_refactors)
+    request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
 
 

@@ -1,4 +1,4 @@
-"""A factor that `auto` left to the processor goes over to a device once the use it has seen pays for that.
+"""Factors that `auto` left to the processor go over to a device once the use that was seen pays for that.
 
 How often a factor is going to be used nobody says beforehand: a ski rental. Rent is what refactorizations and solves
 took on the processor beyond what they are predicted to take on the device; the price is the predicted analysis and
@@ -8,7 +8,8 @@ price, `SHARE`, because a thread of its own does it on another processor while t
 but memory and, should he stop before, work in vain.
 
 What there is to buy is found in the same way: to look at devices costs an analysis, and is done when a part of its
-price has been spent. The factor changes its engine once, between two calls, and never back.
+price has been spent. Use adds up over all factors of an analysis, remembered ones too, and factors that are made after
+the move begin on the device. A factor changes its engine once, between two calls, and never back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from threading import Lock, Thread, current_thread
+from threading import Lock, Thread, current_thread, main_thread
 from time import perf_counter
 from typing import Any
 from weakref import WeakSet, ref
@@ -24,7 +25,7 @@ from weakref import WeakSet, ref
 from . import _core
 from .cost.calibration import costs_of
 from .cost.features import moving
-from .cost.model import Prediction, fastest
+from .cost.model import Prediction
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
@@ -34,17 +35,154 @@ from .symbolic import Symbolic
 
 #: Of a price that has to be spent before it is paid: with a processor for it, and without.
 SHARE, SHARE_ALONE = 0.1, 1.0
-#: Seconds of use below which nothing is asked: prices are not looked up for a factor that is used a few times.
+#: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
 FIRST = 5e-4
 #: Entries of A below which the processor is done before a kernel is launched.
 LEAST = 1_000
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
 THREAD = "gpusplu-moving"
+NEVER = float("inf")
+
+
+class Use:
+    """What was done on the processor with the factors of one analysis, and what follows from it.
+
+    Attributes
+    ----------
+    moved : Symbolic or None
+        What factors that are made from now on begin with.
+    story : str
+        Why nothing moves, once that is decided.
+    """
+
+    def __init__(self) -> None:
+        self.spent, self.made, self.refactored, self.solved = 0.0, 0, 0, 0
+        self.on_device = self.begun = False
+        self.moved: Symbolic | None = None
+        self.story = self._failure = ""
+        self._next: Callable[[Moving], None] | None = self._price  # what is done when so much is spent
+        self.renew(FIRST)
+        _all.add(self)
+
+    def renew(self, due: float = NEVER) -> None:
+        """Begin with a lock that nobody holds: in a forked child, whose parent alone has a device."""
+        self._lock, self._due, self.moved = Lock(), due, None
+
+    def count(self, moving: Moving, seconds: float, made: int = 0, refactored: int = 0, solved: int = 0) -> None:
+        self.spent += seconds
+        self.made += made
+        self.refactored += refactored
+        self.solved += solved
+        if self.spent >= self._due:
+            self._take_stock(moving)
+
+    def fail(self, failure: str) -> None:
+        """Stay: the next call warns."""
+        self.settle(failure)
+        with self._lock:
+            self._failure, self._next, self._due = failure, None, 0.0
+
+    def settle(self, story: str) -> None:
+        self.story = f"stays on the processor: {story}"
+
+    def _take_stock(self, moving: Moving) -> None:
+        if self._failure:
+            failure, self._failure = self._failure, ""
+            text = f"the factor stays on the processor, a device failed: {failure}"
+            warnings.warn(text, RuntimeWarning, stacklevel=5)
+        with self._lock:
+            step, self._next, self._due = self._next, None, NEVER
+        if step is not None:
+            step(moving)
+
+    def _price(self, moving: Moving) -> None:
+        """Find out what a look at devices costs, and wait until a part of that is spent."""
+        problem, _ = moving.symbolic_here.parts()
+        engines = engines_for(problem)
+        if engines:
+            self._begin(self._look, moving, share() * min(engine.least(problem) for engine in engines))
+
+    def _begin(self, work: Callable[[Moving], None], moving: Moving, due: float) -> None:
+        """Have `work` done once that much is spent: beside the caller where there is a processor for it."""
+
+        def attempt(moving: Moving) -> None:
+            try:
+                work(moving)
+            except Exception as error:  # whatever a device may say: the factor stays where it is
+                self.fail(describe(error))
+
+        def beside(moving: Moving) -> None:
+            _core.work_alone()
+            attempt(moving)
+
+        def start(moving: Moving) -> None:
+            if not spare_processor() or current_thread().name == THREAD:
+                attempt(moving)
+            elif main_thread().is_alive():
+                Thread(target=beside, args=(moving,), name=THREAD).start()
+
+        self._next, self._due = start, due
+        if self.spent >= due:
+            self._take_stock(moving)
+
+    def _look(self, moving: Moving) -> None:
+        """Analyse for devices, and see what they promise."""
+        known, _ = moving.symbolic_here.parts()
+        steps = max(self.steps, FOLLOWING)
+        request = known.request._replace(
+            engine=AUTO,
+            reason="",
+            refactorizations=max(steps, known.request.refactorizations),
+            on_device=self.on_device,
+        )
+        problem = Problem(known.pattern, moving.held.values(), known.kind, known.options, request, known.once)
+        predictions = predicted(problem, engines_for(problem))
+        able = [p for p in predictions if not p.note]
+        if not able:
+            return self.settle("; ".join(f"{p.engine}: {p.note}" for p in predictions))
+        again = steps / self.steps
+        best = min(able, key=lambda p: p.total(0) + again * self.on(p))
+        here, there = self.here(moving), self.on(best)
+        if there > MARGIN * here:
+            return self.settle(f"{show(here)} s so far, {show(there)} s are predicted with {best.engine}")
+        left = share() * best.total(0) - (here - there)
+        due = self.spent + max(0.0, left) * here / (here - there)
+        self._begin(lambda moving: self._buy(moving, problem, best), moving, due)
+
+    @property
+    def steps(self) -> int:
+        return max(self.made + self.refactored, self.solved, 1)
+
+    def here(self, moving: Moving) -> float:
+        """Seconds of all that was done, with the moving of what is on a device."""
+        return self.spent + self.steps * moving.detour(self.on_device)
+
+    def on(self, p: Prediction) -> float:
+        """Predicted seconds of the same, without analysis and first factorization."""
+        done = self.made * p.factor + self.refactored * p.refactor + self.solved * p.solve
+        return done + self.steps * p.moving
+
+    def _buy(self, moving: Moving, problem: Problem, best: Prediction) -> None:
+        """Make the factor on the device; the caller's next call goes there."""
+        from .cuda import devices
+
+        engine, start = registry.named(best.engine), perf_counter()
+        version, values = moving.version, moving.held.values()
+        problem.request = problem.request._replace(device=devices.open_device(problem.request.device).index)
+        reason = (
+            f"began with {moving.symbolic_here.engine!r}; after {show(self.steps)} steps that took "
+            f"{show(self.here(moving))} s, {show(self.on(best))} s were predicted for them"
+        )
+        symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
+        core = symbolic.make(values)
+        symbolic.seconds["move"] = perf_counter() - start
+        moving.offer(core, symbolic, version)
+        self.moved = symbolic
 
 
 class Moving:
-    """A processor's factor that watches its use, and what its `Factor` holds until it has moved.
+    """A processor's factor whose use is counted: what its `Factor` holds until it has moved.
 
     Has the surface of engines' factors (engines/interface.py). May be used from several threads.
 
@@ -55,47 +193,39 @@ class Moving:
     core : EngineFactor
     symbolic : Symbolic
         That `core` was made by.
+    use : Use
+        Of all factors of this analysis.
     """
 
-    def __init__(self, factor: Any, core: Any, symbolic: Symbolic):
-        self._factor, self._core, self._symbolic = ref(factor), core, symbolic
-        self._spent, self._steps = 0.0, 0
-        self._next: Callable[[], None] | None = self._price  # what happens when that much is spent
-        self._best: Prediction | None = None
-        self._offered: tuple[Any, Symbolic, int] | None
-        self._version = 0  # of the values
-        self._problem: Problem | None = None
-        self._failure = ""
-        self._on_device = symbolic.choice.request.on_device
-        self.story = ""
-        self.renew(FIRST)
+    def __init__(self, factor: Any, core: Any, symbolic: Symbolic, use: Use):
+        self._factor, self.held, self.symbolic_here, self._use = ref(factor), core, symbolic, use
+        self.version = 0  # of the values
+        self.renew()
         _all.add(self)
 
-    def renew(self, due: float) -> None:
-        """Begin with locks that nobody holds."""
-        self._lock, self._changing = Lock(), Lock()  # of what is due; of the values and the engine
-        self._offered, self._due = None, due
+    def renew(self) -> None:
+        """Begin with a lock that nobody holds, and nothing bought."""
+        self._changing = Lock()  # of the values and the engine
+        self._offered: tuple[Any, Symbolic, int] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._core, name)
+        return getattr(self.held, name)
 
-    held = property(lambda self: self._core, doc="The engine's own factor.")
-
-    # ---- what is counted
+    story = property(lambda self: self._use.story)
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         if self._offered and self._changing.acquire(blocking=False):  # else a refactorization is under way
             try:
                 offered = self._offered
-                if offered and offered[2] == self._version:
+                if offered and offered[2] == self.version:
                     self._go(offered)
             finally:
                 self._changing.release()
         start = perf_counter()
-        x = self._core.solve(b, trans)
-        self._count(perf_counter() - start, 1)
+        x = self.held.solve(b, trans)
+        self._use.count(self, perf_counter() - start, solved=1)
         return x
 
     def refactor(self, values: Any, source: Any = None) -> int:
@@ -109,147 +239,74 @@ class Moving:
                 except Exception as error:
                     failure = describe(error)
             start = perf_counter()
-            bad: int = self._core.refactor(values, source)
-            self._version += 1
+            bad: int = self.held.refactor(values, source)
+            self.version += 1
             if failure:  # not by the values: the processor took them
                 self._offered = None
-                self._stay(failure)
-        self._count(perf_counter() - start, 0)
+                self._use.fail(failure)
+        self._use.count(self, perf_counter() - start, refactored=1)
         return bad
 
     def came_from_device(self) -> None:
         """The caller's vectors are on a device: each call moves them here and back."""
-        self._on_device = True
+        self._use.on_device = True
 
-    def _count(self, seconds: float, steps: int) -> None:
-        self._spent += seconds
-        self._steps += steps
-        if self._spent >= self._due:
-            self._take_stock()
+    def detour(self, from_device: bool) -> float:
+        """Predicted seconds that a step takes for that."""
+        problem, analysis = self.symbolic_here.parts()
+        return moving(costs_of(), problem.structure(analysis.core), from_device, False)
 
-    # ---- what is done about it
-
-    def _take_stock(self) -> None:
-        if self._failure:
-            self._warn()
-        with self._lock:
-            step, self._next, self._due = self._next, None, float("inf")
-        if step is not None:
-            step()
-
-    def _price(self) -> None:
-        """Find out what a look at devices costs, and wait until a part of that is spent."""
-        problem, _ = self._symbolic.parts()
-        engines = self._engines(problem)
-        if engines:
-            self._begin(self._look, self._share() * min(engine.least(problem) for engine in engines))
-
-    def _engines(self, problem: Problem) -> list[Any]:
-        return [engine for engine in registry.engines(True) if not engine.obstacle(problem)]
-
-    def _share(self) -> float:
-        return SHARE if spare_processor() else SHARE_ALONE
-
-    def _begin(self, work: Any, due: float) -> None:
-        """Have `work` done once that much is spent: beside the caller where there is a processor for it."""
-
-        def start() -> None:
-            if spare_processor() and current_thread().name != THREAD:
-                Thread(target=self._try_beside, args=(work,), name=THREAD).start()
-            else:
-                self._try(work)
-
-        self._next, self._due = start, due
-        if self._spent >= due:
-            self._take_stock()
-
-    def _try(self, work: Any) -> None:
-        try:
-            work()
-        except Exception as error:  # whatever a device may say: the factor stays where it is
-            self._stay(describe(error))
-
-    def _try_beside(self, work: Any) -> None:
-        _core.work_alone()
-        self._try(work)
-
-    def _look(self) -> None:
-        """Analyse for devices, and see what they promise."""
-        known, _ = self._symbolic.parts()
-        steps = max(self._steps, FOLLOWING)
-        request = known.request._replace(
-            engine=AUTO,
-            reason="",
-            refactorizations=max(steps, known.request.refactorizations),
-            on_device=self._on_device,
-        )
-        problem = Problem(known.pattern, self._core.values(), known.kind, known.options, request, known.once)
-        predictions = predicted(problem, self._engines(problem))
-        if all(p.note for p in predictions):
-            return self._settle("; ".join(f"{p.engine}: {p.note}" for p in predictions))
-        best = self._best = fastest(predictions, steps)
-        here = self._step_here(problem)
-        if best.step > MARGIN * here:
-            return self._settle(f"a step takes {show(here)} s, {show(best.step)} s are predicted with {best.engine}")
-        self._problem = problem
-        saved = here - best.step
-        left = self._share() * best.total(0) - self._steps * saved
-        self._begin(self._buy, self._spent + max(0.0, left) * here / saved)
-
-    def _step_here(self, problem: Problem) -> float:
-        """Seconds of a step as they were measured, and of moving what is on a device."""
-        structure = problem.structure(self._symbolic.parts()[1].core)
-        return self._spent / max(self._steps, 1) + moving(costs_of(), structure, self._on_device, False)
-
-    def _buy(self) -> None:
-        """Make the factor on the device; the caller's next call goes there."""
-        from .cuda import devices
-
-        problem, best = self._problem, self._best
-        assert problem is not None and best is not None
-        engine, start = registry.named(best.engine), perf_counter()
-        version, values = self._version, self._core.values()
-        problem.request = problem.request._replace(device=devices.open_device(problem.request.device).index)
-        reason = (
-            f"began with {self._symbolic.engine!r}; after {show(self._steps)} solves and {show(self._spent)} s, "
-            f"{show(best.step)} s a step were predicted against {show(self._step_here(problem))} s"
-        )
-        symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
-        core = symbolic.make(values)
-        symbolic.seconds["move"] = perf_counter() - start
+    def offer(self, core: Any, symbolic: Symbolic, version: int) -> None:
+        """Go over to this factor of values of this version, when the caller comes again."""
         self._offered = core, symbolic, version
 
     def _go(self, offered: tuple[Any, Symbolic, int]) -> None:
-        """Go over to what was bought."""
-        self._core, self._offered = offered[0], None  # others may still call this object
+        self.held, self._offered = offered[0], None  # others may still call this object
         factor = self._factor()
         if factor is not None:
             factor.moved(*offered[:2])
 
-    def _settle(self, story: str) -> None:
-        self.story = f"stays on the processor: {story}"
 
-    def _stay(self, failure: str) -> None:
-        self._settle(failure)
-        with self._lock:
-            self._failure, self._next, self._due = failure, None, 0.0
-
-    def _warn(self) -> None:
-        failure, self._failure = self._failure, ""
-        text = f"the factor stays on the processor, a device failed: {failure}"
-        warnings.warn(text, RuntimeWarning, stacklevel=4)
-
-
-_all: WeakSet[Moving] = WeakSet()
+_all: WeakSet[Use | Moving] = WeakSet()
 
 
 def _forked() -> None:
     """Devices do not survive a fork, nor do the threads that prepare a move."""
     for each in list(_all):
-        each.renew(float("inf"))
+        each.renew()
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+def watched(factor: Any, core: Any, symbolic: Symbolic) -> Any:
+    """The engine's factor; watched, if it may move."""
+    if symbolic.nnz < LEAST:
+        return core
+    use: Use = symbolic.parts()[0].once("moving", Use)
+    watch = Moving(factor, core, symbolic, use)
+    if use.begun:  # the first factorization is what auto decided by
+        stats = core.stats()
+        lent = stats["n_refactor"] > 0
+        seconds = stats["refactor_seconds" if lent else "factor_seconds"]
+        use.count(watch, seconds, made=not lent, refactored=lent)
+    use.begun = True
+    return watch
+
+
+def followed(symbolic: Symbolic) -> Symbolic:
+    """What the use of an analysis has led to: another one, or itself."""
+    use: Use | None = symbolic.parts()[0].once.get("moving")
+    return symbolic if use is None or use.moved is None else use.moved
+
+
+def engines_for(problem: Problem) -> list[Any]:
+    """Those on a device that can take the matrix."""
+    return [engine for engine in registry.engines(True) if not engine.obstacle(problem)]
+
+
+def share() -> float:
+    return SHARE if spare_processor() else SHARE_ALONE
 
 
 def spare_processor() -> bool:
@@ -259,8 +316,3 @@ def spare_processor() -> bool:
 
 def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def watched(factor: Any, core: Any, symbolic: Symbolic) -> Any:
-    """The engine's factor, watched if it may move."""
-    return Moving(factor, core, symbolic) if symbolic.nnz >= LEAST else core

@@ -92,9 +92,9 @@ class Sight(NamedTuple):
 def sight_of(A: Any, cholesky: bool, options: Any, request: Any) -> Sight | None:
     """Of a matrix from `matrix.read_matrix`; None where its analysis must not be used again.
 
-    That is where nobody watches what became of pivots that were chosen for other values.
+    That is where nobody watches what became of pivots that were chosen for other values, or the caller says so.
     """
-    if not cholesky and (options.pivoting == "static" or options.refine == "never"):
+    if not request.remembered or (not cholesky and (options.pivoting == "static" or options.refine == "never")):
         return None
     perm = None
     if options.perm is not None:

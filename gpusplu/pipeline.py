@@ -14,6 +14,7 @@ from . import _core, matrix, patterns
 from ._scipy import warn
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
+from .moving import LEAST, followed
 from .options import Options, lu_options
 from .problem import Problem, Request
 from .selection.request import AUTO, automatic, without_small
@@ -74,9 +75,12 @@ def factored(
     A, request = read(A, request)
     chosen = options(A.shape[0])
     sight = patterns.sight_of(A, cholesky, chosen, request)
-    known = patterns.STORE.find(*sight) if sight else None
-    if known is not None:
-        factor = factored_again(A, known, kind, lent, start)
+    known: Any = patterns.STORE.find(*sight) if sight else None
+    if sight and known is not None:
+        symbolic = followed(known.value)
+        if symbolic is not known.value:
+            patterns.keep(sight, symbolic)
+        factor = factored_again(A, symbolic, known, kind, lent, start)
         if factor is not None:
             return factor, known
         patterns.STORE.miss()
@@ -87,9 +91,8 @@ def factored(
     return factor, None
 
 
-def factored_again(A: Any, known: Any, kind: type[Made], lent: bool, start: float) -> Made | None:
-    """A factor by a remembered analysis; None where that does not suit the values of `A`, or leads to no factor."""
-    symbolic: Symbolic = known.value
+def factored_again(A: Any, symbolic: Symbolic, known: Any, kind: type[Made], lent: bool, start: float) -> Made | None:
+    """A factor by what a remembered analysis led to; None where that does not suit the values of `A`, or fails."""
     problem, analysis = symbolic.parts()
     pattern = problem.pattern
     canonical = pattern.gather(matrix.values_on(pattern, matrix.float_values(A)))
@@ -97,7 +100,7 @@ def factored_again(A: Any, known: Any, kind: type[Made], lent: bool, start: floa
     if problem.cholesky:
         matrix.check_hermitian(pattern, canonical)
     matched = analysis.core.row_scale.size > 0
-    left = known.take() if lent else None
+    left = known.take() if lent and symbolic is known.value else None
     try:
         if left is not None:
             left.refactor(canonical)
@@ -165,7 +168,8 @@ def factored_lu(
     """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    if request.engine != AUTO and all(map(is_, arguments, DEFAULTS)):
+    at_once = request.remembered and not (request.movable and A.nnz >= LEAST)
+    if request.engine != AUTO and at_once and all(map(is_, arguments, DEFAULTS)):
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:
             pattern, analysis, factor, seconds, known = made

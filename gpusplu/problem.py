@@ -39,6 +39,8 @@ class Request(NamedTuple):
         The caller's values and vectors are on a device.
     movable : bool
         A factor that begins on the processor may go over to a device (moving.py).
+    remembered : bool
+        An analysis of the same pattern may be used again (patterns.py).
     """
 
     engine: str = "auto"
@@ -48,6 +50,7 @@ class Request(NamedTuple):
     refactorizations: float = REFACTORIZATIONS
     on_device: bool = False
     movable: bool = False
+    remembered: bool = True
 
 
 class Problem:

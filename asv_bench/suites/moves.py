@@ -71,13 +71,18 @@ def by_engine(definite, make, values, b, place, longest):
     """Seconds of a first factorization and of a step, by engine."""
     found = {}
     for engine in internals.engine_names(definite):
-        first, factor = place.once(partial(make, engine=engine))
+        first, factor = place.once(partial(new, make, engine))
         if first > longest:
             continue
         for _ in range(REPEATS):
-            first = min(first, place.once(partial(make, engine=engine))[0])
+            first = min(first, place.once(partial(new, make, engine))[0])
         found[engine] = first, place.wall(partial(step, factor, values, b))
     return found
+
+
+def new(make, engine):
+    gs.cache_clear()
+    return make(engine=engine)
 
 
 def step(factor, values, b):
@@ -86,7 +91,8 @@ def step(factor, values, b):
 
 
 def use(make, values, b, uses, place):
-    """A factor, refactored and solved with."""
+    """A factor of a pattern that was never seen, refactored and solved with."""
+    gs.cache_clear()
     factor = make()
     for _ in range(uses):
         step(factor, values, b)

@@ -27,8 +27,9 @@ def read_request(
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
+    deterministic: bool = False,
 ) -> Request:
-    """Resolve ``engine=``, ``device=``, ``device_memory=`` and ``expected_refactors=``.
+    """Resolve ``engine=``, ``device=``, ``device_memory=``, ``expected_refactors=`` and ``deterministic=``.
 
     Raises
     ------
@@ -37,6 +38,9 @@ def read_request(
     EngineUnavailableError
         A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
     """
+    if deterministic:
+        request = read_request(engine, device, device_memory, expected_refactors)
+        return request._replace(movable=False, remembered=False)
     if engine == AUTO and device is None and device_memory is None and expected_refactors == REFACTORIZATIONS:
         return automatic()
     if engine not in engine_names():

@@ -256,3 +256,14 @@ def test_odd_index_arrays_are_read_as_ever():
         for _ in range(2):
             accurate(A, gs.splu(B).solve(b), b)
             accurate(A, gs.spsolve(B, b), b)
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_deterministic_calls_do_not_look_back(make):
+    A = spd_matrix()
+    with_what_was_before = [make(A) for _ in range(2)][1]
+    assert "reused" in with_what_was_before.stats["analysis"]
+    before = gs.cache_info()
+    for _ in range(2):
+        assert "reused" not in make(A, deterministic=True).stats["analysis"]
+    assert gs.cache_info() == before

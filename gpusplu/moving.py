@@ -15,8 +15,10 @@ the move begin on the device. A factor changes its engine once, between two call
 from __future__ import annotations
 
 import os
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock, Thread, current_thread, main_thread
 from time import perf_counter
 from typing import Any
@@ -36,13 +38,15 @@ from .symbolic import Symbolic
 #: Of a price that has to be spent before it is paid: with a processor for it, and without.
 SHARE, SHARE_ALONE = 0.1, 1.0
 #: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
-FIRST = 5e-4
+FIRST = 2e-3
 #: Entries of A below which the processor is done before a kernel is launched.
 LEAST = 1_000
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
 THREAD = "gpusplu-moving"
 NEVER = float("inf")
+#: How long a thread that prepares a move may keep the interpreter from the caller [s]: Python's 5e-3 are many steps.
+SWITCH_INTERVAL = 5e-5
 
 
 class Use:
@@ -113,8 +117,9 @@ class Use:
                 self.fail(describe(error))
 
         def beside(moving: Moving) -> None:
-            _core.work_alone()
-            attempt(moving)
+            _core.work_apart()
+            with quick_switches():
+                attempt(moving)
 
         def start(moving: Moving) -> None:
             if not spare_processor() or current_thread().name == THREAD:
@@ -133,7 +138,8 @@ class Use:
         request = known.request._replace(
             engine=AUTO,
             reason="",
-            refactorizations=max(steps, known.request.refactorizations),
+            refactorizations=steps,
+            movable=False,
             on_device=self.on_device,
         )
         problem = Problem(known.pattern, moving.held.values(), known.kind, known.options, request, known.once)
@@ -298,6 +304,19 @@ def followed(symbolic: Symbolic) -> Symbolic:
     """What the use of an analysis has led to: another one, or itself."""
     use: Use | None = symbolic.parts()[0].once.get("moving")
     return symbolic if use is None or use.moved is None else use.moved
+
+
+@contextmanager
+def quick_switches() -> Iterator[None]:
+    """Have this thread give way to others soon, unless somebody else sets how soon."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SWITCH_INTERVAL))
+    ours = sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        if sys.getswitchinterval() == ours:
+            sys.setswitchinterval(before)
 
 
 def engines_for(problem: Problem) -> list[Any]:

@@ -52,6 +52,11 @@ class Request(NamedTuple):
     movable: bool = False
     remembered: bool = True
 
+    @property
+    def uses(self) -> float:
+        """Refactorizations and solves that engines are compared by: one where a factor can move when there are more."""
+        return 1 if self.movable else self.refactorizations
+
 
 class Problem:
     """A matrix, as engines are asked about it.

@@ -78,7 +78,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
 
 def prediction_lines(symbolic: Any) -> list[str]:
     """A table of predicted seconds beyond this analysis, a line an engine; nothing where nothing can be predicted."""
-    predictions, many = predictions_of(symbolic), symbolic.choice.request.refactorizations
+    predictions, many = predictions_of(symbolic), symbolic.choice.request.uses
     if not predictions:
         return []
     lines = [f"predicted, with {many:,g} refactorizations and solves"]

@@ -69,7 +69,7 @@ def choose(problem: Problem) -> Choice:
     try:
         if not is_likely(problem):
             here = predicted(problem, hosts)
-            seconds = fastest(here, request.refactorizations).total(request.refactorizations)
+            seconds = fastest(here, request.uses).total(request.uses)
             if seconds < min(engine.least(problem) for engine in devices):
                 return at_home(problem, hosts, f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU", here)
         there = predicted(problem, devices)
@@ -82,7 +82,7 @@ def choose(problem: Problem) -> Choice:
 
 def is_likely(problem: Problem) -> bool:
     """Whether to analyse for a device before anything is analysed for the processor."""
-    return problem.nnz * problem.request.refactorizations > LIKELY and is_loaded()
+    return problem.nnz * problem.request.uses > LIKELY and is_loaded()
 
 
 def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:
@@ -96,7 +96,7 @@ def at_home(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Pre
     reason = f"engine='auto' and {reason}"
     if len(hosts) == 1:
         return Choice(hosts[0].name, reason, problem.request, known)
-    many, predictions = problem.request.refactorizations, known or predicted(problem, hosts)
+    many, predictions = problem.request.uses, known or predicted(problem, hosts)
     best = fastest(predictions, many)
     return Choice(best.engine, f"{reason}; {reason_for(best, predictions, many)}", problem.request, predictions)
 
@@ -114,7 +114,7 @@ def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
 
 def decide(request: Request, predictions: tuple[Prediction, ...]) -> Choice:
     """Take the fastest; one on a device has to be faster than the processor by a margin."""
-    many = request.refactorizations
+    many = request.uses
     best = fastest(predictions, many)
     hosts = [p for p in predictions if not p.note and not registry.named(p.engine).on_device]
     if hosts and registry.named(best.engine).on_device:

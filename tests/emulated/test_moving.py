@@ -223,15 +223,15 @@ def test_forked_children_stay_on_the_processor():
     assert right(factor) and factor.engine == "supernodal" and os.getpid()
 
 
-def test_a_thread_that_works_alone_leaves_the_pool_to_others():
+def test_a_thread_that_works_apart_leaves_the_pool_to_others():
     code = """
 import os, threading
 from gpusplu import _core, gallery, splu
 A = gallery.poisson(60, 60)
-_core.set_num_threads(3)
+_core.set_num_threads(4)
 found = []
 def work():
-    _core.work_alone()
+    _core.work_apart()
     splu(A)
     found.append(len(os.listdir("/proc/self/task")))
 thread = threading.Thread(target=work)
@@ -242,8 +242,9 @@ splu(A)
 print(found[0] - before, len(os.listdir("/proc/self/task")) - before)
 """
     run = subprocess.run([*processes.PYTHON, "-c", code], env=processes.environment(), capture_output=True, text=True)
-    alone, together = map(int, run.stdout.split())
-    assert (alone, together) == (1, 2)
+    apart, together = map(int, run.stdout.split())
+    assert apart == 2  # the thread, and the other one of its half of four
+    assert together > 2  # threads of the caller beside that one
 
 
 def test_use_adds_up_over_the_solves_of_a_program():

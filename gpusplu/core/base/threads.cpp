@@ -35,7 +35,7 @@ int default_threads() {
 std::atomic<int> limit{0};
 // In the block that a thread begins with: another is allocated at the first use, and where that fails glibc ends the
 // process.
-__attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false, alone = false;
+__attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false, apart = false;
 
 constexpr int kSpins = 20000;  // about 0.3 ms
 
@@ -116,11 +116,13 @@ struct Pool {
   }
 };
 
-// Constant when the library is loaded and never destroyed: workers may outlive static destructors. A forked child
-// starts with a pool of its own.
-constinit Pool pool;
+// The callers', and that of threads which work apart. Constant when the library is loaded and never destroyed: workers
+// may outlive static destructors. A forked child starts with pools of its own.
+constinit Pool pools[2];
 
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { new (&pool) Pool; });
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] {
+  for (Pool& pool : pools) new (&pool) Pool;
+});
 
 }  // namespace
 
@@ -134,7 +136,7 @@ int num_threads() {
   return found;
 }
 
-void work_alone() { alone = true; }
+void work_apart() { apart = true; }
 
 void set_num_threads(int n) { limit.store(n, std::memory_order_relaxed); }
 
@@ -158,8 +160,9 @@ void Barrier::wait() {
 }
 
 void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all) {
-  const int size = std::min(want, num_threads());
-  if (size > 1 && !inside_team && !alone) {
+  const int size = std::min(want, apart ? num_threads() / 2 : num_threads());
+  if (size > 1 && !inside_team) {
+    Pool& pool = pools[apart];
     std::unique_lock<std::mutex> lock(pool.busy, std::try_to_lock);
     if (lock.owns_lock()) return pool.run(size, body, context, all);
   }

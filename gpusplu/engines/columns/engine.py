@@ -78,7 +78,7 @@ class ColumnEngine(DeviceEngine):
 
     def predict(self, problem: Problem) -> Prediction:
         """By the columns' own ordering where it was made, else by the best of those for fronts."""
-        best = fastest(self._predicted(problem, self._structures(problem)), problem.request.refactorizations)
+        best = fastest(self._predicted(problem, self._structures(problem)), problem.request.uses)
         return self.within(problem, self.device(problem), best)
 
     def _predicted(self, problem: Problem, structures: list[Structure]) -> list[Prediction]:
@@ -91,7 +91,7 @@ class ColumnEngine(DeviceEngine):
 
     def bytes_needed(self, problem: Problem) -> int:
         """Of the ordering that is predicted to be best."""
-        costs, many = costs_of(), problem.request.refactorizations
+        costs, many = costs_of(), problem.request.uses
         best = min(self._structures(problem), key=lambda one: predict(self.name, one, costs).total(many))
         return column_bytes(best)
 

@@ -40,7 +40,7 @@ class CpuEngine(Engine):
         else:
             structures = [problem.structure(problem.for_processor())]
         each = [predict(structure, costs_of(), request.on_device) for structure in structures]
-        return fastest(each, request.refactorizations)
+        return fastest(each, request.uses)
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         return cpu_factor(analysis.core, problem.pattern, values, problem.options)

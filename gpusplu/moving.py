@@ -117,9 +117,12 @@ class Use:
                 self.fail(describe(error))
 
         def beside(moving: Moving) -> None:
-            _core.work_apart()
-            with quick_switches():
-                attempt(moving)
+            _core.work_apart(True)
+            try:
+                with quick_switches():
+                    attempt(moving)
+            finally:
+                _core.work_apart(False)
 
         def start(moving: Moving) -> None:
             if not spare_processor() or current_thread().name == THREAD:

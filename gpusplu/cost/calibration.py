@@ -112,12 +112,17 @@ def spread(observations: Sequence[Observation], term: Term) -> float:
 
 def processor_name() -> str:
     """The processor and the threads that the CPU engine uses."""
+    return f"{processor_model()}, {_core.num_threads()} threads"
+
+
+@cache
+def processor_model() -> str:
+    """As the system names it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()  # starts a process
-    return f"{model}, {_core.num_threads()} threads"
+        return platform.processor() or platform.machine()  # starts a process
 
 
 def path_of(subject: str) -> Path:

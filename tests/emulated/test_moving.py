@@ -231,8 +231,9 @@ A = gallery.poisson(60, 60)
 _core.set_num_threads(4)
 found = []
 def work():
-    _core.work_apart()
+    _core.work_apart(True)
     splu(A)
+    _core.work_apart(False)
     found.append(len(os.listdir("/proc/self/task")))
 thread = threading.Thread(target=work)
 before = len(os.listdir("/proc/self/task"))

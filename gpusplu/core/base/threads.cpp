@@ -37,6 +37,14 @@ std::atomic<int> limit{0};
 // process.
 __attribute__((tls_model("initial-exec"))) thread_local bool inside_team = false, apart = false;
 
+std::atomic<int> n_apart{0};  // threads that work apart
+
+// Of n threads those that this one may use: each side has half of them, or barriers wait for whoever is not running.
+int fair_share(int n) {
+  if (apart) return n / 2;
+  return n_apart.load(std::memory_order_relaxed) > 0 ? n - n / 2 : n;
+}
+
 constexpr int kSpins = 20000;  // about 0.3 ms
 
 // Returns when word != value; sleeps after a while.
@@ -122,6 +130,7 @@ constinit Pool pools[2];
 
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] {
   for (Pool& pool : pools) new (&pool) Pool;
+  n_apart = 0;
 });
 
 }  // namespace
@@ -136,7 +145,10 @@ int num_threads() {
   return found;
 }
 
-void work_apart() { apart = true; }
+void work_apart(bool begin) {
+  apart = begin;
+  n_apart.fetch_add(begin ? 1 : -1, std::memory_order_relaxed);
+}
 
 void set_num_threads(int n) { limit.store(n, std::memory_order_relaxed); }
 
@@ -160,7 +172,7 @@ void Barrier::wait() {
 }
 
 void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all) {
-  const int size = std::min(want, apart ? num_threads() / 2 : num_threads());
+  const int size = std::min(want, fair_share(num_threads()));
   if (size > 1 && !inside_team) {
     Pool& pool = pools[apart];
     std::unique_lock<std::mutex> lock(pool.busy, std::try_to_lock);

@@ -14,7 +14,7 @@ inline void relax() {
 
 int num_threads();  // current limit: set_num_threads, else GPUSPLU_NUM_THREADS, else the processors we may use
 void set_num_threads(int n);  // n < 1 restores the default
-void work_apart();  // the calling thread has half as many threads from here on, and leaves the callers' pool to them
+void work_apart(bool begin);  // until the end the calling thread and all others have half as many threads each
 
 // What the C++ library needs in a thread in order to throw is allocated when it first throws, and where that fails, as
 // it well may when memory is what an exception is about, the process is aborted. So a thread has it allocated when it

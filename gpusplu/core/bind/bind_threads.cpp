@@ -9,7 +9,9 @@ namespace gs {
 
 void bind_threads(nb::module_& m) {
   m.def("num_threads", &num_threads, "Threads that the core uses at most.");
-  m.def("work_apart", &work_apart, "From here on the calling thread has a pool beside that of the core's callers.");
+  m.def("work_apart", &work_apart, "begin"_a,
+        "Until the end the calling thread has a pool beside that of the core's callers, and each side half of the "
+        "threads.");
   m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the core's threads; n < 1 restores the default.");
   m.def("simd_level", &simd_level, "Instruction set level of the kernels in use.");
   using To = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;

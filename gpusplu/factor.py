@@ -13,7 +13,7 @@ from .engines import registry
 from .errors import NotPositiveDefiniteError, require
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
-from .rhs import TRANS, cast, check_rhs, complex_dtype, like, type_name
+from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
 
@@ -139,29 +139,7 @@ class Factor:
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
             self._came_from_device()
             return matrix.to_device(self._solve_any(rhs.get(), trans))
-        if not (isinstance(rhs, ndarray) or matrix.is_cupy(rhs)):
-            raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
-        if not isinstance(trans, str) or len(trans) != 1:
-            raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
-        if trans not in TRANS:
-            raise ValueError("trans must be N, T, or H")
-        xp: Any = np
-        if matrix.is_cupy(rhs):
-            import cupy
-
-            xp = cupy
-        if rhs.dtype.kind == "c" and self._dtype.kind == "f":
-            parts = cast(rhs, complex_dtype(self._dtype))
-            check_rhs(parts, self._vector[0])
-            real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
-            solved = self._solve(xp.asfortranarray(real_imag), TRANS[trans]).reshape((*parts.shape, 2))
-            x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
-            x.real, x.imag = solved[..., 0], solved[..., 1]
-        else:
-            b = cast(rhs if xp is not np else np.asarray(rhs), self._dtype)
-            check_rhs(b, self._vector[0])
-            x = self._solve(b, TRANS[trans])
-        return x if xp is not np or type(rhs) is ndarray else like(rhs, x)
+        return solve_as_given(self._solve, rhs, trans, self._vector[0], self._dtype)
 
     def _came_from_device(self) -> None:
         if isinstance(self._core, Moving):

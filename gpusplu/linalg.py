@@ -57,7 +57,8 @@ def splu(
     relax, panel_size : int, optional
         SuperLU's; no effect.
     options : dict, optional
-        SuperLU's; ColPerm, DiagPivotThresh, SymmetricMode and IterRefine count, the others have no effect.
+        SuperLU's; ColPerm, DiagPivotThresh, SymmetricMode and IterRefine count, the others have no effect. Ours is
+        ``{"symbolic": "device"}``: sflu finds the pattern of L + U on the device.
     engine : {"auto", "cpu", "glu", "sflu", "crisscross", "supernodal"}, optional
         One asked for by name runs or raises.
     device : int or cupy.cuda.Device, optional
@@ -71,7 +72,7 @@ def splu(
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
-        "static" keeps the analysed pivot order come what may, "partial" is threshold partial pivoting from the start,
+        "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting from the start,
         "auto" is whatever is certified to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.

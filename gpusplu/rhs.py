@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,30 @@ def like(rhs: ndarray, x: ndarray) -> ndarray:
     out = np.array(rhs, dtype=x.dtype, order="F", subok=True)
     out[...] = x
     return out
+
+
+def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: int, dtype: np.dtype) -> Any:
+    """Solve for whatever array the caller gave: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
+    if not (isinstance(rhs, np.ndarray) or matrix.is_cupy(rhs)):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
+    if not isinstance(trans, str) or len(trans) != 1:
+        raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
+    if trans not in TRANS:
+        raise ValueError("trans must be N, T, or H")
+    xp: Any = np
+    if matrix.is_cupy(rhs):
+        import cupy
+
+        xp = cupy
+    if rhs.dtype.kind == "c" and dtype.kind == "f":
+        parts = cast(rhs, complex_dtype(dtype))
+        check_rhs(parts, n)
+        real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
+        solved = solve(xp.asfortranarray(real_imag), TRANS[trans]).reshape((*parts.shape, 2))
+        x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
+        x.real, x.imag = solved[..., 0], solved[..., 1]
+    else:
+        b = cast(rhs if xp is not np else np.asarray(rhs), dtype)
+        check_rhs(b, n)
+        x = solve(b, TRANS[trans])
+    return x if xp is not np or type(rhs) is np.ndarray else like(rhs, x)

@@ -17,7 +17,7 @@ struct BlockMemory {
   Front record[2];  // of this front and of its parent
   int next;         // this block goes on with the parent
   int ready;        // the parent's children of earlier phases are done
-  int unused[14];
+  int unused[(FRONT_CONTROL_BYTES - 2 * sizeof(Front)) / sizeof(int) - 2];
   Scalar inverse[PANEL_SCALARS];
 };
 constexpr int BLOCK_SHARED_BYTES = front_shared_bytes(1, 0, sizeof(Scalar));

@@ -1,0 +1,77 @@
+"""Everything that measurements need of gpusplu beyond its public functions: nothing else here knows its inside."""
+
+from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
+from gpusplu.engines.glu.program import MODES as GLU_MODES
+
+from .graphs import (
+    GRAPHS,
+    choice_reason,
+    commands_by_kernel,
+    commands_by_time,
+    copies_of_values,
+    emulate,
+    engine_names,
+    graph_seconds,
+    replay_seconds,
+    runs_on_device,
+)
+from .processor import (
+    analysis,
+    graph_of,
+    method_phases,
+    minimum_degree,
+    nested_dissection,
+    num_threads,
+    ordering_cost,
+    set_num_threads,
+    time_front,
+)
+from .programs import (
+    TRAILING_COSTS,
+    column_plan,
+    column_size,
+    crisscross_variant,
+    front_plan,
+    glu_choice,
+    least_bytes,
+    long_columns,
+    needed_bytes,
+    sflu_variant,
+    tuned,
+)
+
+__all__ = [
+    "GLU_MODES",
+    "GRAPHS",
+    "TRAILING_COSTS",
+    "TrailingCosts",
+    "analysis",
+    "choice_reason",
+    "column_plan",
+    "column_size",
+    "commands_by_kernel",
+    "commands_by_time",
+    "copies_of_values",
+    "crisscross_variant",
+    "emulate",
+    "engine_names",
+    "front_plan",
+    "glu_choice",
+    "graph_of",
+    "graph_seconds",
+    "least_bytes",
+    "long_columns",
+    "method_phases",
+    "minimum_degree",
+    "needed_bytes",
+    "nested_dissection",
+    "num_threads",
+    "ordering_cost",
+    "predict_divisions",
+    "replay_seconds",
+    "runs_on_device",
+    "set_num_threads",
+    "sflu_variant",
+    "time_front",
+    "tuned",
+]

@@ -72,8 +72,8 @@ def splu(
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
-        "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting from the start,
-        "auto" is whatever is certified to be accurate.
+        "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting
+        from the start, "auto" is whatever is certified to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
     deterministic : bool, optional

@@ -43,7 +43,8 @@ template <class Row> class EntryPlaces {
   std::vector<off> count() {
     for_parts([&](Part& part) {
       part.next.assign(fronts_.nf, 0);
-      for_entries(part, [](idx) {}, [&](idx f, off, idx, idx) { part.next[f]++; });
+      for_entries(
+          part, [](idx) {}, [&](idx f, off, idx, idx) { part.next[f]++; });
     });
     const idx nf = fronts_.nf;
     const off work = 4 * (off)nf * (off)parts_.size();

@@ -11,9 +11,7 @@ namespace gs {
 // second thread costs more than it brings. Passes that jump about take several times as long for an entry.
 inline int team_size_for(off entries) { return (int)std::min<off>(1 + entries / 200000, 64); }
 
-template <class Int> struct Slice {
-  Int begin, end;
-};
+template <class Int> struct Slice { Int begin, end; };
 template <class Int> Slice<Int> slice(Int n, const Team& team) {
   return {(Int)((off)n * team.rank / team.size), (Int)((off)n * (team.rank + 1) / team.size)};
 }

@@ -56,14 +56,16 @@ void run_team(int want, void (*body)(void*, const Team&), void* context, bool al
 // not throw.
 template <class F> void run_team(int want, F&& body) {
   using Body = std::remove_reference_t<F>;
-  detail::run_team(want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body, true);
+  detail::run_team(
+      want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body, true);
 }
 
 // Runs body(rank) on the caller, rank 0, and on up to want - 1 helpers, and returns when those that have started are
 // done: nobody waits for a thread that the system has not run in time. So body must leave no work to a certain rank.
 template <class F> void run_helpers(int want, F&& body) {
   using Body = std::remove_reference_t<F>;
-  detail::run_team(want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team.rank); }, (void*)&body, false);
+  detail::run_team(
+      want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team.rank); }, (void*)&body, false);
 }
 
 }  // namespace gs

@@ -35,12 +35,8 @@ template <class T> struct Matrix {
   std::vector<T> values;
 };
 
-template <class T> struct real_of {
-  using type = T;
-};
-template <class R> struct real_of<std::complex<R>> {
-  using type = R;
-};
+template <class T> struct real_of { using type = T; };
+template <class R> struct real_of<std::complex<R>> { using type = R; };
 template <class T> using real_t = typename real_of<T>::type;
 template <class T> inline constexpr bool is_complex = !std::is_same_v<T, real_t<T>>;
 

@@ -69,9 +69,7 @@ template <class S> struct Wide {
   }
 };
 
-template <class S> struct real_of<Wide<S>> {
-  using type = Wide<double>;
-};
+template <class S> struct real_of<Wide<S>> { using type = Wide<double>; };
 
 template <class S> inline Wide<double> abs1(Wide<S> v) { return Wide<double>(abs1(v.mantissa), v.exponent); }
 
@@ -83,12 +81,8 @@ template <class S> inline Wide<S> conj_if(Wide<S> v, bool conj) {
 template <class S> inline Wide<S> scaled(Wide<S> v, double by) { return by * v; }
 
 // The number type for values of type T.
-template <class T> struct WideOf {
-  using type = Wide<double>;
-};
-template <class R> struct WideOf<std::complex<R>> {
-  using type = Wide<std::complex<double>>;
-};
+template <class T> struct WideOf { using type = Wide<double>; };
+template <class R> struct WideOf<std::complex<R>> { using type = Wide<std::complex<double>>; };
 template <class T> using wide_t = typename WideOf<T>::type;
 
 }  // namespace gs

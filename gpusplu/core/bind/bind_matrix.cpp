@@ -119,7 +119,9 @@ void bind_matrix(nb::module_& m) {
       .def("__setstate__", &set_canonical_state);
   m.def(
       "backward_error",
-      [](double residual, double x, double b, double norm_of_A) { return backward_error({residual, x, b}, norm_of_A); },
+      [](double residual, double x, double b, double norm_of_A) {
+        return backward_error({residual, x, b}, norm_of_A);
+      },
       "residual"_a, "x"_a, "b"_a, "norm_of_A"_a, "Normwise, from largest moduli and the norm of op(A).");
   bind_indices<std::int32_t>(m);
   bind_indices<std::int64_t>(m);

@@ -187,8 +187,10 @@ void bind_patterns(nb::module_& m) {
       .def("__len__", &Patterns::size);
   bind_find<std::int32_t>(patterns);
   bind_find<std::int64_t>(patterns);
-  m.def("bytes_of", [](const Canonical& canonical) { return bytes_of(canonical); }, "of"_a);
-  m.def("bytes_of", [](const Symbolic& symbolic) { return bytes_of(symbolic); }, "of"_a);
+  m.def(
+      "bytes_of", [](const Canonical& canonical) { return bytes_of(canonical); }, "of"_a);
+  m.def(
+      "bytes_of", [](const Symbolic& symbolic) { return bytes_of(symbolic); }, "of"_a);
 #define GS_BIND(T) bind_fits<T>(m);
   GS_FOR_SCALARS(GS_BIND)
 #undef GS_BIND

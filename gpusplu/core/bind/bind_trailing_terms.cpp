@@ -51,8 +51,9 @@ void bind_trailing_terms(nb::module_& m) {
          int scalar_bytes) -> Dict {
         const gpu::ColumnPattern pattern = column_pattern(col_ptr, row, diag);
         require_division(p, pattern.n);
-        gpu::TrailingTerms terms = without_gil(
-            [&] { return gpu::make_trailing_terms(pattern, p, {capacity, kept, overlapped, scalar_bytes}); });
+        gpu::TrailingTerms terms = without_gil([&] {
+          return gpu::make_trailing_terms(pattern, p, {capacity, kept, overlapped, scalar_bytes});
+        });
         nb::dict out;
         out["term_ptr"] = to_numpy(std::move(terms.term_ptr));
         out["place"] = to_numpy(std::move(terms.place));

@@ -86,8 +86,8 @@ off bytes_of(const Canonical& canonical);
 off bytes_of(const Symbolic& symbolic);
 
 // The number types of values and indices, as one number.
-template <class T, class I> constexpr int form_of =
-    (is_complex<T> ? 8 : 0) + (int)sizeof(real_t<T>) / 2 + (sizeof(I) == 8);
+template <class T, class I>
+constexpr int form_of = (is_complex<T> ? 8 : 0) + (int)sizeof(real_t<T>) / 2 + (sizeof(I) == 8);
 
 template <class I> IndexArrays index_arrays(off n, int form, const In<I>& first, const In<I>& second) {
   return {n, form, {first.data(), second.data()}, {first.shape(0) * sizeof(I), second.shape(0) * sizeof(I)}};

@@ -17,9 +17,7 @@ namespace {
 template <class Real, int N> struct Lanes {
   typedef Real type __attribute__((vector_size(N * sizeof(Real)), aligned(sizeof(Real)), may_alias));
 };
-template <class Real> struct Lanes<Real, 1> {
-  typedef Real type;
-};
+template <class Real> struct Lanes<Real, 1> { typedef Real type; };
 
 GS_INLINE_ROW float absolute(float v) { return __builtin_fabsf(v); }
 GS_INLINE_ROW double absolute(double v) { return __builtin_fabs(v); }

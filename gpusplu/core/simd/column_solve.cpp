@@ -39,9 +39,7 @@ template <class Real, bool Complex, int Rhs> class Solver {
   using R = Row<Real, Complex, Rhs>;
   using V = typename R::Vector;
   static constexpr int numbers = Complex ? 2 : 1;
-  template <int W> struct Constant {
-    static constexpr int value = W;
-  };
+  template <int W> struct Constant { static constexpr int value = W; };
   const ColumnProgram<Real>& P;
   Real* y_;
 

@@ -7,9 +7,7 @@
 
 namespace gs::GS_SIMD {
 
-template <class R> struct Pair {
-  R re, im;
-};
+template <class R> struct Pair { R re, im; };
 template <class S> struct Real {
   using type = S;
   static constexpr bool complex = false;

@@ -10,9 +10,7 @@ namespace gs::GS_SIMD {
 constexpr idx many_columns = 4;  // right-hand sides from which update() wins
 
 // A coefficient c as two vectors with a c = a first + swapped(a) second, or conj(a) c.
-template <class S> struct Coefficient {
-  Vec<real<S>> first, second;
-};
+template <class S> struct Coefficient { Vec<real<S>> first, second; };
 template <class S> GS_INLINE Coefficient<S> coefficient(S c, bool conj) {
   using R = real<S>;
   if constexpr (Real<S>::complex)

@@ -15,9 +15,7 @@ GS_INLINE idx first_half(idx n) {
 }
 
 // The largest entry of a block, as bits; and whether all are finite, since Inf and NaN are the largest.
-template <class S> struct Largest {
-  BitVec<real<S>> bits{};
-};
+template <class S> struct Largest { BitVec<real<S>> bits{}; };
 
 // X (rows x columns) <- X T^-1 in registers, T(k, j) = T[k step_k + j step_j]; `inverse_diagonal` is null for a unit T.
 template <class S, int columns, int vectors, bool partial, bool unit>

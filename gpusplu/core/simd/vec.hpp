@@ -19,17 +19,11 @@ constexpr int vector_bytes = 32;
 constexpr int vector_bytes = 16;
 #endif
 
-template <class R> struct VecOf {
-  typedef R type __attribute__((vector_size(vector_bytes)));
-};
+template <class R> struct VecOf { typedef R type __attribute__((vector_size(vector_bytes))); };
 template <class R> using Vec = typename VecOf<R>::type;
 template <class R> struct BitsOf;
-template <> struct BitsOf<float> {
-  using type = int;
-};
-template <> struct BitsOf<double> {
-  using type = long;
-};
+template <> struct BitsOf<float> { using type = int; };
+template <> struct BitsOf<double> { using type = long; };
 template <class R> using Bits = typename BitsOf<R>::type;  // a signed integer as wide as R
 template <class R> using BitVec = typename VecOf<Bits<R>>::type;
 template <class R> constexpr int lanes = vector_bytes / (int)sizeof(R);
@@ -44,9 +38,7 @@ template <class R> GS_INLINE Vec<R> broadcast(R s) { return s - Vec<R>{}; }
 
 // Lanes lo .. hi-1.
 #if defined(GS_MASK_REGISTERS)
-template <class R> struct Mask {
-  unsigned bits;
-};
+template <class R> struct Mask { unsigned bits; };
 template <class R> GS_INLINE Mask<R> first_lanes(int n) { return {(1u << n) - 1}; }
 template <class R> GS_INLINE Mask<R> without_first(Mask<R> m, int n) { return {m.bits & (~0u << n)}; }
 GS_INLINE Vec<double> load(const double* p, Mask<double> m) {
@@ -60,12 +52,8 @@ GS_INLINE void store(double* p, Vec<double> v, Mask<double> m) {
 }
 GS_INLINE void store(float* p, Vec<float> v, Mask<float> m) { _mm512_mask_storeu_ps(p, (__mmask16)m.bits, (__m512)v); }
 #elif defined(GS_MASK_VECTORS)
-template <class R> struct Mask {
-  BitVec<R> bits;
-};
-template <class R> struct MaskTable {
-  Bits<R> ones[lanes<R>], zeros[lanes<R>], ones_again[lanes<R>];
-};
+template <class R> struct Mask { BitVec<R> bits; };
+template <class R> struct MaskTable { Bits<R> ones[lanes<R>], zeros[lanes<R>], ones_again[lanes<R>]; };
 static const MaskTable<double> mask_table_double = {{-1, -1, -1, -1}, {}, {-1, -1, -1, -1}};
 static const MaskTable<float> mask_table_float = {
     {-1, -1, -1, -1, -1, -1, -1, -1}, {}, {-1, -1, -1, -1, -1, -1, -1, -1}};
@@ -88,9 +76,7 @@ GS_INLINE Vec<float> load(const float* p, Mask<float> m) { return (Vec<float>)_m
 GS_INLINE void store(double* p, Vec<double> v, Mask<double> m) { _mm256_maskstore_pd(p, (__m256i)m.bits, (__m256d)v); }
 GS_INLINE void store(float* p, Vec<float> v, Mask<float> m) { _mm256_maskstore_ps(p, (__m256i)m.bits, (__m256)v); }
 #else
-template <class R> struct Mask {
-  int lo, hi;
-};
+template <class R> struct Mask { int lo, hi; };
 template <class R> GS_INLINE Mask<R> first_lanes(int n) { return {0, n}; }
 template <class R> GS_INLINE Mask<R> without_first(Mask<R> m, int n) { return {n > m.lo ? n : m.lo, m.hi}; }
 template <class R> GS_INLINE Vec<R> load(const R* p, Mask<R> m) {

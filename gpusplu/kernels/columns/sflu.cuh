@@ -37,9 +37,7 @@ struct Group {
 template <bool MAPS> struct PlaceType {
   using Type = int;  // what has maps has less than 2^31 entries and as many places in them
 };
-template <> struct PlaceType<false> {
-  using Type = long long;
-};
+template <> struct PlaceType<false> { using Type = long long; };
 
 // L(:, j) as the update of a column needs it. Few registers: with more the compiler moves loads under way from one to
 // another, and waits for them.

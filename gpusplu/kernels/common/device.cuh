@@ -123,15 +123,9 @@ template <class T> DEVICE T warp_max(T x) {  // int or unsigned
 }
 
 // ---- loads and stores by an instruction of CUDA's, of a complex number as a vector
-template <class T> struct VectorOf {
-  using Type = T;
-};
-template <> struct VectorOf<Complex<float>> {
-  using Type = float2;
-};
-template <> struct VectorOf<Complex<double>> {
-  using Type = double2;
-};
+template <class T> struct VectorOf { using Type = T; };
+template <> struct VectorOf<Complex<float>> { using Type = float2; };
+template <> struct VectorOf<Complex<double>> { using Type = double2; };
 template <class T> using Vector = typename VectorOf<T>::Type;
 template <class R, class V> DEVICE R from_vector(V v) {
   if constexpr (IS_COMPLEX<R>) return {v.x, v.y};

@@ -4,12 +4,8 @@
 #include "shared/values.hpp"
 
 // Accumulators of residuals and norms.
-template <class T> struct WideOf {
-  using type = double;
-};
-template <class R> struct WideOf<Complex<R>> {
-  using type = Complex<double>;
-};
+template <class T> struct WideOf { using type = double; };
+template <class R> struct WideOf<Complex<R>> { using type = Complex<double>; };
 using Wide = WideOf<Scalar>::type;
 DEVICE double widen(float a) { return a; }
 DEVICE double widen(double a) { return a; }

@@ -5,7 +5,7 @@
 #include "fronts/solve_block.cuh"
 
 // Shared memory of a warp: one entry a local row and, from WARP_SOLVE_ROWS on, those of a panel; first for the gather.
-template <int NV> constexpr int WARP_SCALARS = 32 * LANE_ROWS * NV;
+template <int NV> constexpr int WARP_SCALARS = 32 * LANE_ROWS* NV;
 
 // y -= a(row, column .. column + 15) v, for the rows of this lane in [first, last); columns end at `columns`.
 template <int NV> DEVICE void subtract_panel(Scalar (&y)[LANE_ROWS][NV], const Scalar* a, int ld, int column,

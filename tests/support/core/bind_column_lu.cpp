@@ -12,9 +12,7 @@ namespace gs {
 namespace {
 
 // And the entries of A, which the class itself does not have to know.
-template <class T> struct BoundColumnLU : ColumnLU<T> {
-  off nnz;
-};
+template <class T> struct BoundColumnLU : ColumnLU<T> { off nnz; };
 
 template <class T> BoundColumnLU<T> make(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm,
                                          In<idx> block_ptr, In<double> row_scale, In<double> col_scale) {

@@ -21,7 +21,8 @@
 #define GPUSPLU_KERNEL(name, Args, threads, blocks_per_multiprocessor)                      \
   static void name(const Args args);                                                        \
   extern "C" const char* emulate_##name(const emulator::Launch* launch, const void* args) { \
-    return emulator::launch(*launch, [](const void* a) { name(*(const Args*)a); }, args);   \
+    return emulator::launch(                                                                \
+        *launch, [](const void* a) { name(*(const Args*)a); }, args);                       \
   }                                                                                         \
   extern "C" int args_bytes_##name() { return (int)sizeof(Args); }                          \
   static void name(const Args args)
@@ -63,22 +64,28 @@ template <class T, class Combine> T emulator_reduce(T x, Combine combine, int op
   return result;
 }
 inline int __reduce_max_sync(unsigned, int x) {
-  return emulator_reduce(x, [](int a, int b) { return std::max(a, b); }, 3);
+  return emulator_reduce(
+      x, [](int a, int b) { return std::max(a, b); }, 3);
 }
 inline int __reduce_min_sync(unsigned, int x) {
-  return emulator_reduce(x, [](int a, int b) { return std::min(a, b); }, 4);
+  return emulator_reduce(
+      x, [](int a, int b) { return std::min(a, b); }, 4);
 }
 inline unsigned __reduce_max_sync(unsigned, unsigned x) {
-  return emulator_reduce(x, [](unsigned a, unsigned b) { return std::max(a, b); }, 3);
+  return emulator_reduce(
+      x, [](unsigned a, unsigned b) { return std::max(a, b); }, 3);
 }
 inline unsigned __reduce_min_sync(unsigned, unsigned x) {
-  return emulator_reduce(x, [](unsigned a, unsigned b) { return std::min(a, b); }, 4);
+  return emulator_reduce(
+      x, [](unsigned a, unsigned b) { return std::min(a, b); }, 4);
 }
 inline int __reduce_add_sync(unsigned, int x) {
-  return emulator_reduce(x, [](int a, int b) { return a + b; }, 5);
+  return emulator_reduce(
+      x, [](int a, int b) { return a + b; }, 5);
 }
 inline unsigned __ballot_sync(unsigned, int p) {
-  return emulator_reduce(p ? 1u << (threadIdx.x & 31) : 0u, [](unsigned a, unsigned b) { return a | b; }, 6);
+  return emulator_reduce(
+      p ? 1u << (threadIdx.x & 31) : 0u, [](unsigned a, unsigned b) { return a | b; }, 6);
 }
 inline int __all_sync(unsigned, int p) {
   return emulator_reduce((int)(p != 0), [](int a, int b) { return a & b; }, 7);

@@ -46,8 +46,9 @@ void place_pieces(const Plan& plan, const std::vector<idx>& large_of, idx f, con
     const idx child = plan.child[k];
     const idx large =
         large_of[child] != NOT_LARGE && plan.segment_of(child) != segment ? FINISHED_BEFORE : large_of[child];
-    for_pieces(plan, tiling, child,
-               [&](idx tile, idx begin, idx end) { to[next[tile]++] = {child, begin, end, large}; });
+    for_pieces(plan, tiling, child, [&](idx tile, idx begin, idx end) {
+      to[next[tile]++] = {child, begin, end, large};
+    });
   }
 }
 

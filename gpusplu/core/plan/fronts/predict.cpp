@@ -159,8 +159,9 @@ void choose_small_rows(Plan& plan) {
   constexpr int n_candidates = std::size(candidates);
   const std::vector<off> items = count_items(plan);
   double seconds[n_candidates];
-  over_tasks(plan.nf < 1000 ? 1 : n_candidates, n_candidates,
-             [&](idx k) { seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items, {0, plan.nf})); });
+  over_tasks(plan.nf < 1000 ? 1 : n_candidates, n_candidates, [&](idx k) {
+    seconds[k] = sum(factor_times(plan, phases_of(plan, candidates[k]), items, {0, plan.nf}));
+  });
   int best = 0;
   for (int k = 1; k < n_candidates; k++)
     if (candidates[k] <= plan.parameters.block_rows && seconds[k] < 0.98 * seconds[best]) best = k;

@@ -12,6 +12,7 @@ from .graphs import (
     emulate,
     engine_names,
     graph_seconds,
+    join_moves,
     replay_seconds,
     runs_on_device,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "glu_choice",
     "graph_of",
     "graph_seconds",
+    "join_moves",
     "least_bytes",
     "long_columns",
     "method_phases",

@@ -8,12 +8,14 @@ about a microsecond, and commands that a graph runs side by side are measured in
 import itertools
 import statistics
 import sys
+import threading
 from contextlib import contextmanager
 
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
 from gpusplu.engines import registry
 from gpusplu.engines.device.program import Program
+from gpusplu.moving import THREAD
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7
@@ -40,6 +42,13 @@ def emulate():
 def engine_names(definite):
     """The engines that factor such matrices."""
     return registry.names_for("cholesky" if definite else "lu")
+
+
+def join_moves():
+    """Wait for threads that prepare moves."""
+    for thread in threading.enumerate():
+        if thread.name == THREAD:
+            thread.join()
 
 
 def choice_reason(factor):

@@ -50,16 +50,12 @@ def of_case(case, arguments, clock):
             best = min(totals, key=totals.get)
             if totals[best] > arguments.longest:
                 break
-            once = partial(use, make, values, b, uses, place)
-            seconds, factor = min((place.once(once) for _ in range(arguments.repeat)), key=itemgetter(0))
+            each_time = (alone(partial(use, make, values, b, uses, place), place) for _ in range(arguments.repeat))
+            seconds, (factor, ended) = min(each_time, key=itemgetter(0))
             error = backward_error(A, np.asarray(on_host(factor.solve(b))), np.ones(A.shape[0]))
             more = {"variant": f"{'device' if place is clock else 'host'} arrays, {uses} uses", "uses": uses}
-            more |= {
-                "cpu_s": totals.get("cpu"),
-                "best": best,
-                "ended": factor.engine,
-                "story": factor.symbolic.choice.reason,
-            }
+            more |= {"cpu_s": totals.get("cpu"), "best": best, "ended": ended}
+            more["story"] = factor.symbolic.choice.reason
             yield records.make(case, "auto", "total", seconds, "hindsight", totals[best], error, **more)
 
 
@@ -90,11 +86,17 @@ def step(factor, values, b):
     return factor.solve(b)
 
 
+def alone(function, place):
+    """Seconds and result, with no move of a factor before under way."""
+    internals.join_moves()
+    return place.once(function)
+
+
 def use(make, values, b, uses, place):
-    """A factor of a pattern that was never seen, refactored and solved with."""
+    """A factor of a pattern that was never seen, refactored and solved with, and the engine it came to."""
     gs.cache_clear()
     factor = make()
     for _ in range(uses):
         step(factor, values, b)
     place.synchronize()
-    return factor
+    return factor, factor.engine

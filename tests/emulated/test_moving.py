@@ -117,7 +117,7 @@ def test_a_price_is_paid_when_its_share_was_spent(promised):
         spent.append(factor._core._use.spent)
         factor.refactor(A.data)
         factor.solve(B)
-    assert spent[-1] + 0.01 > moving.SHARE_ALONE * 0.05 and len(spent) > 5
+    assert len(spent) > 1 and spent[-1] >= moving.SHARE_ALONE * 0.05
     assert right(factor)
 
 

@@ -140,8 +140,4 @@ OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm) {
   return tree;
 }
 
-OrderingCost ordering_cost(PatternView graph, const idx* perm) {
-  return ordered_tree(graph, std::vector<idx>(perm, perm + graph.n)).cost;
-}
-
 }  // namespace gs

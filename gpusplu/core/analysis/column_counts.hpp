@@ -26,6 +26,5 @@ struct OrderedTree {
 };
 // `perm` need not be a postorder.
 OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm);
-OrderingCost ordering_cost(PatternView graph, const idx* perm);
 
 }  // namespace gs

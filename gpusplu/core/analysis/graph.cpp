@@ -221,12 +221,6 @@ Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* 
   return symmetrize(Block{A, inverse_row_perm, col_perm, begin, end});
 }
 
-// A symmetric pattern is its own transpose, so transposing it once sorts it.
-Pattern permute_graph(PatternView graph, const idx* perm) {
-  const std::vector<idx> inverse = inverse_permutation(perm, graph.n);
-  return transpose(Block{graph, inverse.data(), perm, 0, graph.n}, graph.nnz());
-}
-
 std::vector<idx> inverse_permutation(const idx* perm, idx n) {
   std::vector<idx> inverse(n);
   over_range(n, n, [&](idx begin, idx end) {

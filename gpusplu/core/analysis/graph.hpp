@@ -20,9 +20,6 @@ Pattern symmetrize(PatternView A, const idx* row_of_col = nullptr);
 // affordable.
 Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* col_perm, idx begin, idx end);
 
-// graph[perm][:, perm] with neighbours ascending.
-Pattern permute_graph(PatternView graph, const idx* perm);
-
 // inverse[perm[k]] = k
 std::vector<idx> inverse_permutation(const idx* perm, idx n);
 

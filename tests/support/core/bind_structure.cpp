@@ -57,7 +57,7 @@ NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> p
 std::tuple<off, double, idx> ordering_cost_tuple(In<off> ptr, In<idx> ind, In<idx> perm) {
   const PatternView graph = pattern_view(ptr, ind);
   require_permutation(perm, graph.n, "perm");
-  const OrderingCost cost = ordering_cost(graph, perm.data());
+  const OrderingCost cost = ordered_tree(graph, to_vector(perm)).cost;
   return {cost.lnz, cost.flops, cost.levels};
 }
 

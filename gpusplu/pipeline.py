@@ -115,34 +115,29 @@ def factor_lu(
     A: Any, arguments: tuple[Any, ...] = DEFAULTS, request: Request | None = None, kind: type[LUFactor] = LUFactor
 ) -> LUFactor:
     """What splu does; `arguments` are those of `lu_options` after the first."""
-    A, request = in_columns(A), request or automatic()
-    try:
-        return factored_lu(A, arguments, request, kind)[0]
-    except MemoryError:
-        if not patterns.drop():
-            raise
-    return factored_lu(A, arguments, request, kind)[0]
+    factor: LUFactor = within_memory(factored_lu, in_columns(A), arguments, request or automatic(), kind)[0]
+    return factor
 
 
 def factor_cholesky(A: Any, request: Request, options: Callable[[int], Options]) -> CholeskyFactor:
     """What cholesky does."""
-    try:
-        return factored(A, request, options, CholeskyFactor, cholesky=True)[0]
-    except MemoryError:
-        if not patterns.drop():
-            raise
-    return factored(A, request, options, CholeskyFactor, cholesky=True)[0]
+    factor: CholeskyFactor = within_memory(factored, A, request, options, CholeskyFactor, True)[0]
+    return factor
 
 
 def solve_once(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:
     """``solve(splu(A))``, whose factor nobody else sees: its memory is left to the next matrix of the pattern."""
-    A = in_columns(A)
+    return within_memory(solve_with_lent, in_columns(A), arguments, request, solve)
+
+
+def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of `work`; where memory is short, remembered patterns are dropped and it is tried again."""
     try:
-        return solve_with_lent(A, arguments, request, solve)
+        return work(*arguments)
     except MemoryError:
         if not patterns.drop():
             raise
-    return solve_with_lent(A, arguments, request, solve)
+    return work(*arguments)
 
 
 def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve: Callable[[LUFactor], Any]) -> Any:

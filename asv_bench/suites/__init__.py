@@ -19,7 +19,8 @@ The first line of its docstring says what it measures.
 from importlib import import_module
 
 PROCESSOR = (
-    *("processor", "one_shot", "sequences", "programs", "memory", "methods", "orderings", "dense", "analysis"),
+    *("processor", "one_shot", "sequences", "programs", "neighbours"),
+    *("memory", "methods", "orderings", "dense", "analysis"),
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),

@@ -15,7 +15,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
     return;
   }
   std::atomic<std::size_t> next{0};
-  run_helpers(most, [&](int) {
+  run_helpers(most, [&](const Team&) {
     for (std::size_t at = next.fetch_add(piece); at < bytes; at = next.fetch_add(piece))
       std::memcpy((char*)to + at, (const char*)from + at, std::min(piece, bytes - at));
   });

@@ -16,9 +16,9 @@ template <class F> void share_out(int threads, std::size_t count, F&& body) {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
-  run_helpers((int)std::min<std::size_t>(threads, count), [&](int rank) {
+  run_helpers((int)std::min<std::size_t>(threads, count), [&](const Team& team) {
     try {
-      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(k, rank);
+      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(k, team.rank);
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
     }

@@ -1,7 +1,6 @@
 #include "base/threads.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +14,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/processors.hpp"
+
 namespace gs {
 namespace {
 
@@ -27,9 +28,7 @@ int default_threads() {
     throw std::invalid_argument("GPUSPLU_NUM_THREADS must be a whole number from 1 on, such as 4, got '" +
                                 std::string(s) + "'");
   }
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
+  return usable_processors();
 }
 
 std::atomic<int> limit{0};
@@ -45,16 +44,13 @@ int fair_share(int n) {
   return n_apart.load(std::memory_order_relaxed) > 0 ? n - n / 2 : n;
 }
 
-constexpr int kSpins = 20000;  // about 0.3 ms
+constexpr std::int64_t kWindow = 20'000'000;  // in which a team is judged [ns]
 
 // Returns when word != value; sleeps after a while.
-int wait_while(const std::atomic<int>& word, int value) {
-  int now = word.load(std::memory_order_acquire);
-  for (int spin = 0; now == value && spin < kSpins; spin++) {
-    relax();
-    now = word.load(std::memory_order_acquire);
-  }
-  for (; now == value; now = word.load(std::memory_order_acquire)) word.wait(value, std::memory_order_acquire);
+int wait_while(const std::atomic<int>& word, int value, Attendance& own) {
+  int now;
+  own.wait([&] { return (now = word.load(std::memory_order_acquire)) != value; },
+           [&] { word.wait(value, std::memory_order_acquire); });
   return now;
 }
 
@@ -73,16 +69,21 @@ struct Pool {
   void* context = nullptr;
   int size = 1;
   Barrier* barrier = nullptr;
+  Job* job = nullptr;
 
   void work(int seen) {
     inside_team = true;
+    Job idle;
+    Attendance idler(idle);
     for (;;) {
-      seen = wait_while(epoch, seen);
+      seen = wait_while(epoch, seen, idler);
       int seat = seats.load(std::memory_order_relaxed);
       while (seat > 0 && !seats.compare_exchange_weak(seat, seat - 1, std::memory_order_acq_rel)) {
       }
       if (seat <= 0) continue;
-      body(context, Team{seat, size, barrier});
+      Attendance own(*job);
+      body(context, Team{seat, size, barrier, &own});
+      own.tell();
       finished.fetch_add(1, std::memory_order_release);
       finished.notify_one();
     }
@@ -104,23 +105,30 @@ struct Pool {
     } catch (const std::bad_alloc&) {
       return false;
     }
-    return wait_while(greeting, 0) > 0;
+    Job start;
+    Attendance own(start);
+    return wait_while(greeting, 0, own) > 0;
   }
 
-  void run(int want, void (*f)(void*, const Team&), void* c, bool all) {
+  void run(int want, void (*f)(void*, const Team&), void* c, bool all, Crowding* crowding) {
     while (n_workers < want - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
-    Barrier b(team_size);
-    body = f, context = c, size = team_size, barrier = &b;
+    Job j;
+    Barrier b(team_size, j);
+    Attendance own(j);
+    body = f, context = c, size = team_size, barrier = &b, job = &j;
     finished.store(0, std::memory_order_relaxed);
     seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
     epoch.notify_all();
     inside_team = true;
-    f(c, Team{0, team_size, &b});
+    f(c, Team{0, team_size, &b, &own});
     inside_team = false;
     const int started = team_size - 1 - (all ? 0 : seats.exchange(0, std::memory_order_acq_rel));
-    for (int done = finished.load(std::memory_order_acquire); done != started;) done = wait_while(finished, done);
+    for (int done = finished.load(std::memory_order_acquire); done != started;) done = wait_while(finished, done, own);
+    if (!crowding || !j.impatient()) return;
+    own.tell();
+    if (b.crowded() || j.crowded()) crowding->found(j.elapsed());
   }
 };
 
@@ -160,23 +168,33 @@ bool can_throw() {
   return true;
 }
 
-void Barrier::wait() {
+// The last who arrives: nobody works meanwhile.
+void Barrier::judge() {
+  if (told_.exchange(0, std::memory_order_relaxed) < size_) return;
+  if (job_.crowded()) crowded_.store(true, std::memory_order_relaxed);
+  else if (job_.elapsed() > kWindow) job_.begin_again();
+}
+
+void Barrier::wait(Attendance& own) {
+  if (job_.impatient()) own.tell(), told_.fetch_add(1, std::memory_order_relaxed);
   const int phase = phase_.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+    judge();
     arrived_.store(0, std::memory_order_relaxed);
     phase_.store(phase + 1, std::memory_order_release);
     phase_.notify_all();
     return;
   }
-  wait_while(phase_, phase);
+  wait_while(phase_, phase, own);
 }
 
-void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all) {
-  const int size = std::min(want, fair_share(num_threads()));
+void detail::run_team(int want, void (*body)(void*, const Team&), void* context, bool all, Crowding* crowding) {
+  int size = std::min(want, fair_share(num_threads()));
+  if (crowding) size = crowding->members(size);
   if (size > 1 && !inside_team) {
     Pool& pool = pools[apart];
     std::unique_lock<std::mutex> lock(pool.busy, std::try_to_lock);
-    if (lock.owns_lock()) return pool.run(size, body, context, all);
+    if (lock.owns_lock()) return pool.run(size, body, context, all, crowding);
   }
   body(context, Team{});
 }

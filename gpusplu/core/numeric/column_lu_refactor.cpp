@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <thread>
 
 #include "base/range_flags.hpp"
 #include "base/scalars.hpp"
@@ -43,14 +42,6 @@ template <class T> void pivot_range(const std::vector<T>& pivot, FactorInfo& inf
   info.max_pivot = largest;
 }
 
-// The thread waited for may have lost its processor: after a moment, offer ours.
-void relax(int spin) {
-  if (spin > 2000) return std::this_thread::yield();
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 // Runs all tasks of the schedule. A thread begins with the same subtrees each time, whose data its caches may still
 // hold, goes on to those that nobody has claimed yet, and then takes nodes of the pipeline by ticket: a thread that
 // starts late costs nothing but its help, and whatever a node waits for is finished or in work.
@@ -89,7 +80,8 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
     if (monitor.status != 0) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
   };
-  if (n_threads > 1) run_team(n_threads, body);
+  static constinit Crowding crowding;
+  if (n_threads > 1) run_helpers(n_threads, body, &crowding);
   else body(Team{});
 
   ColumnMonitor<Real> all = monitors[0];

@@ -246,13 +246,15 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   auto subtree = [&](int rank, idx t) {
     for (idx s = plan_.tasks[t].first; s <= plan_.tasks[t].last; s++) run.front_by_one(rank, s);
   };
-  if (walk.needs_team())
-    run_team(want, [&](const Team& team) {
-      walk.run(
-          team, [&](idx t) { subtree(team.rank, t); },
-          [&](const Team& team, idx t) { run.front_by_team(team, plan_.tasks[t].last); });
-    });
-  else run_helpers(want, [&](int rank) { walk.run([&](idx t) { subtree(rank, t); }); });
+  static constinit Crowding of_teams, of_helpers;
+  const auto by_team = [&](const Team& team) {
+    walk.run(
+        team, [&](idx t) { subtree(team.rank, t); },
+        [&](const Team& team, idx t) { run.front_by_team(team, plan_.tasks[t].last); });
+  };
+  const auto by_helpers = [&](const Team& team) { walk.run([&](idx t) { subtree(team.rank, t); }); };
+  if (walk.needs_team()) run_team(want, by_team, &of_teams);
+  else run_helpers(want, by_helpers, &of_helpers);
   if (run.out_of_memory || run.failed_column >= 0) run.drop_contributions();
   if (run.out_of_memory) throw std::bad_alloc();
   return run.report();

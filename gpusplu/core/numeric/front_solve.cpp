@@ -203,11 +203,13 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
     solver.b = b + first * ldb, solver.x = x + first * ldx;
     UpwardWalk up(plan_, false);
     DownwardWalk down(plan_);
-    run_helpers(want, [&](int rank) {
-      up.run([&](idx t) { solver.up(rank, t); });
-      up.wait();
-      down.run([&](idx t) { solver.down(rank, t); });
-    });
+    static constinit Crowding crowding;
+    const auto body = [&](const Team& team) {
+      up.run([&](idx t) { solver.up(team.rank, t); });
+      up.wait(team);
+      down.run(team, [&](idx t) { solver.down(team.rank, t); });
+    };
+    run_helpers(want, body, &crowding);
   }
 }
 

@@ -7,7 +7,6 @@
 // Which thread runs what depends on timing; results must not.
 #pragma once
 #include <atomic>
-#include <thread>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -37,13 +36,12 @@ class UpwardWalk {
   }
 
   // Returns when all tasks are done.
-  void wait() const {
-    for (int spin = 0; roots_left_.load(std::memory_order_acquire) != 0;)
-      if (++spin > 1000) std::this_thread::yield();
+  void wait(const Team& team) const {
+    team.wait([&] { return roots_left_.load(std::memory_order_acquire) == 0; });
   }
 
-  // team_task(team, t): one front by all.
-  template <class Task, class TeamTask> void run(const Team& team, Task&& task, TeamTask&& team_task) {
+  // team_task(team, t): one front by all; by rank 0 alone once the team is in its own way.
+  template <class Task, class TeamTask> void run(Team team, Task&& task, TeamTask&& team_task) {
     for (idx done = 0;;) {
       while (queued_.load(std::memory_order_relaxed) == done) {
         const idx ticket = next_.fetch_add(1, std::memory_order_relaxed);
@@ -54,6 +52,10 @@ class UpwardWalk {
       const idx queued = queued_.load(std::memory_order_relaxed);
       team.sync();
       if (queued == done) return;
+      if (team.crowded()) {
+        if (team.rank > 0) return;
+        team = Team{};
+      }
       for (; done < queued; done++) {
         const idx t = team_queue_[done];
         team_task(team, t);
@@ -97,13 +99,13 @@ class DownwardWalk {
   }
 
   // Threads take numbers; the task that belongs to a number may still have to be queued by another thread.
-  template <class Task> void run(Task&& task) {
+  template <class Task> void run(const Team& team, Task&& task) {
     for (;;) {
       const idx number = next_.fetch_add(1, std::memory_order_relaxed);
       if (number >= (idx)queue_.size()) return;
       idx t;
-      for (int spin = 0; (t = queue_[number].load(std::memory_order_acquire)) < 0;)
-        if (++spin > 1000) std::this_thread::yield();
+      const auto is_queued = [&] { return (t = queue_[number].load(std::memory_order_acquire)) >= 0; };
+      if (!is_queued()) team.wait(is_queued);
       task(t);
       for (idx c = plan_.task_child_ptr[t + 1]; c-- > plan_.task_child_ptr[t];) push(plan_.task_child[c]);
     }

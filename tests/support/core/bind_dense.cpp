@@ -2,8 +2,10 @@
 #include <nanobind/stl/complex.h>
 
 #include <algorithm>
+#include <chrono>
 #include <complex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/stopwatch.hpp"
@@ -36,30 +38,57 @@ nb::dict as_dict(const PivotStats& s) {
   return d;
 }
 
+// Has the team in its own way after so many seconds, as if nobody had worked since it began; never if they are
+// negative.
+class Crowd {
+ public:
+  Crowd(const Team& team, double seconds) {
+    if (team.rank > 0 || team.size == 1 || seconds < 0) return;
+    thread_ = std::thread([&job = team.own->job(), seconds] {
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+      job.tell(-std::int64_t(1e15));
+      job.wait_was_long();
+    });
+    if (seconds == 0) thread_.join();
+  }
+  ~Crowd() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::thread thread_;
+};
+
 template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<idx> pivots, double perturb_below,
-                                    double tiny_below, int team_size) {
+                                    double tiny_below, int team_size, double crowded_after) {
   require_front(L, &Ut, &C);
   require_entries(pivots, (off)L.shape(1), "pivots");
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldu = leading(Ut, "Ut"), ldc = leading(C, "C");
   std::vector<PivotStats> stats(std::max(team_size, 1));
   const PivotRule rule{perturb_below, tiny_below};
+  bool crowded = false;
   without_gil([&] {
     run_team(team_size, [&](const Team& team) {
+      const Crowd crowd(team, crowded_after);
       lu_front<T>(team, W, H, L.data(), ldl, Ut.data(), ldu, C.data(), ldc, pivots.data(), rule, stats[team.rank]);
+      if (team.rank == 0) crowded = team.crowded();
     });
   });
   for (const PivotStats& others : std::span(stats).subspan(1)) merge(stats[0], others);
-  return as_dict(stats[0]);
+  nb::dict found = as_dict(stats[0]);
+  if (crowded_after >= 0) found["crowded"] = crowded;
+  return found;
 }
 
-template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size) {
+template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size, double crowded_after) {
   require_front<T>(L, nullptr, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldc = leading(C, "C");
   idx failed = -1;
   nb::gil_scoped_release release;
   run_team(team_size, [&](const Team& team) {
+    const Crowd crowd(team, crowded_after);
     const idx column = cholesky_front<T>(team, W, H, L.data(), ldl, C.data(), ldc);
     if (team.rank == 0) failed = column;
   });
@@ -116,8 +145,9 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
 
 template <class T> void bind_type(nb::module_& m) {
   m.def("_lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
-        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1);
-  m.def("_cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1);
+        "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1, "crowded_after"_a = -1.0);
+  m.def("_cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1,
+        "crowded_after"_a = -1.0);
   m.def("_time_front", &time_front<T>, "cholesky"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(),
         "repeats"_a, "team_size"_a = 1);
   m.def("_solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),

@@ -7,6 +7,7 @@ NB_MODULE(_core_testing, m) {
   m.doc() = "Parts of gpusplu's C++ core for its tests and benchmarks; not in wheels.";
   nb::module_::import_("gpusplu._core");  // classes that both modules use
   gs::bind_threads(m);
+  gs::bind_teams(m);
   gs::bind_products(m);
   gs::bind_ordering(m);
   gs::bind_matching(m);

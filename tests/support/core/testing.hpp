@@ -27,6 +27,7 @@ inline void set_permutations(Symbolic& symbolic, const In<idx>& row_perm, const 
   symbolic.row_scale = to_vector(row_scale), symbolic.col_scale = to_vector(col_scale);
 }
 
+void bind_teams(nb::module_&);
 void bind_products(nb::module_&);
 void bind_ordering(nb::module_&);
 void bind_matching(nb::module_&);

@@ -75,7 +75,8 @@ std::vector<idx> dissect(const nd::Graph& whole, const DissectionOptions& option
 
   const int threads = std::min(num_threads(), options.threads > 0 ? options.threads : num_threads());
   nd::Tasks tasks;
-  run_helpers(threads, [&](int rank) {
+  run_helpers(threads, [&](const Team& team) {
+    const int rank = team.rank;
     if (rank > 0 && rank <= kProbers && probe) probe->help();
     nd::Workspace ws;
     if (threads > 1) ws.tasks = &tasks;

@@ -48,9 +48,9 @@ bool Tasks::withdraw(Task& task) {
 }
 
 template <class Ready> void Tasks::pause(Bed& bed, std::unique_lock<std::mutex>& lock, const Ready& ready) {
-  constexpr int spins = 1000;  // about 30 us
+  constexpr int looks = 1000;  // about 30 us
   lock.unlock();
-  for (int spin = 0; spin < spins && !ready(); spin++) relax();
+  for (int look = 0; look < looks && !ready(); look++) relax(look);
   lock.lock();
   if (ready()) return;
   bed.sleepers++;

@@ -1,0 +1,62 @@
+// Test access to teams of threads and what they know of their company.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/processors.hpp"
+#include "base/threads.hpp"
+#include "testing.hpp"
+
+namespace gs {
+namespace {
+
+void pass(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// Whether a job of so many seconds is crowded of which its members tell to have worked some.
+bool job_is_crowded(double seconds, double worked, bool impatient) {
+  Job job;
+  if (impatient) job.wait_was_long();
+  pass(seconds);
+  job.tell(std::int64_t(1e9 * worked));
+  return job.crowded();
+}
+
+// What each member sees after each of some rounds, in which rank 1 sleeps so long while the others wait for it.
+std::vector<std::vector<bool>> crowded_rounds(int size, int rounds, double seconds) {
+  std::vector<std::vector<char>> seen(size);
+  run_team(size, [&](const Team& team) {
+    for (int round = 0; round < rounds; round++) {
+      if (team.rank == 1) pass(seconds);
+      team.sync();
+      seen[team.rank].push_back(team.crowded());
+    }
+  });
+  std::vector<std::vector<bool>> out;
+  for (const auto& of_one : seen) out.emplace_back(of_one.begin(), of_one.end());
+  return out;
+}
+
+// Members of a job of a kind: before any, after one that lost so many seconds, and after 20 times as long and more.
+std::vector<int> members_after(double lost) {
+  Crowding crowding;
+  std::vector<int> members{crowding.members(4)};
+  crowding.found(std::int64_t(1e9 * lost));
+  members.push_back(crowding.members(4));
+  pass(21 * lost);
+  members.push_back(crowding.members(4));
+  return members;
+}
+
+}  // namespace
+
+void bind_teams(nb::module_& m) {
+  m.def("job_is_crowded", &job_is_crowded, "seconds"_a, "worked"_a, "impatient"_a);
+  m.def("crowded_rounds", &crowded_rounds, "size"_a, "rounds"_a, "seconds"_a);
+  m.def("quota_of", &quota_of, "membership"_a, "root"_a);
+  m.def("members_after", &members_after, "lost"_a);
+}
+
+}  // namespace gs

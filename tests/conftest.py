@@ -87,3 +87,11 @@ def stand_in(monkeypatch):
     for name in imported():
         del sys.modules[name]
     vars(gpusplu).pop("compat_cupyx", None)
+
+
+@pytest.fixture
+def cupyx(stand_in):
+    """The stand-in, imported."""
+    from support.cupys import Cupyx
+
+    return Cupyx()

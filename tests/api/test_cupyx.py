@@ -1,6 +1,5 @@
 """install, uninstall and enabled reach cupyx's functions when somebody has imported them, here a stand-in's."""
 
-import contextlib
 import functools
 import importlib
 import importlib.util
@@ -13,49 +12,11 @@ import time
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 
 import gpusplu as gs
 from gpusplu import _cupyx
-from gpusplu.timing import backward_error
+from support.cupys import MODULE, NAMES, THEIRS, Cupyx
 from support.processes import PYTHON, environment
-from support.small_matrices import EPS, random_matrix, rhs
-
-MODULE = "cupyx.scipy.sparse.linalg"
-NAMES = ("splu", "spsolve", "factorized")
-
-
-class Cupyx:
-    """The stand-in, imported: its functions, and what of them was asked."""
-
-    def __init__(self):
-        self.linalg = importlib.import_module(MODULE)
-        self.sparse = importlib.import_module("cupyx.scipy.sparse")
-        self.cupy = importlib.import_module("cupy")
-        self.asked = importlib.import_module(f"{MODULE}._solve").asked
-
-    def matrix(self, A=None, kind="csr"):
-        A = random_matrix(12) if A is None else A
-        return getattr(self.sparse, f"{kind}_matrix")(A)
-
-    def calls(self):
-        """Each function called once; the names of those that were not ours."""
-        A, b = self.matrix(), self.cupy.asarray(np.ones(12))
-        self.asked.clear()
-        np.testing.assert_allclose(A.host @ self.linalg.splu(A).solve(b).get(), np.ones(12))
-        np.testing.assert_allclose(A.host @ self.linalg.spsolve(A, b).get(), np.ones(12))
-        np.testing.assert_allclose(A.host @ self.linalg.factorized(A)(b).get(), np.ones(12))
-        return [name for name in self.asked if name != "solve"]
-
-
-THEIRS = ["splu", "spsolve", "factorized", "splu"]  # factorized calls splu
-
-
-@pytest.fixture
-def cupyx(stand_in):
-    return Cupyx()
-
 
 # ---- when they become ours, and when no longer
 
@@ -141,6 +102,26 @@ def test_a_module_that_cannot_be_imported_stays_so(stand_in, monkeypatch):
         importlib.import_module(MODULE)
     monkeypatch.delitem(sys.modules, f"{MODULE}._solve")
     assert Cupyx().calls() == []
+
+
+def test_finders_and_loaders_of_old(stand_in, monkeypatch):
+    """A finder without find_spec is passed over, a loader without exec_module left as it is."""
+
+    class Loader:
+        def load_module(self, name):
+            raise ImportError("never")
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            return importlib.util.spec_from_loader(name, Loader(), is_package=True) if name == MODULE else None
+
+    gs.install()
+    (watch,) = [finder for finder in sys.meta_path if isinstance(finder, _cupyx.Watch)]
+    monkeypatch.setattr(sys, "meta_path", [watch, object(), Finder()])
+    assert type(watch.find_spec(MODULE).loader) is Loader
+    assert watch.find_spec(MODULE + "._solve") is None
+    monkeypatch.setattr(sys, "meta_path", [Finder()])
+    assert watch.find_spec(MODULE) is None
 
 
 def test_nothing_is_imported_and_nothing_found_without_cupy():
@@ -278,129 +259,3 @@ def test_functions_are_cupys_to_look_at(cupyx):
         assert seen() == before
         with pytest.raises(TypeError, match="splu"):
             cupyx.linalg.splu()
-
-
-# ---- what they do
-
-
-@pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
-@pytest.mark.parametrize("columns", [(), (1,), (3,)])
-def test_solutions(cupyx, dtype, kind, columns):
-    host, b = random_matrix(30, dtype), rhs(30, dtype, columns)
-    A, on_device = cupyx.matrix(host, kind), cupyx.cupy.asarray(b)
-    gs.install()
-    lu = cupyx.linalg.splu(A)
-    for trans, op in (("N", host), ("T", host.T), ("H", host.conj().T)):
-        x = lu.solve(on_device, trans)
-        assert (type(x), x.dtype, x.shape, x.flags.f_contiguous) == (cupyx.cupy.ndarray, dtype, b.shape, True)
-        assert backward_error(op, x.get(), b) < 50 * EPS[dtype]
-    with pytest.warns(sp.SparseEfficiencyWarning, match="CSR") if kind != "csr" else contextlib.nullcontext():
-        x = cupyx.linalg.spsolve(A, on_device)
-    assert (type(x), x.dtype, x.shape, x.flags.f_contiguous) == (cupyx.cupy.ndarray, dtype, b.shape, True)
-    assert backward_error(host, x.get(), b) < 50 * EPS[dtype]
-    assert cupyx.asked == []
-
-
-def test_a_factor_is_one_of_cupys(cupyx):
-    A = cupyx.matrix()
-    with gs.enabled():
-        lu = cupyx.linalg.splu(A)
-    assert isinstance(lu, cupyx.linalg.SuperLU)
-    assert (lu.shape, lu.nnz) == (A.shape, lu._factor.nnz)
-    assert isinstance(lu.L, cupyx.sparse.csr_matrix) and isinstance(lu.U, cupyx.sparse.csr_matrix)
-    assert lu.L is lu.L
-    assert {type(perm) for perm in (lu.perm_r, lu.perm_c)} == {cupyx.cupy.ndarray}
-    assert lu.perm_r.dtype == np.int32
-    product = (lu.L.host @ lu.U.host)[lu.perm_r.get()][:, lu.perm_c.get()]
-    assert abs(product - A.host).max() < 1e-13
-    assert (lu.perm_r[lu._perm_r_rev] == np.arange(12)).all() and (lu.perm_c[lu._perm_c_rev] == np.arange(12)).all()
-    b = cupyx.cupy.asarray(rhs(12))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(lu)).solve(b), lu.solve(b))
-
-
-def test_right_hand_sides_are_cast_as_cupy_casts(cupyx):
-    host = random_matrix(12, "f")
-    A, b = cupyx.matrix(host), cupyx.cupy.asarray(rhs(12, "d"))
-    gs.install()
-    for x in (cupyx.linalg.splu(A).solve(b), cupyx.linalg.spsolve(A, b), cupyx.linalg.factorized(A)(b)):
-        assert x.dtype == np.float32
-        assert backward_error(host, x.get(), b.get().astype("f")) < 50 * EPS["f"]
-
-
-def test_arguments_of_splu_count(cupyx):
-    A = cupyx.matrix()
-    gs.install()
-    lu = cupyx.linalg.splu(A, "NATURAL", options={"SymmetricMode": True})
-    assert (lu.perm_c == np.arange(12)).all()
-    with pytest.raises(ValueError, match="ColPerm"):
-        cupyx.linalg.splu(A, permc_spec="nonsense")
-    with pytest.raises(TypeError):
-        cupyx.linalg.splu(A, options={"nonsense": 1})
-    assert cupyx.asked == []
-
-
-def test_what_is_not_for_us_goes_to_cupy(cupyx):
-    A, b = cupyx.matrix(), cupyx.cupy.asarray(np.ones(12))
-    whole, wide = cupyx.matrix(sp.eye_array(12, dtype="i")), cupyx.matrix(sp.eye_array(12, 13))
-    gs.install()
-    for function in (cupyx.linalg.splu, cupyx.linalg.factorized, lambda A: cupyx.linalg.spsolve(A, b)):
-        for bad, error in ((A.host, TypeError), (wide, ValueError), (whole, TypeError)):
-            cupyx.asked.clear()
-            with pytest.raises(error, match="A "):
-                function(bad)
-            assert cupyx.asked
-    with pytest.raises(TypeError, match="on a device"):
-        cupyx.linalg.spsolve(A, np.ones(12))
-    with pytest.raises(ValueError, match="do not match"):
-        cupyx.linalg.spsolve(A, cupyx.cupy.asarray(np.ones(11)))
-    lu = cupyx.linalg.splu(A)
-    with pytest.raises(TypeError, match="on a device"):
-        lu.solve(np.ones(12))
-    with pytest.raises(ValueError, match="none of three"):
-        lu.solve(b, "n")
-
-
-def test_values_that_are_not_finite_go_to_cupy(cupyx):
-    """And from there to SciPy's own, whose factors CuPy wraps."""
-    bad = random_matrix(12)
-    bad.data[3] = np.inf
-    A, b = cupyx.matrix(bad), cupyx.cupy.asarray(np.ones(12))
-    gs.install()
-    assert type(cupyx.linalg.splu(A)) is cupyx.linalg.SuperLU
-    assert cupyx.linalg.factorized(A).__func__ is cupyx.linalg.SuperLU.solve
-    cupyx.linalg.spsolve(A, b)
-    assert cupyx.asked == ["splu", "factorized", "splu", "spsolve"]
-    assert isinstance(spla.splu(bad.tocsc()), spla.SuperLU)
-    assert isinstance(spla.splu(random_matrix(12)), gs.LUFactor)  # SciPy's are ours again
-
-
-def test_singular_matrices(cupyx):
-    singular = random_matrix(12).tolil()
-    singular[:, 4] = 0
-    A, b = cupyx.matrix(singular.tocsr(), "csc"), cupyx.cupy.asarray(np.ones(12))
-    gs.install()
-    for function in (cupyx.linalg.splu, cupyx.linalg.factorized):
-        with pytest.raises(RuntimeError, match="Factor is exactly singular"):
-            function(A)
-    assert cupyx.asked == []
-    with pytest.warns((spla.MatrixRankWarning, sp.SparseEfficiencyWarning)) as caught:
-        x = cupyx.linalg.spsolve(A, b)
-    assert cupyx.asked == ["spsolve"]
-    assert np.isnan(x).all()  # of the stand-in
-    assert sum("CSR" in str(warning.message) for warning in caught) == 1
-    assert {warning.filename for warning in caught if "CSR" in str(warning.message)} == {__file__}
-
-
-def test_incomplete_factors_stay_cupys(cupyx):
-    with gs.enabled():
-        assert not hasattr(cupyx.linalg.spilu, "__wrapped__")
-        assert type(cupyx.linalg.spilu(cupyx.matrix())) is cupyx.linalg.SuperLU
-
-
-def test_patterns_are_remembered(cupyx):
-    A, b = cupyx.matrix(), cupyx.cupy.asarray(np.ones(12))
-    with gs.enabled():
-        for _ in range(3):
-            cupyx.linalg.spsolve(A, b)
-    assert (gs.cache_info().hits, gs.cache_info().misses) == (2, 1)

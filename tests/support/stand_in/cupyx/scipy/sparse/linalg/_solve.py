@@ -23,20 +23,23 @@ class SuperLU:
         return cupy.asarray(self.host.solve(rhs.get(), trans))
 
 
-def check(A):
+def checked(A):
+    """Integers are taken too, as by a CuPy that may come."""
     if not sparse.issparse(A):
         raise TypeError("A is not sparse")
     if A.shape[0] != A.shape[1]:
         raise ValueError("A is not square")
-    if A.dtype.char not in "fdFD":
+    if A.dtype.char not in "fdFDil":
         raise TypeError("A has no dtype for this")
+    host = A.get().tocsc()
+    return host.astype("d") if host.dtype.kind == "i" else host
 
 
 def splu(A, permc_spec=None, diag_pivot_thresh=None, relax=None, panel_size=None, options=None):
     """Of the stand-in."""
     asked.append("splu")
-    check(A)
-    return SuperLU(scipy.sparse.linalg.splu(A.get().tocsc(), permc_spec, diag_pivot_thresh, relax, panel_size, options))
+    arguments = permc_spec, diag_pivot_thresh, relax, panel_size, options
+    return SuperLU(scipy.sparse.linalg.splu(checked(A), *arguments))
 
 
 def spilu(A):
@@ -50,9 +53,9 @@ def factorized(A):
 
 def spsolve(A, b):
     asked.append("spsolve")
-    check(A)
+    host = checked(A)
     if not isinstance(b, cupy.ndarray):
         raise TypeError("b is not on a device")
     if b.shape[0] != A.shape[0]:
         raise ValueError("A and b do not match")
-    return cupy.asarray(scipy.sparse.linalg.spsolve(A.get(), b.get()))
+    return cupy.asarray(scipy.sparse.linalg.spsolve(host, b.get()))

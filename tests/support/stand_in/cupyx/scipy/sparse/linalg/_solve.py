@@ -1,5 +1,7 @@
 """Solvers that say when they were asked."""
 
+import warnings
+
 import cupy
 import scipy.sparse.linalg
 
@@ -58,4 +60,6 @@ def spsolve(A, b):
         raise TypeError("b is not on a device")
     if b.shape[0] != A.shape[0]:
         raise ValueError("A and b do not match")
+    if A.format != "csr":
+        warnings.warn("CSR it should be", sparse.SparseEfficiencyWarning, stacklevel=2)
     return cupy.asarray(scipy.sparse.linalg.spsolve(host, b.get()))

@@ -154,12 +154,8 @@ def test_a_factor_is_one_of_cupys(cupy, theirs, engine):
     for name in ("perm_r", "perm_c"):
         assert looks(getattr(lu, name)) == looks(getattr(expected, name)), name
     for name in ("L", "U"):
-        triangle, other = getattr(lu, name), getattr(expected, name)
-        assert (triangle.dtype, triangle.shape, triangle.indices.dtype) == (
-            other.dtype,
-            other.shape,
-            other.indices.dtype,
-        )
+        ours, cupys = (getattr(each, name) for each in (lu, expected))
+        assert (ours.dtype, ours.shape, ours.indices.dtype) == (cupys.dtype, cupys.shape, cupys.indices.dtype), name
     product = (lu.L.get() @ lu.U.get())[lu.perm_r.get()][:, lu.perm_c.get()]
     assert abs(product - host).max() < 1e-12
     for trans, op in (("N", host), ("T", host.T), ("H", host.T)):
@@ -211,7 +207,7 @@ def test_singular_matrices(cupy, theirs):
     expected = outcome(lambda: theirs.spsolve(A, b))
     for _ in range(2):
         for function in (theirs.splu, theirs.factorized):
-            with pytest.raises(RuntimeError, match="^Factor is exactly singular$"):
+            with pytest.raises(RuntimeError, match="Factor is exactly singular"):
                 function(A)
         gs.install()
     assert outcome(lambda: theirs.spsolve(A, b)) == expected

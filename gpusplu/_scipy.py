@@ -1,4 +1,4 @@
-"""SciPy's own functions, whether or not install() gave them other bodies, and warnings that look like SciPy's."""
+"""Functions of others as they made them, whether or not install() gave them other bodies; warnings like SciPy's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any
 
 NAMES = ("splu", "spsolve", "factorized")
-#: Copies of the functions as SciPy made them.
-_originals: dict[str, FunctionType] = {}
-# Of all our code, the bodies that install() puts into functions of SciPy included.
+#: Copies of functions as they were made.
+_originals: dict[FunctionType, FunctionType] = {}
+# Of all our code, the bodies that install() puts into functions of others included.
 FOLDER = os.path.dirname(__file__) + os.sep
 
 
@@ -29,9 +29,19 @@ def function(name: str) -> FunctionType:
 
 def original(name: str) -> FunctionType:
     """scipy.sparse.linalg's `name` as SciPy made it, always."""
-    if name not in _originals:  # before anybody gives it another body
-        _originals.setdefault(name, copied(function(name)))
-    return _originals[name]
+    return original_of(function(name))
+
+
+def functions() -> dict[str, FunctionType]:
+    """All of them by name, with the bodies that they have now."""
+    return {name: function(name) for name in NAMES}
+
+
+def original_of(made: FunctionType) -> FunctionType:
+    """A function as it was made, always."""
+    if made not in _originals:  # before anybody gives it another body
+        _originals.setdefault(made, copied(made))
+    return _originals[made]
 
 
 def copied(made: FunctionType) -> FunctionType:

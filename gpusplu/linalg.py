@@ -121,7 +121,7 @@ def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     """
     if umfpack_is_demanded():
         raise RuntimeError("Scikits.umfpack not installed.")
-    return factor_lu(matrix.to_host(A)).solve
+    return splu(A).solve
 
 
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
@@ -305,16 +305,9 @@ def promote(A: Any, b: Any) -> tuple[Any, Any]:
 
 
 def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
-    """One solve; NaN and a MatrixRankWarning if A is singular. CSR is factored as the CSC of its transpose."""
-    transposed = A.format == "csr"
-
-    def solve(lu: LUFactor) -> np.ndarray:
-        return lu.solve(b, "T" if transposed else "N")
-
+    """One solve; NaN and a MatrixRankWarning if A is singular."""
     try:
-        x: np.ndarray = solve_once(
-            A.T if transposed else A, (permc_spec, *DEFAULTS[1:]), for_one_use(automatic()), solve
-        )
+        x: np.ndarray = solve_stored(A, b, permc_spec, automatic())
     except RuntimeError as error:
         if not is_singular(error):
             raise
@@ -322,6 +315,16 @@ def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
         warn("Matrix is exactly singular", matrix_rank_warning())
         return np.full(b.shape, np.nan, dtype=b.dtype, order="F")
     return x
+
+
+def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
+    """One solve, wherever `b` is. CSR is factored as the CSC of its transpose."""
+    transposed = A.format == "csr"
+
+    def solve(lu: LUFactor) -> Any:
+        return lu.solve(b, "T" if transposed else "N")
+
+    return solve_once(A.T if transposed else A.tocsc(), (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
 
 
 def solve_sparse(A: Any, b: Any) -> Any:

@@ -4,6 +4,7 @@ Real matrices are where GPUSPLU_MATRICES says, else in ../shared/matrices next t
 """
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,3 +67,31 @@ def own_cache(tmp_path, monkeypatch):
     calibration.forget()
     yield tmp_path / "cache"
     calibration.forget()
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """A CuPy in host memory (support/stand_in) can be imported, and has not been; the folder it is in."""
+    ours = "gpusplu.compat_cupyx"
+
+    def imported():
+        return [name for name in sys.modules if name.partition(".")[0] in ("cupy", "cupyx") or name == ours]
+
+    for name in imported():
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(gpusplu, "compat_cupyx", raising=False)
+    folder = Path(__file__).parent / "support" / "stand_in"
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    gpusplu.uninstall()
+    for name in imported():
+        del sys.modules[name]
+    vars(gpusplu).pop("compat_cupyx", None)
+
+
+@pytest.fixture
+def cupyx(stand_in):
+    """The stand-in, imported."""
+    from support.cupys import Cupyx
+
+    return Cupyx()

@@ -36,3 +36,7 @@ def stack(arrays, axis):
 
 def asfortranarray(array):
     return np.asfortranarray(array).view(ndarray)
+
+
+def argsort(array):
+    return np.argsort(array).view(ndarray)

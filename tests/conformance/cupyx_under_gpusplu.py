@@ -1,0 +1,53 @@
+"""pytest plugin: CuPy's own tests with gpusplu in CuPy's place, and in SciPy's place SciPy, to compare with.
+
+Loaded by test_cupyx_suite.py with -p, on a machine with a GPU. GPUSPLU_TESTED_ENGINE names an engine other than "auto".
+"""
+
+import os
+from collections import Counter
+
+import gpusplu
+from gpusplu import _scipy, compat
+from gpusplu.selection.request import read_request
+
+ENGINE = os.environ.get("GPUSPLU_TESTED_ENGINE", "auto")
+answered = Counter()
+
+
+def scipys(original, *args, **kwargs):
+    return original(*args, **kwargs)
+
+
+for name in _scipy.NAMES:
+    setattr(compat, name, scipys)
+gpusplu.install()  # before CuPy is there
+
+
+def counted(module, name):
+    """Count what a function of ours returns without an error."""
+    function = getattr(module, name)
+
+    def counting(*args, **kwargs):
+        result = function(*args, **kwargs)
+        answered[name] += 1
+        return result
+
+    setattr(module, name, counting)
+
+
+def pytest_sessionstart(session):
+    import cupyx.scipy.sparse.linalg  # noqa: F401
+
+    from gpusplu import compat_cupyx, linalg
+
+    compat_cupyx.automatic = lambda: read_request(ENGINE)
+    counted(compat_cupyx, "factor_lu")
+    counted(linalg, "solve_stored")
+
+
+def pytest_sessionfinish(session):
+    """The suite says nothing about us unless its functions were ours."""
+    import cupyx.scipy.sparse.linalg as spla
+
+    assert all(hasattr(getattr(spla, name), "__wrapped__") for name in _scipy.NAMES)
+    assert answered["factor_lu"] + answered["solve_stored"] > 0, "CuPy answered itself"

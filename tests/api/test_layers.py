@@ -145,3 +145,11 @@ def without_docstrings(text):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             node.body[0].value.value = ""
     return ast.unparse(tree)
+
+
+def test_the_core_uses_no_streams_of_its_library():
+    """They have a state that the process shares; where another version of the library was loaded first, they crash."""
+    sources = list((ROOT / "core").rglob("*.?pp"))
+    assert len(sources) > 100
+    streams = re.compile(r"#include <(\w*stream|iomanip|locale|regex)>")
+    assert [path.name for path in sources if streams.search(path.read_text())] == []

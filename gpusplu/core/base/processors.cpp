@@ -3,11 +3,35 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <charconv>
+#include <cstdio>
 #include <thread>
 
 namespace gs {
+namespace {
+
+// The beginning of a file; empty where there is none. By C's library: streams of the C++ library crashed in a process
+// that had loaded another version of that library before.
+std::string beginning_of(const std::string& path) {
+  char text[4096];
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  if (!file) return {};
+  const std::size_t size = std::fread(text, 1, sizeof text, file);
+  std::fclose(file);
+  return {text, size};
+}
+
+// Processors that "QUOTA PERIOD" is worth; 0 for "max PERIOD" and anything else.
+double quota_in(const std::string& text) {
+  long long quota = 0, period = 0;
+  const char* end = text.data() + text.size();
+  const auto [space, error] = std::from_chars(text.data(), end, quota);
+  if (error != std::errc() || space == end) return 0;
+  std::from_chars(space + 1, end, period);
+  return quota > 0 && period > 0 ? double(quota) / double(period) : 0;
+}
+
+}  // namespace
 
 int quota_of(const std::string& membership, const std::string& root) {
   const std::size_t found = membership.find("0::/");
@@ -15,10 +39,8 @@ int quota_of(const std::string& membership, const std::string& root) {
   std::string group = membership.substr(found + 3, membership.find('\n', found) - found - 3);
   double least = 0;
   for (;;) {  // from the group up: each of its ancestors may have a quota too
-    std::ifstream file(root + (group == "/" ? "" : group) + "/cpu.max");
-    double quota = 0, period = 0;
-    if (file >> quota >> period && quota > 0 && period > 0)  // the word "max" is no number
-      least = least > 0 ? std::min(least, quota / period) : quota / period;
+    const double quota = quota_in(beginning_of(root + (group == "/" ? "" : group) + "/cpu.max"));
+    if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
     if (group.size() <= 1) break;
     group.erase(std::max<std::size_t>(group.rfind('/'), 1));
   }
@@ -29,10 +51,7 @@ int usable_processors() {
   cpu_set_t set;
   int count = (int)std::thread::hardware_concurrency();
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
-  std::ifstream file("/proc/self/cgroup");
-  std::stringstream membership;
-  membership << file.rdbuf();
-  const int quota = quota_of(membership.str(), "/sys/fs/cgroup");
+  const int quota = quota_of(beginning_of("/proc/self/cgroup"), "/sys/fs/cgroup");
   return std::max(1, quota > 0 ? std::min(count, quota) : count);
 }
 

@@ -20,7 +20,7 @@ order(ptr, ind) -> ndarray
 
 from importlib import import_module
 
-SOLVERS = ("cudss", "klu", "cholmod", "pardiso", "scipy")
+SOLVERS = ("cudss", "klu", "cktso", "cholmod", "pardiso", "scipy")
 ORDERINGS = ("amd", "metis")
 OTHERS = ("lapack",)
 NAMES = (*SOLVERS, *ORDERINGS, *OTHERS)

@@ -1,4 +1,4 @@
-"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so.2, which pypardiso's wheels bring."""
+"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so, which pypardiso's wheels bring."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ REPEAT = 3
 
 
 def missing():
-    return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so.2"
+    return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so"
 
 
 def measure(problem):

@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import internals
+from ..phases import least
 from ..timing import backward_error
+from . import best_of
 
 KINDS, MOST_FLOPS = (False,), float("inf")
 TIMER = 0  # iparm: 1 for microseconds
@@ -30,16 +32,14 @@ def missing():
 
 
 def measure(problem):
-    """Analysis and first factorization of the first values, the rest of the second: the least of repeats."""
-    found = [with_threads(problem, threads) for threads in sorted({1, internals.num_threads()})]
-    least = {name: min(one[name] for one in found) for name in found[0]}
-    return least | {"backward_error": max(one["backward_error"] for one in found)}
+    return best_of(with_threads, [(problem, threads) for threads in sorted({1, internals.num_threads()})])
 
 
 def with_threads(problem, threads):
+    """Analysis and first factorization of the first values, the rest of the second: the least of repeats."""
     solver = Cktso(problem.A, problem.b)
     try:
-        found = {"analyze": solver.analyze(threads), "factor": solver.factor()}
+        found, _ = least(lambda: ({"analyze": solver.analyze(threads), "factor": solver.factor()}, None), problem.again)
         solver.set_values(problem.scaled)
         for phase in ("refactor", "solve", "step"):
             function = getattr(solver, phase)
@@ -47,7 +47,6 @@ def with_threads(problem, threads):
         found |= {"entries": solver.told[LOWER] + solver.told[UPPER], "flops": solver.told[FLOPS] / 2}
     finally:
         solver.run("DestroySolver")
-    found["total"] = found["analyze"] + found["factor"]
     found["step"] = min(found["step"], found["refactor"] + found["solve"])
     return found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)}
 

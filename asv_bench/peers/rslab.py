@@ -2,7 +2,8 @@
 
 With one thread and with as many as ours has, phase by phase the better of the two. What has the least total stands for
 the first phases, what has the least step for the others: KLU, or LU, or LDL^T for definite matrices. These have no
-refactorization of their own, so that refactor is a factorization again; KLU is not tried where it has too many entries.
+refactorization of their own, so that refactor is a factorization again. KLU is not tried where it would have too many
+entries, nor on large definite matrices, whose analysis takes it minutes.
 """
 
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from . import best_of, with_sums
 
 KINDS, MOST_FLOPS = (False, True), float("inf")
 PATHS = {False: ("klu", "lu"), True: ("klu", "ldlt")}
-MOST_KLU_ENTRIES = 2e7
+MOST_KLU_ENTRIES, MOST_DEFINITE_ENTRIES = 2e7, 2e6  # of its factors, of a definite matrix
 
 
 def missing():
@@ -25,7 +26,9 @@ def missing():
 
 
 def measure(problem):
-    tried = [attempt(lambda path=path: by_path(problem, path)) for path in PATHS[problem.definite]]
+    large = problem.definite and problem.A.nnz > MOST_DEFINITE_ENTRIES
+    paths = [path for path in PATHS[problem.definite] if path != "klu" or not large]
+    tried = [attempt(lambda path=path: by_path(problem, path)) for path in paths]
     found = [one for one in tried if "error" not in one]
     if not found:
         raise RuntimeError("; ".join(one["error"] for one in tried))

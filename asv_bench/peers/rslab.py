@@ -2,8 +2,7 @@
 
 With one thread and with as many as ours has, phase by phase the better of the two. What has the least total stands for
 the first phases, what has the least step for the others: KLU, or LU, or LDL^T for definite matrices. These have no
-refactorization of their own, so that refactor is a factorization again. KLU is not tried where it would have too many
-entries, nor on large definite matrices, whose analysis takes it minutes.
+refactorization of their own, so that refactor is a factorization again. KLU is not tried where their factors are large.
 """
 
 from importlib.util import find_spec
@@ -17,8 +16,7 @@ from ..timing import backward_error
 from . import best_of, with_sums
 
 KINDS, MOST_FLOPS = (False, True), float("inf")
-PATHS = {False: ("klu", "lu"), True: ("klu", "ldlt")}
-MOST_KLU_ENTRIES, MOST_DEFINITE_ENTRIES = 2e7, 2e6  # of its factors, of a definite matrix
+MOST_ENTRIES, MOST_A_ROW = 3e7, 100  # of supernodal factors, for KLU
 
 
 def missing():
@@ -26,9 +24,9 @@ def missing():
 
 
 def measure(problem):
-    large = problem.definite and problem.A.nnz > MOST_DEFINITE_ENTRIES
-    paths = [path for path in PATHS[problem.definite] if path != "klu" or not large]
-    tried = [attempt(lambda path=path: by_path(problem, path)) for path in paths]
+    tried = [attempt(lambda: by_path(problem, "ldlt" if problem.definite else "lu"))]
+    if tried[0].get("entries", 0) < min(MOST_ENTRIES, MOST_A_ROW * problem.A.shape[0]):
+        tried.append(attempt(lambda: by_path(problem, "klu")))
     found = [one for one in tried if "error" not in one]
     if not found:
         raise RuntimeError("; ".join(one["error"] for one in tried))
@@ -46,13 +44,11 @@ def with_threads(problem, path, threads):
 
     settings = rslab.KluSettings(parallel=threads > 1) if path == "klu" else rslab.Settings(threads=threads)
     values = [stored(A, path) for A in (problem.A, problem.scaled)]
-
-    def factor(symbolic):
-        if path == "klu" and symbolic.factor_nnz > MOST_KLU_ENTRIES:
-            raise RuntimeError("too many entries for KLU")
-        return symbolic, symbolic.factor(values[0])
-
-    found, (symbolic, made) = begun(problem, lambda: rslab.analyze(problem.A, path, settings=settings), factor)
+    found, (symbolic, made) = begun(
+        problem,
+        lambda: rslab.analyze(problem.A, path, settings=settings),
+        lambda symbolic: (symbolic, symbolic.factor(values[0])),
+    )
     others = cycle(values)  # new ones at every call, as nothing is done for those that it has
     refactor = made.refactor if path == "klu" else symbolic.factor
     found["refactor"] = problem.clock.least(lambda: refactor(next(others)))

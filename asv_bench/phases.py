@@ -111,11 +111,11 @@ def repeated(clock, refactor, solve, step, events=True):
 
 
 def begun(problem, analyze, factor):
-    """Seconds of the first phases, and what `factor` makes of what `analyze` returns."""
+    """Seconds of the first phases, one right after the other, and what `factor` makes of what `analyze` returns."""
 
     def first():
         analysis, symbolic = problem.clock.once(analyze)
-        factorization, made = problem.clock.once(lambda: factor(symbolic))
+        factorization, made = problem.clock.call(lambda: factor(symbolic))
         return {"analyze": analysis, "factor": factorization}, made
 
     return least(first, problem.again)

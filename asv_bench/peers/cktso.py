@@ -2,7 +2,7 @@
 
 CKTSO is the path of libcktso.so, beside which its license file cktso.lic has to lie. Settings are the defaults: the
 best of its ten orderings, and as few of the threads as it thinks right. It runs with one thread and with as many as
-ours has; phase by phase the better of the two counts. Seconds are those of its own timer.
+ours has; phase by phase the better of the two counts. Seconds of what is repeated are those of its own timer.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import internals
-from ..phases import least
+from ..phases import begun
 from ..timing import backward_error
 from . import best_of
 
@@ -39,7 +39,7 @@ def with_threads(problem, threads):
     """Analysis and first factorization of the first values, the rest of the second: the least of repeats."""
     solver = Cktso(problem.A, problem.b)
     try:
-        found, _ = least(lambda: ({"analyze": solver.analyze(threads), "factor": solver.factor()}, None), problem.again)
+        found, _ = begun(problem, lambda: solver.analyze(threads), lambda _: solver.factor())
         solver.set_values(problem.scaled)
         for phase in ("refactor", "solve", "step"):
             function = getattr(solver, phase)

@@ -110,6 +110,17 @@ def repeated(clock, refactor, solve, step, events=True):
     return found
 
 
+def begun(problem, analyze, factor):
+    """Seconds of the first phases, one right after the other, and what `factor` makes of what `analyze` returns."""
+
+    def first():
+        analysis, symbolic = problem.clock.once(analyze)
+        factorization, made = problem.clock.call(lambda: factor(symbolic))
+        return {"analyze": analysis, "factor": factorization}, made
+
+    return least(first, problem.again)
+
+
 def measure_ours(problem, engine, profile=True, **options):
     """Seconds of each phase, the backward error, what was predicted; with `profile` also where the time goes.
 
@@ -117,13 +128,11 @@ def measure_ours(problem, engine, profile=True, **options):
     """
     clock, A = problem.clock, problem.A
     b, given = problem.put(problem.b), problem.put_matrix(A) if engine == "auto" else A
-
-    def first():
-        analysis, symbolic = clock.once(lambda: gs.analyze(given, cholesky=problem.definite, engine=engine, **options))
-        factorization, factor = clock.once(lambda: symbolic.factor(A.data))
-        return {"analyze": analysis, "factor": factorization}, factor
-
-    found, factor = least(first, problem.again)
+    found, factor = begun(
+        problem,
+        lambda: gs.analyze(given, cholesky=problem.definite, engine=engine, **options),
+        lambda symbolic: symbolic.factor(A.data),
+    )
     new = problem.put(problem.scaled.data)
     factor.refactor(new)
     found["backward_error"] = problem.error(factor.solve)

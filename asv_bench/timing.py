@@ -66,7 +66,15 @@ class HostClock:
         end = time.perf_counter() + self.budget / 3
         while time.perf_counter() < end:
             took = min(took, self.call(function)[0])
-        return int(min(200, max(3, self.budget / took)))
+        return self.calls(took)
+
+    def calls(self, seconds):
+        """How many calls of so many seconds fit into the budget."""
+        return int(min(200, max(3, self.budget / seconds)))
+
+    def least(self, function):
+        """Least seconds of repeated calls on the host."""
+        return min(self.call(function)[0] for _ in range(self.repeats(function)))
 
     def wall(self, function):
         return statistics.median(self.call(function)[0] for _ in range(self.repeats(function)))

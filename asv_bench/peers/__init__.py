@@ -20,9 +20,12 @@ order(ptr, ind) -> ndarray
 
 from importlib import import_module
 
-SOLVERS = ("cudss", "klu", "cholmod", "pardiso", "scipy")
+from ..phases import PHASES, attempt
+
+SOLVERS = ("cudss", "klu", "cktso", "rslab", "cholmod", "pardiso", "scipy")
 ORDERINGS = ("amd", "metis")
 OTHERS = ("lapack",)
+SOLVED = 1e-8  # backward error
 NAMES = (*SOLVERS, *ORDERINGS, *OTHERS)
 
 
@@ -39,6 +42,24 @@ def measure(name, problem, flops=0.0):
     if peer.missing():
         raise RuntimeError(peer.missing())
     return peer.measure(problem)
+
+
+def best_of(measure, variants):
+    """What a solver takes with the best of several settings, phase by phase, of those that solve; their worst error.
+
+    Parameters
+    ----------
+    measure : callable
+        What the solver takes with one setting, as a peer's `measure` returns it.
+    variants : list of tuple
+        Its arguments for each setting.
+    """
+    tried = [attempt(lambda variant=variant: measure(*variant)) for variant in variants]
+    right = [found for found in tried if found.get("backward_error", 1.0) < SOLVED]
+    if not right:
+        raise RuntimeError("; ".join(found.get("error", "does not solve") for found in tried))
+    least = {phase: min(found[phase] for found in right) for phase in PHASES}
+    return right[0] | least | {"backward_error": max(found["backward_error"] for found in right)}
 
 
 def with_sums(found):

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from . import suitesparse
 
 KINDS, MOST_FLOPS = (True,), 2e11
-DEFAULT_ORDERING, REPEAT = 0, 2
+DEFAULT_ORDERING = 0
 missing = suitesparse.missing
 
 
 def measure(problem):
     lower = sp.csc_array(sp.tril(problem.scaled))
-    return suitesparse.phases("bench_cholmod", lower, problem, np.int64, DEFAULT_ORDERING, REPEAT)
+    return suitesparse.phases("bench_cholmod", lower, problem, np.int64, DEFAULT_ORDERING)

@@ -5,9 +5,8 @@ import numpy as np
 from . import suitesparse
 
 KINDS, MOST_FLOPS = (False,), 5e9
-REPEAT = 3
 missing = suitesparse.missing
 
 
 def measure(problem):
-    return suitesparse.phases("bench_klu", problem.scaled, problem, np.int32, REPEAT)
+    return suitesparse.phases("bench_klu", problem.scaled, problem, np.int32)

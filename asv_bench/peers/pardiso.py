@@ -1,4 +1,4 @@
-"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so.2, which pypardiso's wheels bring."""
+"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so, which pypardiso's wheels bring."""
 
 import ctypes
 import os
@@ -6,26 +6,25 @@ import os
 import numpy as np
 import scipy.sparse as sp
 
-from ..timing import backward_error, timed
+from ..phases import begun
+from ..timing import backward_error
 from . import with_sums
 
 KINDS, MOST_FLOPS = (False, True), float("inf")
 GENERAL, DEFINITE = 11, 2  # mtype
 ANALYSIS, FACTORIZATION, SOLVE, RELEASE = 11, 22, 33, -1  # phase
-REPEAT = 3
 
 
 def missing():
-    return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so.2"
+    return "" if os.path.exists(os.environ.get("MKL", "")) else "MKL has to name libmkl_rt.so"
 
 
 def measure(problem):
-    """The least of REPEAT for refactor and solve."""
     solver = Pardiso(problem.scaled, problem.b, problem.definite)
     try:
-        found = {"analyze": solver.seconds(ANALYSIS), "factor": solver.seconds(FACTORIZATION)}
-        found["refactor"] = min(solver.seconds(FACTORIZATION) for _ in range(REPEAT))
-        found["solve"] = min(solver.seconds(SOLVE) for _ in range(REPEAT))
+        found, _ = begun(problem, solver.begin, lambda _: solver.run(FACTORIZATION))
+        found["refactor"] = problem.clock.least(lambda: solver.run(FACTORIZATION))
+        found["solve"] = problem.clock.least(lambda: solver.run(SOLVE))
     finally:
         solver.run(RELEASE)
     return with_sums(found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)})
@@ -58,8 +57,10 @@ class Pardiso:
         if error.value:
             raise RuntimeError(f"PARDISO returned error {error.value}")
 
-    def seconds(self, phase):
-        return timed(lambda: self.run(phase))[0]
+    def begin(self):
+        """Analysis, of nothing known."""
+        self.run(RELEASE)
+        self.run(ANALYSIS)
 
 
 def pointer(array):

@@ -1,11 +1,12 @@
 """Pages of tables from records: one a suite, of the records of one commit."""
 
 from .. import records, suites
-from . import circuits, comparison, crisscross, glu, sflu, streaming, supernodal
+from . import circuits, comparison, crisscross, glu, processor, sflu, streaming, supernodal
 from .further import COLUMNS
 from .tables import origin
 
 OWN = {
+    "processor": processor.tables,
     "supernodal": supernodal.tables,
     "circuits": circuits.tables,
     "streaming": streaming.tables,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from scipy.sparse import csc_array
 
-from .circuits import power_mesh, rlc_mesh
+from .circuits import power_mesh, rlc_lines, rlc_mesh
 from .fields import convection_diffusion, elasticity, poisson
 from .transient import Circuit, circuit
 
@@ -20,6 +20,7 @@ __all__ = [
     "named",
     "poisson",
     "power_mesh",
+    "rlc_lines",
     "rlc_mesh",
 ]
 
@@ -27,6 +28,7 @@ FAMILIES: dict[str, Callable[..., csc_array]] = {
     "circuit": lambda *shape: circuit(*shape).matrix(),
     "convdiff": lambda *shape: convection_diffusion(*(shape * 3 if len(shape) == 1 else shape)),
     "elast": elasticity,
+    "lines": rlc_lines,
     "poisson": poisson,
     "power": power_mesh,
     "rlc": rlc_mesh,
@@ -40,7 +42,8 @@ def named(name: str) -> csc_array:
     ----------
     name : str
         ``family:AxB`` or ``family:AxBxC`` with a family of ``circuit`` (the Jacobian of :func:`circuit` at rest),
-        ``convdiff`` (one number means a cube), ``elast``, ``poisson``, ``power`` or ``rlc``.
+        ``convdiff`` (one number means a cube), ``elast``, ``lines`` (:func:`rlc_lines`), ``poisson``, ``power`` or
+        ``rlc``.
 
     Returns
     -------

@@ -50,6 +50,62 @@ def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-1
     return assemble(stamps, nodes + current.size)
 
 
+def rlc_lines(rows: int, cols: int, sections: int, *, step: float = 1e-11, seed: int = 0) -> csc_array:
+    """MNA matrix of a mesh whose every branch is a line of RLC sections, with voltage sources at its corners.
+
+    A section is a resistor and an inductor in series, and a capacitor at each of its ends. A step of backward Euler
+    replaces the inductor by a resistor of ``L / step`` beside a source of the last current, the capacitor by one of
+    ``step / C`` beside a source of the last voltage. Their stamps, with branch currents solved for:
+
+    - node k: ``C / step v_k + i_out - i_in = C / step v_k(last)``
+    - current from a to b: ``i - g (v_a - v_b) = g L / step i(last)`` with ``g = 1 / (R + L / step)``
+    - source: ``v_corner = input``
+
+    Parameters
+    ----------
+    rows, cols : int
+        Nodes along each side of the mesh; ``1, 2`` is one line, ``2, n`` a ladder.
+    sections : int
+        Of each line.
+    step : float
+        Time step [s]. A wave passes a section in about 30 ps. Longer steps make ``1`` and ``g`` beside the diagonal the
+        larger pivots, and with those errors grow from section to section.
+    seed : int
+        Of component values.
+
+    Returns
+    -------
+    csc_array
+        Symmetric in pattern, not in values; ``rows * cols`` rows, ``2 * sections - 1`` more for each branch of the mesh
+        and one for each corner. Three entries a row but for the nodes of the mesh.
+
+    Examples
+    --------
+    As many unknowns and entries as rlc1, rlc2 and rlc4 of the GLU paper have ``lines:100x100x50``, ``lines:200x200x25``
+    and ``lines:200x200x100``; a smaller one:
+
+    >>> from gpusplu import gallery
+    >>> gallery.rlc_lines(10, 10, 50).shape
+    (17924, 17924)
+    """
+    check_mesh(rows, cols, sections)
+    rng = np.random.default_rng(seed)
+    first, last = mesh_branches(rows, cols)
+    inner = rows * cols + np.arange(first.size * (sections - 1)).reshape(first.size, sections - 1)
+    places = np.column_stack([first, inner, last])
+    a, b = places[:, :-1].ravel(), places[:, 1:].ravel()
+    nodes = rows * cols + inner.size
+    corner = np.unique([0, cols - 1, (rows - 1) * cols, rows * cols - 1])
+    current, source = np.split(nodes + np.arange(a.size + corner.size), [a.size])
+    impedance = rng.uniform(1, 10, a.size) + rng.uniform(0.5e-9, 2e-9, a.size) / step
+    stamps = [
+        grounded(np.arange(nodes), rng.uniform(0.5e-12, 2e-12, nodes) / step),
+        solved_branch(a, b, current, 1 / impedance),
+        grounded_source(corner, source),
+    ]
+    return assemble(stamps, nodes + current.size + source.size)
+
+
 def power_mesh(
     rows: int, cols: int, layers: int = 2, *, mna: bool = True, step: float = 1e-11, seed: int = 0
 ) -> csc_array:
@@ -130,6 +186,13 @@ def series_branch(a: Index, b: Index, current: Index, diagonal: NDArray[np.float
     one = np.ones(current.size)
     rows, cols = np.concatenate([a, b, current, current, current]), np.concatenate([current, current, a, b, current])
     return rows, cols, np.concatenate([one, -one, one, -one, diagonal])
+
+
+def solved_branch(a: Index, b: Index, current: Index, value: NDArray[np.float64]) -> Stamp:
+    """Branches of the given conductance from a to b, their rows solved for the current."""
+    one = np.ones(current.size)
+    rows, cols = np.concatenate([a, b, current, current, current]), np.concatenate([current, current, a, b, current])
+    return rows, cols, np.concatenate([one, -one, -value, value, one])
 
 
 def grounded_source(node: Index, current: Index) -> Stamp:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from asv_bench import __main__, peers, processes, records, report, suites
+from asv_bench.phases import PHASES
 from support.asv_bench_package import FOLDER
 
 TESTS = FOLDER.parent / "tests"
@@ -47,6 +48,22 @@ def test_peer(name):
         assert callable(peer.measure)
     else:
         assert callable(peer.order if name in peers.ORDERINGS else peer.front)
+
+
+def test_best_of_settings():
+    """The least of each phase, of settings that solve; what fails or is wrong does not count."""
+    slow, wrong = dict.fromkeys(PHASES, 2.0), dict.fromkeys(PHASES, 0.1)
+    settings = {
+        "slow": slow | {"solve": 1.0, "backward_error": 1e-17, "entries": 7},
+        "fast": dict.fromkeys(PHASES, 1.5) | {"backward_error": 1e-12, "entries": 8},
+        "wrong": wrong | {"backward_error": 1e-3},
+        "nowhere": wrong | {"backward_error": float("nan")},
+    }
+    variants = [(name,) for name in (*settings, "missing")]
+    best = peers.best_of(settings.__getitem__, variants)
+    assert best == dict.fromkeys(PHASES, 1.5) | {"solve": 1.0, "backward_error": 1e-12, "entries": 7}
+    with pytest.raises(RuntimeError, match="does not solve; does not solve; KeyError"):
+        peers.best_of(settings.__getitem__, variants[2:])
 
 
 def sources():
@@ -197,6 +214,18 @@ def test_every_page_has_records():
     assert {path.stem for path in RESULTS.iterdir()} == {*KEPT, "index"}
     assert {path.parent.name for path in (FOLDER / "records").rglob("*.jsonl")} == set(KEPT)
     assert "unknown" not in [records.machine(records.files(name)) for name in KEPT]
+
+
+def test_means_of_the_processor():
+    """By peer and kind, with the least and its case; what a peer does not have is a dash."""
+    seconds = {("a", "cpu", "solve"): 2.0, ("b", "cpu", "solve"): 8.0, ("a", "cpu", "analyze"): None}
+    made = [records.make(*name, 1.0, "scipy", there, kind="general") for name, there in seconds.items()]
+    made.append(records.make("c", "cpu", "solve", 1.0, "scipy", 3.0, kind="definite"))
+    text = report.tables("processor", made)
+    assert "| scipy, general | 2 | 4.00 (2.00 a) | - |" in text
+    assert "| scipy, definite | 1 | 3.00 (3.00 c) | - |" in text
+    alone = [records.make("a", "cpu", "solve", 1.0)]
+    assert report.tables("processor", alone).startswith("## cpu\n")
 
 
 def test_rows_come_from_one_commit():

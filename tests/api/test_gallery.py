@@ -11,6 +11,8 @@ NAMES = [
     "convdiff:5",
     "convdiff:9x7",
     "elast:3x2x4",
+    "lines:1x2x9",
+    "lines:4x3x5",
     "poisson:11",
     "poisson:8x6",
     "poisson:4x3x5",
@@ -101,6 +103,42 @@ def test_rlc_mesh_shape():
     assert (abs(A.T - A) > 1e-12).nnz > 0
 
 
+def sizes_of_lines(rows, cols, sections):
+    """Unknowns and entries: a row of 1 + (lines that end there) for a node of the mesh, of three for all else."""
+    nodes, branches = rows * cols, 2 * rows * cols - rows - cols
+    return nodes + branches * (2 * sections - 1) + 4, nodes + branches * (2 + 3 * (2 * sections - 1)) + 8
+
+
+def test_lines_are_as_sparse_as_those_of_the_glu_paper():
+    published = {(100, 50): (1970204, 5930208), (200, 25): (3940404, 11900408), (200, 100): (15880404, 47720408)}
+    assert {(side, sections): sizes_of_lines(side, side, sections) for side, sections in published} == published
+    A = gallery.rlc_lines(7, 6, 5)
+    assert (A.shape[0], A.nnz) == sizes_of_lines(7, 6, 5)
+    rows = np.diff(A.tocsr().indptr)
+    assert np.all(rows[7 * 6 : -4] == 3) and np.all(rows[-4:] == 1)
+
+
+def test_lines_without_currents_are_capacitors_and_a_laplacian():
+    nodes = 4 * 3 + 17 * 4  # of the mesh, inner ones of its 17 lines
+    A = gallery.rlc_lines(4, 3, 5).toarray()[:-4, :-4]
+    capacitors, into, from_voltages = A[:nodes, :nodes], A[:nodes, nodes:], A[nodes:, :nodes]
+    np.testing.assert_array_equal(A[nodes:, nodes:], np.eye(17 * 5))
+    assert np.count_nonzero(capacitors) == nodes and np.all(np.diag(capacitors) > 0)
+    laplacian = -into @ from_voltages
+    np.testing.assert_allclose(laplacian, laplacian.T)
+    np.testing.assert_allclose(laplacian @ np.ones(nodes), 0, atol=1e-15)
+    assert np.linalg.eigvalsh(laplacian)[1] > 1e-5
+
+
+def test_a_long_step_over_one_line_is_ohms_law():
+    """One volt over the line: inductors and capacitors no longer count, the same current is everywhere."""
+    A = gallery.rlc_lines(1, 2, 7, step=1.0).toarray()
+    resistance = -1 / A[8:15, :8].min(axis=1)
+    voltages, currents, _ = np.split(np.linalg.solve(A, np.eye(17)[15]), [8, 15])
+    np.testing.assert_allclose(currents, 1 / resistance.sum(), rtol=1e-9)
+    np.testing.assert_allclose(voltages[[0, 1]], [1, 0], atol=1e-15)
+
+
 def test_power_mesh_has_zero_diagonals():
     A = gallery.power_mesh(20, 20)
     assert A.shape[0] == 800 + 3 * 4
@@ -133,6 +171,7 @@ def test_bad_arguments():
         lambda: gallery.poisson(),
         lambda: gallery.elasticity(3, 3),
         lambda: gallery.rlc_mesh(0, 3),
+        lambda: gallery.rlc_lines(3, 3, 0),
         lambda: gallery.circuit(0, 3),
     ):
         with pytest.raises(ValueError, match="positive integers"):

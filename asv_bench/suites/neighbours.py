@@ -84,7 +84,8 @@ def one_processor():
 
 def keep_to(processors):
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), processors)
+        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
+            os.sched_setaffinity(int(thread), processors)
 
 
 SITUATIONS = {

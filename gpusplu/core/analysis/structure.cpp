@@ -26,10 +26,12 @@ class RowSearch {
     const int threads = std::min(num_threads(), team_size_for(4 * graph_.nnz()));
     const SubtreeCut cut = cut_subtrees(subtree_sizes(out_.super_parent), threads);
     std::vector<idx> above(out_.nsuper(), -1);  // of supernodes below the cut: the first one above it
-    share_out(threads, cut.subtrees.size(), [&](std::size_t k, int) {
+    std::vector<std::vector<idx>> seen(threads);
+    share_out(threads, cut.subtrees.size(), [&](std::size_t k, int rank) {
       const auto [first, last] = cut.subtrees[k];
       std::fill(above.begin() + first, above.begin() + last, out_.super_parent[last - 1]);
-      below_the_cut(first, last);
+      seen[rank].resize(graph_.n, -1);
+      below_the_cut(first, last, seen[rank].data());
     });
     for (const idx own : cut.top)
       for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++)
@@ -59,14 +61,15 @@ class RowSearch {
     }
   }
 
-  void below_the_cut(idx first, idx last) {
+  // seen: of each column, the last supernode that had entries in it.
+  void below_the_cut(idx first, idx last, idx* seen) {
     const idx end = out_.super_ptr[last];
     std::vector<std::pair<idx, idx>> rows_above;  // and where they start
     for (idx own = first; own < last; own++)
       for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++)
         for_columns(i, [&](idx j) {
           if (j < i) climb(i, super_of_[j], own);
-          else if (j >= end) rows_above.emplace_back(j, own);
+          else if (j >= end && std::exchange(seen[j], own) != own) rows_above.emplace_back(j, own);
         });
     std::sort(rows_above.begin(), rows_above.end());
     for (const auto& [i, s] : rows_above) climb(i, s, out_.super_parent[last - 1]);

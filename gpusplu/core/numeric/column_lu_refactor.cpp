@@ -98,9 +98,10 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
   return all;
 }
 
-// Below this many cycles (about 1 ms) waking a team and passing columns between caches cost more than is saved: with 2
-// threads sherman5 (2.9e6) took 0.77 ms instead of 0.63, case_ACTIVSg10k_nrjac (3.4e6) 0.66 instead of 1.16.
-constexpr double worth_a_team = 3e6;
+// Below this many cycles (about 0.2 ms) a team is no gain where it has to be woken, or where two of its members share a
+// core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
+// 0.16 instead of 0.28, and 0.27 otherwise.
+constexpr double worth_a_team = 5e5;
 
 }  // namespace
 

@@ -209,3 +209,38 @@ def test_a_nearly_singular_laplacian_stays_with_fronts():
     stats = f.stats()
     assert stats["min_pivot"] < 1e-9
     assert stats["n_perturbed"] == stats["n_repivoted"] == 0
+
+
+def measured(f, count, trans=0):
+    """Of so many solves, which ones measure their backward errors."""
+    rng = np.random.default_rng(count)
+    found, before = [], f.backward_error
+    for k in range(count):
+        f.solve(rng.standard_normal(f.symbolic.n), trans)
+        now = f.backward_error
+        if now != before:
+            found.append(k)
+        before = now
+    return found
+
+
+def test_solves_are_measured_by_samples_where_the_bound_is_fair():
+    rng = np.random.default_rng(0)
+    n = 400
+    diagonal = rng.uniform(0.5, 2, n) * 10.0 ** rng.integers(-1, 2, n)
+    A = sp.csc_array(sp.random_array((n, n), density=0.02, rng=rng) + sp.diags_array(diagonal))
+    f, eps = factor(A, method="front"), np.finfo(float).eps
+    assert 16 * eps < f.stats()["error_bound"] < eps ** (2 / 3)
+    assert measured(f, 36) == [0, 1, 2, 3, 16, 32]
+    f.refactor(A.data * 1.25)
+    assert measured(f, 13) == [12]  # the 48th
+    assert f.stats()["n_refinement"] == 0
+    assert measured(f, 1, 1) == [0] and f.stats()["n_refinement"] > 0  # so nothing follows from that one
+    assert measured(f, 18, 1) == [0, 1, 2, 3, 16]
+    always = factor(A, method="front", refine="always")
+    assert measured(always, 8) == list(range(8))
+    assert measured(factor(grid(12, rng, 0.1), method="front"), 8) == [0]  # a good bound
+    rows = np.logspace(0, 8, 400)  # no two of neighbours differ much
+    f = factor(sp.diags_array(rows) @ grid(20, rng, 0.3) @ sp.diags_array(1 / rows), method="front")
+    assert f.stats()["error_bound"] > eps ** (2 / 3)
+    assert measured(f, 20) == list(range(20))

@@ -70,7 +70,9 @@ void bind_ladder(nb::module_& m) {
           "dtype"_a, nb::kw_only(), "pivoting"_a = "auto", "refine"_a = "auto")
       .def("is_doubtful", &Ladder::is_doubtful, "pivots"_a)
       .def("after_factorization", &Ladder::after_factorization, "pivots"_a, "measured"_a)
-      .def("must_measure", &Ladder::must_measure, "proven"_a)
+      .def(
+          "must_measure", [](const Ladder& ladder) { return ladder.must_measure(Trust::none, 0); },
+          "Whether engines measure that have no bound of errors.")
       .def("is_enough", &Ladder::is_enough, "error"_a)
       .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,
            "By measure(by_rows) -> (normwise, rowwise), step(sized) -> its size, and go_back().")

@@ -9,8 +9,11 @@ namespace gs {
 namespace {
 
 constexpr int most_steps = 3;
-constexpr double refine_above = 8, trusted_below = 16, accept_below = 100;  // errors, in units of the precision
-constexpr double helpful = 0.5;      // a step leaves at most this part of the error
+constexpr double refine_above = 8, accept_below = 100;  // errors, in units of the precision
+constexpr double trusted_below = 16;                    // bound of errors, in the same
+constexpr double sampled_below = 2. / 3;                // the same, as a power of the precision
+constexpr unsigned first_samples = 4, every = 16;       // solves
+constexpr double helpful = 0.5;                         // a step leaves at most this part of the error
 constexpr double first_digit = 0.1;  // of the solution that the last step of a factor in doubt must leave as it is
 constexpr double growth_allowance = 100;
 constexpr double least_threshold = 1e-3, resort_threshold = 0.5;
@@ -44,12 +47,17 @@ Verdict Ladder::after_factorization(const PivotReport& pivots, bool measured) co
 }
 
 // The bound leaves out how rounding errors add up in long sums, so a first solve is measured even where it is good.
-bool Ladder::trusts(const PivotReport& pivots) const {
-  return pivots.n_perturbed == 0 && pivots.error_bound <= trusted_below * eps_;
+// Most bounds are hundreds of times what errors are: where first solves were accurate, samples are enough.
+Trust Ladder::trust(const PivotReport& pivots) const {
+  if (pivots.n_perturbed > 0) return Trust::none;
+  if (pivots.error_bound <= trusted_below * eps_) return Trust::one;
+  return pivots.error_bound <= std::pow(eps_, sampled_below) && !is_doubtful(pivots) ? Trust::samples : Trust::none;
 }
 
-bool Ladder::must_measure(bool proven) const {
-  return refine_ == Refine::always || (refine_ == Refine::automatic && !proven);
+bool Ladder::must_measure(Trust trust, unsigned n_accurate) const {
+  if (refine_ != Refine::automatic) return refine_ == Refine::always;
+  if (trust == Trust::one) return n_accurate == 0;
+  return trust == Trust::none || n_accurate < first_samples || n_accurate % every == 0;
 }
 
 bool Ladder::is_enough(double error) const { return excess({error}) <= 1; }

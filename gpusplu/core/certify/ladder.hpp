@@ -56,6 +56,10 @@ struct Refined {
   bool accurate = false;  // at the end
 };
 
+// What a factorization says about the solves to come: each may be inaccurate; all were accurate that were looked at,
+// and errors are bounded, so that samples do; errors are bounded so well that one accurate solve is enough.
+enum class Trust { none, samples, one };
+
 class Ladder {
  public:
   Ladder(double eps, Pivoting pivoting, Refine refine, int n_attempts)
@@ -66,10 +70,10 @@ class Ladder {
   bool is_doubtful(const PivotReport& pivots) const;
   // `measured`: every solve is going to be; others need a system with a known answer now.
   Verdict after_factorization(const PivotReport& pivots, bool measured) const;
-  // Whether solves need no measuring once one was accurate before any refinement.
-  bool trusts(const PivotReport& pivots) const;
-  // `proven`: trusted, and a solve in this direction was accurate at once.
-  bool must_measure(bool proven) const;
+  Trust trust(const PivotReport& pivots) const;
+  // `n_accurate`: solves in this direction since the last that was not accurate before any refinement, those among them
+  // that were not measured too.
+  bool must_measure(Trust trust, unsigned n_accurate) const;
   bool is_enough(double error) const;  // to need no refinement
   Refined refine(const PivotReport& pivots, const Refinable& solution) const;
   // After a solve that stayed inaccurate, with `n_tried` attempts made; nothing helps where b is not finite.

@@ -1,8 +1,11 @@
 // |v| in double precision, and maxima that keep NaN.
 #pragma once
-#include <bit>
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/types.hpp"
 
@@ -21,22 +24,40 @@ template <class T> inline double modulus(T v) {
 // The larger one, NaN if either is NaN.
 inline double max_or_nan(double largest, double v) { return v > largest || std::isnan(v) ? v : largest; }
 
-// The largest |v[i]|, begin <= i < end; NaN if there is one. The bit patterns of numbers without their sign are in the
-// order of the numbers, infinity and NaN on top, and a maximum of integers vectorizes where one that keeps NaN does
-// not.
+// The largest |v[k]| of n; NaN if there is one. By vectors of the language, as compilers make none of a loop whose
+// comparisons mean something for NaN; several of them, as each operation takes a few cycles.
+template <class R> R largest_real(const R* v, off n) {
+  constexpr int lanes = 16 / sizeof(R), chains = 4;
+  using Bits = std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t>;
+  typedef R Vector __attribute__((vector_size(16)));
+  typedef Bits BitVector __attribute__((vector_size(16)));
+  Vector largest[chains] = {};
+  BitVector unordered = {};
+  off k = 0;
+  for (; k + chains * lanes <= n; k += chains * lanes)
+    for (int c = 0; c < chains; c++) {
+      Vector part;
+      std::memcpy(&part, v + k + c * lanes, sizeof part);
+      unordered |= part != part;
+      part = (Vector)((BitVector)part & std::numeric_limits<Bits>::max());
+      largest[c] = part > largest[c] ? part : largest[c];
+    }
+  double all = 0;
+  for (int c = 0; c < chains; c++)
+    for (int lane = 0; lane < lanes; lane++) all = std::max<double>(all, largest[c][lane]);
+  for (; k < n; k++) all = max_or_nan(all, std::abs(v[k]));
+  for (int lane = 0; lane < lanes; lane++) all = unordered[lane] ? std::numeric_limits<double>::quiet_NaN() : all;
+  return (R)all;
+}
+
+// The largest |v[i]|, begin <= i < end; NaN if there is one.
 template <class T> inline double largest_modulus(const T* v, off begin, off end) {
   if constexpr (is_complex<T>) {
     double largest = 0;
     for (off i = begin; i < end; i++) largest = max_or_nan(largest, modulus(v[i]));
     return largest;
   } else {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-    Bits largest = 0;
-    for (off i = begin; i < end; i++) {
-      const Bits bits = std::bit_cast<Bits>(v[i]) & std::numeric_limits<Bits>::max();
-      largest = bits > largest ? bits : largest;
-    }
-    return std::bit_cast<T>(largest);
+    return largest_real(v + begin, end - begin);
   }
 }
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <vector>
 
 #include "base/parallel.hpp"
 #include "base/scalars.hpp"
+#include "matrix/modulus.hpp"
 
 namespace gs {
 namespace {
@@ -16,32 +15,6 @@ namespace {
 template <class T> T value_of(const T* values, off source) {
   const T v = values[source ^ (source >> 63)];  // ~source when negative
   return conj_if(v, source < 0);
-}
-
-// Largest modulus; infinity when any value is NaN or infinite. By vectors of the language, as compilers make none of a
-// loop whose comparisons mean something for NaN; several of them, as each operation takes a few cycles.
-template <class R> R largest_real(const R* values, off n) {
-  constexpr int lanes = 16 / sizeof(R), chains = 4;
-  using Bits = std::conditional_t<sizeof(R) == 4, std::int32_t, std::int64_t>;
-  typedef R Vector __attribute__((vector_size(16)));
-  typedef Bits BitVector __attribute__((vector_size(16)));
-  Vector largest[chains] = {};
-  auto unordered = largest[0] != largest[0];
-  off k = 0;
-  for (; k + chains * lanes <= n; k += chains * lanes)
-    for (int c = 0; c < chains; c++) {
-      Vector v;
-      std::memcpy(&v, values + k + c * lanes, sizeof v);
-      unordered |= v != v;
-      v = (Vector)((BitVector)v & std::numeric_limits<Bits>::max());
-      largest[c] = v > largest[c] ? v : largest[c];
-    }
-  R all = 0;
-  bool nan = false;
-  for (int c = 0; c < chains; c++)
-    for (int lane = 0; lane < lanes; lane++) all = std::max(all, largest[c][lane]), nan |= unordered[lane] != 0;
-  for (; k < n; k++) all = std::max(all, std::abs(values[k])), nan |= values[k] != values[k];
-  return nan ? INFINITY : all;
 }
 
 template <class R> bool all_finite_real(const R* values, off n) {
@@ -90,7 +63,9 @@ template <class T> double largest_part(const T* values, off n) {
     const auto [begin, end] = slice(reals, team);
     parts[team.rank] = largest_real(first + begin, end - begin);
   });
-  return *std::max_element(parts.begin(), parts.end());
+  double largest = 0;
+  for (const double part : parts) largest = std::isfinite(part) ? std::max(largest, part) : INFINITY;
+  return largest;
 }
 
 #define GS_INSTANTIATE(T)                                      \

@@ -96,15 +96,16 @@ template <class T> PivotReport Factor<T>::report() const {
   return pivots;
 }
 
-// A first solve in either direction is measured; later factorizations on the same pivots that are trusted need none.
+// First solves in either direction are measured; later factorizations on the same pivots go on from there.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
-  trusted_ = ladder_.trusts(report());
+  trust_ = ladder_.trust(report());
   norms_[0] = norms_[1] = -1;
-  if (fresh) verified_[0] = verified_[1] = false;
+  if (fresh) n_accurate_[0] = n_accurate_[1] = 0;
 }
 
 template <class T> bool Factor<T>::must_measure(Trans trans) const {
-  return ladder_.must_measure(symbolic_->cholesky || (trusted_ && verified_[trans != Trans::none]));
+  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, 1);
+  return ladder_.must_measure(trust_, n_accurate_[trans != Trans::none]);
 }
 
 // Whether that succeeded.

@@ -131,16 +131,16 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  double largest_ = 0;                  // largest entry of A
-  double norms_[2] = {-1, -1};          // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;                   // nothing is factored: memory was too short to go back to the values held
-  bool trusted_ = false;                // the error bound is good
-  ScaleRange scales_[2];                // of rows, of columns
-  int n_resorts_ = 0;                   // steps of use_partial_pivoting that were taken for these values
-  Factored wide_;                       // what the last of them found, put aside for solves that need it
-  std::atomic<bool> verified_[2] = {};  // a solve with A, with its transpose, was accurate before any refinement
-  mutable UseLock use_;                 // solves share it; refactor and the ladder own it
-  FactorStats stats_;                   // concurrent solves write it, and norms_, under use_.counts
+  double largest_ = 0;                        // largest entry of A
+  double norms_[2] = {-1, -1};                // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;                         // nothing is factored: memory was too short to go back to the values held
+  Trust trust_ = Trust::none;                 // in solves
+  ScaleRange scales_[2];                      // of rows, of columns
+  int n_resorts_ = 0;                         // steps of use_partial_pivoting that were taken for these values
+  Factored wide_;                             // what the last of them found, put aside for solves that need it
+  std::atomic<unsigned> n_accurate_[2] = {};  // solves with A, with its transpose, since one that had to be refined
+  mutable UseLock use_;                       // solves share it; refactor and the ladder own it
+  FactorStats stats_;                         // concurrent solves write it, and norms_, under use_.counts
 };
 
 }  // namespace gs

@@ -68,7 +68,8 @@ template <class T> Refined Factor<T>::checked_solve(Trans trans, idx nrhs, const
   const Refined found =
       ladder_.refine(report(), {[&](bool by_rows) { return measure(trans, nrhs, b, x, by_rows, r.data()); },
                                 refined_step, [&] { std::copy(kept.begin(), kept.end(), x); }});
-  if (found.at_once) verified_[trans != Trans::none] = true;
+  if (found.at_once) n_accurate_[trans != Trans::none]++;
+  else n_accurate_[trans != Trans::none] = 0;
   std::lock_guard lock(use_.counts);
   stats_.n_refinement += found.steps;
   stats_.backward_error = found.error;
@@ -118,7 +119,7 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
       if (lost_) throw std::bad_alloc();
       error = solve_by_ladder(trans, nrhs, b, x);
     }
-  }
+  } else n_accurate_[trans != Trans::none]++;
   {
     std::lock_guard lock(use_.counts);
     stats_.solve_seconds = watch.seconds();

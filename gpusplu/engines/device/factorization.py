@@ -72,7 +72,7 @@ class DeviceFactorization:
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
         self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
         self._ladder = _core.Ladder(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
-        self._measures = self._ladder.must_measure(False)
+        self._measures = self._ladder.must_measure()
         self._lock = RLock()
         self.device_array = self._device.array_class
         self._device_memory, self._remake = device_memory, remake

@@ -107,7 +107,7 @@ def test_static_pivots_are_kept_where_some_are_perturbed(device, make):
 def test_large_multipliers_need_a_solve_or_other_pivots(refine):
     """Where solves are not measured only other pivots help a factor that is in doubt."""
     ladder = _core.Ladder("d", refine=refine)
-    measured, steep = ladder.must_measure(False), _core.PivotReport(max_multiplier=1e9)
+    measured, steep = ladder.must_measure(), _core.PivotReport(max_multiplier=1e9)
     assert ladder.is_doubtful(steep)
     expected = _core.Verdict.accept if measured else _core.Verdict.solve_known_system
     assert ladder.after_factorization(steep, measured) == expected

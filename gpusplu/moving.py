@@ -8,7 +8,7 @@ price, `SHARE`, because a thread of its own does it on another processor while t
 but memory and, should he stop before, work in vain.
 
 What there is to buy is found in the same way: to look at devices costs an analysis, and is done when a part of its
-price has been spent. Use adds up over all factors of an analysis, remembered ones too, and factors that are made after
+price has been spent. CuPy, where it is not there yet, is paid in full: its import keeps the interpreter from the caller. Use adds up over all factors of an analysis, remembered ones too, and factors that are made after
 the move begin on the device. A factor changes its engine once, between two calls, and never back.
 """
 
@@ -27,7 +27,8 @@ from weakref import WeakSet, ref
 from . import _core
 from .cost.calibration import costs_of
 from .cost.features import moving
-from .cost.model import Prediction
+from .cost.model import Prediction, seconds
+from .cuda.presence import is_loaded
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
@@ -105,7 +106,9 @@ class Use:
         problem, _ = moving.symbolic_here.parts()
         engines = engines_for(problem)
         if engines:
-            self._begin(self._look, moving, share() * min(engine.least(problem) for engine in engines))
+            load = 0.0 if is_loaded() else seconds(costs_of()["start.load"], {"call": 1.0})
+            least = min(engine.least(problem) for engine in engines)
+            self._begin(self._look, moving, SHARE_ALONE * load + share() * (least - load))
 
     def _begin(self, work: Callable[[Moving], None], moving: Moving, due: float) -> None:
         """Have `work` done once that much is spent: beside the caller where there is a processor for it."""

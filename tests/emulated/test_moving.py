@@ -121,6 +121,23 @@ def test_a_price_is_paid_when_its_share_was_spent(promised):
     assert right(factor)
 
 
+def test_importing_cupy_is_paid_in_full(monkeypatch):
+    """Its import keeps the interpreter from the caller: no spare processor helps."""
+    monkeypatch.setattr(moving, "spare_processor", lambda: True)
+    monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 1.5)
+    begun = []
+    monkeypatch.setattr(moving, "Thread", lambda target, args, name: begun.append(name) or threading.Thread())
+    for loaded, due in ((True, 0.15), (False, 1.05)):
+        monkeypatch.setattr(moving, "is_loaded", lambda loaded=loaded: loaded)
+        gs.cache_clear()
+        watch = gs.splu(A)._core
+        use = watch._use
+        use.count(watch, 0.9 * due - use.spent)
+        assert not begun
+        use.count(watch, 0.2 * due)
+        assert begun.pop() == moving.THREAD
+
+
 @pytest.mark.parametrize(
     "options",
     [

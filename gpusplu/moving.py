@@ -309,7 +309,7 @@ def watched(factor: Any, core: Any, symbolic: Symbolic) -> Any:
 def followed(symbolic: Symbolic) -> Symbolic:
     """What the use of an analysis has led to: another one, or itself."""
     use: Use | None = symbolic.parts()[0].once.get("moving")
-    return symbolic if use is None or use.moved is None else use.moved
+    return symbolic if use is None or use.moved is None else symbolic.moved_to(use.moved)
 
 
 @contextmanager

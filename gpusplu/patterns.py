@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import os
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -26,7 +25,8 @@ atexit.register(STORE.clear)  # while the devices are there that analyses may be
 
 # Modules of the objects that analyses consist of; others, devices for example, are not theirs alone.
 OURS = tuple(f"{__package__}.{name}" for name in ("engines.", "matrix"))
-ALL_OPTIONS = attrgetter(*Options.__slots__)
+# Options that an analysis depends on: by the threshold pivots are chosen among values, anew by every call.
+ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("perm", "pivot_threshold")))
 
 
 class CacheInfo(NamedTuple):
@@ -96,10 +96,8 @@ def sight_of(A: Any, cholesky: bool, options: Any, request: Any) -> Sight | None
     """
     if not request.remembered or (not cholesky and (options.pivoting == "static" or options.refine == "never")):
         return None
-    perm = None
-    if options.perm is not None:
-        options, perm = replace(options, perm=None), options.perm.tobytes()
-    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, ALL_OPTIONS(options), perm, request)
+    perm = None if options.perm is None else options.perm.tobytes()
+    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, ANALYSED_BY(options), perm, request)
     return Sight(tag, A.shape[0], *matrix.index_arrays(A))
 
 

@@ -80,7 +80,7 @@ def factored(
         symbolic = followed(known.value)
         if symbolic is not known.value:
             patterns.keep(sight, symbolic)
-        factor = factored_again(A, symbolic, known, kind, lent, start)
+        factor = factored_again(A, chosen, symbolic, known, kind, lent, start)
         if factor is not None:
             return factor, known
         patterns.STORE.miss()
@@ -91,8 +91,13 @@ def factored(
     return factor, None
 
 
-def factored_again(A: Any, symbolic: Symbolic, known: Any, kind: type[Made], lent: bool, start: float) -> Made | None:
-    """A factor by what a remembered analysis led to; None where that does not suit the values of `A`, or fails."""
+def factored_again(
+    A: Any, options: Options, symbolic: Symbolic, known: Any, kind: type[Made], lent: bool, start: float
+) -> Made | None:
+    """A factor by what a remembered analysis led to; None where that does not suit the values of `A`, or fails.
+
+    What is left by calls whose factor nobody sees has the threshold of all such calls: they cannot say another.
+    """
     problem, analysis = symbolic.parts()
     pattern = problem.pattern
     canonical = pattern.gather(matrix.values_on(pattern, matrix.float_values(A)))
@@ -106,7 +111,7 @@ def factored_again(A: Any, symbolic: Symbolic, known: Any, kind: type[Made], len
             left.refactor(canonical)
         elif matched and not _core.matching_fits(analysis.core, pattern.core, canonical):
             return None
-        return kind(symbolic.again(known.call, perf_counter() - start), canonical, left)
+        return kind(symbolic.again(known.call, perf_counter() - start, options), canonical, left)
     except RuntimeError:
         return None
 

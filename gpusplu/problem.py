@@ -106,6 +106,10 @@ class Problem:
             return self
         return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.once)
 
+    def with_options(self, options: Options) -> Problem:
+        """The same, once analysed, to be factored by options that led to the same analysis."""
+        return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.once)
+
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:
         """The result of `make`, whose seconds are counted."""
         start = perf_counter()

@@ -93,10 +93,21 @@ class Symbolic:
         factor: LUFactor | CholeskyFactor = FACTORS[self._problem.kind](self, canonical)
         return factor
 
-    def again(self, call: int, seconds: float) -> Symbolic:
-        """The same for another call that found it, after `seconds`."""
-        found = Symbolic(self._problem, self._choice, self._analysis, call)
+    def again(self, call: int, seconds: float, options: Options) -> Symbolic:
+        """The same for another call that found it, after `seconds`, with its own threshold for pivots."""
+        found = Symbolic(self._problem.with_options(options), self._choice, self._analysis, call)
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
+        return found
+
+    def moved_to(self, other: Symbolic) -> Symbolic:
+        """What another engine made of the same pattern, with the threshold for pivots that this one has."""
+        if self._analysis is other._analysis:
+            return self
+        options = self._problem.options
+        if options.pivot_threshold == other._problem.options.pivot_threshold:
+            return other
+        found = Symbolic(other._problem.with_options(options), other._choice, other._analysis, other.call)
+        found.seconds = dict(other.seconds)
         return found
 
     def parts(self) -> tuple[Problem, Analysis]:

@@ -300,6 +300,17 @@ def test_an_analysis_whose_factors_moved_makes_others_there():
     assert symbolic.engine == "cpu"
 
 
+def test_each_factor_has_the_threshold_of_its_call_after_the_move():
+    thresholds = [0.0, 0.05, 0.1, 0.05]
+    for _ in range(4):
+        factors = [gs.splu(A, diag_pivot_thresh=threshold) for threshold in thresholds]
+        assert all(right(factor) for factor in factors)
+    assert {factor.engine for factor in factors} == {"supernodal"}
+    factors += [factor.symbolic.factor(A.data) for factor in factors]
+    assert [factor.symbolic.parts()[0].options.pivot_threshold for factor in factors] == 2 * thresholds
+    assert (gs.cache_info().hits, gs.cache_info().misses) == (15, 1)
+
+
 def test_children_begin_on_the_processor_again():
     factor = watched()
     while factor.engine == "cpu":

@@ -51,9 +51,10 @@ def splu(
     permc_spec : {"NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"}, optional
         "NATURAL" keeps the columns in order; the others leave the choice to `ordering`.
     diag_pivot_thresh : float, optional
-        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Below 1 it
-        turns matching off, and above 0.1 it also asks for threshold partial pivoting, as SuperLU does it; 1 and more is
-        SuperLU's default and leaves the choice to `pivoting`.
+        A diagonal entry is an acceptable pivot if it is at least this fraction of the largest of its column. Up to 0.1
+        the diagonal is trusted and matching turned off. A larger one holds where pivots are sought by columns, as
+        SuperLU does it, with ``pivoting="partial"``; 1 and more is SuperLU's default. Either leaves pivots to us
+        otherwise.
     relax, panel_size : int, optional
         SuperLU's; no effect.
     options : dict, optional

@@ -8,8 +8,9 @@ price, `SHARE`, because a thread of its own does it on another processor while t
 but memory and, should he stop before, work in vain.
 
 What there is to buy is found in the same way: to look at devices costs an analysis, and is done when a part of its
-price has been spent. CuPy, where it is not there yet, is paid in full: its import keeps the interpreter from the caller. Use adds up over all factors of an analysis, remembered ones too, and factors that are made after
-the move begin on the device. A factor changes its engine once, between two calls, and never back.
+price has been spent. CuPy that is not there yet is paid in full: its import keeps the interpreter from the caller.
+Use adds up over all factors of an analysis, remembered ones too, and factors that are made after the move begin on the
+device. A factor changes its engine once, between two calls, and never back.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from . import _core
 from .cost.calibration import costs_of
 from .cost.features import moving
 from .cost.model import Prediction, seconds
-from .cuda.presence import is_loaded
+from .cuda import presence
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
@@ -106,7 +107,7 @@ class Use:
         problem, _ = moving.symbolic_here.parts()
         engines = engines_for(problem)
         if engines:
-            load = 0.0 if is_loaded() else seconds(costs_of()["start.load"], {"call": 1.0})
+            load = 0.0 if presence.is_loaded() else seconds(costs_of()["start.load"], {"call": 1.0})
             least = min(engine.least(problem) for engine in engines)
             self._begin(self._look, moving, SHARE_ALONE * load + share() * (least - load))
 
@@ -139,6 +140,8 @@ class Use:
 
     def _look(self, moving: Moving) -> None:
         """Analyse for devices, and see what they promise."""
+        if missing := presence.no_device():
+            return self.settle(missing)
         known, _ = moving.symbolic_here.parts()
         steps = max(self.steps, FOLLOWING)
         request = known.request._replace(

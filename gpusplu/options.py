@@ -94,9 +94,9 @@ def lu_options(
     """Read SciPy's arguments of splu and ours.
 
     ``permc_spec="NATURAL"`` keeps the columns where they are; SuperLU's other orderings leave the choice to `ordering`.
-    A threshold makes the column pivoting that SuperLU's: no matching beforehand and, unless it is so small (0.1 at
-    most) that it only says that the diagonal is to be trusted, threshold partial pivoting. ``SymmetricMode`` trusts the
-    diagonal too. A threshold of 1 and more is SuperLU's default, and as good as none. `relax`, `panel_size` and the
+    A threshold of 0.1 at most says that the diagonal is to be trusted: no matching beforehand. ``SymmetricMode`` says
+    so too. A larger one asks for less than SuperLU's default, 1, which leaves pivots to us: it counts where pivots are
+    sought by columns, and with ``pivoting="partial"`` they are, as SuperLU does it. `relax`, `panel_size` and the
     options that tune SuperLU itself are checked and have no effect. The option ``symbolic`` is ours, for engines that
     find the pattern of L + U on the device if asked to.
     """
@@ -118,9 +118,8 @@ def lu_options(
         name = "natural"
     threshold, matching = PIVOT_THRESHOLD, True
     if expert["DiagPivotThresh"] is not None and float(expert["DiagPivotThresh"]) < 1:
-        threshold, matching = max(float(expert["DiagPivotThresh"]), 0.0), False
-        if threshold > PIVOT_THRESHOLD and pivoting == "auto":
-            pivoting = "partial"
+        threshold = max(float(expert["DiagPivotThresh"]), 0.0)
+        matching = threshold > PIVOT_THRESHOLD and pivoting != "partial"
     if expert.get("SymmetricMode"):
         matching = False
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":

@@ -12,10 +12,25 @@ from .process import use_cuda
 
 
 @cache
-def no_device() -> str:
-    """Why no GPU can be used; empty if one can."""
+def no_driver() -> str:
+    """Why there can be no GPU, as far as can be told at no cost; empty if there may be one.
+
+    To wake the driver takes 0.1 to 0.2 s on hosts of several GPUs, which short programs do not have.
+    """
     if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
         return "CuPy is not installed"
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "there is no CUDA driver"
+    return ""
+
+
+@cache
+def no_device() -> str:
+    """Why no GPU can be used; empty if one can."""
+    if missing := no_driver():
+        return missing
     count = ctypes.c_int()
     try:
         driver = ctypes.CDLL("libcuda.so.1")

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from ..cost.model import REFACTORIZATIONS
-from ..cuda.presence import no_device
+from ..cuda import presence
 from ..engines import registry
 from ..errors import EngineUnavailableError
 from ..problem import Request
@@ -71,8 +71,8 @@ def name_engine(engine: str, device: Any) -> Request:
 
 
 def automatic() -> Request:
-    """What ``engine="auto"`` means on this machine."""
-    return _automatic(no_device(), registry.hosts())
+    """What ``engine="auto"`` means on this machine, as far as can be told before the driver is asked."""
+    return _automatic(presence.no_driver(), registry.hosts())
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..cost.model import Prediction, fastest
-from ..cuda.presence import is_loaded
+from ..cuda import presence
 from ..engines import registry
 from ..engines.interface import Analysis, Engine
 from ..errors import EngineUnavailableError
@@ -72,6 +72,8 @@ def choose(problem: Problem) -> Choice:
             seconds = fastest(here, request.uses).total(request.uses)
             if seconds < min(engine.least(problem) for engine in devices):
                 return at_home(problem, hosts, f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU", here)
+        if missing := presence.no_device():
+            return at_home(problem, hosts, missing, here)
         there = predicted(problem, devices)
     except EngineUnavailableError as error:
         return at_home(problem, hosts, f"no GPU engine can run: {error}", here)
@@ -82,7 +84,7 @@ def choose(problem: Problem) -> Choice:
 
 def is_likely(problem: Problem) -> bool:
     """Whether to analyse for a device before anything is analysed for the processor."""
-    return problem.nnz * problem.request.uses > LIKELY and is_loaded()
+    return problem.nnz * problem.request.uses > LIKELY and presence.is_loaded()
 
 
 def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:

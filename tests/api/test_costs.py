@@ -15,7 +15,7 @@ from gpusplu.cost import calibration, features, model, table
 from gpusplu.cost.calibration import fit
 from gpusplu.cost.model import Prediction
 from gpusplu.cost.observation import Observation
-from gpusplu.cuda import devices
+from gpusplu.cuda import devices, presence
 from gpusplu.engines import registry
 from gpusplu.engines.columns.predict import predict as predict_columns
 from gpusplu.engines.cpu.predict import predict as predict_cpu
@@ -215,7 +215,8 @@ def test_expected_refactors_is_told(monkeypatch):
 
 
 def test_small_matrices_stay_on_the_cpu_unless_refactored_often(monkeypatch):
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     usual, often = (request.read_request("auto", expected_refactors=k) for k in (5, 10_000))
     assert request.without_small(usual, request.SMALLEST - 1).engine == "cpu"
     assert request.without_small(usual, request.SMALLEST).engine == "auto"
@@ -297,7 +298,8 @@ def test_spsolve_expects_one_use(monkeypatch, b):
         asked.append(problem.request.refactorizations)
         return select.Choice("cpu", "", problem.request)
 
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     monkeypatch.setattr(request, "SMALLEST", 0)
     monkeypatch.setattr(select, "choose", choose)
     A = sp.csc_array(random_matrix())
@@ -339,6 +341,7 @@ def test_small_work_does_not_wait_for_a_compiler(monkeypatch):
     A = gallery.rlc_mesh(20, 20)
     device, analysed = looks_like_a_device(monkeypatch, compiled=lambda *what: False), []
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    monkeypatch.setattr(presence, "no_device", lambda: "")
 
     def for_fronts(problem):
         analysed.append(problem)

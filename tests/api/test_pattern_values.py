@@ -76,17 +76,20 @@ def test_hostile_values_one_after_the_other():
             accurate(A, z, b)
 
 
-@pytest.mark.parametrize("thresholds", [(0.9, 0.2, 0.5, 0.9), (0.1, 0.0, 0.04, 0.1)])
-def test_a_pattern_is_found_with_another_threshold(thresholds):
+@pytest.mark.parametrize(
+    ("pivoting", "thresholds"), [("partial", (0.9, 0.2, 0.5, 0.9)), ("auto", (0.1, 0.0, 0.04, 0.1))]
+)
+def test_a_pattern_is_found_with_another_threshold(pivoting, thresholds):
     """Pivots are chosen by the threshold of the call, not by that of the call that analysed."""
     noise = sp.random_array((120, 120), density=0.02, rng=np.random.default_rng(0))
     A = sp.csc_array(noise + sp.diags_array(np.geomspace(1e-2, 3, 120)))
     rows = set()
     for k, threshold in enumerate(thresholds):
-        lu = gs.splu(A, diag_pivot_thresh=threshold)
+        options = {"diag_pivot_thresh": threshold, "pivoting": pivoting}
+        lu = gs.splu(A, **options)
         assert lu.stats["analysis"] == (REUSED.format(1) if k else NEW)
         assert counts() == (k, 1)
-        alone = gs.splu(A, diag_pivot_thresh=threshold, deterministic=True)
+        alone = gs.splu(A, **options, deterministic=True)
         for one in (lu, lu.symbolic.factor(A.data)):
             np.testing.assert_array_equal(one.perm_r, alone.perm_r)
             np.testing.assert_array_equal(one.L.toarray(), alone.L.toarray())

@@ -5,6 +5,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cost import table
+from gpusplu.cuda import presence
 from gpusplu.problem import Problem
 from gpusplu.selection import request, select
 from gpusplu.timing import backward_error
@@ -40,7 +41,8 @@ def count(monkeypatch, analysis):
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_auto_follows_the_model(device, monkeypatch, seconds):
     """The model is asked where a device is and the matrix is no small one."""
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     A = gallery.poisson(20, 20)
     assert "1,920 entries are too few" in gs.splu(A).explain()
     monkeypatch.setattr(request, "SMALLEST", 0)
@@ -53,7 +55,8 @@ def test_auto_follows_the_model(device, monkeypatch, seconds):
 
 @pytest.mark.parametrize("ordering", ["nd", "amd"])
 def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, ordering):
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     monkeypatch.setattr(request, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     analysed = count(monkeypatch, "for_fronts")
@@ -67,7 +70,8 @@ def test_fronts_by_dissection_are_not_analysed_twice(device, monkeypatch, orderi
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
     """One analysis where the device wins; the CPU engine's only where it does not."""
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     monkeypatch.setattr(select, "LIKELY", 1000)
     expect_a_start_of(monkeypatch, seconds - 5e8)
     analysed = count(monkeypatch, "for_processor")
@@ -80,7 +84,8 @@ def test_a_likely_device_is_looked_at_first(device, monkeypatch, seconds):
 
 
 def test_auto_keeps_to_the_memory_of_the_device(device, monkeypatch):
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     monkeypatch.setattr(request, "SMALLEST", 0)
     expect_a_start_of(monkeypatch, -1e9)
     factor = gs.cholesky(gallery.poisson(20, 20), device_memory=10_000)

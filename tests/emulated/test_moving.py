@@ -12,10 +12,10 @@ import gpusplu as gs
 from faults.forking import child
 from gpusplu import gallery, moving
 from gpusplu.cost.model import Prediction
+from gpusplu.cuda import presence
 from gpusplu.engines.device.engine import DeviceEngine
 from gpusplu.engines.device.factor import DeviceFactor
 from gpusplu.moving import Moving
-from gpusplu.selection import request
 from gpusplu.timing import backward_error
 from support import fake_cupy, processes
 from support.small_matrices import EPS, rhs
@@ -37,7 +37,8 @@ def promised(monkeypatch):
         steps = {"refactor": promises["step"], "factor": promises["first"]}
         return tuple(Prediction(e.name, note="" if e.name == "supernodal" else "not here", **steps) for e in engines)
 
-    monkeypatch.setattr(request, "no_device", lambda: "")
+    monkeypatch.setattr(presence, "no_driver", lambda: "")
+    monkeypatch.setattr(presence, "no_device", lambda: "")
     monkeypatch.setattr(moving, "predicted", predicted)
     monkeypatch.setattr(moving, "FIRST", 0.0)
     monkeypatch.setattr(moving, "spare_processor", lambda: False)
@@ -128,7 +129,7 @@ def test_importing_cupy_is_paid_in_full(monkeypatch):
     begun = []
     monkeypatch.setattr(moving, "Thread", lambda target, args, name: begun.append(name) or threading.Thread())
     for loaded, due in ((True, 0.15), (False, 1.05)):
-        monkeypatch.setattr(moving, "is_loaded", lambda loaded=loaded: loaded)
+        monkeypatch.setattr(presence, "is_loaded", lambda loaded=loaded: loaded)
         gs.cache_clear()
         watch = gs.splu(A)._core
         use = watch._use

@@ -17,7 +17,9 @@ constexpr int kHold = 20;                          // times what was lost; so at
 
 }  // namespace
 
-Clocks Clocks::now() { return {nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
+std::int64_t wall_clock() { return nanoseconds(CLOCK_MONOTONIC); }
+
+Clocks Clocks::now() { return {wall_clock(), nanoseconds(CLOCK_THREAD_CPUTIME_ID)}; }
 
 bool Job::crowded() const {
   const std::int64_t time = elapsed();
@@ -25,7 +27,7 @@ bool Job::crowded() const {
 }
 
 void Job::begin_again() {
-  begin_ = Clocks::now().wall;
+  begin_ = wall_clock();
   worked_.store(0, std::memory_order_relaxed);
 }
 
@@ -43,9 +45,9 @@ void Attendance::waited_since(const Clocks& from) {
 
 int Crowding::members(int want) const {
   const std::int64_t until = until_.load(std::memory_order_relaxed);
-  return until != 0 && want > 1 && Clocks::now().wall < until ? 1 : want;
+  return until != 0 && want > 1 && wall_clock() < until ? 1 : want;
 }
 
-void Crowding::found(std::int64_t lost) { until_.store(Clocks::now().wall + kHold * lost, std::memory_order_relaxed); }
+void Crowding::found(std::int64_t lost) { until_.store(wall_clock() + kHold * lost, std::memory_order_relaxed); }
 
 }  // namespace gs

@@ -29,6 +29,7 @@ struct Clocks {
   std::int64_t wall, processor;
   static Clocks now();
 };
+std::int64_t wall_clock();
 
 // The account of a job: what its members tell.
 class Job {
@@ -39,11 +40,11 @@ class Job {
   void tell(std::int64_t worked) { worked_.fetch_add(worked, std::memory_order_relaxed); }
   void wait_was_long() { impatient_.store(true, std::memory_order_relaxed); }
   bool impatient() const { return impatient_.load(std::memory_order_relaxed); }  // somebody waited long
-  std::int64_t elapsed() const { return Clocks::now().wall - begin_; }           // [ns]
+  std::int64_t elapsed() const { return wall_clock() - begin_; }                 // [ns]
   void begin_again();                                                            // while nobody works
 
  private:
-  std::int64_t begin_ = Clocks::now().wall;
+  std::int64_t begin_ = wall_clock();
   std::atomic<std::int64_t> worked_{0};  // by all members [ns]
   std::atomic<bool> impatient_{false};
 };
@@ -60,7 +61,7 @@ class Attendance {
       relax();
     }
     const Clocks from = Clocks::now();
-    for (int look = 0; !ready(); look++) look < kOffers ? (void)sched_yield() : sleep();
+    while (!ready()) wall_clock() - from.wall < kOffering ? (void)sched_yield() : sleep();
     waited_since(from);
   }
 
@@ -68,7 +69,7 @@ class Attendance {
   Job& job() { return job_; }
 
  private:
-  static constexpr int kOffers = 2000;  // about 0.3 ms where nobody takes them
+  static constexpr std::int64_t kOffering = 300'000;  // [ns]
   void waited_since(const Clocks& from);
 
   Job& job_;

@@ -12,6 +12,16 @@ from .process import use_cuda
 
 
 @cache
+def driver() -> ctypes.CDLL | None:
+    """The library of the CUDA driver, asleep; None where there is none."""
+    try:
+        library = ctypes.CDLL("libcuda.so.1")
+        return library if library.cuInit and library.cuDeviceGetCount else None
+    except (OSError, AttributeError):
+        return None
+
+
+@cache
 def no_driver() -> str:
     """Why there can be no GPU, as far as can be told at no cost; empty if there may be one.
 
@@ -19,27 +29,20 @@ def no_driver() -> str:
     """
     if (find_spec("cupy") if "cupy" not in sys.modules else sys.modules["cupy"]) is None:
         return "CuPy is not installed"
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "there is no CUDA driver"
-    return ""
+    return "" if driver() else "there is no CUDA driver"
 
 
 @cache
 def no_device() -> str:
     """Why no GPU can be used; empty if one can."""
-    if missing := no_driver():
-        return missing
-    count = ctypes.c_int()
+    library, count = driver(), ctypes.c_int()
+    if no_driver() or library is None:
+        return no_driver()
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
         use_cuda()
-        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    except (OSError, AttributeError):
-        return "there is no CUDA driver"
     except EngineUnavailableError as error:
         return str(error)
+    failed = library.cuInit(0) or library.cuDeviceGetCount(ctypes.byref(count))
     return "there is no CUDA device" if failed or not count.value else ""
 
 

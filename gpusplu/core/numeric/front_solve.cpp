@@ -198,12 +198,12 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
   const int want = (int)std::min<double>(num_threads(), 1 + time / kNanosecondsPerThread);
   Solver solver(*this, trans, nrhs, want);
   solver.ldb = ldb, solver.ldx = ldx;
+  static constinit Crowding crowding;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
     solver.b = b + first * ldb, solver.x = x + first * ldx;
     UpwardWalk up(plan_, false);
     DownwardWalk down(plan_);
-    static constinit Crowding crowding;
     const auto body = [&](const Team& team) {
       up.run([&](idx t) { solver.up(team.rank, t); });
       up.wait(team);

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import (
+    BatchError,
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
@@ -24,6 +25,8 @@ from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
+    from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
+    from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchError",
+    "BatchStatus",
+    "BatchedCholeskyFactor",
+    "BatchedLUFactor",
     "CholeskyFactor",
     "DeviceMemoryError",
     "EngineUnavailableError",
@@ -47,17 +54,22 @@ __all__ = [
     "cache_info",
     "cache_limit",
     "cholesky",
+    "cholesky_batch",
     "enabled",
     "explain",
     "factorized",
     "install",
     "splu",
+    "splu_batch",
     "spsolve",
     "uninstall",
 ]
 
 # Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
 LAZY = {
+    "BatchStatus": "batch",
+    "BatchedCholeskyFactor": "batch",
+    "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
     "LUFactor": "factor",
     "Symbolic": "symbolic",
@@ -66,11 +78,13 @@ LAZY = {
     "cache_info": "patterns",
     "cache_limit": "patterns",
     "cholesky": "linalg",
+    "cholesky_batch": "batches",
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",
     "linalg": "linalg",
     "splu": "linalg",
+    "splu_batch": "batches",
     "spsolve": "linalg",
 }
 

@@ -16,7 +16,7 @@ LAYERS = (
     ("rhs", "traits", "patterns"),
     ("cost",),
     ("problem",),
-    ("engines.interface",),
+    ("engines.interface", "engines.pieces"),
     ("engines.registry",),
     ("engines.cpu",),
     ("engines.device",),

@@ -16,6 +16,7 @@ from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
+from .updated import UpdatedFactor
 
 
 class SlogDet(NamedTuple):
@@ -47,6 +48,7 @@ class Factor:
         "_symbolic",
         "_upper",
         "_vector",
+        "version",
     )
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
@@ -58,6 +60,7 @@ class Factor:
             core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)
+        self.version = 0  # counts what was factored
         self.moved(core, symbolic)
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
@@ -177,7 +180,7 @@ class Factor:
             or not values.flags.c_contiguous
         ):
             return self._refactor_any(values)
-        self._lower = self._upper = None
+        self._factor_anew()
         try:
             bad = self._core.refactor(values, self._map)
         except _core.NotPositiveDefinite as error:
@@ -186,6 +189,11 @@ class Factor:
             pattern = self._pattern
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
+    def _factor_anew(self) -> None:
+        """What was made of the factorization before is none of the one that comes."""
+        self.version += 1
+        self._lower = self._upper = None
+
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
         if self._size is UNKNOWN:
@@ -193,14 +201,14 @@ class Factor:
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
         if self._device_array is not None and matrix.is_cupy_array(values):
-            self._lower = self._upper = None
+            self._factor_anew()
             self._core.refactor(self._device_values(values))
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
-        self._lower = self._upper = None
+        self._factor_anew()
         try:
             bad = self._core.refactor(canonical, None)
         except _core.NotPositiveDefinite as error:
@@ -238,7 +246,7 @@ class Factor:
             and rhs.shape == self._vector
             and trans in TRANS
         ):
-            self._lower = self._upper = None
+            self._factor_anew()
             return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
         if (
             self._device_array is not None
@@ -250,7 +258,7 @@ class Factor:
             and trans in TRANS
             and self._core.takes_both
         ):
-            self._lower = self._upper = None
+            self._factor_anew()
             return self._core.refactor_solve(values, rhs, TRANS[trans])
         self.refactor(values)
         return self.solve(rhs, trans)
@@ -267,6 +275,28 @@ class Factor:
         if values.size <= np.iinfo(np.int32).max:
             pointers = pointers.astype(np.int32)
         return sp.csc_array((values, rows, pointers), shape=self.shape)
+
+    def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
+        """Solves with ``A + U V^H``, a change of low rank, by this factor.
+
+        Parameters
+        ----------
+        U, V : array_like or sparse, shape (n,) or (n, k)
+            `V` is `U` unless given.
+
+        Returns
+        -------
+        UpdatedFactor
+            Of the values held now: it refuses to solve once this factor has been refactored.
+
+        Raises
+        ------
+        IllConditionedUpdateError
+            The updated matrix is singular, or nearly so.
+        ValueError
+            Other shapes.
+        """
+        return UpdatedFactor(self, U, U if V is None else V)
 
     def slogdet(self) -> SlogDet:
         """Sign (or phase) and logarithm of the modulus of the determinant of A."""

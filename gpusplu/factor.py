@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
@@ -16,6 +15,7 @@ from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
+from .triangles import CholeskyTriangle, LUTriangles, Triangles
 from .updated import UpdatedFactor
 
 
@@ -30,7 +30,7 @@ class SlogDet(NamedTuple):
 UNKNOWN = (-2,)
 
 
-class Factor:
+class Factor(Triangles):
     """What LU and Cholesky factors share.
 
     A factor may be used from several threads at once: solves run side by side, refactor waits for them.
@@ -38,15 +38,11 @@ class Factor:
 
     __slots__ = (
         "__weakref__",
-        "_core",
         "_device_array",
-        "_dtype",
-        "_lower",
         "_map",
         "_size",
         "_solve",
         "_symbolic",
-        "_upper",
         "_vector",
         "version",
     )
@@ -263,19 +259,6 @@ class Factor:
         self.refactor(values)
         return self.solve(rhs, trans)
 
-    @property
-    def L(self) -> sp.csc_array:
-        """Lower triangular factor; the same object until refactor."""
-        if self._lower is None:
-            self._lower = self._triangle(self._core.lower())
-        return self._lower
-
-    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
-        pointers, rows, values = arrays
-        if values.size <= np.iinfo(np.int32).max:
-            pointers = pointers.astype(np.int32)
-        return sp.csc_array((values, rows, pointers), shape=self.shape)
-
     def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
         """Solves with ``A + U V^H``, a change of low rank, by this factor.
 
@@ -347,7 +330,7 @@ class Factor:
         return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
 
 
-class LUFactor(Factor):
+class LUFactor(LUTriangles, Factor):
     """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
 
     `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U.
@@ -355,25 +338,8 @@ class LUFactor(Factor):
 
     __slots__ = ()
 
-    @property
-    def U(self) -> sp.csc_array:
-        """Upper triangular factor; the same object until refactor."""
-        if self._upper is None:
-            self._upper = self._triangle(self._core.upper())
-        return self._upper
 
-    @property
-    def perm_r(self) -> ndarray:
-        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.row_perm)
-
-    @property
-    def perm_c(self) -> ndarray:
-        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.col_perm)
-
-
-class CholeskyFactor(Factor):
+class CholeskyFactor(CholeskyTriangle, Factor):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
@@ -384,12 +350,6 @@ class CholeskyFactor(Factor):
     def __call__(self, rhs: ndarray) -> ndarray:
         """Solve ``A x = rhs``."""
         return self.solve(rhs)
-
-    @property
-    def perm(self) -> ndarray:
-        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        perm: ndarray = self._core.col_perm
-        return perm
 
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
@@ -416,12 +376,6 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     matrix.check_finite(symbolic.parts()[0].pattern, canonical)
     factor: Factor = kind(symbolic, canonical)
     return factor
-
-
-def inverse(gather: ndarray) -> ndarray:
-    scatter = np.empty_like(gather)
-    scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
-    return scatter
 
 
 FACTORS.update(lu=LUFactor, cholesky=CholeskyFactor)

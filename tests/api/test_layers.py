@@ -25,7 +25,7 @@ LAYERS = (
     ("engines.crisscross",),
     ("selection",),
     ("symbolic", "report"),
-    ("moving", "updated"),
+    ("moving", "triangles", "updated"),
     ("factor",),
     ("batch",),
     ("pipeline",),

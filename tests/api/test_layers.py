@@ -27,7 +27,7 @@ LAYERS = (
     ("symbolic", "report"),
     ("moving", "triangles", "updated"),
     ("factor",),
-    ("batch",),
+    ("batch", "schur"),
     ("pipeline",),
     ("linalg",),
     ("batches",),

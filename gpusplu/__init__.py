@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import (
+    AccuracyError,
     BatchError,
     DeviceMemoryError,
     EngineUnavailableError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccuracyError",
     "BatchError",
     "BatchStatus",
     "BatchedCholeskyFactor",

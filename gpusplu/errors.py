@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "AccuracyError",
     "BatchError",
     "DeviceMemoryError",
     "EngineUnavailableError",
@@ -56,6 +57,10 @@ class NonFiniteError(GpuspluError, ValueError):
 
 class PatternMismatchError(GpuspluError, ValueError):
     """The matrix given to refactor has another sparsity pattern than the one that was factored."""
+
+
+class AccuracyError(GpuspluError, RuntimeError):
+    """Solutions that nobody waited for, ``check="later"``, cannot be trusted."""
 
 
 class EngineUnavailableError(GpuspluError, RuntimeError):

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
-from . import _core, matrix
+from . import _core, later, matrix
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
-from .stats import Stats
+from .stats import Stats, stats_of
 from .symbolic import FACTORS, Symbolic
 from .triangles import CholeskyTriangle, LUTriangles, Triangles
 from .updated import UpdatedFactor
@@ -38,6 +38,7 @@ class Factor(Triangles):
 
     __slots__ = (
         "__weakref__",
+        "_began_on_host",
         "_device_array",
         "_map",
         "_size",
@@ -49,6 +50,7 @@ class Factor(Triangles):
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         """Factor `canonical`, or take over an engine's factor of it."""
+        self._began_on_host = not registry.named(symbolic.choice.engine).on_device
         symbolic = symbolic if core else followed(symbolic)
         core = core or symbolic.make(canonical)
         choice = symbolic.choice
@@ -90,7 +92,7 @@ class Factor(Triangles):
         error = self._core.backward_error
         return None if error < 0 else error
 
-    def solve(self, rhs: ndarray, trans: str = "N") -> ndarray:
+    def solve(self, rhs: ndarray, trans: str = "N", *, check: str = "now", out: Any = None) -> ndarray:
         """Solve ``op(A) x = rhs``.
 
         Parameters
@@ -100,6 +102,11 @@ class Factor(Triangles):
             their parts do.
         trans : {"N", "T", "H"}, optional
             A, its transpose, or its conjugate transpose.
+        check : {"now", "later"}, optional
+            "later", of a factor on a device: does not wait, may be captured into a CUDA graph, and leaves it to
+            :meth:`check` whether the solution can be trusted. Takes contiguous CuPy arrays of the factor's dtype only.
+        out : ndarray, shape of `rhs`, optional
+            With "later": where the solution goes; may be `rhs` itself.
 
         Returns
         -------
@@ -113,6 +120,8 @@ class Factor(Triangles):
         ValueError
             `rhs` has another number of rows than A, or `trans` is unknown.
         """
+        if check != "now" or out is not None:
+            return later.solve(self, rhs, trans, check, out)  # type: ignore[no-any-return]
         if (
             trans == "N"
             and type(rhs) is ndarray
@@ -144,16 +153,19 @@ class Factor(Triangles):
         if isinstance(self._core, Moving):
             self._core.came_from_device()
 
-    def refactor(self, values: Any) -> None:
+    def refactor(self, values: Any, *, check: str = "now") -> None:
         """Factor new values on the same pattern, reusing the analysis.
 
-        If this raises, the factor still holds the values before.
+        If this raises, the factor still holds the values before; with ``check="later"`` these are gone when
+        :meth:`check` raises.
 
         Parameters
         ----------
         values : array_like, shape (A.data.size,), or sparse matrix
             In the order of ``A.data`` as it was given (for DIA, LIL, DOK and dense `A`: of ``csc_array(A).data``),
             or a matrix with the same pattern.
+        check : {"now", "later"}, optional
+            As for `solve`.
 
         Raises
         ------
@@ -169,6 +181,8 @@ class Factor(Triangles):
             ``Factor is exactly singular``.
         NotPositiveDefiniteError
         """
+        if check != "now":
+            return later.refactor(self, values, check)
         if (
             type(values) is not ndarray
             or values.dtype is not self._dtype
@@ -219,7 +233,7 @@ class Factor(Triangles):
             raise matrix.wrong_size(pattern, values.size)
         return cast(values if values.ndim == 1 else values.reshape(-1), self._dtype)
 
-    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N") -> Any:
+    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU at the cost of one launch.
 
         That takes values and one right-hand side on the same side, the host or the device, and in the dtype of the
@@ -227,13 +241,15 @@ class Factor(Triangles):
 
         Parameters
         ----------
-        values, rhs, trans
+        values, rhs, trans, check, out
             As those methods take them.
 
         Returns
         -------
         x : ndarray, shape of `rhs`
         """
+        if check != "now" or out is not None:
+            return later.solve(self, rhs, trans, check, out, values)
         if (
             self._device_array is not None
             and matrix.is_cupy_array(values)
@@ -258,6 +274,25 @@ class Factor(Triangles):
             return self._core.refactor_solve(values, rhs, TRANS[trans])
         self.refactor(values)
         return self.solve(rhs, trans)
+
+    def check(self) -> float | None:
+        """Wait for all calls with ``check="later"``, and look after them; so does any other call that waits.
+
+        Returns
+        -------
+        float or None
+            The largest backward error of their solutions since the last check; None if none was measured.
+
+        Raises
+        ------
+        AccuracyError
+            Solutions since the last check cannot be trusted: of any of them, not only the last.
+        NonFiniteError, RuntimeError, NotPositiveDefiniteError
+            As :meth:`refactor`, about the values that were factored last. The factor then holds none until it is
+            refactored.
+        """
+        error = self._core.check() if self._device_array is not None else self._core.backward_error
+        return None if error < 0 else error
 
     def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
         """Solves with ``A + U V^H``, a change of low rank, by this factor.
@@ -293,30 +328,7 @@ class Factor(Triangles):
     @property
     def stats(self) -> Stats:
         """Seconds per phase, sizes, and what pivoting and refinement had to do."""
-        core = self._core
-        symbolic = core.symbolic  # not the one this factor began with if it had to be analysed again
-        entries = dict(core.stats())
-        seconds = dict(self._symbolic.seconds)
-        for phase in ("factor", "refactor", "solve"):
-            seconds[phase] = entries.pop(f"{phase}_seconds")
-        return Stats(
-            {
-                "engine": self.engine,
-                "method": core.method,
-                "analysis": analysis_text(self._symbolic.call),
-                "ordering": symbolic.ordering,
-                "n": symbolic.n,
-                "nnz": symbolic.nnz,
-                "nnz_factor": self.nnz,
-                "fill": self.nnz / max(symbolic.nnz, 1),
-                "column_levels": symbolic.column_levels,
-                "super_levels": symbolic.super_levels,
-                "critical_path": symbolic.critical_path,
-                **entries,
-                "backward_error": self.backward_error,
-                "seconds": seconds,
-            }
-        )
+        return stats_of(self, self._core, analysis_text(self._symbolic.call))
 
     def explain(self) -> str:
         """What was chosen and why, and what it cost, as a few lines of text."""

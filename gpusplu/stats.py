@@ -40,6 +40,33 @@ class Stats(Mapping[str, Any]):
         return "\n".join(f"{name:<{width}}  {show(value)}" for name, value in self._entries.items())
 
 
+def stats_of(factor: Any, core: Any, analysis: str) -> Stats:
+    """Of a `Factor` and the engine's; `analysis`: whose it has."""
+    symbolic = core.symbolic  # not the one this factor began with if it had to be analysed again
+    entries = dict(core.stats())
+    seconds = dict(factor.symbolic.seconds)
+    for phase in ("factor", "refactor", "solve"):
+        seconds[phase] = entries.pop(f"{phase}_seconds")
+    return Stats(
+        {
+            "engine": factor.engine,
+            "method": core.method,
+            "analysis": analysis,
+            "ordering": symbolic.ordering,
+            "n": symbolic.n,
+            "nnz": symbolic.nnz,
+            "nnz_factor": factor.nnz,
+            "fill": factor.nnz / max(symbolic.nnz, 1),
+            "column_levels": symbolic.column_levels,
+            "super_levels": symbolic.super_levels,
+            "critical_path": symbolic.critical_path,
+            **entries,
+            "backward_error": factor.backward_error,
+            "seconds": seconds,
+        }
+    )
+
+
 def show(value: Any) -> str:
     """Numbers short enough to read."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

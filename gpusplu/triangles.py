@@ -25,9 +25,14 @@ class Triangles:
     @property
     def L(self) -> sp.csc_array:
         """Lower triangular factor; the same object until refactor."""
-        if self._lower is None:
+        if self._lower is None or self._may_change:
             self._lower = self._triangle(self._core.lower())
         return self._lower
+
+    @property
+    def _may_change(self) -> bool:
+        """Whether graphs of the caller's may have given it other values."""
+        return bool(getattr(self._core, "captured", False))
 
     def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
         pointers, rows, values = arrays
@@ -57,7 +62,7 @@ class LUTriangles(Triangles):
     @property
     def U(self) -> sp.csc_array:
         """Upper triangular factor; the same object until refactor."""
-        if self._upper is None:
+        if self._upper is None or self._may_change:
             self._upper = self._triangle(self._core.upper())
         return self._upper
 

@@ -41,7 +41,7 @@ class UpdatedFactor:
         self.rank = U.shape[1]
         self.backward_error: float | None = None
         self._U, self._V = U.astype(self.dtype), V.astype(self.dtype)
-        self._factor, self._version = factor, factor.version
+        self._factor, self._version = factor, version_of(factor)
         core, pattern = factor.parts()[0], factor.symbolic.parts()[0].pattern
         self._A = sp.csc_array((core.values(), pattern.ind, pattern.ptr), shape=factor.shape)
         self._ladder = _core.Ladder(np.dtype(self.dtype).char)
@@ -81,7 +81,7 @@ class UpdatedFactor:
         RuntimeError
             The factor of A was refactored since.
         """
-        if self._factor.version != self._version:
+        if version_of(self._factor) != self._version:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve(rhs.get(), trans))
@@ -144,6 +144,11 @@ class UpdatedFactor:
 
     def __repr__(self) -> str:
         return f"<UpdatedFactor of {self.shape[0]} x {self.shape[1]} by rank {self.rank}, {self._factor!r}>"
+
+
+def version_of(factor: Factor) -> int:
+    """Changes with the values held, by graphs of the caller's too."""
+    return factor.version + int(getattr(factor._core, "n_later", 0))
 
 
 def _columns(name: str, array: Any, n: int) -> np.ndarray:

@@ -65,6 +65,7 @@ class Device:
         self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
         self._lock = Lock()
+        self._sides: list[Any] = []  # streams to capture beside those of callers
         self._dependent = dependent_launch(self.arch)
 
     def __enter__(self) -> Device:
@@ -188,6 +189,35 @@ class Device:
     def caller_stream(self) -> Stream:
         """The stream of CuPy's current stream; where this device is the current one."""
         return Stream(self._cuda.get_current_stream(), self._cuda)
+
+    def synchronize(self) -> None:
+        """Wait for everything on the device, whatever the stream."""
+        self._device.synchronize()
+
+    def ready_to_capture(self) -> None:
+        """Have what `captured` needs: nothing is made while a stream is captured."""
+        with self._lock, self._device:
+            if not any(not side.is_capturing() for side in self._sides):
+                self._sides.append(self._cuda.Stream(non_blocking=True))
+
+    @contextmanager
+    def captured(self) -> Iterator[Stream]:
+        """The caller's stream while he captures it, with all that a stream has which is recorded here.
+
+        The second stream is his until the capture ends, so it is another one for each, and none where all are taken.
+        """
+        with self._lock:
+            idle = next((side for side in self._sides if not side.is_capturing()), None)
+            if idle is not None:
+                self._sides.remove(idle)
+        side = None if idle is None else Stream(idle, self._cuda)
+        try:
+            with no_collection():
+                yield Stream(self._cuda.get_current_stream(), self._cuda, side, self._dependent)
+        finally:
+            if idle is not None:
+                with self._lock:
+                    self._sides.append(idle)
 
     def record(self, commands: Callable[[Stream], None]) -> Graph:
         """Record what `commands` asks of its stream, without running it.

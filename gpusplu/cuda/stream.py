@@ -67,6 +67,11 @@ class Stream:
         self._events: list[Any] = []  # kept while the stream is recorded
         self._runtime, self._driver = cuda.runtime, cuda.driver
 
+    @property
+    def captured(self) -> bool:
+        """Whether commands do not run but become part of a graph of the caller's."""
+        return bool(self._stream.is_capturing())
+
     def copy(self, to: int, source: int, nbytes: int) -> None:
         """Copy `nbytes` bytes."""
         if nbytes:

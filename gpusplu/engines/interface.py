@@ -50,6 +50,9 @@ class EngineFactor(Protocol):
 
     Threads may call it at once. Of its values, solutions and right-hand sides all have one dtype, that of the values it
     was made with; columns are n apart. A refactorization that raises, or finds a NaN, leaves the factor as it was.
+
+    One that takes arrays on a device has their class as `device_array`, and what ``check="later"`` asks for:
+    `refactor_later`, `solve_later`, `check` and `captured` as in device/later.py.
     """
 
     n: int

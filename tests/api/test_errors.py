@@ -12,6 +12,7 @@ PARENTS = {
     gs.NotHermitianError: ValueError,
     gs.NonFiniteError: ValueError,
     gs.PatternMismatchError: ValueError,
+    gs.AccuracyError: RuntimeError,
     gs.EngineUnavailableError: RuntimeError,
     gs.DeviceMemoryError: MemoryError,
     gs.BatchError: RuntimeError,

@@ -25,7 +25,7 @@ LAYERS = (
     ("engines.crisscross",),
     ("selection",),
     ("symbolic", "report"),
-    ("moving", "triangles", "updated"),
+    ("later", "moving", "triangles", "updated"),
     ("factor",),
     ("batch", "schur"),
     ("pipeline",),

@@ -7,18 +7,9 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.device.recorded import DIRECT_GRAPHS, SIGHTINGS
 from gpusplu.timing import backward_error
-from support import fake_cupy
+from support.fake_cupy import aligned
 from support.ladder import measure_first
 from support.small_matrices import EPS, canonical, rhs
-
-
-def aligned(array, offset=0):
-    """The same on the emulated device, `offset` bytes behind a multiple of 16."""
-    room = np.zeros(array.nbytes + 32, np.uint8)
-    begin = -room.ctypes.data % 16 + offset
-    moved = room[begin : begin + array.nbytes].view(array.dtype).view(fake_cupy.ndarray)
-    moved[...] = array
-    return moved
 
 
 class Problem:

@@ -62,6 +62,25 @@ def test_same_bits(device, plans, make, dtype, side_first):
     check_same_answers(whole, factor, A, (1, 3), (6,))
 
 
+@pytest.mark.usefixtures("cupy")
+@pytest.mark.parametrize("side_first", [False, True])
+def test_in_a_graph_of_the_caller(device, plans, side_first):
+    device.side_first = side_first
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.05))
+    assert factor.stats.n_windows > 2
+    values, b = fake_cupy.asarray(A.data), fake_cupy.asarray(rhs(A.shape[0]))
+    x = factor.refactor_solve(values, b, check="later")
+    with device.capture() as graph:
+        factor.refactor_solve(values, b, check="later", out=x)
+    for scale in (2, 3):
+        values[...] = scale * A.data
+        graph.launch()
+        np.testing.assert_array_equal(x, whole.refactor_solve(values, b))
+    assert factor.check() < 100 * EPS["d"]
+
+
 @pytest.mark.parametrize("share", [0, 0.2, 0.9])
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_memory_stays_within_the_limit(monkeypatch, device, plans, make, share):

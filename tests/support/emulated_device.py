@@ -10,7 +10,8 @@ import ctypes
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,7 @@ class Kernel:
 
 class Thread(threading.local):
     recording = False
+    captured = None  # the caller's stream, while he captures it
 
 
 class Memory:
@@ -74,6 +76,10 @@ class Stream:
         else:
             self.recorded.append(Command(command, self.is_side, self.last))
             self.last = self.recorded[-1:]
+
+    @property
+    def captured(self) -> bool:
+        return self is self.device._thread.captured
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self.device.count("copy")
@@ -147,6 +153,25 @@ def joined(commands: list[Command], end: list[Command]) -> bool:
                 found.add(id(command))
                 ahead.append(command)
     return len(found) == len(commands)
+
+
+class CapturedGraph:
+    """A graph of the caller's: what is asked of the device while he captures his stream, and kernels of his own."""
+
+    def __init__(self, device: EmulatedDevice):
+        self._device, self._commands = device, []
+        self.stream = Stream(device, self._commands)
+
+    def call(self, kernel: Callable[[], object]) -> None:
+        """What a kernel of the caller's does."""
+        self.stream._do(kernel)
+
+    def close(self) -> None:
+        assert joined(self._commands, self.stream.last), "the second stream was not joined"
+
+    def launch(self) -> None:
+        """Replay it; nobody waits."""
+        run_in_any_order(self._commands, self._device.side_first)
 
 
 class EmulatedDevice:
@@ -251,9 +276,32 @@ class EmulatedDevice:
         return Stream(self)
 
     def caller_stream(self) -> Stream:
-        return Stream(self)
+        return self._thread.captured or Stream(self)
+
+    def synchronize(self) -> None:
+        assert not self._thread.recording, "the host cannot wait while a stream is captured"
+        self.count("synchronize")
+
+    def ready_to_capture(self) -> None:
+        assert not self._thread.recording, "no stream may be made while another one is captured"
+
+    @contextmanager
+    def captured(self) -> Iterator[Stream]:
+        yield self._thread.captured
+
+    @contextmanager
+    def capture(self) -> Iterator[CapturedGraph]:
+        """The caller captures his stream: nothing runs, and nothing may be allocated or waited for."""
+        graph, thread = CapturedGraph(self), self._thread
+        thread.captured, thread.recording = graph.stream, True
+        try:
+            yield graph
+        finally:
+            thread.captured, thread.recording = None, False
+        graph.close()
 
     def record(self, commands: Callable[[Stream], None]) -> Graph:
+        assert not self._thread.recording, "no graph is recorded while another one is captured"
         recorded: list[Command] = []
         stream = Stream(self, recorded)
         self._thread.recording = True

@@ -40,3 +40,12 @@ def asfortranarray(array):
 
 def argsort(array):
     return np.argsort(array).view(ndarray)
+
+
+def aligned(array, offset=0):
+    """The same on the emulated device, `offset` bytes behind a multiple of 16."""
+    room = np.zeros(array.nbytes + 32, np.uint8)
+    begin = -room.ctypes.data % 16 + offset
+    moved = room[begin : begin + array.nbytes].view(array.dtype).view(ndarray)
+    moved[...] = array
+    return moved

@@ -74,6 +74,9 @@ void bind_ladder(nb::module_& m) {
           "must_measure", [](const Ladder& ladder) { return ladder.must_measure(Trust::none, 0); },
           "Whether engines measure that have no bound of errors.")
       .def("is_enough", &Ladder::is_enough, "error"_a)
+      .def(
+          "is_accurate", [](const Ladder& ladder, double error) { return ladder.is_accurate({error}); }, "error"_a,
+          "Whether a solution with this normwise error is handed out, of factors that are not doubtful.")
       .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,
            "By measure(by_rows) -> (normwise, rowwise), step(sized) -> its size, and go_back().")
       .def("may_choose_pivots", &Ladder::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)

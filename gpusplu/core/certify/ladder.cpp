@@ -62,6 +62,11 @@ bool Ladder::must_measure(Trust trust, unsigned n_accurate) const {
 
 bool Ladder::is_enough(double error) const { return excess({error}) <= 1; }
 
+// Row by row partial pivoting alone is not always more accurate than to half the digits (3e-7 for sherman2).
+bool Ladder::is_accurate(const SolveError& error) const {
+  return error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
+}
+
 Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) const {
   const bool by_rows = is_doubtful(pivots), settles = must_settle(pivots);
   SolveError error = solution.measure(by_rows);
@@ -81,8 +86,7 @@ Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) con
     error = next;
   }
   found.error = error.normwise;
-  // Row by row partial pivoting alone is not always more accurate than to half the digits (3e-7 for sherman2).
-  found.accurate = moved <= first_digit && error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
+  found.accurate = moved <= first_digit && is_accurate(error);
   return found;
 }
 

@@ -74,7 +74,8 @@ class Ladder {
   // `n_accurate`: solves in this direction since the last that was not accurate before any refinement, those among them
   // that were not measured too.
   bool must_measure(Trust trust, unsigned n_accurate) const;
-  bool is_enough(double error) const;  // to need no refinement
+  bool is_enough(double error) const;               // to need no refinement
+  bool is_accurate(const SolveError& error) const;  // to be handed out, once refinement has done what it can
   Refined refine(const PivotReport& pivots, const Refinable& solution) const;
   // After a solve that stayed inaccurate, with `n_tried` attempts made; nothing helps where b is not finite.
   bool may_choose_pivots(int n_tried, bool b_is_finite) const;

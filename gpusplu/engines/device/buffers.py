@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .program import Program
 
 GROUP = constant("shared/values.hpp", "RHS_GROUP")  # right-hand sides that a kernel takes together if there are several
+MOST_RHS = 32  # solved at a time
 
 
 class Memory(NamedTuple):
@@ -77,6 +78,10 @@ class Buffers:
             self._vectors[several] = Vectors(self._program, self.rhs_at_once(32) if several else 1)
             self.nbytes += self._vectors[several].nbytes
         return self._vectors[several]
+
+    def chunks(self, nrhs: int) -> list[tuple[int, int]]:
+        """Ranges of several right-hand sides that are solved together."""
+        return chunks(nrhs, self.rhs_at_once(min(max(nrhs, 1), MOST_RHS)))
 
     def rhs_at_once(self, nrhs: int) -> int:
         """Right-hand sides that are solved for together if `nrhs` are given: fewer where memory is short."""

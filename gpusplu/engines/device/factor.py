@@ -16,21 +16,18 @@ import numpy as np
 from ... import _core, matrix
 from ..._scipy import warn
 from ...cuda.stream import Stream
-from .buffers import chunks
-from .factorization import DeviceFactorization
+from .later import LaterFactorization
 from .refinement import refine
 
-MOST_RHS = 32  # solved at a time
 
-
-class DeviceFactor(DeviceFactorization):
+class DeviceFactor(LaterFactorization):
     """LU or Cholesky factor of one matrix on one device."""
-
-    _error = -1.0
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
         with self._device, self._lock:
+            self._settle_later(self._recorded.begin())
+            self._must_hold()
             return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
@@ -62,8 +59,7 @@ class DeviceFactor(DeviceFactorization):
         """Several right-hand sides at a time; the solutions and the worst backward error that is left."""
         recorded, worst, on_host = self._recorded, 0.0, type(b) is not self.device_array
         x = np.empty(b.shape, self._dtype, order="F") if on_host else self._device.array(b.shape, self._dtype)
-        at_once = recorded.buffers.rhs_at_once(min(max(nrhs, 1), MOST_RHS))
-        for begin, end in chunks(nrhs, at_once):
+        for begin, end in recorded.buffers.chunks(nrhs):
             error = self._solve_some(b[:, begin:end], x[:, begin:end], trans, end - begin)
             if not error <= worst:
                 worst = error
@@ -130,6 +126,7 @@ class DeviceFactor(DeviceFactorization):
             return 0.0
         error = recorded.backward_error()
         if not self._doubtful and self._ladder.is_enough(error):
+            self._steps[trans] = 0
             return error
         vectors, nbytes = recorded.buffers.vectors(nrhs), recorded.vector_bytes(nrhs)
         if b:
@@ -137,6 +134,7 @@ class DeviceFactor(DeviceFactorization):
             stream.copy(vectors.x.pointer, target, nbytes)
         refined = refine(recorded, stream, trans, nrhs, self._ladder, self._pivots, self._symbolic)
         self._events["n_refinement"] += refined.steps
+        self._steps[trans] = refined.steps
         stream.copy(target, vectors.x.pointer, nbytes)
         stream.synchronize()
         if not refined.accurate:

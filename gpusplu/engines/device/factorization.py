@@ -55,6 +55,9 @@ class DeviceFactorization:
         What it took to come here [s].
     """
 
+    _unread = False  # calls were made that nobody has looked after (later.py)
+    _lost = False  # values were taken that are not fit, and those before are gone
+
     def __init__(
         self,
         program: Program,
@@ -91,7 +94,7 @@ class DeviceFactorization:
         self._seconds["factor_seconds"] = perf_counter() - start
 
     def __del__(self) -> None:
-        if self.__dict__.get("_pending"):  # its memory must not be given away before
+        if self.__dict__.get("_pending") or self._unread:  # its memory must not be given away before
             with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
                 self._recorded.begin().synchronize()
 
@@ -156,18 +159,19 @@ class DeviceFactorization:
             stream.synchronize()
             self._settle_device()
 
-    def _settle_device(self) -> None:
+    def _settle_device(self, found: Status | None = None) -> None:
         """`_settle_host` for values that came from the device; raises."""
-        canonical = self._recorded.values() if self._recorded.status().not_finite else None
-        bad = self._settle_host()
+        found = found or self._recorded.status()
+        canonical = self._recorded.values() if found.not_finite else None
+        bad = self._settle_host(found)
         if bad >= 0 and canonical is not None:
             raise matrix.non_finite(self._pattern, bad, canonical)
 
-    def _settle_host(self) -> int:
+    def _settle_host(self, found: Status | None = None) -> int:
         """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
         self._pending = False
         self._cpu_current = self._on_cpu = False
-        self._found = self._recorded.status()
+        self._found = found or self._recorded.status()
         if self._found.not_finite:  # values, or pivots that overflowed
             finite = np.isfinite(self._recorded.values())
             if not finite.all():
@@ -178,6 +182,7 @@ class DeviceFactorization:
         except Exception:
             self._restore()
             raise
+        self._lost = False
         self._events["n_refactor"] += 1
         return -1
 
@@ -225,7 +230,9 @@ class DeviceFactorization:
         return True
 
     def _restore(self) -> None:
-        """Back to the values before."""
+        """Back to the values before, if there are such."""
+        if self._lost:
+            return
         buffers, stream = self._recorded.buffers, self._recorded.begin()
         stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
         self._found = self._recorded.factor_now(stream)
@@ -248,6 +255,7 @@ class DeviceFactorization:
     def _settled_cpu(self) -> Any:
         with self._device, self._lock:
             self._settle(self._recorded.begin())
+            self._must_hold()
             return self._make_cpu()
 
     def values(self) -> np.ndarray:
@@ -255,5 +263,13 @@ class DeviceFactorization:
         with self._device, self._lock:
             stream = self._recorded.begin()
             self._settle(stream)
+            self._must_hold()
             stream.synchronize()
             return self._recorded.values()
+
+    def _must_hold(self) -> None:
+        """Raise where there are no values to go on with."""
+        if self._lost:
+            raise RuntimeError(
+                "the factor holds no values: the last ones, given with check='later', were not fit; refactor it"
+            )

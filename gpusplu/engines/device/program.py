@@ -108,7 +108,7 @@ class Program(Part, ABC):
         self.load(RESIDUAL)
 
     def ready_to_take_values(self) -> None:
-        """The same for `take_values`, `move` and `report`."""
+        """The same for `take_values`, `move`, `report` and `add_up`."""
         self._map  # noqa: B018
         self.load(VALUES)
 
@@ -200,12 +200,33 @@ class Program(Part, ABC):
         args = record(kernel.arguments, status=buffers.device_status.pointer, report=report)
         stream.launch(kernel, 1, 32, 0, args)
 
-    def residual(self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int) -> None:
-        """r = b - op(A) x and the norms of its backward error."""
+    def add_up(self, stream: Stream, buffers: Buffers, tally: int, factored: bool, solved: bool) -> None:
+        """The status to a tally, and cleared for the next call; without a backward error."""
+        kernel = self.kernel(VALUES, "tally_status")
+        status = buffers.device_status.pointer
+        args = record(kernel.arguments, status=status, tally=tally, factored=factored, solved=solved)
+        stream.launch(kernel, 1, 32, 0, args)
+
+    def residual(
+        self,
+        stream: Stream,
+        buffers: Buffers,
+        vectors: Vectors,
+        trans: int,
+        nrhs: int,
+        tally: int | None = None,
+        factored: bool = False,
+    ) -> None:
+        """r = b - op(A) x and the norms of its backward error.
+
+        They go to the host with the status. With a `tally` they are added up there, `factored`: after a factorization;
+        with a null pointer they go nowhere.
+        """
         columns = 1 if nrhs == 1 else GROUP
         arrays = self._rows_of(trans)
         conjugate = trans != 1 if self.cholesky else trans == 2  # rows of Hermitian A: the conjugates of its columns
         kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
+        on_host = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
         n, nnz = self.n, self.pattern.nnz
         lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
         args = record(
@@ -225,7 +246,9 @@ class Program(Part, ABC):
             norms=vectors.norms.pointer,
             done=vectors.done.pointer,
             status=buffers.device_status.pointer,
-            report=buffers.host.status.ctypes.data,  # page-locked, so it has the same address there
+            report=on_host if tally is None else 0,
+            tally=tally or 0,
+            factored=factored,
         )
         stream.launch(kernel, self.blocks(n << lanes_log2, THREADS, 8), THREADS, RESIDUAL_BYTES, args)
 

@@ -17,6 +17,7 @@ from ...cuda.stream import Buffer, Graph, Stream
 from .buffers import Buffers
 from .program import Program
 from .staging import Status
+from .tally import Tally, TallyBuffer
 
 # Graphs over the caller's own arrays: recorded for those that come this many times, so many in all.
 SIGHTINGS, DIRECT_GRAPHS = 3, 8
@@ -43,14 +44,31 @@ class Recorded:
         self.buffers = Buffers(program, device_memory)
         self.host = self.buffers.host
         self._graphs: dict[tuple[Any, ...], Graph] = {}
+        self._known: set[tuple[Any, ...]] = set()  # calls that all is ready for
+        self._tally: TallyBuffer | None = None
         self._seen: dict[tuple[Any, ...], int] = {}  # how often, and not recorded yet
         self._direct_left = DIRECT_GRAPHS
         self._stream: Stream | None = None  # where the last commands went
         self._event: Any = None
 
     def begin(self) -> Stream:
-        """The caller's stream, behind everything that was asked of this factor before."""
+        """The caller's stream, behind everything that was asked of this factor before.
+
+        Raises
+        ------
+        RuntimeError
+            It is captured, and whoever calls means to wait.
+        """
+        stream = self.begin_later()
+        if stream.captured:
+            raise RuntimeError("the current stream is captured, and this call would wait for it; pass check='later'")
+        return stream
+
+    def begin_later(self) -> Stream:
+        """The same for calls that nobody waits for; where it is captured, what it is behind is the caller's matter."""
         stream: Stream = self.device.caller_stream()
+        if stream.captured:
+            return stream
         if self._event is not None and stream != self._stream:
             stream.wait(self._event)
         self._stream, self._event = stream, None
@@ -71,6 +89,10 @@ class Recorded:
     def _make_ready(self, what: str, *key: int) -> None:
         """Upload, load and allocate what these commands need: none of that can be recorded."""
         program, on_host = self.program, what.endswith("_host")
+        self._known.add(kind_of(what, *key))
+        if what.endswith("_later"):
+            self.tally  # noqa: B018
+            self.device.ready_to_capture()
         program.ready_to_take_values()
         if "factor" in what:
             program.ready_to_factor()
@@ -84,6 +106,10 @@ class Recorded:
                 program.ready_to_measure(trans)
             if on_host:
                 self.host.b, self.host.x  # noqa: B018
+
+    def is_ready(self, what: str, *key: int) -> bool:
+        """Whether such a call was made before, so that nothing has to be uploaded, loaded or allocated for it."""
+        return kind_of(what, *key) in self._known
 
     def direct(self, what: str, *key: int, arrays: tuple[Any, ...]) -> Graph | None:
         """`graph` over the caller's own arrays on the device (values, right-hand side, solution) instead of buffers.
@@ -184,9 +210,67 @@ class Recorded:
         """One step: x by what the residual says, the x before kept."""
         vectors = self.buffers.vectors(nrhs)
         stream.copy(vectors.kept.pointer, vectors.x.pointer, self.vector_bytes(nrhs))
+        self._step(stream, vectors, trans, nrhs)
+        self.program.residual(stream, self.buffers, vectors, trans, nrhs)
+
+    def _step(self, stream: Stream, vectors: Any, trans: int, nrhs: int) -> None:
         self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.residual, vectors.step)
         self.program.add_step(stream, self.buffers, vectors, nrhs)
-        self.program.residual(stream, self.buffers, vectors, trans, nrhs)
+
+    # ---- calls that nobody waits for: what they say adds up in the tally
+
+    def refactor_later(self, stream: Stream, given: int = 0) -> None:
+        self.refactor(stream, given)
+        self.program.add_up(stream, self.buffers, self.tally.pointer, factored=True, solved=False)
+
+    def solve_later(
+        self, stream: Stream, trans: int, nrhs: int, measured: int, steps: int, b: int = 0, x: int = 0
+    ) -> None:
+        """With so many steps of refinement, whether they are needed or not."""
+        vectors = with_addresses(self.buffers.vectors(nrhs), b=b, x=x)
+        self.program.solve(stream, self.buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+        self._certify_later(stream, vectors, (trans, nrhs), measured, steps, False)
+
+    def refactor_solve_later(
+        self,
+        stream: Stream,
+        trans: int,
+        nrhs: int,
+        measured: int,
+        steps: int,
+        given: int = 0,
+        b: int = 0,
+        x: int = 0,
+    ) -> None:
+        program, buffers = self.program, self.buffers
+        vectors = with_addresses(buffers.vectors(nrhs), b=b, x=x)
+        self._with_values(
+            stream, True, given, lambda values: program.factor_solve(stream, buffers, values, vectors, trans, nrhs)
+        )
+        self._certify_later(stream, vectors, (trans, nrhs), measured, steps, True)
+
+    def _certify_later(
+        self, stream: Stream, vectors: Any, system: tuple[int, int], measured: int, steps: int, factored: bool
+    ) -> None:
+        tally = self.tally.pointer
+        if not measured:
+            self.program.add_up(stream, self.buffers, tally, factored, solved=True)
+            return
+        for _ in range(steps):
+            self.program.residual(stream, self.buffers, vectors, *system, tally=0)
+            self._step(stream, vectors, *system)
+        self.program.residual(stream, self.buffers, vectors, *system, tally, factored)
+
+    @property
+    def tally(self) -> TallyBuffer:
+        """Made at the first such call."""
+        if self._tally is None:
+            self._tally = TallyBuffer(self.device)
+        return self._tally
+
+    def take_tally(self, stream: Stream) -> Tally:
+        """What these calls have said, which is cleared."""
+        return Tally() if self._tally is None else self._tally.take(stream)
 
     # ---- what is done at once
 
@@ -239,6 +323,14 @@ class Recorded:
 
     def vector_bytes(self, nrhs: int) -> int:
         return int(self.n) * nrhs * self.program.dtype.itemsize
+
+
+def kind_of(what: str, *key: int) -> tuple[Any, ...]:
+    """Of a call: what kernels, arrays and buffers it needs."""
+    if "solve" not in what or what.endswith("_host"):
+        return (what,)
+    trans, nrhs, measured = key[:3]
+    return what, trans, nrhs > 1, measured
 
 
 def with_addresses(buffers: Any, **addresses: int) -> Any:

@@ -31,6 +31,9 @@ class Status(NamedTuple):
     a_norm: float
 
 
+NOTHING = Status(*([0] * 3), *([0.0] * 6))
+
+
 class Staging:
     """The status of one factor, and on first use arrays for the caller's that are on the host.
 

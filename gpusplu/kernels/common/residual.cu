@@ -4,11 +4,12 @@
 // canonical A itself, for A its transpose, with `source` saying which canonical value an entry is. A group of
 // 2^lanes_log2 lanes sums a row in a fixed order, the whole warp one that is long. Products and sums are in double
 // precision. The status gets the infinity norms of A and of the column whose backward error |r| / (|A| |x| + |b|) is
-// largest, and is then moved to `report`, which may be the host's memory. Blocks join their norms in `norms`, in any
-// order, which does not matter to the largest; the last one publishes them.
-// Grid: any; block: VALUE_THREADS. Shared memory: RESIDUAL_SHARED_BYTES. Precondition: *done and norms are zero, and
-// are again afterwards. Deterministic.
+// largest, and is then moved to `report`, which may be the host's memory, or added to `tally`. Blocks join their norms
+// in `norms`, in any order, which does not matter to the largest; the last one publishes them. Grid: any; block:
+// VALUE_THREADS. Shared memory: RESIDUAL_SHARED_BYTES. Precondition: *done and norms are zero, and are again
+// afterwards. Deterministic.
 #include "common/reduce.cuh"
+#include "common/tally.cuh"
 
 struct ResidualArgs {
   const long long* ptr;
@@ -25,6 +26,8 @@ struct ResidualArgs {
   unsigned* done;
   Status* status;
   Status* report;  // null: none
+  Tally* tally;    // null: none
+  int factored;    // before this solve, for the tally
 };
 
 struct StepArgs {
@@ -134,7 +137,8 @@ DEVICE void publish(const ResidualArgs& args) {
   const double* norms = args.norms + 1 + 3 * min(lane, args.nrhs - 1);
   const double a = __ldcg(args.norms), r = __ldcg(norms), x = __ldcg(norms + 1), b = __ldcg(norms + 2);
   const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0, worst = warp_max(error);
-  const unsigned columns = __ballot_sync(~0u, error == worst);
+  const unsigned columns = __ballot_sync(~0u, error == worst),
+                 hidden = __ballot_sync(~0u, r > 0 && !(fma(a, x, b) <= 1.7976931348623157e308));
   for (int k = lane; k < 1 + 3 * args.nrhs; k += 32) args.norms[k] = 0;
   if (lane != __ffs(columns) - 1) return;
   Status* status = args.status;
@@ -142,6 +146,8 @@ DEVICE void publish(const ResidualArgs& args) {
   status->x_norm = x;
   status->b_norm = b;
   status->a_norm = a;
+  if (args.tally)  // errors of columns whose size is out of range are zero here, so nothing is known of them
+    add_up(status, args.tally, args.factored, true, hidden ? __longlong_as_double(0x7ff0000000000000ll) : error);
   if (!args.report) return;
   *args.report = *status;
   *status = Status{};

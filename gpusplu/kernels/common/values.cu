@@ -9,8 +9,9 @@
 //
 // move_arrays: copies one or two arrays, one side of which may be page-locked memory of the host: as a node of a graph
 // that is several microseconds faster than a copy. Any grid and block. move_status: a status to the host, and cleared;
-// one thread.
+// one thread. tally_status: a status to the tally of calls that nobody waits for, and cleared; one thread.
 #include "common/reduce.cuh"
+#include "common/tally.cuh"
 
 struct ValuesArgs {
   const Scalar* from;
@@ -89,4 +90,15 @@ GPUSPLU_KERNEL(move_status, StatusArgs, 32, 1) {
   if (threadIdx.x || blockIdx.x) return;
   *args.report = *args.status;
   *args.status = Status{};
+}
+
+struct TallyArgs {
+  Status* status;
+  Tally* tally;
+  int factored, solved;  // what the call did
+};
+
+GPUSPLU_KERNEL(tally_status, TallyArgs, 32, 1) {
+  if (threadIdx.x || blockIdx.x) return;
+  add_up(args.status, args.tally, args.factored, args.solved, -1);
 }

@@ -15,6 +15,18 @@ struct Status {
   double residual, x_norm, b_norm, a_norm;  // infinity norms of the last measured solve
 };
 
+// What calls said that nobody waited for, since the host last read and cleared it: it adds up and forgets nothing.
+struct Tally {
+  Status last;            // of the last factorization; the norms of the last measured solve
+  Status worst;           // the largest of each count, and of growth
+  double error;           // the largest backward error, Inf for one that is no number
+  long long n_factored;   // factorizations
+  long long n_solved;     // solves
+  long long n_held;       // of these, before the first of the factorizations
+  long long not_finite;   // the first factorization that met NaN or Inf, from 1; 0: none
+  long long worst_solve;  // the solve with the largest backward error, from 1; 0: all are zero
+};
+
 constexpr int VALUE_THREADS = 256;  // of a block
 constexpr int VALUE_WARPS = VALUE_THREADS / WARP_SIZE;
 constexpr int VALUE_SHARED_BYTES = 8 * VALUE_WARPS;             // a double a warp

@@ -1,0 +1,47 @@
+"""What calls said that nobody waited for: added up on the device until the host looks."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...cuda.layout import struct
+from ...cuda.stream import Stream
+from .staging import NOTHING, Status
+
+TALLY = struct("shared/values.hpp", "Tally")
+
+
+class Tally(NamedTuple):
+    """``struct Tally`` of kernels/shared/values.hpp."""
+
+    last: Status = NOTHING
+    worst: Status = NOTHING
+    error: float = 0.0
+    n_factored: int = 0
+    n_solved: int = 0
+    n_held: int = 0
+    not_finite: int = 0
+    worst_solve: int = 0
+
+
+class TallyBuffer:
+    """A tally on the device, and page-locked memory that it is read into.
+
+    Attributes
+    ----------
+    pointer : int
+    """
+
+    def __init__(self, device: Any):
+        self._memory = device.zeros(TALLY.itemsize)
+        self.pointer = self._memory.pointer
+        self._read = device.pinned(TALLY, 1)
+        device.own_stream().synchronize()
+
+    def take(self, stream: Stream) -> Tally:
+        """What has been added up by all that is before in this stream; it begins anew."""
+        stream.copy(self._read.ctypes.data, self.pointer, TALLY.itemsize)
+        stream.clear(self.pointer, TALLY.itemsize)
+        stream.synchronize()
+        last, worst, *numbers = self._read[0].item()
+        return Tally(Status._make(last), Status._make(worst), *numbers)

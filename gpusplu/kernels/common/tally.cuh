@@ -1,0 +1,39 @@
+// What a call says that nobody waits for.
+#pragma once
+#include "common/device.cuh"
+#include "shared/values.hpp"
+
+// Positive doubles are ordered like their bits, and NaN is above all of them.
+DEVICE double larger(double a, double b) { return __double_as_longlong(a) > __double_as_longlong(b) ? a : b; }
+
+DEVICE void keep_largest(Status* to, const Status& by) {
+  to->n_perturbed = max(to->n_perturbed, by.n_perturbed);
+  to->n_tiny = max(to->n_tiny, by.n_tiny);
+  to->not_finite = max(to->not_finite, by.not_finite);
+  to->largest = larger(to->largest, by.largest);
+  to->growth = larger(to->growth, by.growth);
+}
+
+// By one thread: adds a status to a tally, and clears it for the next call.
+//
+// The call has factored, solved, or both, with this backward error, negative where none was measured. What a status has
+// of a factorization that the tally was not told of, because somebody meant to wait for it, joins the last one.
+DEVICE void add_up(Status* status, Tally* tally, bool factored, bool solved, double error) {
+  Status* last = &tally->last;
+  if (factored) *last = Status{};
+  keep_largest(last, *status);
+  keep_largest(&tally->worst, *status);
+  tally->n_factored += factored;
+  if (status->not_finite && !tally->not_finite) tally->not_finite = tally->n_factored;
+  tally->n_solved += solved;
+  tally->n_held += solved && !tally->n_factored;
+  if (solved && !(error < 0)) {
+    last->residual = status->residual;
+    last->x_norm = status->x_norm;
+    last->b_norm = status->b_norm;
+    last->a_norm = status->a_norm;
+    if (!(error <= tally->error)) tally->worst_solve = tally->n_solved;
+    tally->error = larger(tally->error, error);
+  }
+  *status = Status{};
+}

@@ -197,7 +197,7 @@ class Device:
     def ready_to_capture(self) -> None:
         """Have what `captured` needs: nothing is made while a stream is captured."""
         with self._lock, self._device:
-            if not any(not side.is_capturing() for side in self._sides):
+            if not any(map(is_idle, self._sides)):
                 self._sides.append(self._cuda.Stream(non_blocking=True))
 
     @contextmanager
@@ -207,7 +207,7 @@ class Device:
         The second stream is his until the capture ends, so it is another one for each, and none where all are taken.
         """
         with self._lock:
-            idle = next((side for side in self._sides if not side.is_capturing()), None)
+            idle = next(filter(is_idle, self._sides), None)
             if idle is not None:
                 self._sides.remove(idle)
         side = None if idle is None else Stream(idle, self._cuda)
@@ -237,6 +237,14 @@ class Device:
             graph.upload(captured)
             captured.synchronize()
         return Graph(graph)
+
+
+def is_idle(stream: Any) -> bool:
+    """Whether one of CuPy's streams is in nobody's capture, be that one that has failed."""
+    try:
+        return not stream.is_capturing()
+    except RuntimeError:
+        return False
 
 
 def usable_bytes(device: Any, limit: int | None) -> int:

@@ -26,7 +26,7 @@ class DeviceFactor(LaterFactorization):
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
         with self._device, self._lock:
-            self._settle_later(self._recorded.begin())
+            self._settle_later()
             self._must_hold()
             return self._solve(b, trans)
 

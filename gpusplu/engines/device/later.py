@@ -48,7 +48,7 @@ class LaterFactorization(DeviceFactorization):
     def n_later(self) -> int:
         """Refactorizations that were not waited for, those that are under way too."""
         with self._device, self._lock:
-            self._settle_later(self._recorded.begin())
+            self._settle_later()
             return self._n_later
 
     def refactor_later(self, values: Any) -> None:
@@ -160,15 +160,16 @@ class LaterFactorization(DeviceFactorization):
             return self._error
 
     def _settle(self, stream: Stream) -> None:
-        self._settle_later(stream)
+        self._settle_later()
         super()._settle(stream)
 
-    def _settle_later(self, stream: Stream) -> None:
+    def _settle_later(self) -> None:
         """Take the tally, if there may be one."""
+        if not (self._unread or self._captured):
+            return
+        stream = self._recorded.begin()
         if self._captured:  # graphs of the caller's add to it, in whatever stream they are launched
             self._device.synchronize()
-        elif not self._unread:
-            return
         current, self._unread = self._recorded, False
         tally = current.take_tally(stream)
         others = [recorded.take_tally(stream) for recorded in self._captured if recorded is not current]
@@ -193,8 +194,8 @@ class LaterFactorization(DeviceFactorization):
             return
         doubts = self._doubts(tally, [*held, self._report(tally.worst, used.program)])
         if doubts:
-            anew = "pivots have been chosen anew, so capture again" if used is not self._recorded else ""
-            advice = anew or "a solve with check='now' mends what can be mended"
+            anew = "pivots have been chosen anew, which graphs captured before do not know"
+            advice = anew if used is not self._recorded else "a solve with check='now' mends what can be mended"
             raise AccuracyError(
                 f"some of {tally.n_solved:,} solutions since the last check cannot be trusted: {doubts}; {advice}"
             )

@@ -96,6 +96,12 @@ class EmulatedClock(HostClock):
     def repeats(self, function):
         return 1
 
+    def capture(self, function):
+        """What launches a graph of what `function` asks of the current stream."""
+        from . import internals
+
+        return internals.captured(function)
+
 
 class DeviceClock(HostClock):
     """With CuPy, on its current stream."""
@@ -116,6 +122,15 @@ class DeviceClock(HostClock):
     def spin_for(self, seconds):
         """Keep the current stream busy, so that the host can run ahead."""
         self.spin((1,), (1,), (int(seconds * 1e9),))
+
+    def capture(self, function):
+        stream = self.cuda.Stream(non_blocking=True)
+        self.synchronize()
+        with stream:
+            stream.begin_capture()
+            function()
+            graph = stream.end_capture()
+        return lambda: graph.launch(self.cuda.get_current_stream())
 
     def device(self, function):
         start, end = self.cuda.Event(), self.cuda.Event()

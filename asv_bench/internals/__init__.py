@@ -5,6 +5,7 @@ from gpusplu.engines.glu.program import MODES as GLU_MODES
 
 from .graphs import (
     GRAPHS,
+    captured,
     choice_reason,
     commands_by_kernel,
     commands_by_time,
@@ -47,6 +48,7 @@ __all__ = [
     "TRAILING_COSTS",
     "TrailingCosts",
     "analysis",
+    "captured",
     "choice_reason",
     "column_plan",
     "column_size",

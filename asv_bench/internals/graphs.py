@@ -29,6 +29,13 @@ GRAPHS = {
 }
 
 
+def captured(function):
+    """What launches a graph of what `function` asks of the emulated device."""
+    with devices.open_device().capture() as graph:
+        function()
+    return graph.launch
+
+
 def emulate():
     """Put the emulator of the tests in place of the device: PYTHONPATH has to name the folder tests."""
     from support import fake_cupy

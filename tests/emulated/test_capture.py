@@ -320,8 +320,15 @@ def test_a_graph_of_other_pivots_is_not_taken_for_the_factor(device):
             factor.solve(np.asarray(b))
         assert backward_error(bad, factor.solve(np.asarray(b)), np.asarray(b)) < 100 * EPS["d"]
     values[...] = 2 * bad.data
-    graph = capture()
-    graph.launch()
+    new = capture()
+    spoilt, values[...] = np.array(values), np.nan
+    for each in (new, graph):
+        each.launch()
+    with pytest.raises(gs.NonFiniteError) as raised:
+        factor.check()
+    assert "capture it again" in raised.value.__notes__[-1]
+    values[...] = spoilt
+    new.launch()
     assert factor.check() < 100 * EPS["d"]
     assert backward_error(2 * bad, np.asarray(x), np.asarray(b)) < 100 * EPS["d"]
 

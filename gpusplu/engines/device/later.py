@@ -25,7 +25,14 @@ from .factorization import DeviceFactorization
 from .recorded import Recorded
 from .tally import Tally
 
-GONE = "found at a check; the values before are gone, so the factor holds none until it is refactored"
+GONE = (
+    "found at a check: solutions since the last one cannot be trusted, and the values before are gone, so the factor "
+    "holds none until it is refactored"
+)
+APART = (
+    "a graph was replayed that had been captured before other pivots were chosen, so that it and the factor have gone "
+    "apart; capture it again"
+)
 
 
 class LaterFactorization(DeviceFactorization):
@@ -107,9 +114,7 @@ class LaterFactorization(DeviceFactorization):
                 getattr(recorded, what)(stream, *key, *(map(device.pointer, arrays) if fit else ()))
                 self._take_away(stream, None if fit else x)
             return
-        if values is not None:
-            self._on_cpu = self._cpu_current = self._lost = False
-        elif not self._pending:
+        if values is None and not self._pending:
             self._must_solve_here()
         direct = recorded.direct(what, *key, arrays=arrays) if fit else None
         self._bring(stream, *((None, None) if direct else (values, b)))
@@ -117,6 +122,8 @@ class LaterFactorization(DeviceFactorization):
         self._take_away(stream, None if direct else x)
         recorded.leave(stream)
         self._unread = True
+        if values is not None:
+            self._on_cpu = self._cpu_current = self._lost = False
 
     def _must_solve_here(self) -> None:
         self._must_hold()
@@ -173,13 +180,16 @@ class LaterFactorization(DeviceFactorization):
         current, self._unread = self._recorded, False
         tally = current.take_tally(stream)
         others = [recorded.take_tally(stream) for recorded in self._captured if recorded is not current]
-        if tally.n_factored or tally.n_solved:
-            self._judge(tally)
-        if any(other.n_factored or other.n_solved for other in others):
-            raise AccuracyError(
-                "a graph was replayed that had been captured before other pivots were chosen, so that it and the "
-                "factor have gone apart; capture it again"
-            )
+        apart = any(other.n_factored or other.n_solved for other in others)
+        try:
+            if tally.n_factored or tally.n_solved:
+                self._judge(tally)
+        except Exception as error:
+            if apart:
+                error.add_note(APART)
+            raise
+        if apart:
+            raise AccuracyError(APART)
 
     def _judge(self, tally: Tally) -> None:
         """Take over what was factored last, or raise; raise or warn if a solution cannot be trusted."""

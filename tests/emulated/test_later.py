@@ -49,7 +49,10 @@ def test_calls_add_up_until_somebody_looks(device, factor):
     factor.solve(b, check="later")
     with pytest.raises(gs.AccuracyError, match=r"some of 5 solutions .* first in refactorization 4 of 5"):
         factor.solve(b)
+    assert factor.backward_error == np.inf
+    factor.solve(b)
     assert factor.check() is None
+    assert 0 < factor.backward_error < 100 * EPS["d"]
     assert backward_error(A, np.asarray(factor.solve(b)), B) < 100 * EPS["d"]
 
 

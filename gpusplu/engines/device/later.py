@@ -39,7 +39,7 @@ class LaterFactorization(DeviceFactorization):
     """A factorization that can be asked for things without waiting."""
 
     _captured: tuple[Recorded, ...] = ()  # that graphs of the caller's have commands of; these may run at any time
-    _error = -1.0
+    _error = _checked = -1.0
     _n_later = 0  # refactorizations that were not waited for
 
     def __init__(self, *args: Any, **options: Any):
@@ -162,9 +162,9 @@ class LaterFactorization(DeviceFactorization):
     def check(self) -> float:
         """Look after all calls that nobody waited for; the largest backward error, negative where none was measured."""
         with self._device, self._lock:
-            self._error = -1.0
+            self._checked = -1.0
             self._settle(self._recorded.begin())
-            return self._error
+            return self._checked
 
     def _settle(self, stream: Stream) -> None:
         self._settle_later()
@@ -195,7 +195,7 @@ class LaterFactorization(DeviceFactorization):
         """Take over what was factored last, or raise; raise or warn if a solution cannot be trusted."""
         held, used = [self._pivots] if tally.n_held and not self._pending else [], self._recorded
         if tally.n_solved and self._measures:
-            self._error = tally.error
+            self._error = self._checked = tally.error
         if tally.n_factored:
             self._take_values(tally)
         elif self._pending:
@@ -236,7 +236,10 @@ class LaterFactorization(DeviceFactorization):
         empty if they can."""
         ladder, found = self._ladder, []
         if tally.worst.not_finite:
-            found.append(f"NaN or Inf was met first in refactorization {tally.not_finite:,} of {tally.n_factored:,}")
+            first = (
+                f" first in refactorization {tally.not_finite:,} of {tally.n_factored:,}" if tally.not_finite else ""
+            )
+            found.append(f"NaN or Inf was met{first}")
         elif any(self._is_unfit(each) for each in pivots):
             found.append("pivots were too small, or entries grew too much, in a factorization")
         mendable = self._measures and ladder.may_choose_pivots(0, True)

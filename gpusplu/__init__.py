@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .counting import factorization_count
 from .errors import (
     DeviceMemoryError,
     EngineUnavailableError,
@@ -49,6 +50,7 @@ __all__ = [
     "cholesky",
     "enabled",
     "explain",
+    "factorization_count",
     "factorized",
     "install",
     "splu",

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
+from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
 from .moving import Moving, followed, watched
@@ -62,6 +63,7 @@ class Factor:
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
         self._map: ndarray | None = None
+        FACTORIZATIONS.add()
 
     def moved(self, core: Any, symbolic: Symbolic) -> None:
         """Take over an engine's factor of the values held, made by this analysis."""
@@ -177,14 +179,19 @@ class Factor:
             or not values.flags.c_contiguous
         ):
             return self._refactor_any(values)
+        return self._refactored(values, self._map)
+
+    def _refactored(self, values: ndarray, source: ndarray | None) -> None:
+        """Have the engine factor canonical values or, with `source`, the caller's."""
         self._lower = self._upper = None
         try:
-            bad = self._core.refactor(values, self._map)
+            bad = self._core.refactor(values, source)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         if bad >= 0:
             pattern = self._pattern
-            raise matrix.non_finite(pattern, bad, pattern.gather(values))
+            raise matrix.non_finite(pattern, bad, values if source is None else pattern.gather(values))
+        FACTORIZATIONS.add()
 
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
@@ -195,18 +202,12 @@ class Factor:
         if self._device_array is not None and matrix.is_cupy_array(values):
             self._lower = self._upper = None
             self._core.refactor(self._device_values(values))
+            FACTORIZATIONS.add()
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
-        canonical = canonical.astype(self._dtype, casting="safe", copy=False)
-        self._lower = self._upper = None
-        try:
-            bad = self._core.refactor(canonical, None)
-        except _core.NotPositiveDefinite as error:
-            raise NotPositiveDefiniteError(error.column, error.pivot) from None
-        if bad >= 0:
-            raise matrix.non_finite(pattern, bad, canonical)
+        return self._refactored(canonical.astype(self._dtype, casting="safe", copy=False), None)
 
     def _device_values(self, values: Any) -> Any:
         """Values for a GPU engine, in one piece and in the dtype of the factor."""
@@ -239,7 +240,9 @@ class Factor:
             and trans in TRANS
         ):
             self._lower = self._upper = None
-            return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
+            x = self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
+            FACTORIZATIONS.add()
+            return x
         if (
             self._device_array is not None
             and type(values) is type(rhs) is ndarray
@@ -251,7 +254,9 @@ class Factor:
             and self._core.takes_both
         ):
             self._lower = self._upper = None
-            return self._core.refactor_solve(values, rhs, TRANS[trans])
+            x = self._core.refactor_solve(values, rhs, TRANS[trans])
+            FACTORIZATIONS.add()
+            return x
         self.refactor(values)
         return self.solve(rhs, trans)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from ..gradients import ADJOINT, Factored, outer
 from . import native
@@ -85,9 +86,11 @@ class Solve(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, of_values: Tensor | None, of_b: Tensor | None, *_: Any) -> Tensor:
         values, x, factor, (pattern, op, vectors) = of_context(ctx)
-        right = None if of_values is None else -product(pattern, of_values, x, op, vectors)
-        right = of_b if right is None else right if of_b is None else right + of_b
-        return solve(values, right, factor, pattern, op, vectors)
+        with _set_fwd_grad_enabled(True):  # torch has turned it off, for outer levels too: jvp of jvp would be wrong
+            values, x = unpack_dual(values).primal, unpack_dual(x).primal
+            right = None if of_values is None else -product(pattern, of_values, x, op, vectors)
+            right = of_b if right is None else right if of_b is None else right + of_b
+            return solve(values, right, factor, pattern, op, vectors)
 
     @staticmethod
     def vmap(

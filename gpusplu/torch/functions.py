@@ -64,7 +64,7 @@ class Solve(torch.autograd.Function):
         values: Tensor, b: Tensor, factor: Tensor | Factored, pattern: Pattern, op: str, vectors: bool
     ) -> Tensor:
         factored = native.factored_of(factor, pattern, values) if isinstance(factor, Tensor) else factor
-        return native.solve(factored, b, op)
+        return native.solve(factored, b, op, vectors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -80,7 +80,8 @@ class Solve(torch.autograd.Function):
         y = solve(values, gradient, factor, pattern, ADJOINT[op], vectors)
         of_values = None
         if ctx.needs_input_grad[0]:
-            of_values = -outer(op, *pattern.coordinates(), y, x, vectors)
+            rows, columns = pattern.coordinates()
+            of_values = -outer(op, rows, columns, y, x, vectors)
         return of_values, y, None, None, None, None
 
     @staticmethod
@@ -117,7 +118,7 @@ class PlainSolve(Solve):
     """The same without torch.func, to which torch takes twice as long."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
         x = Solve.forward(*inputs)
         Solve.setup_context(ctx, inputs, x)
         return x

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..batches import splu_batch
+from ..errors import BatchError
 from ..gradients import Factored
 from ..linalg import for_one_use
 from ..matrix import Columns
@@ -35,20 +36,34 @@ def factored(pattern: Pattern, values: Tensor) -> Factored:
     torch.linalg.LinAlgError
         The matrix is singular.
     """
-    arrays = (plain(values).contiguous(), pattern.indices.contiguous(), pattern.pointers.contiguous())
+    indices, pointers = pattern.indices.contiguous().numpy(), pattern.pointers.contiguous().numpy()
+    numbers = plain(values).contiguous().numpy()
     try:
-        lu = factor_lu(Columns(pattern.n, *(array.numpy() for array in arrays)), DEFAULTS, for_one_use(automatic()))
+        if numbers.ndim == 1:
+            lu = factor_lu(Columns(pattern.n, numbers, indices, pointers), DEFAULTS, for_one_use(automatic()))
+            return Factored(lu, pattern.by_rows)
+        numbers = numbers.reshape(-1, numbers.shape[-1])
+        A = Columns(pattern.n, numbers[0], indices, pointers)
+        return Factored(splu_batch(A, numbers, errors="raise"), pattern.by_rows)
+    except BatchError as error:
+        raise torch.linalg.LinAlgError(str(error)) from error
     except RuntimeError as error:
-        raise torch.linalg.LinAlgError(f"gpusplu: {error}") from None
-    return Factored(lu, transposed=pattern.by_rows)
+        if str(error) != "Factor is exactly singular":
+            raise
+        raise torch.linalg.LinAlgError("the matrix is singular") from error
 
 
-def solve(factored: Factored, b: Tensor, op: str) -> Tensor:
+def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
     """The solution of ``op(A) x = b``, for b of shape (n,) or (n, k), or of these with the shape of a batch before."""
-    return torch.from_numpy(factored.solve(plain(b).numpy(), op))
+    numbers = plain(b).numpy()
+    kept = 1 if vectors else 2
+    if numbers.ndim == kept:
+        return torch.from_numpy(factored.solve(numbers, op))
+    x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op)
+    return torch.from_numpy(x.reshape(numbers.shape))
 
 
-class Handle(np.ndarray):  # type: ignore[type-arg]
+class Handle(np.ndarray):
     """Memory of a tensor that keeps a factor alive."""
 
     factored: Factored

@@ -144,9 +144,10 @@ def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:
     elif not isinstance(values, Tensor):
         raise TypeError(f"values must be a tensor, not {type(values).__name__}")
     elif values.ndim == 0 or values.shape[-1] != pattern.indices.shape[0]:
-        raise ValueError(
-            f"values must have shape (..., {pattern.indices.shape[0]}), one for each entry of A, got {tuple(values.shape)}"
-        )
+        wanted = f"(..., {pattern.indices.shape[0]}), one for each entry of A"
+        raise ValueError(f"values must have shape {wanted}, got {tuple(values.shape)}")
+    if 0 in values.shape[:-1]:
+        raise ValueError(f"a batch needs one system at least, got values of shape {tuple(values.shape)}")
     if values.dtype not in DTYPES:
         raise TypeError(f"A has values of {values.dtype}; convert them to {', '.join(map(str, DTYPES))}")
     if values.device != pattern.indices.device:

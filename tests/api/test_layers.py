@@ -31,6 +31,7 @@ LAYERS = (
     ("pipeline",),
     ("linalg",),
     ("batches",),
+    ("torch",),
     ("compat", "compat_cupyx", "measure"),
     ("install", "plotting"),
     ("",),

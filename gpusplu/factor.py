@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
+from .arrays import lent, library_of
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
@@ -139,6 +140,8 @@ class Factor(PartsOfInverse):
         return x
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if library_of(rhs):
+            return lent(self.solve, rhs, trans)
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
             self._came_from_device()
             return matrix.to_device(self._solve_any(rhs.get(), trans))
@@ -200,6 +203,9 @@ class Factor(PartsOfInverse):
             direct, self._map = pattern.direct_map(self._dtype)
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
+        if library_of(values):
+            lent(self.refactor, values)
+            return None
         if self._device_array is not None and matrix.is_cupy_array(values):
             self._lower = self._upper = None
             self._core.refactor(self._device_values(values))
@@ -258,6 +264,8 @@ class Factor(PartsOfInverse):
             x = self._core.refactor_solve(values, rhs, TRANS[trans])
             FACTORIZATIONS.add()
             return x
+        if library_of(values) or library_of(rhs):
+            return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)
         return self.solve(rhs, trans)
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
+from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
@@ -25,6 +26,7 @@ from .symbolic import Symbolic
 SPARSE_BLOCK = 32
 
 
+@takes_arrays
 def splu(
     A: Any,
     permc_spec: str | None = None,
@@ -102,12 +104,13 @@ def splu(
         A is not in CSC format.
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    if matrix.is_cupy(A):
+    if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
     return factor_lu(matrix.to_host(A), arguments, request)
 
 
+@takes_arrays
 def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that solves ``A x = b``, with A factored beforehand.
 
@@ -125,6 +128,7 @@ def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     return splu(A).solve
 
 
+@takes_arrays
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Solve ``A x = b``.
 
@@ -181,6 +185,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     return x.ravel() if one_column else x
 
 
+@takes_arrays
 def cholesky(
     A: Any,
     *,
@@ -227,6 +232,7 @@ def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refin
     return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
 
 
+@takes_arrays
 def analyze(
     A: Any,
     *,
@@ -263,6 +269,7 @@ def analyze(
     )[0]
 
 
+@takes_arrays
 def explain(
     A: Any,
     *,

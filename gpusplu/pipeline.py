@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from . import _core, matrix, patterns
 from ._scipy import warn
+from .arrays import LentRows
 from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
@@ -40,7 +41,7 @@ def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], O
 
 def read(A: Any, request: Request) -> tuple[Any, Request]:
     """The matrix on the host, in a format with indices."""
-    if matrix.is_cupy(A):
+    if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     return matrix.read_matrix(matrix.to_host(A)), request
 
@@ -196,7 +197,7 @@ def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve:
 
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
-    if not (matrix.is_sparse(A) and A.format == "csc"):
+    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LentRows):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)

@@ -171,7 +171,7 @@ def plain_functions(device, dtype, layout):
     several = torch.stack([b, 2 * b], 1)
     close(gs.spsolve(A, several), torch.stack([x, 2 * x], 1))
     if layout != "coo":
-        of_sparse = gs.spsolve(A, several.to_sparse_csr())
+        of_sparse = gs.spsolve(A, several.to_sparse_csc())
         assert of_sparse.layout == A.layout
         close(of_sparse.to_dense(), torch.stack([x, 2 * x], 1))
     close(gs.factorized(A)(b), x)

@@ -17,6 +17,7 @@ from .errors import (
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
+    IllConditionedUpdateError,
     NonFiniteError,
     NotHermitianError,
     NotPositiveDefiniteError,
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
+    from .schur import SchurFactor, SchurSymbolic
     from .symbolic import Symbolic
+    from .updated import UpdatedFactor
 
 __version__ = "0.1.0"
 
@@ -44,12 +47,16 @@ __all__ = [
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "IllConditionedUpdateError",
     "LUFactor",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
     "PatternMismatchError",
+    "SchurFactor",
+    "SchurSymbolic",
     "Symbolic",
+    "UpdatedFactor",
     "analyze",
     "cache_clear",
     "cache_info",
@@ -74,7 +81,10 @@ LAZY = {
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
     "LUFactor": "factor",
+    "SchurFactor": "schur",
+    "SchurSymbolic": "schur",
     "Symbolic": "symbolic",
+    "UpdatedFactor": "updated",
     "analyze": "linalg",
     "cache_clear": "patterns",
     "cache_info": "patterns",

@@ -116,7 +116,7 @@ class Torch:
         return cupy.from_dlpack(tensor)
 
     def given_back(self, result: Any, like: Any) -> Any:
-        """The tensor of NumPy's or CuPy's array, a sparse one of a lent matrix on the device of `like`, or the result."""
+        """The tensor of NumPy's or CuPy's array, a sparse one on the device of `like`, or the result."""
         import torch
 
         if isinstance(result, np.ndarray):

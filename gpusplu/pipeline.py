@@ -19,6 +19,7 @@ from .factor import CholeskyFactor, Factor, LUFactor
 from .moving import LEAST, followed
 from .options import Options, lu_options
 from .problem import Problem, Request
+from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
@@ -37,6 +38,20 @@ def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], O
     start = perf_counter()
     A, request = read(A, request)
     return analyzed(A, request, cholesky, options(A.shape[0]), start)
+
+
+def prepare_schur(
+    A: Any, request: Request, cholesky: bool, options: Callable[[int], Options], indices: Any
+) -> SchurSymbolic:
+    """Canonicalize and check, and analyse what is left without the unknowns of `indices`."""
+    A, request = read(A, request)
+    pattern, data = matrix.canonicalize(A)
+    matrix.check_finite(pattern, pattern.gather(data))
+    if cholesky:
+        pattern = matrix.hermitian(pattern, data)
+    return SchurSymbolic(
+        pattern, pattern.gather(data), indices, lambda inside: prepare(inside, request, cholesky, options)[0]
+    )
 
 
 def read(A: Any, request: Request) -> tuple[Any, Request]:

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from ..gradients import Factored
-from . import functions, native
+from . import functions, native, operators
 from .functions import save, saved
+from .operators import weight_of
 from .pattern import Pattern, read
 
 #: Columns of the inverse that second derivatives take at a time.
@@ -42,7 +43,10 @@ def slogdet(A: Tensor | Pattern, *, values: Tensor | None = None) -> SlogDet:
         singular, which has no gradient.
     """
     pattern, values = read(A, values)
-    return SlogDet(*Determinant.apply(values, functions.factor_of(pattern, values, singular=True), pattern))
+    factor = functions.factor_of(pattern, values, singular=True)
+    if torch.compiler.is_compiling():
+        return SlogDet(*operators.slogdet(values, factor, pattern.pointers, pattern.indices, pattern.by_rows))
+    return SlogDet(*Determinant.apply(values, factor, pattern))
 
 
 class Determinant(torch.autograd.Function):
@@ -60,11 +64,8 @@ class Determinant(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, of_sign: Tensor, of_logabsdet: Tensor) -> tuple[Tensor, None, None]:
         values, sign, factor = saved(ctx)
-        weight = of_logabsdet
-        if values.is_complex():
-            weight = torch.complex(weight, -(of_sign.conj() * sign).imag)
         inverse = AdjointInverse.apply(values, factor, ctx.pattern)
-        return inverse * weight.unsqueeze(-1), None, None
+        return inverse * weight_of(sign, of_sign, of_logabsdet).unsqueeze(-1), None, None
 
     @staticmethod
     def jvp(ctx: Any, of_values: Tensor, *_: Any) -> tuple[Tensor, Tensor]:

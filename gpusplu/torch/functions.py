@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from ..gradients import ADJOINT, Factored, outer
-from . import native
+from . import native, operators
 from .pattern import Pattern
 
 
@@ -141,6 +141,10 @@ def saved(ctx: Any) -> tuple[Any, ...]:
 
 def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vectors: bool) -> Tensor:
     """The solution of ``op(A) x = b``, differentiable where anybody asks."""
+    if torch.compiler.is_compiling():
+        arrays = pattern.pointers, pattern.indices, pattern.by_rows
+        compiled: Tensor = operators.solve(values, b, factor, *arrays, op, vectors)
+        return compiled
     kind = Solve if torch._C._are_functorch_transforms_active() else PlainSolve
     x: Tensor = kind.apply(values, b, factor, pattern, op, vectors)
     return x
@@ -148,6 +152,9 @@ def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vec
 
 def factor_of(pattern: Pattern, values: Tensor, singular: bool = False) -> Any:
     """A factor, as `solve` takes it."""
+    if torch.compiler.is_compiling():
+        arrays = pattern.pointers, pattern.indices, pattern.by_rows
+        return operators.factor(values.detach(), *arrays, singular)
     if torch._C._are_functorch_transforms_active():
         return Factor.apply(values.detach(), pattern, singular)
     return native.factored(pattern, values, singular)

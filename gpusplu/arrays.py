@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+ON_HOST = nullcontext()
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -54,7 +55,7 @@ def is_on_device(A: Any) -> bool:
 class Torch:
     """Tensors of PyTorch."""
 
-    dtypes = ("float32", "float64", "complex64", "complex128")
+    dtypes = tuple(f"torch.{name}" for name in ("float32", "float64", "complex64", "complex128"))
 
     def owns(self, x: Any) -> bool:
         module = sys.modules.get("torch")
@@ -73,10 +74,8 @@ class Torch:
         """
         import torch
 
-        if str(tensor.dtype).removeprefix("torch.") not in self.dtypes:
-            raise TypeError(
-                f"{name}: a tensor of {tensor.dtype} is not one of {', '.join(self.dtypes)}; use .to(dtype)"
-            )
+        if str(tensor.dtype) not in self.dtypes:
+            raise TypeError(f"{name}: a tensor of {tensor.dtype} is not of {', '.join(self.dtypes)}; use .to(dtype)")
         if tensor.requires_grad and torch.is_grad_enabled():
             raise RuntimeError(
                 f"{name}: a tensor requires grad, which would be lost; use gpusplu.torch, or tensor.detach()"
@@ -129,8 +128,7 @@ class Torch:
         arrays = map(torch.from_numpy, (result.indptr, result.indices, result.data))
         return make(*arrays, result.shape).to(like.device)
 
-    @contextmanager
-    def working(self, tensor: Any) -> Iterator[None]:
+    def working(self, tensor: Any) -> AbstractContextManager[None]:
         """On the device and in the stream that torch uses for a tensor.
 
         Raises
@@ -138,9 +136,10 @@ class Torch:
         ImportError
             CuPy is not there for a tensor on a device.
         """
-        if tensor.device.type != "cuda":
-            yield
-            return
+        return ON_HOST if tensor.device.type == "cpu" else self._in_stream(tensor)
+
+    @contextmanager
+    def _in_stream(self, tensor: Any) -> Iterator[None]:
         import torch
 
         try:
@@ -187,26 +186,26 @@ def lent(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     RuntimeError
         An array whose gradient would be lost.
     """
-    name = function.__name__
-    given = [x for x in (*arguments, *options.values()) if library_of(x)]
-    library = library_of(given[0])
-    others = [
-        x for x in (*arguments, *options.values()) if isinstance(x, np.ndarray) or sp.issparse(x) or is_cupy(x)
-    ] + [x for x in given if library_of(x) is not library]
-    if others:
-        kinds = " and ".join(
-            f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}" for x in (given[0], others[0])
-        )
-        raise TypeError(f"{name}: got {kinds}; pass arrays of one library")
-    places = list(dict.fromkeys(map(library.place, given)))
-    if len(places) > 1:
-        raise ValueError(f"{name}: got arrays on {' and '.join(places)}; move them to one device")
-    for x in given:
-        library.check(name, x)
+    name, everything = function.__name__, (*arguments, *options.values())
+    first = next(filter(library_of, everything))
+    library = library_of(first)
+    for x in everything:
+        if not library.owns(x):
+            if library_of(x) or isinstance(x, np.ndarray) or sp.issparse(x) or is_cupy(x):
+                raise TypeError(f"{name}: got {type_name(first)} and {type_name(x)}; pass arrays of one library")
+        elif x is not first and library.place(x) != library.place(first):
+            places = f"{library.place(first)} and {library.place(x)}"
+            raise ValueError(f"{name}: got arrays on {places}; move them to one device")
+        else:
+            library.check(name, x)
 
     def native(x: Any) -> Any:
         return library.lend(name, x) if library.owns(x) else x
 
-    with library.working(given[0]):
+    with library.working(first):
         result = function(*map(native, arguments), **{key: native(x) for key, x in options.items()})
-        return library.given_back(result, given[0])
+        return library.given_back(result, first)
+
+
+def type_name(x: Any) -> str:
+    return f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}"

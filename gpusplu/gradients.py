@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from . import patterns
 from .batch import BatchedFactor
 from .inverse import inverse_entries
 
@@ -70,14 +71,20 @@ class Factored:
     Parameters
     ----------
     factor : LUFactor or BatchedLUFactor
+    known : optional
+        The remembered pattern that the memory of a factor is left to: nobody else may hold that factor.
     transposed : bool
         It is one of the transpose: compressed rows were taken for columns.
     """
 
-    __slots__ = ("__weakref__", "factor", "transposed")
+    __slots__ = ("__weakref__", "factor", "known", "transposed")
 
-    def __init__(self, factor: Any, transposed: bool = False) -> None:
-        self.factor, self.transposed = factor, transposed
+    def __init__(self, factor: Any, known: Any = None, transposed: bool = False) -> None:
+        self.factor, self.known, self.transposed = factor, known, transposed
+
+    def __del__(self) -> None:
+        if self.known is not None:
+            patterns.give(self.known, self.factor)
 
     def solve(self, b: Any, op: str = "N") -> Any:
         """The solution of ``op(A) x = b``, as the factor's solve gives it."""

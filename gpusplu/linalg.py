@@ -336,7 +336,8 @@ def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
     def solve(lu: LUFactor) -> Any:
         return lu.solve(b, "T" if transposed else "N")
 
-    return solve_once(A.T if transposed else A.tocsc(), (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
+    columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr) if transposed else A.tocsc()
+    return solve_once(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
 
 
 def solve_sparse(A: Any, b: Any) -> Any:

@@ -210,6 +210,12 @@ def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve:
     return x
 
 
+def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Any]:
+    """``splu(A)`` for one who hides the factor, and the remembered pattern to leave it to, if there is one."""
+    made: tuple[LUFactor, Any] = within_memory(factored_lu, A, DEFAULTS, request, LUFactor, True)
+    return made
+
+
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
     if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LentRows):

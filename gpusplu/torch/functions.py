@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from ..gradients import ADJOINT, Factored, outer
@@ -145,9 +146,12 @@ def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vec
         arrays = pattern.pointers, pattern.indices, pattern.by_rows
         compiled: Tensor = operators.solve(values, b, factor, *arrays, op, vectors)
         return compiled
-    kind = Solve if torch._C._are_functorch_transforms_active() else PlainSolve
-    x: Tensor = kind.apply(values, b, factor, pattern, op, vectors)
-    return x
+    if torch._C._are_functorch_transforms_active():
+        return Solve.apply(values, b, factor, pattern, op, vectors)
+    wanted = torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)
+    if wanted or forward_ad._current_level >= 0:
+        return PlainSolve.apply(values, b, factor, pattern, op, vectors)
+    return native.solve(native.factored_of(factor, pattern, values), b, op, vectors)
 
 
 def factor_of(pattern: Pattern, values: Tensor, singular: bool = False) -> Any:

@@ -14,7 +14,7 @@ from ..errors import BatchError
 from ..gradients import Factored
 from ..linalg import for_one_use, is_singular
 from ..matrix import Columns
-from ..pipeline import DEFAULTS, factor_lu
+from ..pipeline import factor_to_lend
 from ..selection.request import automatic
 from .pattern import Pattern
 
@@ -25,7 +25,8 @@ _numbers = count(1)
 
 def plain(tensor: Tensor) -> Tensor:
     """The numbers of a tensor as they are in memory."""
-    return tensor.detach().resolve_conj().resolve_neg()
+    tensor = tensor.detach()
+    return tensor.resolve_conj().resolve_neg() if tensor.is_conj() or tensor.is_neg() else tensor
 
 
 def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factored:
@@ -40,11 +41,12 @@ def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factor
     numbers = plain(values).contiguous().numpy()
     try:
         if numbers.ndim == 1:
-            lu = factor_lu(Columns(pattern.n, numbers, indices, pointers), DEFAULTS, for_one_use(automatic()))
-            return Factored(lu, pattern.by_rows)
+            A = Columns(pattern.n, numbers, indices, pointers)
+            return Factored(*factor_to_lend(A, for_one_use(automatic())), pattern.by_rows)
         numbers = numbers.reshape(-1, numbers.shape[-1])
         A = Columns(pattern.n, numbers[0], indices, pointers)
-        return Factored(splu_batch(A, numbers, errors="flag" if singular else "raise"), pattern.by_rows)
+        batch = splu_batch(A, numbers, errors="flag" if singular else "raise")
+        return Factored(batch, transposed=pattern.by_rows)
     except RuntimeError as error:
         if singular and is_singular(error):
             return Factored(None)

@@ -29,14 +29,15 @@ class Pattern:
     by_rows : bool
     """
 
-    __slots__ = ("by_rows", "indices", "n", "pointers")
+    _coordinates: tuple[Tensor, Tensor] | None
+    __slots__ = ("_coordinates", "by_rows", "indices", "n", "pointers")
 
     def __init__(self, A: Tensor) -> None:
         if not isinstance(A, Tensor):
             raise TypeError(f"A must be a sparse tensor, not {type(A).__name__}")
         if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
             raise ValueError(f"A must be a matrix or a batch of matrices that are square, got shape {tuple(A.shape)}")
-        self.n = A.shape[-1]
+        self.n, self._coordinates = A.shape[-1], None
         layout = A.layout
         self.by_rows = layout is not torch.sparse_csc
         if layout is torch.sparse_csr:
@@ -58,6 +59,7 @@ class Pattern:
         """The pattern of compressed rows or columns."""
         made = cls.__new__(cls)
         made.n, made.pointers, made.indices, made.by_rows = pointers.shape[0] - 1, pointers, indices, by_rows
+        made._coordinates = None
         return made
 
     def _share(self) -> None:
@@ -76,9 +78,10 @@ class Pattern:
 
     def coordinates(self) -> tuple[Tensor, Tensor]:
         """Rows and columns of the entries."""
-        counts = self.pointers.diff()
-        major = torch.repeat_interleave(counts, output_size=self.indices.shape[0])
-        return (major, self.indices) if self.by_rows else (self.indices, major)
+        if self._coordinates is None:
+            major = torch.repeat_interleave(self.pointers.diff(), output_size=self.indices.shape[0])
+            self._coordinates = (major, self.indices) if self.by_rows else (self.indices, major)
+        return self._coordinates
 
     def tensor(self, values: Tensor) -> Tensor:
         """The sparse tensor of these values, shape (..., nnz)."""

@@ -91,7 +91,7 @@ MIXED = {
     "SciPy": (lambda A, b: (sp.eye_array(6, format="csc"), b), TypeError, "got torch.Tensor and scipy.csc_array"),
     "devices": (lambda A, b: (A, b.to("meta")), ValueError, "arrays on cpu and meta; move them to one device"),
     "integers": (lambda A, b: (A, b.long()), TypeError, "a tensor of torch.int64"),
-    "half": (lambda A, b: (A, b.half()), TypeError, "a tensor of torch.float16 is not one of float32, float64"),
+    "half": (lambda A, b: (A, b.half()), TypeError, "a tensor of torch.float16 is not of torch.float32"),
     "batch": (lambda A, b: (torch.stack([A.to_dense()] * 2).to_sparse_csr(), b), ValueError, "gpusplu.torch"),
     "blocks": (lambda A, b: (A.to_sparse_bsr((2, 2)), b), TypeError, "to_sparse_csr"),
 }

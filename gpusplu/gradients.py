@@ -13,11 +13,11 @@ mode algorithmic differentiation, 2008, section 2.3.1). Gradients are those of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from . import patterns
 from .batch import BatchedFactor
 from .inverse import inverse_entries
 
@@ -71,20 +71,20 @@ class Factored:
     Parameters
     ----------
     factor : LUFactor or BatchedLUFactor
-    known : optional
-        The remembered pattern that the memory of a factor is left to: nobody else may hold that factor.
+    leave : callable, optional
+        Takes the factor when this object is gone, for its memory to be used again: nobody else may hold it.
     transposed : bool
         It is one of the transpose: compressed rows were taken for columns.
     """
 
-    __slots__ = ("__weakref__", "factor", "known", "transposed")
+    __slots__ = ("__weakref__", "factor", "leave", "transposed")
 
-    def __init__(self, factor: Any, known: Any = None, transposed: bool = False) -> None:
-        self.factor, self.known, self.transposed = factor, known, transposed
+    def __init__(self, factor: Any, leave: Callable[[Any], None] | None = None, transposed: bool = False) -> None:
+        self.factor, self.leave, self.transposed = factor, leave, transposed
 
     def __del__(self) -> None:
-        if self.known is not None:
-            patterns.give(self.known, self.factor)
+        if self.leave is not None:
+            self.leave(self.factor)
 
     def solve(self, b: Any, op: str = "N") -> Any:
         """The solution of ``op(A) x = b``, as the factor's solve gives it."""

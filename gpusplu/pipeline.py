@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import is_
 from time import perf_counter
 from typing import Any, TypeVar
@@ -210,10 +211,10 @@ def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve:
     return x
 
 
-def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Any]:
-    """``splu(A)`` for one who hides the factor, and the remembered pattern to leave it to, if there is one."""
-    made: tuple[LUFactor, Any] = within_memory(factored_lu, A, DEFAULTS, request, LUFactor, True)
-    return made
+def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
+    """``splu(A)`` for one who hides the factor, and what it is left to when he is done, if that is of use."""
+    lu, known = within_memory(factored_lu, A, DEFAULTS, request, LUFactor, True)
+    return lu, None if known is None else partial(patterns.give, known)
 
 
 def in_columns(A: Any) -> Any:

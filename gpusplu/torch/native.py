@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..arrays import Torch
 from ..batches import splu_batch
 from ..errors import BatchError
 from ..gradients import Factored
@@ -16,6 +17,7 @@ from ..linalg import for_one_use, is_singular
 from ..matrix import Columns
 from ..pipeline import factor_to_lend
 from ..selection.request import automatic
+from . import device
 from .pattern import Pattern
 
 #: Factors whose handles somebody holds.
@@ -26,7 +28,9 @@ _numbers = count(1)
 def plain(tensor: Tensor) -> Tensor:
     """The numbers of a tensor as they are in memory."""
     tensor = tensor.detach()
-    return tensor.resolve_conj().resolve_neg() if tensor.is_conj() or tensor.is_neg() else tensor
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    return tensor
 
 
 def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factored:
@@ -37,20 +41,33 @@ def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factor
     torch.linalg.LinAlgError
         The matrix is singular.
     """
-    indices, pointers = pattern.indices.contiguous().numpy(), pattern.pointers.contiguous().numpy()
-    numbers = plain(values).contiguous().numpy()
+    values = plain(values)
     try:
-        if numbers.ndim == 1:
-            A = Columns(pattern.n, numbers, indices, pointers)
-            return Factored(*factor_to_lend(A, for_one_use(automatic())), pattern.by_rows)
-        numbers = numbers.reshape(-1, numbers.shape[-1])
-        A = Columns(pattern.n, numbers[0], indices, pointers)
-        batch = splu_batch(A, numbers, errors="flag" if singular else "raise")
-        return Factored(batch, transposed=pattern.by_rows)
+        if values.ndim > 1:
+            return factored_batch(pattern, values.flatten(0, -2), "flag" if singular else "raise")
+        if values.device.type == "cuda":
+            with Torch().working(values):
+                return device.factored(pattern, values)
+        return Factored(*factor_to_lend(columns(pattern, values), for_one_use(automatic())), pattern.by_rows)
     except RuntimeError as error:
         if singular and is_singular(error):
             return Factored(None)
         raise as_torch_has_it(error) from error
+
+
+def columns(pattern: Pattern, values: Tensor) -> Columns:
+    """The matrix of these values on the host; compressed rows are taken for columns."""
+    if values.device.type == "cuda":
+        return device.host_columns(pattern, values)
+    arrays = (values, pattern.indices, pattern.pointers)
+    return Columns(pattern.n, *(array.contiguous().numpy() for array in arrays))
+
+
+def factored_batch(pattern: Pattern, values: Tensor, errors: str) -> Factored:
+    """Factors of many matrices, values (nbatch, nnz)."""
+    with Torch().working(values):
+        batch = splu_batch(columns(pattern, values[0]), Torch().array(values), errors=errors)
+    return Factored(batch, transposed=pattern.by_rows)
 
 
 def as_torch_has_it(error: RuntimeError) -> RuntimeError:
@@ -62,12 +79,15 @@ def as_torch_has_it(error: RuntimeError) -> RuntimeError:
 
 def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
     """The solution of ``op(A) x = b``, for b of shape (n,) or (n, k), or of these with the shape of a batch before."""
-    numbers = plain(b).numpy()
-    kept = 1 if vectors else 2
-    if numbers.ndim == kept:
-        return torch.from_numpy(factored.solve(numbers, op))
-    x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op)
-    return torch.from_numpy(x.reshape(numbers.shape))
+    with Torch().working(b):
+        numbers = Torch().array(b)
+        kept = 1 if vectors else 2
+        if numbers.ndim == kept:
+            x = factored.solve(numbers, op)
+        else:
+            x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op).reshape(numbers.shape)
+        found: Tensor = Torch().given_back(x, b)
+        return found
 
 
 def slogdet(factored: Factored, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,11 +102,12 @@ def slogdet(factored: Factored, values: Tensor) -> tuple[Tensor, Tensor]:
 
 def adjoint_inverse(factored: Factored, pattern: Pattern, values: Tensor) -> Tensor:
     """Entries of the conjugate transpose of the inverse where A has its own, of the shape of `values`."""
-    rows, columns = (plain(one).numpy() for one in pattern.coordinates())
+    rows, columns = (one.cpu().numpy() for one in pattern.coordinates())
     try:
         if factored.factor is None:
             raise torch.linalg.LinAlgError("the matrix is singular")
-        return torch.from_numpy(factored.adjoint_inverse(rows, columns)).reshape(values.shape)
+        found = torch.from_numpy(factored.adjoint_inverse(rows, columns))
+        return found.reshape(values.shape).to(values.device)
     except RuntimeError as error:
         raise as_torch_has_it(error) from error
 

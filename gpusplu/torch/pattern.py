@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+COMPRESSED = (torch.sparse_csr, torch.sparse_csc)
 
 
 class Pattern:
@@ -27,10 +30,12 @@ class Pattern:
     pointers, indices : Tensor, shapes (n + 1,) and (nnz,)
         Of compressed rows or columns.
     by_rows : bool
+    origin : tuple of Tensor
+        The index tensors that these are of.
     """
 
     _coordinates: tuple[Tensor, Tensor] | None
-    __slots__ = ("_coordinates", "by_rows", "indices", "n", "pointers")
+    __slots__ = ("_coordinates", "by_rows", "indices", "n", "origin", "pointers")
 
     def __init__(self, A: Tensor) -> None:
         if not isinstance(A, Tensor):
@@ -40,26 +45,26 @@ class Pattern:
         self.n, self._coordinates = A.shape[-1], None
         layout = A.layout
         self.by_rows = layout is not torch.sparse_csc
-        if layout is torch.sparse_csr:
-            self.pointers, self.indices = A.crow_indices(), A.col_indices()
-        elif layout is torch.sparse_csc:
-            self.pointers, self.indices = A.ccol_indices(), A.row_indices()
+        if layout in COMPRESSED:
+            self.pointers, self.indices, _ = compressed(A)
         elif layout is torch.sparse_coo:
             if A.sparse_dim() != 2 or A.dense_dim():
                 raise ValueError("a batch of matrices must be a tensor in CSR or CSC layout")
-            rows, self.indices = (A if A.is_coalesced() else A.detach().coalesce()).indices()
+            where = (A if A.is_coalesced() else A.detach().coalesce()).indices()
+            rows, self.indices = where
             self.pointers = torch._convert_indices_from_coo_to_csr(rows, self.n)
         else:
             raise TypeError(f"A must be a sparse tensor in CSR, CSC or COO layout, not {layout}; use A.to_sparse_csr()")
         if self.indices.ndim > 1:
             self._share()
+        self.origin = (where,) if layout is torch.sparse_coo else (self.indices, self.pointers)
 
     @classmethod
     def of_arrays(cls, pointers: Tensor, indices: Tensor, by_rows: bool) -> Pattern:
         """The pattern of compressed rows or columns."""
         made = cls.__new__(cls)
         made.n, made.pointers, made.indices, made.by_rows = pointers.shape[0] - 1, pointers, indices, by_rows
-        made._coordinates = None
+        made._coordinates, made.origin = None, (indices, pointers)
         return made
 
     def _share(self) -> None:
@@ -78,10 +83,13 @@ class Pattern:
 
     def coordinates(self) -> tuple[Tensor, Tensor]:
         """Rows and columns of the entries."""
-        if self._coordinates is None:
-            major = torch.repeat_interleave(self.pointers.diff(), output_size=self.indices.shape[0])
-            self._coordinates = (major, self.indices) if self.by_rows else (self.indices, major)
-        return self._coordinates
+        if self._coordinates is not None:
+            return self._coordinates
+        major = torch.repeat_interleave(self.pointers.diff(), output_size=self.indices.shape[0])
+        found = (major, self.indices) if self.by_rows else (self.indices, major)
+        if not torch._C._are_functorch_transforms_active():  # what is made within a transform must not leave it
+            self._coordinates = found
+        return found
 
     def tensor(self, values: Tensor) -> Tensor:
         """The sparse tensor of these values, shape (..., nnz)."""
@@ -92,6 +100,14 @@ class Pattern:
 
     def __repr__(self) -> str:
         return f"<Pattern of {self.n} x {self.n}, {self.indices.shape[0]} entries, {self.indices.device}>"
+
+
+def compressed(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pointers, indices and values of a tensor in CSR or CSC layout, which torch.func has no access to."""
+    with torch._C._DisableFuncTorch() if torch._C._are_functorch_transforms_active() else nullcontext():
+        if A.layout is torch.sparse_csr:
+            return A.crow_indices(), A.col_indices(), A.values()
+        return A.ccol_indices(), A.row_indices(), A.values()
 
 
 class Entries(torch.autograd.Function):
@@ -133,7 +149,7 @@ def entries(A: Tensor) -> Tensor:
     if A.requires_grad and torch.is_grad_enabled():
         found: Tensor = Entries.apply(A)
         return found
-    return A.values()
+    return compressed(A)[2] if A.layout in COMPRESSED else A.values()
 
 
 def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:
@@ -159,4 +175,6 @@ def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:
         raise TypeError(f"A has values of {values.dtype}; convert them to {', '.join(map(str, DTYPES))}")
     if values.device != pattern.indices.device:
         raise ValueError(f"values are on {values.device} and the pattern of A on {pattern.indices.device}; use .to()")
+    if values.device.type not in ("cpu", "cuda"):
+        raise TypeError(f"A is on {values.device}; only cpu and cuda work")
     return pattern, values

@@ -57,6 +57,19 @@ def test_vmap(in_dims):
     checks.one_batch_under_vmap("cpu", in_dims)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sparse_tensors_within_transforms(layout):
+    A, b = sparse(layout=layout), numbers(3, 6)
+
+    def loss(b):
+        return gst.spsolve(A, b).square().sum()
+
+    expected = torch.stack([torch.autograd.functional.jacobian(loss, one) for one in b])
+    checks.close(torch.func.grad(loss)(b[0]), expected[0])
+    checks.close(torch.func.vmap(torch.func.grad(loss))(b), expected)
+    checks.close(torch.func.jacfwd(loss)(b[0]), expected[0])
+
+
 def test_nested_vmap():
     pattern, values = on_pattern(nbatch=3)
     values, b = values.detach(), numbers(2, 6)

@@ -52,6 +52,16 @@ def is_on_device(A: Any) -> bool:
     return is_cupy(A) or (isinstance(A, (LentColumns, LentRows)) and A.on_device)
 
 
+class StreamOfOthers:
+    """A CUDA stream by its address, as CuPy takes those of other libraries."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.address
+
+
 class Torch:
     """Tensors of PyTorch."""
 
@@ -146,8 +156,8 @@ class Torch:
             import cupy
         except ImportError as error:
             raise ImportError("tensors on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
-        stream = torch.cuda.current_stream(tensor.device).cuda_stream
-        with cupy.cuda.Device(tensor.device.index), cupy.cuda.ExternalStream(stream, tensor.device.index):
+        stream = StreamOfOthers(torch.cuda.current_stream(tensor.device).cuda_stream)
+        with cupy.cuda.Device(tensor.device.index), cupy.cuda.Stream.from_external(stream):
             yield
 
 

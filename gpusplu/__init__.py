@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .counting import factorization_count
 from .errors import (
     AccuracyError,
     BatchError,
@@ -66,6 +67,7 @@ __all__ = [
     "cholesky_batch",
     "enabled",
     "explain",
+    "factorization_count",
     "factorized",
     "install",
     "splu",

@@ -8,8 +8,11 @@ import numpy as np
 from numpy import ndarray
 
 from . import _core, later, matrix
+from .arrays import lent, library_of
+from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
+from .inverse import PartsOfInverse
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
@@ -30,7 +33,7 @@ class SlogDet(NamedTuple):
 UNKNOWN = (-2,)
 
 
-class Factor(Triangles):
+class Factor(Triangles, PartsOfInverse):
     """What LU and Cholesky factors share.
 
     A factor may be used from several threads at once: solves run side by side, refactor waits for them.
@@ -63,6 +66,7 @@ class Factor(Triangles):
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
         self._map: ndarray | None = None
+        FACTORIZATIONS.add()
 
     def moved(self, core: Any, symbolic: Symbolic) -> None:
         """Take over an engine's factor of the values held, made by this analysis."""
@@ -144,6 +148,8 @@ class Factor(Triangles):
         return x
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if library_of(rhs):
+            return lent(self.solve, rhs, trans)
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
             self._came_from_device()
             return matrix.to_device(self._solve_any(rhs.get(), trans))
@@ -201,6 +207,7 @@ class Factor(Triangles):
 
     def _factor_anew(self) -> None:
         """What was made of the factorization before is none of the one that comes."""
+        FACTORIZATIONS.add()
         self.version += 1
         self._lower = self._upper = None
 
@@ -210,6 +217,9 @@ class Factor(Triangles):
             direct, self._map = pattern.direct_map(self._dtype)
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
+        if library_of(values):
+            lent(self.refactor, values)
+            return None
         if self._device_array is not None and matrix.is_cupy_array(values):
             self._factor_anew()
             self._core.refactor(self._device_values(values))
@@ -272,6 +282,8 @@ class Factor(Triangles):
         ):
             self._factor_anew()
             return self._core.refactor_solve(values, rhs, TRANS[trans])
+        if library_of(values) or library_of(rhs):
+            return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)
         return self.solve(rhs, trans)
 

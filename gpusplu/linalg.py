@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
+from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
@@ -24,6 +25,7 @@ from .selection.request import AUTO, automatic, read_request
 SPARSE_BLOCK = 32
 
 
+@takes_arrays
 def splu(
     A: Any,
     permc_spec: str | None = None,
@@ -101,12 +103,13 @@ def splu(
         A is not in CSC format.
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    if matrix.is_cupy(A):
+    if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
     return factor_lu(matrix.to_host(A), arguments, request)
 
 
+@takes_arrays
 def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that solves ``A x = b``, with A factored beforehand.
 
@@ -124,6 +127,7 @@ def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     return splu(A).solve
 
 
+@takes_arrays
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Solve ``A x = b``.
 
@@ -180,6 +184,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     return x.ravel() if one_column else x
 
 
+@takes_arrays
 def cholesky(
     A: Any,
     *,
@@ -226,6 +231,7 @@ def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refin
     return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
 
 
+@takes_arrays
 def analyze(
     A: Any,
     *,
@@ -266,6 +272,7 @@ def analyze(
     return prepare_schur(A, request, cholesky, options, schur)
 
 
+@takes_arrays
 def explain(
     A: Any,
     *,
@@ -329,7 +336,8 @@ def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
     def solve(lu: LUFactor) -> Any:
         return lu.solve(b, "T" if transposed else "N")
 
-    return solve_once(A.T if transposed else A.tocsc(), (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
+    columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr) if transposed else A.tocsc()
+    return solve_once(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
 
 
 def solve_sparse(A: Any, b: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import is_
 from time import perf_counter
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 
 from . import _core, matrix, patterns
 from ._scipy import warn
+from .arrays import LentRows
 from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
@@ -55,7 +57,7 @@ def prepare_schur(
 
 def read(A: Any, request: Request) -> tuple[Any, Request]:
     """The matrix on the host, in a format with indices."""
-    if matrix.is_cupy(A):
+    if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     return matrix.read_matrix(matrix.to_host(A)), request
 
@@ -209,9 +211,15 @@ def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve:
     return x
 
 
+def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFactor], None] | None]:
+    """``splu(A)`` for one who hides the factor, and what it is left to when he is done, if that is of use."""
+    lu, known = within_memory(factored_lu, A, DEFAULTS, request, LUFactor, True)
+    return lu, None if known is None else partial(patterns.give, known)
+
+
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
-    if not (sp.issparse(A) and A.format == "csc"):
+    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LentRows):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)

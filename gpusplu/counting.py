@@ -1,0 +1,43 @@
+"""How many matrices were factored: for tests that hold that something is factored once."""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+
+
+class Count:
+    """A number that threads add to."""
+
+    __slots__ = ("_lock", "value")
+
+    def __init__(self) -> None:
+        self.value = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin with a lock that nobody holds: in a forked child."""
+        self._lock = Lock()
+
+    def add(self, number: int = 1) -> None:
+        with self._lock:
+            self.value += number
+
+
+#: Of the process.
+FACTORIZATIONS = Count()
+os.register_at_fork(after_in_child=FACTORIZATIONS.renew)
+
+
+def factorization_count() -> int:
+    """Matrices that this process has factored.
+
+    Factors that were made, refactorizations, and each system of a batch. Pivots chosen anew and moves to another engine
+    belong to the call that they serve and do not count by themselves.
+
+    Returns
+    -------
+    int
+        Only grows: take the difference of two.
+    """
+    return FACTORIZATIONS.value

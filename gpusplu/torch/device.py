@@ -1,0 +1,79 @@
+"""Factors of tensors on a CUDA device: of a pattern's indices there is one copy on the host, and values stay there.
+
+A first factorization of a pattern takes its values over the host, where pivots and an engine are chosen. Whoever is
+done with a factor leaves it to the next values of the pattern, which then come from the device.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..arrays import Torch
+from ..gradients import Factored
+from ..matrix import Columns
+from ..pipeline import DEFAULTS, factor_lu
+from ..selection.request import automatic
+from .pattern import Pattern
+
+
+class Known:
+    """What is kept of a pattern whose indices are on a device.
+
+    Attributes
+    ----------
+    mark : tuple
+        Where these were, and how often they had been changed.
+    pointers, indices : ndarray
+    idle : dict
+        Factors that nobody uses, by stream and number type.
+    """
+
+    __slots__ = ("__weakref__", "idle", "indices", "mark", "pointers")
+
+    def __init__(self, pattern: Pattern, mark: tuple[Any, ...]) -> None:
+        self.mark = mark
+        self.pointers, self.indices = pattern.pointers.cpu().numpy(), pattern.indices.contiguous().cpu().numpy()
+        self.idle: dict[tuple[int, np.dtype], Any] = {}
+
+
+#: As long as the memory of their indices is used.
+_known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
+
+
+def known_of(pattern: Pattern) -> Known:
+    """What is kept of a pattern; made where its indices are new or other ones."""
+    storage = pattern.origin[0].untyped_storage()
+    mark = tuple((one.data_ptr(), one.numel(), one._version) for one in pattern.origin)
+    known = _known.get(storage)
+    if known is None or known.mark != mark:
+        known = _known[storage] = Known(pattern, mark)
+    return known
+
+
+def factored(pattern: Pattern, values: Tensor) -> Factored:
+    """A factor of the matrix of these values; to be called in torch's stream."""
+    known, numbers = known_of(pattern), Torch().array(values.contiguous())
+    key = torch.cuda.current_stream(values.device).cuda_stream, numbers.dtype
+    lu = known.idle.pop(key, None)
+    if lu is None:
+        A = Columns(pattern.n, numbers.get(), known.indices, known.pointers)
+        lu = factor_lu(A, DEFAULTS, automatic()._replace(on_device=True))
+    else:
+        try:
+            lu.refactor(numbers)
+        except Exception:
+            known.idle[key] = lu  # with the values before
+            raise
+    return Factored(lu, partial(known.idle.__setitem__, key), pattern.by_rows)
+
+
+def host_columns(pattern: Pattern, values: Tensor) -> Columns:
+    """The matrix of these values on the host."""
+    known = known_of(pattern)
+    return Columns(pattern.n, values.detach().cpu().numpy(), known.indices, known.pointers)

@@ -1,0 +1,135 @@
+"""From tensors to factors and solutions: nothing here is differentiated."""
+
+from __future__ import annotations
+
+from itertools import count
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..arrays import Torch
+from ..batches import splu_batch
+from ..errors import BatchError
+from ..gradients import Factored
+from ..linalg import for_one_use, is_singular
+from ..matrix import Columns
+from ..pipeline import factor_to_lend
+from ..selection.request import automatic
+from . import device
+from .pattern import Pattern
+
+#: Factors whose handles somebody holds.
+_held: WeakValueDictionary[int, Factored] = WeakValueDictionary()
+_numbers = count(1)
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """The numbers of a tensor as they are in memory."""
+    tensor = tensor.detach()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    return tensor
+
+
+def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factored:
+    """A factor of the matrix of these values, or of each of a batch; with `singular` None stands for one that has none.
+
+    Raises
+    ------
+    torch.linalg.LinAlgError
+        The matrix is singular.
+    """
+    values = plain(values)
+    try:
+        if values.ndim > 1:
+            return factored_batch(pattern, values.flatten(0, -2), "flag" if singular else "raise")
+        if values.device.type == "cuda":
+            with Torch().working(values):
+                return device.factored(pattern, values)
+        return Factored(*factor_to_lend(columns(pattern, values), for_one_use(automatic())), pattern.by_rows)
+    except RuntimeError as error:
+        if singular and is_singular(error):
+            return Factored(None)
+        raise as_torch_has_it(error) from error
+
+
+def columns(pattern: Pattern, values: Tensor) -> Columns:
+    """The matrix of these values on the host; compressed rows are taken for columns."""
+    if values.device.type == "cuda":
+        return device.host_columns(pattern, values)
+    arrays = (values, pattern.indices, pattern.pointers)
+    return Columns(pattern.n, *(array.contiguous().numpy() for array in arrays))
+
+
+def factored_batch(pattern: Pattern, values: Tensor, errors: str) -> Factored:
+    """Factors of many matrices, values (nbatch, nnz)."""
+    with Torch().working(values):
+        batch = splu_batch(columns(pattern, values[0]), Torch().array(values), errors=errors)
+    return Factored(batch, transposed=pattern.by_rows)
+
+
+def as_torch_has_it(error: RuntimeError) -> RuntimeError:
+    """The error of torch.linalg for what is singular."""
+    if is_singular(error):
+        return torch.linalg.LinAlgError("the matrix is singular")  # type: ignore[no-any-return]
+    return torch.linalg.LinAlgError(str(error)) if isinstance(error, BatchError) else error
+
+
+def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
+    """The solution of ``op(A) x = b``, for b of shape (n,) or (n, k), or of these with the shape of a batch before."""
+    with Torch().working(b):
+        numbers = Torch().array(b)
+        kept = 1 if vectors else 2
+        if numbers.ndim == kept:
+            x = factored.solve(numbers, op)
+        else:
+            x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op).reshape(numbers.shape)
+        found: Tensor = Torch().given_back(x, b)
+        return found
+
+
+def slogdet(factored: Factored, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Signs and logarithms of determinants, of the shape of a batch."""
+    sign, logabsdet = (0.0, -np.inf) if factored.factor is None else factored.factor.slogdet()
+    found = []
+    for array, dtype in ((sign, values.dtype), (logabsdet, values.real.dtype)):
+        tensor = torch.as_tensor(np.asarray(array), dtype=dtype, device=values.device)
+        found.append(tensor.reshape(values.shape[:-1]))
+    return found[0], found[1]
+
+
+def adjoint_inverse(factored: Factored, pattern: Pattern, values: Tensor) -> Tensor:
+    """Entries of the conjugate transpose of the inverse where A has its own, of the shape of `values`."""
+    rows, columns = (one.cpu().numpy() for one in pattern.coordinates())
+    try:
+        if factored.factor is None:
+            raise torch.linalg.LinAlgError("the matrix is singular")
+        found = torch.from_numpy(factored.adjoint_inverse(rows, columns))
+        return found.reshape(values.shape).to(values.device)
+    except RuntimeError as error:
+        raise as_torch_has_it(error) from error
+
+
+class Handle(np.ndarray):
+    """Memory of a tensor that keeps a factor alive."""
+
+    factored: Factored
+
+
+def handle_of(factored: Factored) -> Tensor:
+    """A tensor that stands for a factor, and keeps it alive."""
+    number = next(_numbers)
+    _held[number] = factored
+    memory = np.array([number]).view(Handle)
+    memory.factored = factored
+    return torch.from_numpy(memory)
+
+
+def factored_of(factor: Tensor | Factored, pattern: Pattern, values: Tensor) -> Factored:
+    """The factor that a handle stands for; a copy of a handle may have outlived it: it is then made again."""
+    if isinstance(factor, Factored):
+        return factor
+    found = _held.get(int(factor))
+    return factored(pattern, values) if found is None else found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .counting import factorization_count
 from .errors import (
+    BatchError,
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
@@ -25,6 +26,8 @@ from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
+    from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
+    from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchError",
+    "BatchStatus",
+    "BatchedCholeskyFactor",
+    "BatchedLUFactor",
     "CholeskyFactor",
     "DeviceMemoryError",
     "EngineUnavailableError",
@@ -48,18 +55,23 @@ __all__ = [
     "cache_info",
     "cache_limit",
     "cholesky",
+    "cholesky_batch",
     "enabled",
     "explain",
     "factorization_count",
     "factorized",
     "install",
     "splu",
+    "splu_batch",
     "spsolve",
     "uninstall",
 ]
 
 # Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
 LAZY = {
+    "BatchStatus": "batch",
+    "BatchedCholeskyFactor": "batch",
+    "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
     "LUFactor": "factor",
     "Symbolic": "symbolic",
@@ -68,11 +80,13 @@ LAZY = {
     "cache_info": "patterns",
     "cache_limit": "patterns",
     "cholesky": "linalg",
+    "cholesky_batch": "batches",
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",
     "linalg": "linalg",
     "splu": "linalg",
+    "splu_batch": "batches",
     "spsolve": "linalg",
 }
 

@@ -196,6 +196,15 @@ def validate(symbolic: Symbolic, canonical: Canonical) -> None: ...
 class Costs:
     def __init__(self, constants: NDArray[numpy.float64]) -> None: ...
 
+def fronts_like(
+    columns: Symbolic,
+    canonical: Canonical,
+    costs: Costs,
+    *,
+    ordering: str = "auto",
+    perm: NDArray[numpy.int32] | None = None,
+) -> Symbolic: ...
+
 ORDERINGS: tuple[str, ...] = ("auto", "amd", "nd", "natural")
 
 @overload

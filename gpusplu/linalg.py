@@ -222,6 +222,11 @@ def cholesky(
     return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
 
 
+def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto") -> Options:
+    """Of LU, where SciPy's arguments are not given."""
+    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
+
+
 def analyze(
     A: Any,
     *,
@@ -254,11 +259,7 @@ def analyze(
         A,
         request,
         cholesky,
-        lambda n: (
-            cholesky_options(n, ordering, refine)
-            if cholesky
-            else lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
-        ),
+        lambda n: cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine),
     )[0]
 
 
@@ -289,7 +290,7 @@ def explain(
     def options(n: int) -> Options:
         if cholesky:
             return cholesky_options(n, ordering, "auto")
-        return lu_options(n, None, None, None, None, None, ordering, "auto", "auto")
+        return own_lu_options(n, ordering)
 
     symbolic, canonical = prepare(A, request, cholesky, options)
     return explain_matrix(symbolic, canonical)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO, BCSR
+
+import jax
 
 from .structure import Structure
 

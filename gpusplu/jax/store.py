@@ -21,9 +21,9 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import patterns
+from ..batches import splu_batch
 from ..factor import LUFactor
 from ..gradients import Factored
-from ..linalg import analyze
 from ..pipeline import DEFAULTS, factored_lu, within_memory
 from ..selection.request import automatic
 from .structure import Structure
@@ -164,9 +164,9 @@ def same_bits(kept: np.ndarray, values: np.ndarray) -> bool:
 def first_factored(structure: Structure, values: np.ndarray) -> tuple[Factored, int]:
     """A new factor of entries, shape (entries,) or (nbatch, entries), and its size [bytes]."""
     if values.ndim == 2:
-        symbolic = analyze(structure.matrix(values[0]))
-        batch = symbolic.factor(values)
-        return Factored(batch, structure.transposed), batch.nbytes
-    A = structure.matrix(values)
-    lu, _ = within_memory(factored_lu, A, DEFAULTS, automatic(), LUFactor)
+        finite = np.isfinite(values).all(axis=1)
+        batch = splu_batch(structure.matrix(values[finite.argmax()]), values)
+        predicted = 2 * batch.symbolic.lnz * values.itemsize * values.shape[0]
+        return Factored(batch, structure.transposed), batch.stats["bytes"] or predicted
+    lu, _ = within_memory(factored_lu, structure.matrix(values), DEFAULTS, automatic(), LUFactor)
     return Factored(lu, structure.transposed), lu.stats["bytes"]

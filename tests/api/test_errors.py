@@ -14,6 +14,7 @@ PARENTS = {
     gs.PatternMismatchError: ValueError,
     gs.EngineUnavailableError: RuntimeError,
     gs.DeviceMemoryError: MemoryError,
+    gs.BatchError: RuntimeError,
 }
 
 

@@ -12,6 +12,7 @@ from . import _core, matrix
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
+from .inverse import PartsOfInverse
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
@@ -30,7 +31,7 @@ class SlogDet(NamedTuple):
 UNKNOWN = (-2,)
 
 
-class Factor:
+class Factor(PartsOfInverse):
     """What LU and Cholesky factors share.
 
     A factor may be used from several threads at once: solves run side by side, refactor waits for them.

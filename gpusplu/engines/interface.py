@@ -74,6 +74,9 @@ class EngineFactor(Protocol):
 
     def upper(self) -> Any: ...
 
+    def inverse_on_pattern(self) -> np.ndarray:
+        """Entry (j, i) of the inverse for each canonical entry (i, j) of A."""
+
     def slogdet(self) -> Any: ...
 
     def rcond(self) -> float: ...

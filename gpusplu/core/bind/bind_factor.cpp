@@ -150,6 +150,13 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
 }
 
+template <class T> NumPy<T> inverse_binding(FactorBinding<T>& self) {
+  std::vector<T> inverse(self.nnz);
+  const bool good = without_gil([&] { return self.factor->inverse_on_pattern(inverse.data()); });
+  if (!good && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_solve, 1) < 0) throw nb::python_error();
+  return to_numpy(std::move(inverse));
+}
+
 int parity(const std::vector<idx>& perm) {
   std::vector<bool> seen(perm.size());
   int sign = 1;
@@ -210,6 +217,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
+      .def("inverse_on_pattern", &inverse_binding<T>)
       .def("slogdet", &slogdet_binding<T>)
       .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)

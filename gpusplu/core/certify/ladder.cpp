@@ -62,6 +62,8 @@ bool Ladder::must_measure(Trust trust, unsigned n_accurate) const {
 
 bool Ladder::is_enough(double error) const { return excess({error}) <= 1; }
 
+bool Ladder::is_inverse(double error) const { return error <= accept_below * eps_; }
+
 Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) const {
   const bool by_rows = is_doubtful(pivots), settles = must_settle(pivots);
   SolveError error = solution.measure(by_rows);

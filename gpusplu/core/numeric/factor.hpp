@@ -71,6 +71,9 @@ template <class T> class Factor {
   // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
   bool solve(Trans trans, idx nrhs, const T* b, T* x);
 
+  // Entry k, (i, j) in A's canonical pattern, becomes (A^-1)_ji. Thread-safe. False as solve() has it.
+  bool inverse_on_pattern(T* inverse);
+
   // A forked child has it half changed, because another thread was refactoring: all of the above and below throws, and
   // it must not even be destroyed.
   bool abandoned() const { return use_.abandoned(); }
@@ -120,6 +123,10 @@ template <class T> class Factor {
   Refined checked_solve(Trans trans, idx nrhs, const T* b, T* x);
   double solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
+  bool certified_inverse(const T* inverse) const;
+  bool inverse_by_factor(T* inverse) const;
+  bool inverse_by_partial_pivoting(T* inverse) const;
+  bool inverse_by_solves(T* inverse);
   double norm(Trans trans);
   bool must_measure(Trans trans) const;
 

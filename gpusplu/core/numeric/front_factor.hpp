@@ -34,6 +34,9 @@ template <class T> class FrontFactor {
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
 
+  // Entry k, (i, j) in the canonical pattern of A, becomes (A^-1)_ji; `inverse` has one for each.
+  void inverse_on_pattern(PatternView A, T* inverse) const;
+
   // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H; no scaling in L and U.
   // Compressed columns with sorted rows, entries that are exactly zero left out.
   Matrix<T> lower() const;
@@ -48,8 +51,9 @@ template <class T> class FrontFactor {
   off bytes() const;  // held by the factor, the plan included
 
  private:
-  struct Run;     // one factorization: front_factor.cpp
-  struct Solver;  // one solve: front_solve.cpp
+  struct Run;      // one factorization: front_factor.cpp
+  struct Solver;   // one solve: front_solve.cpp
+  struct Inverse;  // one selected inverse: front_inverse.cpp
 
   // What a solve works in; right-hand sides of a row lie next to each other except in scratch.
   struct Workspace {

@@ -92,10 +92,15 @@ class UpwardWalk {
 
 class DownwardWalk {
  public:
-  explicit DownwardWalk(const FrontPlan& plan) : plan_(plan), queue_(plan.tasks.size()) {
+  // after_teams: the fronts that are marked for the whole team are done; their ancestors are too.
+  explicit DownwardWalk(const FrontPlan& plan, bool after_teams = false) : plan_(plan) {
+    const auto is_done = [&](idx t) { return t < 0 || (after_teams && plan.tasks[t].whole_team); };
+    idx n_left = 0;
+    for (idx t = 0; t < (idx)plan.tasks.size(); t++) n_left += !is_done(t);
+    queue_ = std::vector<std::atomic<idx>>(n_left);
     for (auto& slot : queue_) slot.store(-1, std::memory_order_relaxed);
     for (idx t = (idx)plan.tasks.size(); t-- > 0;)
-      if (plan.tasks[t].parent < 0) push(t);
+      if (!is_done(t) && is_done(plan.tasks[t].parent)) push(t);
   }
 
   // Threads take numbers; the task that belongs to a number may still have to be queued by another thread.

@@ -180,6 +180,9 @@ class DeviceFactor(DeviceFactorization):
     def upper(self) -> Any:
         return self._settled_cpu().upper()
 
+    def inverse_on_pattern(self) -> Any:
+        return self._settled_cpu().inverse_on_pattern()
+
     def slogdet(self) -> Any:
         return self._settled_cpu().slogdet()
 

@@ -1,0 +1,132 @@
+#include "numeric/dense_inverse.hpp"
+
+#include <algorithm>
+
+#include "base/scalars.hpp"
+#include "base/slices.hpp"
+#include "simd/select.hpp"
+
+namespace gs {
+namespace {
+
+constexpr idx block_columns = 64;
+
+template <class T> class InverseFront {
+ public:
+  InverseFront(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch)
+      : team_(team), front_(front), R_(front.W + front.H), Z_(Z) {
+    for (T** square : {&lower_, &minus_lower_, &minus_upper_})
+      *square = scratch, scratch += block_columns * block_columns;
+    X_ = scratch, Y_ = scratch + off(R_) * block_columns;
+  }
+
+  void run() {
+    for (idx j0 = (front_.W - 1) / block_columns * block_columns; j0 >= 0; j0 -= block_columns)
+      block(j0, std::min(front_.W, j0 + block_columns));
+    if (!front_.cholesky) undo_interchanges();
+  }
+
+ private:
+  T* at(idx i, idx j) const { return Z_ + i + j * R_; }
+  const T* factor(idx i, idx j) const { return front_.L + i + j * R_; }
+
+  // Columns j0 .. j1-1, after those behind them.
+  void block(idx j0, idx j1) {
+    const idx n = j1 - j0, m = R_ - j1;
+    if (team_.rank == 0) invert_triangles(j0, n);
+    team_.sync();
+    const auto [begin, end] = slice(m, team_);
+    multipliers(j0, j1, begin, end);
+    team_.sync();
+    zero(at(j1 + begin, j0), end - begin, n);
+    kernel_.update(end - begin, n, m, at(j1 + begin, j1), R_, X_, m, at(j1 + begin, j0), R_);
+    if (front_.cholesky) {
+      for (idx j = 0; j < n; j++)
+        for (idx i = begin; i < end; i++) *at(j0 + j, j1 + i) = conj_if(*at(j1 + i, j0 + j), true);
+    } else {
+      zero(at(j0, j1 + begin), n, end - begin);
+      kernel_.update(n, end - begin, m, Y_, n, at(j1, j1 + begin), R_, at(j0, j1 + begin), R_);
+    }
+    team_.sync();
+    if (team_.rank == 0) diagonal_block(j0, j1);
+    team_.sync();
+  }
+
+  void zero(T* block, idx rows, idx columns) const {
+    for (idx j = 0; j < columns; j++) std::fill_n(block + j * R_, rows, T(0));
+  }
+
+  // The inverses of L_jj and U_jj, or of L_jj and its conjugate transpose, with the signs that products ask for: the
+  // kernels subtract.
+  void invert_triangles(idx j0, idx n) {
+    PivotStats unused;
+    for (T* square : {minus_lower_, minus_upper_}) {
+      std::fill_n(square, n * n, T(0));
+      for (idx k = 0; k < n; k++) square[k + k * n] = T(-1);
+    }
+    if (front_.cholesky) {
+      kernel_.solve_lower_h(n, n, minus_upper_, n, factor(j0, j0), R_);
+      for (idx j = 0; j < n; j++)
+        for (idx i = 0; i < n; i++) minus_lower_[i + j * n] = conj_if(minus_upper_[j + i * n], true);
+    } else {
+      kernel_.solve_left(n, n, minus_lower_, n, factor(j0, j0), R_);
+      kernel_.solve_upper(n, n, minus_upper_, n, factor(j0, j0), R_, &unused);
+    }
+    for (idx k = 0; k < n * n; k++) lower_[k] = -minus_lower_[k];
+  }
+
+  // Rows begin .. end-1 of X, and columns of Y, counted from column j1 of the front on.
+  void multipliers(idx j0, idx j1, idx begin, idx end) {
+    const idx n = j1 - j0, m = R_ - j1, inside = front_.W - j1;
+    for (idx j = 0; j < n; j++) std::fill_n(X_ + begin + off(j) * m, end - begin, T(0));
+    kernel_.update(end - begin, n, n, factor(j1 + begin, j0), R_, minus_lower_, n, X_ + begin, m);
+    if (front_.cholesky) return;
+    std::fill_n(Y_ + off(begin) * n, off(end - begin) * n, T(0));
+    if (const idx last = std::min(end, inside); begin < last)
+      kernel_.update(n, last - begin, n, minus_upper_, n, factor(j0, j1 + begin), R_, Y_ + off(begin) * n, n);
+    if (const idx first = std::max(begin, inside); first < end)
+      kernel_.update_t(n, end - first, n, minus_upper_, n, front_.Ut + (first - inside) + off(j0) * front_.H, front_.H,
+                       Y_ + off(first) * n, n, false);
+  }
+
+  void diagonal_block(idx j0, idx j1) {
+    const idx n = j1 - j0, m = R_ - j1;
+    zero(at(j0, j0), n, n);
+    kernel_.update(n, n, n, minus_upper_, n, lower_, n, at(j0, j0), R_);
+    kernel_.update(n, n, m, at(j0, j1), R_, X_, m, at(j0, j0), R_);
+    if (!front_.cholesky) return;
+    for (idx j = j0; j < j1; j++) {
+      *at(j, j) = T(std::real(*at(j, j)));
+      for (idx i = j + 1; i < j1; i++) *at(j, i) = conj_if(*at(i, j), true);
+    }
+  }
+
+  // Columns of the inverse belong to rows of A.
+  void undo_interchanges() {
+    const auto [begin, end] = slice(R_, team_);
+    for (idx k = front_.W; k-- > 0;)
+      if (const idx p = front_.pivots[k]; p != k) std::swap_ranges(at(begin, k), at(end, k), at(begin, p));
+    team_.sync();
+  }
+
+  const Team& team_;
+  const FactoredFront<T>& front_;
+  const off R_;
+  T* const Z_;
+  const DenseKernels<T>& kernel_ = kernels<T>();
+  T *lower_, *minus_lower_, *minus_upper_;  // n x n
+  T *X_, *Y_;                               // m x n, n x m
+};
+
+}  // namespace
+
+off inverse_scratch(idx R) { return off(block_columns) * (3 * block_columns + 2 * off(R)); }
+
+template <class T> void inverse_front(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch) {
+  InverseFront<T>(team, front, Z, scratch).run();
+}
+
+#define GS_INSTANTIATE(T) template void inverse_front(const Team&, const FactoredFront<T>&, T*, T*);
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

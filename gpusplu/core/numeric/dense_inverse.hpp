@@ -1,0 +1,33 @@
+// The inverse block of one front by a team: from that of the rows below its pivots, and its factor.
+//
+// With the front's factor L11 U11 (rows of A11 interchanged), L21, U12 and the block Z22 of the inverse of the whole
+// matrix,
+//   Z21 = -Z22 X,  Z12 = -Y Z22,  Z11 = (L11 U11)^-1 - Z12 X,  with X = L21 L11^-1 and Y = U11^-1 U12
+// (Lin, Yang, Meza, Lu, Ying and E, SelInv: an algorithm for selected inversion of a sparse symmetric matrix, ACM TOMS
+// 37 (2011), for L D L^T; here for L U, and L L^H, of which Z is Hermitian and Y not needed). Wide fronts go by blocks
+// of columns, last first: Z22 is then all that has been found so far.
+//
+// All members call with the same arguments. The result depends on the sizes only, not on the size of the team.
+#pragma once
+#include "base/threads.hpp"
+#include "base/types.hpp"
+
+namespace gs {
+
+// A factored front as simd/dense_kernels.hpp lays it out; Ut and pivots are not looked at for Cholesky.
+template <class T> struct FactoredFront {
+  idx W, H;
+  const T* L;   // R x W
+  const T* Ut;  // H x W
+  const idx* pivots;
+  bool cholesky;
+};
+
+// Entries of `scratch`, which members share, for a front of R rows.
+off inverse_scratch(idx R);
+
+// Z is R x R, with Z22 in it. On return it is the inverse at the front's rows and columns, those of the rows of A11 as
+// they were before the interchanges.
+template <class T> void inverse_front(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch);
+
+}  // namespace gs

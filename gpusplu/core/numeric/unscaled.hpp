@@ -1,0 +1,15 @@
+// An entry of the inverse of a scaled matrix as one of the inverse of the matrix.
+#pragma once
+#include <cmath>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// v * row_scale * col_scale, powers of two whose product may be out of the range of numbers where the result is not.
+template <class T> inline T unscaled(T v, double row_scale, double col_scale) {
+  const double both = row_scale * col_scale;
+  return std::isnormal(both) ? scaled(v, both) : scaled(scaled(v, row_scale), col_scale);
+}
+
+}  // namespace gs

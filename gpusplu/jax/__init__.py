@@ -6,11 +6,12 @@
 >>> sign, logabsdet = gpusplu.jax.slogdet(A)
 
 All of it works under jit, grad, jvp, vmap, checkpoint, scan and while_loop. Derivatives are those with respect to A's
-values, on A's pattern, and to b, of any order; the adjoint of a solve uses the factor of that solve. What vmap adds is one
-native call: more right-hand sides of one factor where A is the same for all, and one batch of systems where it is not.
+values, on A's pattern, and to b, of any order; the adjoint of a solve uses the factor of that solve. What vmap adds is
+one native call: more right-hand sides of one factor where A is the same for all, and one batch of systems where it is
+not.
 
-**The pattern** is static where A's index arrays are concrete: closed over by a jitted function, or outside of jit. It is
-then analysed once, and costs nothing per call. Index arrays that are traced, those of an A that is an argument of a
+**The pattern** is static where A's index arrays are concrete: closed over by a jitted function, or outside of jit. It
+is then analysed once, and costs nothing per call. Index arrays that are traced, those of an A that is an argument of a
 jitted function, are read by every call and found among the patterns seen before.
 
 **Factors** are kept by the values they are of, as `gpusplu.jax.store` says, within the bound of bytes that

@@ -7,12 +7,14 @@ with NaN or Inf, has NaN for its solutions, as jax.numpy.linalg.solve has it. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import NonFiniteError
+from ..gradients import Factored
+from ..inverse import inverse_entries
 from .store import STORE
 from .structure import Structure, seen
 
@@ -32,11 +34,15 @@ def each_structure(work: Callable[..., Any]) -> Callable[..., Any]:
             return work(seen(n, layout, index), *others, **options)
         if all((array == array[0]).all() for array in index):
             return work(seen(n, layout, tuple(array[0] for array in index)), *others, **options)
-        systems = range(others[0].shape[0])
-        alone = [work(seen(n, layout, tuple(a[s] for a in index)), *(o[s] for o in others), **options) for s in systems]
-        return [np.stack(parts) for parts in zip(*alone, strict=True)]
+        systems = zip(zip(*index, strict=True), zip(*others, strict=True), strict=True)
+        return stacked(work(seen(n, layout, index), *others, **options) for index, others in systems)
 
     return with_arrays
+
+
+def stacked(results: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Of one system each, with the systems as the first dimension."""
+    return [np.stack(parts) for parts in zip(*results, strict=True)]
 
 
 @each_structure
@@ -50,7 +56,7 @@ def solve(
         return (np.full((*values.shape[:-1], *b.shape[-2:]), np.nan, b.dtype),)
 
 
-def solved(factored: Any, b: np.ndarray, op: str, batch: tuple[int, ...]) -> np.ndarray:
+def solved(factored: Factored, b: np.ndarray, op: str, batch: tuple[int, ...]) -> np.ndarray:
     """Solutions as rows."""
     if b.shape[-2] == 1:
         x: np.ndarray = factored.solve(np.ascontiguousarray(b[..., 0, :]), op)
@@ -78,8 +84,12 @@ def pairs(structure: Structure, left: np.ndarray, right: np.ndarray) -> Sequence
 
 @each_structure
 def slogdet(structure: Structure, values: np.ndarray, *, kept: bool) -> Sequence[np.ndarray]:
-    real = np.empty(0, values.dtype).real.dtype
-    batch = values.shape[:-1]
+    if kept and values.ndim == 2:  # by the factors that `selected` is going to ask
+        return stacked(slogdet_of(structure, one, kept) for one in values)
+    return slogdet_of(structure, values, kept)
+
+
+def slogdet_of(structure: Structure, values: np.ndarray, kept: bool) -> tuple[np.ndarray, np.ndarray]:
     try:
         with STORE.factor(structure, values, kept=kept) as factored:
             sign, logarithm = factored.factor.slogdet()
@@ -87,15 +97,32 @@ def slogdet(structure: Structure, values: np.ndarray, *, kept: bool) -> Sequence
         sign = logarithm = np.nan
     except RuntimeError:
         sign, logarithm = 0, -np.inf
-    return np.full(batch, sign, values.dtype), np.full(batch, logarithm, real)
+    batch = values.shape[:-1]
+    return np.full(batch, sign, values.dtype), np.full(batch, logarithm, values.real.dtype)
 
 
 @each_structure
 def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
-    """Entries of the inverse's transpose on A's pattern."""
+    """The entry (column, row) of the inverse for every entry (row, column) of A."""
+    if values.ndim == 2:
+        return (np.stack([selected_of(structure, one) for one in values]),)
+    return (selected_of(structure, values),)
+
+
+def selected_of(structure: Structure, values: np.ndarray) -> np.ndarray:
+    rows, columns = structure.coordinates
     try:
         # Nobody waits for this factor any more: in the terms of the store, an adjoint has used it.
         with STORE.factor(structure, values, transpose=True) as factored:
-            return (structure.padded(selected_inverse(structure, factored)),)
+            entries = inverse_at(factored, columns, rows)
     except (RuntimeError, NonFiniteError):
-        return (structure.padded(np.full((*values.shape[:-1], structure.coordinates[0].size), np.nan, values.dtype)),)
+        entries = np.full(rows.size, np.nan, values.dtype)
+    return structure.padded(entries)
+
+
+def inverse_at(factored: Factored, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Entries of the inverse, on A's transposed pattern."""
+    if factored.factor.symbolic.parts()[0].pattern.core.identity:
+        found: np.ndarray = factored.factor.parts()[0].inverse_on_pattern()
+        return found
+    return inverse_entries(factored.factor, *((columns, rows) if factored.transposed else (rows, columns)))

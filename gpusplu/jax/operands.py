@@ -19,14 +19,14 @@ class Matrix(NamedTuple):
     """A square matrix: its values, traced index arrays (none where `structure` has them), and what is static."""
 
     values: Any
-    index: tuple[Any, ...]
+    indices: tuple[Any, ...]
     n: int
     layout: str
     structure: Structure | None
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        return self.values, *self.index
+        return self.values, *self.indices
 
     @property
     def static(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def read_matrix(A: Any, caller: str) -> Matrix:
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"matrix must be square (has shape {A.shape})")
     values = jnp.asarray(A.data)
-    index = (A.indices, A.indptr) if type(A) is BCSR else (A.indices,)
+    index: tuple[Any, ...] = (A.indices, A.indptr) if type(A) is BCSR else (A.indices,)
     layout = LAYOUTS[type(A)]
     structure = None
     if not any(isinstance(array, jax.core.Tracer) for array in index):

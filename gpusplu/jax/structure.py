@@ -127,7 +127,7 @@ def seen(n: int, layout: str, index: tuple[np.ndarray, ...]) -> Structure:
     """The structure of index arrays, which are read and compared at the speed of memory."""
     first, second = index if layout == "bcsr" else (index[0].reshape(-1), index[0][:0, 0])
     arrays = n, np.ascontiguousarray(first), np.ascontiguousarray(second)
-    known = SEEN.find(layout, *arrays)
+    known: Any = SEEN.find(layout, *arrays)
     if known is not None:
         found: Structure = known.value
         return found

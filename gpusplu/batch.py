@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from . import _core, matrix
+from .counting import FACTORIZATIONS
 from .engines import registry
 from .engines.interface import EngineBatch
+from .engines.pieces import make_batch
 from .errors import BatchError, NotPositiveDefiniteError, require
 from .factor import SlogDet
 from .options import one_of
@@ -60,7 +62,9 @@ class BatchedFactor:
             self._dtype.char, pivoting=self._problem.options.pivoting, refine=self._problem.options.refine
         )
         self._problem = self._problem.of_dtype(self._dtype)
-        self._systems = registry.named(symbolic.engine).factor_batch(self._problem, self._analysis, count)
+        engine = registry.named(symbolic.engine)
+        self._on_device = engine.on_device
+        self._systems = make_batch(engine, self._problem, self._analysis, count)
         self._alone: dict[int, Any] = {}  # ordinary factors by system
         self._held: np.ndarray | None = None  # canonical values, where the engine holds none
         self._factored = np.zeros(count, np.int8)  # status as the factorization left it
@@ -116,6 +120,7 @@ class BatchedFactor:
     def _load(self, values: Any, canonical: bool = False) -> None:
         """Have the caller's values factored, or canonical ones."""
         direct, source = (True, None) if canonical else self._problem.pattern.direct_map(self._dtype)
+        values = values if self._on_device else matrix.to_host(values)
         if self._systems is None or not direct:
             host = matrix.to_host(values)
             values = host.copy() if canonical else np.stack([self._problem.pattern.gather(one) for one in host])
@@ -123,9 +128,11 @@ class BatchedFactor:
         if self._systems is not None:
             self._alone, self._pending = {}, True
             self._systems.refactor(values, source)
+            FACTORIZATIONS.add(len(self))
             return
         self._held = values
         self._factored[...] = [self._own_factor(system, one) for system, one in enumerate(values)]
+        FACTORIZATIONS.add(len(self))
         self._tell()
 
     def _settle(self) -> None:
@@ -228,11 +235,13 @@ class BatchedFactor:
 
     def _solve(self, b: Any, trans: int) -> Any:
         """For right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
+        if matrix.is_cupy(b) and not (self._on_device and self._systems):
+            return matrix.to_device(self._solve(b.get(), trans))
         if self._systems is None:
-            x, on_device = np.full(b.shape, np.nan, self._dtype), matrix.is_cupy(b)
+            x = np.full(b.shape, np.nan, self._dtype)
             for system in range(len(self)):
                 self._solve_alone(system, b, x, trans)
-            return matrix.to_device(x) if on_device else x
+            return x
         x = self._systems.solve(b, trans)
         self._settle()
         self._error[...] = self._systems.errors()

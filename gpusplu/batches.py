@@ -13,7 +13,7 @@ from .linalg import own_lu_options
 from .options import cholesky_options, one_of
 from .pipeline import factor_batch
 from .problem import Request
-from .selection.request import read_request
+from .selection.request import AUTO, read_request
 
 
 def splu_batch(
@@ -94,8 +94,10 @@ def cholesky_batch(
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:
-    """The request for systems with these values."""
+    """The request for systems with these values: on the device where they are, if nothing else is said."""
     one_of("errors", errors, ERRORS)
+    if engine == AUTO and device is None and matrix.is_cupy_array(values):
+        device = values.device.id
     request = read_request(engine, device, device_memory)
     systems = (*np.shape(values), 1)[0]
     return request._replace(systems=max(1, systems), on_device=matrix.is_cupy(values), movable=False)

@@ -6,9 +6,9 @@
 - product, ``op(A) x``;
 - outer, the values on A's pattern of the gradient of ``Re <y, op(A) x>`` with respect to A.
 
-So the gradient ``g`` of x gives ``y = solve(A, g, ADJOINT[op])``, which is that of b, and ``-outer(y, x, op)``, which is
-that of A, by the factor that x was found with (Giles, Collected matrix derivative results for forward and reverse mode
-algorithmic differentiation, 2008, section 2.3.1). Gradients are those of torch: ``dL = Re <gradient, dx>``.
+So the gradient ``g`` of x gives ``y = solve(A, g, ADJOINT[op])``, which is that of b, and ``-outer(y, x, op)``, which
+is that of A, by the factor that x was found with (Giles, Collected matrix derivative results for forward and reverse
+mode algorithmic differentiation, 2008, section 2.3.1). Gradients are those of torch: ``dL = Re <gradient, dx>``.
 """
 
 from __future__ import annotations

@@ -22,6 +22,31 @@ EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 HERMITIAN_TOLERANCE = 1e3
 
 
+class Columns:
+    """A matrix in compressed columns whose arrays come from another library: what SciPy's would be, at less cost.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    data, indices, indptr : ndarray
+        C-contiguous.
+    """
+
+    __slots__ = ("data", "indices", "indptr", "shape")
+    format, ndim = "csc", 2
+
+    def __init__(self, n: int, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray):
+        self.shape, self.data, self.indices, self.indptr = (n, n), data, indices, indptr
+
+    dtype = property(lambda self: self.data.dtype)
+    nnz = property(lambda self: self.data.size)
+
+
+def is_sparse(A: Any) -> bool:
+    """Whether `A` is one of SciPy's sparse matrices, or ours."""
+    return type(A) is Columns or sp.issparse(A)
+
+
 def is_pydata(A: Any) -> bool:
     """Whether `A` is a pydata/sparse array, found without importing that package."""
     return type(A).__module__.partition(".")[0] == "sparse" and hasattr(A, "to_scipy_sparse")
@@ -129,7 +154,7 @@ def read_matrix(A: Any) -> Any:
     ValueError
         Not two-dimensional or not square; SciPy's messages.
     """
-    if not sp.issparse(A) or A.ndim != 2 or A.format not in ("csc", "csr", "coo", "bsr"):
+    if not is_sparse(A) or A.ndim != 2 or A.format not in ("csc", "csr", "coo", "bsr"):
         A = sp.csc_array(A)
     if A.format == "bsr":
         A = A.tocoo(copy=False)  # whole blocks, in the order of A.data.ravel()

@@ -196,7 +196,7 @@ def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve:
 
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
-    if not (sp.issparse(A) and A.format == "csc"):
+    if not (matrix.is_sparse(A) and A.format == "csc"):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)

@@ -135,6 +135,8 @@ class Engine(ABC):
         Of the core's analyses ("column", "front") that it can go on with.
     symbolic_phases : tuple of str
         Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
+    batches : bool
+        It factors many systems side by side (`factor_batch`).
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
     costs : Costs
@@ -146,6 +148,7 @@ class Engine(ABC):
     kinds: ClassVar[tuple[str, ...]] = KINDS
     methods: ClassVar[tuple[str, ...]] = ("column", "front")
     symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
+    batches: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 

@@ -10,21 +10,28 @@ import gpusplu as gs
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.engine import CpuEngine
 from gpusplu.timing import backward_error
+from support.dense_batch import DenseBatches
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 
 class OneByOne(CpuEngine):
     """The CPU engine without batches."""
 
-    name = "one_by_one"
+    name, batches = "one_by_one", False
 
     def factor_batch(self, problem, analysis, count):
         return None
 
 
-@pytest.fixture(params=["cpu", "one_by_one"])
+class InPieces(DenseBatches):
+    """Dense batches of 4 systems at most."""
+
+    name, most = "in_pieces", 4
+
+
+@pytest.fixture(params=["cpu", "one_by_one", "dense_batches", "in_pieces"])
 def engine(request):
-    with registry.registered(OneByOne()):
+    with registry.registered(OneByOne()), registry.registered(DenseBatches()), registry.registered(InPieces()):
         yield request.param
 
 
@@ -174,7 +181,7 @@ def test_systems_that_need_other_pivots_get_them(engine):
     x = batch.solve(b)
     for k, one in enumerate(values):
         assert backward_error(matrix_of(A, one), x[k], b) < 100 * EPS["d"]
-    if engine == "cpu" and batch.stats.side_by_side:
+    if batch.stats.side_by_side:
         assert batch.status[2] == gs.BatchStatus.REPIVOTED and batch.stats.repivoted == 1
 
 
@@ -288,3 +295,12 @@ def test_the_analysis_is_remembered():
     assert (gs.cache_info().hits, gs.cache_info().misses) == (2, 1)
     with pytest.raises(gs.NonFiniteError):
         gs.splu_batch(matrix_of(A, np.full(A.nnz, np.nan)), systems_like(A, 2))
+
+
+def test_a_batch_for_which_there_is_no_room():
+    class NoRoom(DenseBatches):
+        name, most = "no_room", 0
+
+    A = random_matrix(20)
+    with registry.registered(NoRoom()), pytest.raises(MemoryError, match="no room for 1 systems"):
+        gs.splu_batch(A, systems_like(A, 50), engine="no_room")

@@ -88,3 +88,15 @@ def test_failed_factorizations_are_not_counted():
     with pytest.raises(RuntimeError, match="singular"):
         gs.splu(0 * A)
     assert gs.factorization_count() == before
+
+
+def test_systems_of_a_batch_are_counted():
+    A, b, _ = system("d")
+    values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    before = gs.factorization_count()
+    batch = gs.splu_batch(A, values)
+    assert gs.factorization_count() == before + 3
+    batch.solve(b)
+    assert gs.factorization_count() == before + 3
+    batch.refactor_solve(values, b)
+    assert gs.factorization_count() == before + 6

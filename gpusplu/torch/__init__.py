@@ -1,0 +1,14 @@
+"""Sparse solves and determinants that torch can differentiate.
+
+>>> import gpusplu.torch as gst
+>>> x = gst.spsolve(A, b)
+>>> x.square().sum().backward()
+>>> A.grad, b.grad
+"""
+
+from __future__ import annotations
+
+from .pattern import Pattern
+from .solve import Solver, factorized, spsolve
+
+__all__ = ["Pattern", "Solver", "factorized", "spsolve"]

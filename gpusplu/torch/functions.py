@@ -1,0 +1,146 @@
+"""Differentiable functions of the values of a sparse matrix: the rules, in terms of each other.
+
+A factor is handed over as an object or, where torch.func takes tensors only, by its handle. Every rule is a composition
+of differentiable functions, so derivatives of any order follow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
+
+from ..gradients import ADJOINT, Factored, outer
+from . import native
+from .pattern import Pattern
+
+
+def product(pattern: Pattern, values: Tensor, x: Tensor, op: str, vectors: bool) -> Tensor:
+    """``op(A) x``."""
+    to, source = pattern.coordinates()
+    if op in "TH":
+        to, source = source, to
+    if op in "HC":
+        values = values.conj()
+    dim = -1 if vectors else -2
+    terms = x.index_select(dim, source) * (values if vectors else values.unsqueeze(-1))
+    return torch.zeros_like(x + terms.new_zeros(())).index_add(dim, to, terms)
+
+
+class Factor(torch.autograd.Function):
+    """Handle of the factor of a matrix, or of a batch of them."""
+
+    @staticmethod
+    def forward(values: Tensor, pattern: Pattern) -> Tensor:
+        return native.handle_of(native.factored(pattern, values))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, _: Any) -> tuple[None, None]:
+        return None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> None:
+        return None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], values: Tensor, pattern: Pattern) -> tuple[Tensor, None]:
+        return Factor.apply(values.movedim(in_dims[0], 0), pattern), None
+
+
+class Solve(torch.autograd.Function):
+    """The solution of ``op(A) x = b`` by a factor of A.
+
+    Shapes: values (..., nnz), b (..., n) or, unless `vectors`, (..., n, k).
+    """
+
+    @staticmethod
+    def forward(
+        values: Tensor, b: Tensor, factor: Tensor | Factored, pattern: Pattern, op: str, vectors: bool
+    ) -> Tensor:
+        factored = native.factored_of(factor, pattern, values) if isinstance(factor, Tensor) else factor
+        return native.solve(factored, b, op, vectors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        values, _, factor, *ctx.rest = inputs
+        ctx.factor = None if isinstance(factor, Tensor) else factor
+        tensors = (values, output) if ctx.factor else (values, output, factor)
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        values, x, factor, (pattern, op, vectors) = of_context(ctx)
+        y = solve(values, gradient, factor, pattern, ADJOINT[op], vectors)
+        of_values = None
+        if ctx.needs_input_grad[0]:
+            rows, columns = pattern.coordinates()
+            of_values = -outer(op, rows, columns, y, x, vectors)
+        return of_values, y, None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, of_values: Tensor | None, of_b: Tensor | None, *_: Any) -> Tensor:
+        values, x, factor, (pattern, op, vectors) = of_context(ctx)
+        with _set_fwd_grad_enabled(True):  # torch has turned it off, for outer levels too: jvp of jvp would be wrong
+            values, x = unpack_dual(values).primal, unpack_dual(x).primal
+            right = None if of_values is None else -product(pattern, of_values, x, op, vectors)
+            right = of_b if right is None else right if of_b is None else right + of_b
+            return solve(values, right, factor, pattern, op, vectors)
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[Any, ...],
+        values: Tensor,
+        b: Tensor,
+        factor: Tensor | Factored,
+        pattern: Pattern,
+        op: str,
+        vectors: bool,
+    ) -> tuple[Tensor, int]:
+        of_values, of_b = in_dims[:2]
+        if of_values is not None:
+            b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
+            return solve(values.movedim(of_values, 0), b, factor, pattern, op, vectors), 0
+        b = b.movedim(of_b, -1)  # one matrix: more right-hand sides
+        columns = b.shape[-1:] if vectors else b.shape[-2:]
+        x = solve(values, b if vectors else b.flatten(-2), factor, pattern, op, False)
+        return x.unflatten(-1, columns), x.ndim - vectors
+
+
+class PlainSolve(Solve):
+    """The same without torch.func, to which torch takes twice as long."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        x = Solve.forward(*inputs)
+        Solve.setup_context(ctx, inputs, x)
+        return x
+
+    setup_context = torch.autograd.function._SingleLevelFunction.setup_context
+
+
+def of_context(ctx: Any) -> tuple[Tensor, Tensor, Tensor | Factored, list[Any]]:
+    """Values, solution, factor and other arguments of a solve."""
+    values, x, *handle = ctx.saved_tensors
+    return values, x, handle[0] if handle else ctx.factor, ctx.rest
+
+
+def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vectors: bool) -> Tensor:
+    """The solution of ``op(A) x = b``, differentiable where anybody asks."""
+    kind = Solve if torch._C._are_functorch_transforms_active() else PlainSolve
+    x: Tensor = kind.apply(values, b, factor, pattern, op, vectors)
+    return x
+
+
+def factor_of(pattern: Pattern, values: Tensor) -> Any:
+    """A factor, as `solve` takes it."""
+    if torch._C._are_functorch_transforms_active():
+        return Factor.apply(values.detach(), pattern)
+    return native.factored(pattern, values)

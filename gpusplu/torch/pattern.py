@@ -1,0 +1,155 @@
+"""Patterns and values of torch's sparse tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+class Pattern:
+    """Where the entries of a square sparse matrix are, without their values.
+
+    Functions of this package take one in place of a sparse tensor, with ``values=``: torch.func and torch.compile know
+    no sparse tensors, and torch differentiates them once.
+
+    Parameters
+    ----------
+    A : Tensor
+        Sparse, in CSR, CSC or COO layout, shape (..., n, n).
+
+    Attributes
+    ----------
+    n : int
+    pointers, indices : Tensor, shapes (n + 1,) and (nnz,)
+        Of compressed rows or columns.
+    by_rows : bool
+    shape : tuple of int
+        Of the values.
+    """
+
+    __slots__ = ("by_rows", "indices", "n", "pointers", "shape")
+
+    def __init__(self, A: Tensor) -> None:
+        if not isinstance(A, Tensor):
+            raise TypeError(f"A must be a sparse tensor, not {type(A).__name__}")
+        if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+            raise ValueError(f"A must be a matrix or a batch of matrices that are square, got shape {tuple(A.shape)}")
+        self.n = A.shape[-1]
+        layout = A.layout
+        self.by_rows = layout is not torch.sparse_csc
+        if layout is torch.sparse_csr:
+            self.pointers, self.indices = A.crow_indices(), A.col_indices()
+        elif layout is torch.sparse_csc:
+            self.pointers, self.indices = A.ccol_indices(), A.row_indices()
+        elif layout is torch.sparse_coo:
+            if A.sparse_dim() != 2 or A.dense_dim():
+                raise ValueError("a batch of matrices must be a tensor in CSR or CSC layout")
+            rows, self.indices = (A if A.is_coalesced() else A.detach().coalesce()).indices()
+            self.pointers = torch._convert_indices_from_coo_to_csr(rows, self.n)
+        else:
+            raise TypeError(f"A must be a sparse tensor in CSR, CSC or COO layout, not {layout}; use A.to_sparse_csr()")
+        self.shape = tuple(self.indices.shape)
+        if self.indices.ndim > 1:
+            self._share()
+
+    def _share(self) -> None:
+        """One pattern for all matrices of a batch."""
+        pointers, indices = self.pointers.flatten(0, -2), self.indices.flatten(0, -2)
+        if not pointers.shape[0]:
+            raise ValueError("A is a batch of no matrices")
+        self.pointers, self.indices = pointers[0], indices[0]
+        for name, array, first in (("pointers", pointers, self.pointers), ("indices", indices, self.indices)):
+            if not torch.equal(array, first.expand_as(array)):
+                other = int((array != first).any(-1).int().argmax())
+                raise ValueError(
+                    f"the matrices of a batch must have one pattern: the {name} of matrix {other} are not those of "
+                    "matrix 0; keep explicit zeros, or solve with each matrix by itself"
+                )
+
+    def coordinates(self) -> tuple[Tensor, Tensor]:
+        """Rows and columns of the entries."""
+        counts = self.pointers.diff()
+        major = torch.repeat_interleave(counts, output_size=self.indices.shape[0])
+        return (major, self.indices) if self.by_rows else (self.indices, major)
+
+    def tensor(self, values: Tensor) -> Tensor:
+        """The sparse tensor of these values, shape (..., nnz)."""
+        batch = values.shape[:-1]
+        make = torch.sparse_csr_tensor if self.by_rows else torch.sparse_csc_tensor
+        pointers, indices = (array.expand(*batch, -1) for array in (self.pointers, self.indices))
+        return make(pointers, indices, values, (*batch, self.n, self.n))
+
+    def __repr__(self) -> str:
+        return f"<Pattern of {self.n} x {self.n}, {self.indices.shape[0]} entries, {self.indices.device}>"
+
+
+class Entries(torch.autograd.Function):
+    """Values of a sparse tensor; torch's own are differentiated once only."""
+
+    @staticmethod
+    def forward(ctx: Any, A: Tensor) -> Tensor:
+        ctx.save_for_backward(A)
+        return A.detach().values()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (A,) = ctx.saved_tensors
+        found: Tensor = Assembled.apply(gradient, A)
+        return found
+
+
+class Assembled(torch.autograd.Function):
+    """The sparse tensor of the layout and pattern of A that has these values."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, A: Tensor) -> Tensor:
+        A = A.detach()
+        if A.layout is torch.sparse_coo:
+            return torch.sparse_coo_tensor(A.indices(), values, A.shape, is_coalesced=True)
+        if A.layout is torch.sparse_csr:
+            return torch.sparse_csr_tensor(A.crow_indices(), A.col_indices(), values, A.shape)
+        return torch.sparse_csc_tensor(A.ccol_indices(), A.row_indices(), values, A.shape)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        return Entries.apply(gradient), None
+
+
+def entries(A: Tensor) -> Tensor:
+    """Values of a sparse tensor, in the order of its `Pattern`."""
+    if A.layout is torch.sparse_coo and not A.is_coalesced():
+        A = A.coalesce()
+    if A.requires_grad and torch.is_grad_enabled():
+        found: Tensor = Entries.apply(A)
+        return found
+    return A.values()
+
+
+def read(A: Tensor | Pattern, values: Tensor | None) -> tuple[Pattern, Tensor]:
+    """The pattern of `A` and the values to be used on it: its own unless others are given.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    pattern = A if isinstance(A, Pattern) else Pattern(A)
+    if values is None:
+        if isinstance(A, Pattern):
+            raise TypeError("A is a Pattern: pass values=")
+        values = entries(A)
+    elif not isinstance(values, Tensor):
+        raise TypeError(f"values must be a tensor, not {type(values).__name__}")
+    elif values.ndim == 0 or values.shape[-1] != pattern.indices.shape[0]:
+        wanted = f"(..., {pattern.indices.shape[0]}), one for each entry of A"
+        raise ValueError(f"values must have shape {wanted}, got {tuple(values.shape)}")
+    if 0 in values.shape[:-1]:
+        raise ValueError(f"a batch needs one system at least, got values of shape {tuple(values.shape)}")
+    if values.dtype not in DTYPES:
+        raise TypeError(f"A has values of {values.dtype}; convert them to {', '.join(map(str, DTYPES))}")
+    if values.device != pattern.indices.device:
+        raise ValueError(f"values are on {values.device} and the pattern of A on {pattern.indices.device}; use .to()")
+    return pattern, values

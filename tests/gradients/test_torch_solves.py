@@ -1,0 +1,247 @@
+"""gpusplu.torch on the processor: solutions, derivatives of both orders and modes, torch.func, bad input."""
+
+import gc
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+import gpusplu as gs  # noqa: E402
+import gpusplu.torch as gst  # noqa: E402
+from gpusplu.torch import native  # noqa: E402
+from support import torch_checks as checks  # noqa: E402
+from support.tensors import DTYPES, LAYOUTS, OPERATIONS, numbers, on_pattern, sparse  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
+
+
+@pytest.mark.parametrize("trans", OPERATIONS)
+@pytest.mark.parametrize("shape", [(6,), (6, 1), (6, 3)], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_solutions(dtype, layout, shape, trans):
+    checks.solutions("cpu", dtype, layout, shape, trans)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_entry_of_derivatives(dtype):
+    checks.full_derivatives("cpu", dtype)
+
+
+@pytest.mark.parametrize("trans", OPERATIONS)
+@pytest.mark.parametrize("shape", [(6,), (6, 2)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_derivatives(dtype, shape, trans):
+    checks.derivatives("cpu", dtype, shape, trans)
+
+
+@pytest.mark.parametrize("trans", OPERATIONS)
+@pytest.mark.parametrize("shape", [(6,), (3, 6), (3, 6, 2)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_derivatives_of_a_batch(dtype, shape, trans):
+    checks.derivatives("cpu", dtype, shape, trans, nbatch=3)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradient_of_a_sparse_tensor(layout):
+    checks.gradient_is_sparse("cpu", layout)
+    checks.second_derivative_of_a_tensor("cpu", layout)
+
+
+def test_backward_makes_no_factorization():
+    checks.one_factorization("cpu")
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)], ids=str)
+def test_vmap(in_dims):
+    checks.one_batch_under_vmap("cpu", in_dims)
+
+
+def test_nested_vmap():
+    pattern, values = on_pattern(nbatch=3)
+    values, b = values.detach(), numbers(2, 6)
+
+    def solve(values, b):
+        return gst.spsolve(pattern, b, values=values)
+
+    expected = torch.stack([torch.stack([solve(v, c) for c in b]) for v in values])
+    inner_b = torch.func.vmap(torch.func.vmap(solve, (None, 0)), (0, None))(values, b)
+    checks.close(inner_b, expected)
+    inner_values = torch.func.vmap(torch.func.vmap(solve, (0, None)), (None, 0))(values, b)
+    checks.close(inner_values, expected.transpose(0, 1))
+    twice = torch.stack([values, 2 * values])
+    of_values = torch.func.vmap(torch.func.vmap(solve, (0, None)), (0, None))(twice, b[0])
+    checks.close(of_values, torch.stack([expected[:, 0], expected[:, 0] / 2]))
+
+
+def test_vmap_of_several_right_hand_sides():
+    pattern, values = on_pattern()
+    b = numbers(3, 6, 2)
+    got = torch.func.vmap(lambda c: gst.spsolve(pattern, c, values=values.detach()), in_dims=2, out_dims=2)(
+        b.movedim(0, 2)
+    )
+    checks.close(
+        got, gst.spsolve(pattern, b.movedim(0, 1).reshape(6, 6), values=values.detach()).unflatten(1, (3, 2)).mT
+    )
+
+
+def test_second_derivatives_of_torch_func():
+    checks.every_second_derivative("cpu")
+
+
+def test_a_training_loop_analyses_once():
+    pattern, values = on_pattern(40)
+    b = numbers(40)
+    for _ in range(5):
+        gst.spsolve(pattern, b, values=values).square().sum().backward()
+    assert gs.cache_info().misses == 1
+    assert gs.cache_info().hits == 4
+
+
+def test_factors_live_as_long_as_somebody_needs_them():
+    pattern, values = on_pattern()
+    b = numbers(6)
+    torch.func.hessian(lambda v: gst.spsolve(pattern, b, values=v).sum())(values.detach())
+    gc.collect()
+    assert not native._held
+    x = torch.func.vjp(lambda v: gst.spsolve(pattern, b, values=v), values.detach())
+    assert len(native._held) == 1
+    del x
+    gc.collect()
+    assert not native._held
+
+
+def test_a_copied_handle_is_factored_again():
+    pattern, values = on_pattern()
+    values = values.detach()
+    handle = native.handle_of(native.factored(pattern, values)).clone()
+    gc.collect()
+    again = native.factored_of(handle, pattern, values)
+    b = numbers(6)
+    checks.close(native.solve(again, b, "N", True), gst.spsolve(pattern, b, values=values))
+
+
+def test_one_factor_for_several_solves():
+    A, b = sparse().requires_grad_(), numbers(6)
+    before = gs.factorization_count()
+    solve = gst.factorized(A)
+    (solve(b).sum() + solve(b, "T").sum()).backward()
+    assert gs.factorization_count() == before + 1
+    gradient = A.grad.to_dense()
+    D = A.detach().to_dense().requires_grad_()
+    (torch.linalg.solve(D, b).sum() + torch.linalg.solve(D.T, b).sum()).backward()
+    where = gst.Pattern(A).coordinates()
+    checks.close(gradient[where], D.grad[where])
+
+
+def test_sparse_batches():
+    pattern, values = on_pattern(nbatch=3)
+    A = pattern.tensor(values.detach()).requires_grad_()
+    assert A.shape == (3, 6, 6)
+    b = numbers(3, 6)
+    x = gst.spsolve(A, b)
+    checks.close(x, torch.linalg.solve(A.detach().to_dense(), b))
+    x.square().sum().backward()
+    assert A.grad.shape == A.shape
+
+
+def test_patterns_that_differ_in_a_batch():
+    crow, col = torch.tensor([[0, 1, 3], [0, 2, 3]]), torch.tensor([[0, 0, 1], [0, 1, 1]])
+    A = torch.sparse_csr_tensor(crow, col, torch.ones(2, 3), (2, 2, 2))
+    with pytest.raises(ValueError, match=r"must have one pattern: the pointers of matrix 1"):
+        gst.spsolve(A, torch.ones(2))
+
+
+def test_unsorted_and_duplicate_entries():
+    where = torch.tensor([[0, 1, 0, 0], [1, 1, 0, 0]])
+    values = torch.tensor([1.0, 2.0, 3.0, 4.0]).requires_grad_()
+    A = torch.sparse_coo_tensor(where, values, (2, 2))
+    b = torch.tensor([3.0, 2.0])
+    x = gst.spsolve(A, b)
+    checks.close(x, torch.linalg.solve(torch.tensor([[7.0, 1.0], [0.0, 2.0]]), b), 1e-6)
+    x.sum().backward()
+    assert values.grad[2] == values.grad[3] != 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_single_precision(dtype):
+    A, b = sparse(dtype=dtype).requires_grad_(), numbers(6, dtype=dtype)
+    x = gst.spsolve(A, b)
+    checks.close(x, torch.linalg.solve(A.detach().to_dense(), b), 1e-5)
+    x.abs().sum().backward()
+    assert A.grad.dtype == dtype
+
+
+def test_complex_right_hand_sides_of_a_real_matrix():
+    pattern, values = on_pattern()
+    b = numbers(6, dtype=torch.complex128).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v, b: gst.spsolve(pattern, b, values=v), (values, b))
+
+
+def test_views_and_conjugates():
+    A, b = sparse(dtype=torch.complex128), numbers(6, 3, dtype=torch.complex128)
+    checks.close(gst.spsolve(A, b.conj()[:, 1]), torch.linalg.solve(A.to_dense(), b[:, 1].conj()))
+    checks.close(gst.spsolve(A, b.imag), torch.linalg.solve(A.to_dense(), b.imag.to(b.dtype)))
+    one = torch.ones(1, dtype=torch.complex128).expand(6)
+    checks.close(gst.spsolve(A, one), torch.linalg.solve(A.to_dense(), one))
+
+
+def singular():
+    return torch.sparse_csr_tensor([0, 2, 4], [0, 1, 0, 1], torch.ones(4, dtype=torch.float64), (2, 2))
+
+
+def test_singular_matrices():
+    A, b = singular().requires_grad_(), numbers(2)
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        gst.spsolve(A, b)
+    A = gst.Pattern(A)
+    values = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    with pytest.raises(torch.linalg.LinAlgError, match="singular: 1"):
+        gst.spsolve(A, b.float(), values=values)
+    with pytest.raises(ValueError, match="finite"):
+        gst.spsolve(A, b.float(), values=values[0] * np.nan)
+
+
+WRONG = {
+    "integers": (lambda A, b: (A, b.int()), TypeError, "b has numbers of torch.int32; convert it to torch.float64"),
+    "bool": (lambda A, b: (A, b > 0), TypeError, "b has numbers of torch.bool"),
+    "half": (lambda A, b: (A, b.half()), TypeError, "torch.float16"),
+    "half matrix": (
+        lambda A, b: (gst.Pattern(A).tensor(A.values().half()), b),
+        TypeError,
+        "A has values of torch.float16",
+    ),
+    "dense matrix": (lambda A, b: (A.to_dense(), b), TypeError, "A.to_sparse_csr()"),
+    "NumPy matrix": (lambda A, b: (np.eye(6), b), TypeError, "A must be a sparse tensor, not ndarray"),
+    "NumPy": (lambda A, b: (A, b.numpy()), TypeError, "b must be a dense tensor, not ndarray"),
+    "sparse": (lambda A, b: (A, b.to_sparse()), TypeError, "b.to_dense()"),
+    "short": (lambda A, b: (A, b[:5]), ValueError, r"b must have shape \(6,\) or \(6, k\), got \(5,\)"),
+    "scalar": (lambda A, b: (A, b[0]), ValueError, "b must have shape"),
+    "three dimensions": (lambda A, b: (A, b.expand(2, 3, 6)), ValueError, "b must have shape"),
+    "rectangular": (lambda A, b: (sparse().to_dense()[:5].to_sparse_csr(), b), ValueError, "square"),
+    "another device": (lambda A, b: (A, b.to("meta")), ValueError, "A is on cpu and b on meta"),
+    "a pattern alone": (lambda A, b: (gst.Pattern(A), b), TypeError, "pass values="),
+    "blocks": (lambda A, b: (A.to_sparse_bsr((2, 2)), b), TypeError, "sparse_bsr"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_bad_input(case):
+    wrong, error, message = WRONG[case]
+    with pytest.raises(error, match=message):
+        gst.spsolve(*wrong(sparse(), numbers(6)))
+
+
+def test_bad_values():
+    pattern, values = on_pattern()
+    b = numbers(6)
+    with pytest.raises(ValueError, match="values must have shape"):
+        gst.spsolve(pattern, b, values=values[1:])
+    with pytest.raises(TypeError, match="values must be a tensor"):
+        gst.spsolve(pattern, b, values=values.detach().numpy())
+    with pytest.raises(ValueError, match="on meta"):
+        gst.spsolve(pattern, b, values=values.to("meta"))
+    with pytest.raises(ValueError, match="one system at least"):
+        gst.spsolve(pattern, b, values=values.new_ones(0, values.numel()))
+    with pytest.raises(ValueError, match="trans must be"):
+        gst.spsolve(pattern, b, values=values, trans="X")

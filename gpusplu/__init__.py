@@ -17,6 +17,7 @@ from .errors import (
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
+    IllConditionedUpdateError,
     NonFiniteError,
     NotHermitianError,
     NotPositiveDefiniteError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
     from .symbolic import Symbolic
+    from .updated import UpdatedFactor
 
 __version__ = "0.1.0"
 
@@ -44,12 +46,14 @@ __all__ = [
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "IllConditionedUpdateError",
     "LUFactor",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
     "PatternMismatchError",
     "Symbolic",
+    "UpdatedFactor",
     "analyze",
     "cache_clear",
     "cache_info",
@@ -75,6 +79,7 @@ LAZY = {
     "CholeskyFactor": "factor",
     "LUFactor": "factor",
     "Symbolic": "symbolic",
+    "UpdatedFactor": "updated",
     "analyze": "linalg",
     "cache_clear": "patterns",
     "cache_info": "patterns",

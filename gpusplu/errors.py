@@ -11,6 +11,7 @@ __all__ = [
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "IllConditionedUpdateError",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
@@ -80,6 +81,26 @@ class DeviceMemoryError(GpuspluError, MemoryError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.needed, self.free)
+
+
+class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
+    """``A + U V^H`` is singular, or solves with it by the factor of A would lose half of the digits.
+
+    Attributes
+    ----------
+    rcond : float
+        Of the capacitance matrix ``I + V^H A^-1 U``.
+    """
+
+    def __init__(self, rcond: float) -> None:
+        self.rcond = float(rcond)
+        super().__init__(
+            f"updated: the capacitance matrix has a reciprocal condition number of {self.rcond:.1e}; "
+            "factor A + U V^H itself"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rcond,)
 
 
 class BatchError(GpuspluError, RuntimeError):

@@ -18,6 +18,7 @@ from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
+from .updated import UpdatedFactor
 
 
 class SlogDet(NamedTuple):
@@ -49,6 +50,7 @@ class Factor(PartsOfInverse):
         "_symbolic",
         "_upper",
         "_vector",
+        "version",
     )
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
@@ -60,6 +62,7 @@ class Factor(PartsOfInverse):
             core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)
+        self.version = 0  # counts what was factored
         self.moved(core, symbolic)
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
@@ -184,7 +187,7 @@ class Factor(PartsOfInverse):
 
     def _refactored(self, values: ndarray, source: ndarray | None) -> None:
         """Have the engine factor canonical values or, with `source`, the caller's."""
-        self._lower = self._upper = None
+        self._factor_anew()
         try:
             bad = self._core.refactor(values, source)
         except _core.NotPositiveDefinite as error:
@@ -194,6 +197,11 @@ class Factor(PartsOfInverse):
             raise matrix.non_finite(pattern, bad, values if source is None else pattern.gather(values))
         FACTORIZATIONS.add()
 
+    def _factor_anew(self) -> None:
+        """What was made of the factorization before is none of the one that comes."""
+        self.version += 1
+        self._lower = self._upper = None
+
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
         if self._size is UNKNOWN:
@@ -201,7 +209,7 @@ class Factor(PartsOfInverse):
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
         if self._device_array is not None and matrix.is_cupy_array(values):
-            self._lower = self._upper = None
+            self._factor_anew()
             self._core.refactor(self._device_values(values))
             FACTORIZATIONS.add()
             return None
@@ -240,7 +248,7 @@ class Factor(PartsOfInverse):
             and rhs.shape == self._vector
             and trans in TRANS
         ):
-            self._lower = self._upper = None
+            self._factor_anew()
             x = self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
             FACTORIZATIONS.add()
             return x
@@ -254,7 +262,7 @@ class Factor(PartsOfInverse):
             and trans in TRANS
             and self._core.takes_both
         ):
-            self._lower = self._upper = None
+            self._factor_anew()
             x = self._core.refactor_solve(values, rhs, TRANS[trans])
             FACTORIZATIONS.add()
             return x
@@ -273,6 +281,28 @@ class Factor(PartsOfInverse):
         if values.size <= np.iinfo(np.int32).max:
             pointers = pointers.astype(np.int32)
         return sp.csc_array((values, rows, pointers), shape=self.shape)
+
+    def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
+        """Solves with ``A + U V^H``, a change of low rank, by this factor.
+
+        Parameters
+        ----------
+        U, V : array_like or sparse, shape (n,) or (n, k)
+            `V` is `U` unless given.
+
+        Returns
+        -------
+        UpdatedFactor
+            Of the values held now: it refuses to solve once this factor has been refactored.
+
+        Raises
+        ------
+        IllConditionedUpdateError
+            The updated matrix is singular, or nearly so.
+        ValueError
+            Other shapes.
+        """
+        return UpdatedFactor(self, U, U if V is None else V)
 
     def slogdet(self) -> SlogDet:
         """Sign (or phase) and logarithm of the modulus of the determinant of A."""

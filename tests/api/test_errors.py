@@ -15,6 +15,7 @@ PARENTS = {
     gs.EngineUnavailableError: RuntimeError,
     gs.DeviceMemoryError: MemoryError,
     gs.BatchError: RuntimeError,
+    gs.IllConditionedUpdateError: np.linalg.LinAlgError,
 }
 
 

@@ -25,7 +25,7 @@ LAYERS = (
     ("engines.crisscross",),
     ("selection",),
     ("symbolic", "report"),
-    ("moving",),
+    ("moving", "updated"),
     ("factor",),
     ("batch",),
     ("pipeline",),

@@ -97,9 +97,9 @@ def test_matrices_in_a_batch(layout, wrap, shared, calls):
     one, other = System(layout), System(layout)
     if not shared:
         other.A = type(other.A).fromdense(other.dense.T)
-    A = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(jax.tree.leaves, (one.A, other.A)))
-    A = [type(one.A)(tuple(leaves), shape=one.A.shape) for leaves in zip(*A, strict=True)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *A)
+    A = [one.A, other.A]
+    leaves = [jnp.stack(arrays) for arrays in zip(*map(jax.tree.leaves, A), strict=True)]
+    stacked = type(one.A)((leaves[0], *leaves[1:]), shape=(2, *one.A.shape))
     x = wrap(jax.vmap(gj.spsolve, (0, None)))(stacked, one.b)
     dense = np.stack([one.dense, one.dense if shared else one.dense.T])
     assert close(x, np.linalg.solve(dense, np.stack([one.b] * 2)[..., None])[..., 0])

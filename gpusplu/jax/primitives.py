@@ -17,13 +17,12 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-
-import jax
 
 from . import host
 

@@ -164,8 +164,8 @@ def same_bits(kept: np.ndarray, values: np.ndarray) -> bool:
 def first_factored(structure: Structure, values: np.ndarray) -> tuple[Factored, int]:
     """A new factor of entries, shape (entries,) or (nbatch, entries), and its size [bytes]."""
     if values.ndim == 2:
-        finite = np.isfinite(values).all(axis=1)
-        batch = splu_batch(structure.matrix(values[finite.argmax()]), values)
+        guide = (np.isfinite(values) & (values != 0)).sum(axis=1).argmax()  # others may be what vmap of cond made up
+        batch = splu_batch(structure.matrix(values[guide]), values)
         predicted = 2 * batch.symbolic.lnz * values.itemsize * values.shape[0]
         return Factored(batch, structure.transposed), batch.stats["bytes"] or predicted
     lu, _ = within_memory(factored_lu, structure.matrix(values), DEFAULTS, automatic(), LUFactor)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from support.jaxes import LAYOUTS, System, close, jax, jnp
 
 import gpusplu as gs
 import gpusplu.jax as gj
 from gpusplu.jax.store import STORE
+from support.jaxes import LAYOUTS, System, close, jax, jnp
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
 wraps = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
@@ -84,7 +84,9 @@ def test_gradient_of_every_system(layout, wrap):
     values, b = arguments(one, (0, 0))
     each = lambda f: jax.vmap(jax.grad(lambda v, b: (f(v, b) ** 2).sum(), (0, 1)))(values, b)  # noqa: E731
     before = gs.factorization_count()
-    ours = wrap(lambda values, b: jax.vmap(jax.grad(lambda v, b: (of(one)(v, b) ** 2).sum(), (0, 1)))(values, b))(values, b)
+    ours = wrap(lambda values, b: jax.vmap(jax.grad(lambda v, b: (of(one)(v, b) ** 2).sum(), (0, 1)))(values, b))(
+        values, b
+    )
     assert gs.factorization_count() == before + 3
     assert all(map(close, ours, each(dense(one))))
 

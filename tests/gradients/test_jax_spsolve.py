@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from support.jaxes import LAYOUTS, System, close, jax, jnp
 
 import gpusplu as gs
 import gpusplu.jax as gj
+from support.jaxes import LAYOUTS, System, close, jax, jnp
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
 dtypes = pytest.mark.parametrize("dtype", ["d", "D"])
@@ -94,7 +94,9 @@ def test_dtypes_that_are_widened(dtype):
     x = gj.spsolve(one.matrix(values), jnp.ones(12, dtype))
     wide = jnp.float64 if dtype in ("int32", "bool") else jnp.float32
     assert x.dtype == wide
-    assert close(x, jnp.linalg.solve(one.full(values.astype(wide)), jnp.ones(12, wide)), 1e-3 if wide is jnp.float32 else 1e-12)
+    assert close(
+        x, jnp.linalg.solve(one.full(values.astype(wide)), jnp.ones(12, wide)), 1e-3 if wide is jnp.float32 else 1e-12
+    )
 
 
 def test_single_precision_is_jax_own():

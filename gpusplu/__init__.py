@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
+    from .schur import SchurFactor, SchurSymbolic
     from .symbolic import Symbolic
     from .updated import UpdatedFactor
 
@@ -52,6 +53,8 @@ __all__ = [
     "NotHermitianError",
     "NotPositiveDefiniteError",
     "PatternMismatchError",
+    "SchurFactor",
+    "SchurSymbolic",
     "Symbolic",
     "UpdatedFactor",
     "analyze",
@@ -78,6 +81,8 @@ LAZY = {
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
     "LUFactor": "factor",
+    "SchurFactor": "schur",
+    "SchurSymbolic": "schur",
     "Symbolic": "symbolic",
     "UpdatedFactor": "updated",
     "analyze": "linalg",

@@ -89,6 +89,42 @@ def symmetry_traits(
     ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.complex128]
 ) -> dict[str, Any]: ...
 @overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float32],
+    trans: str,
+    x: NDArray[numpy.float32],
+) -> None: ...
+@overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float64],
+    trans: str,
+    x: NDArray[numpy.float64],
+) -> None: ...
+@overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex64],
+    trans: str,
+    x: NDArray[numpy.complex64],
+) -> None: ...
+@overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex128],
+    trans: str,
+    x: NDArray[numpy.complex128],
+) -> None: ...
+@overload
 def rowwise_error(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, matrix
+from .arrays import takes_arrays
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .engines.interface import EngineBatch
@@ -84,6 +85,7 @@ class BatchedFactor:
 
     # ---- factor
 
+    @takes_arrays
     def refactor(self, values: Any) -> None:
         """Factor new values of all systems.
 
@@ -202,6 +204,7 @@ class BatchedFactor:
 
     # ---- solve
 
+    @takes_arrays
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """Solve ``op(A_i) x_i = rhs_i`` for every system.
 
@@ -273,6 +276,7 @@ class BatchedFactor:
         x[system] = matrix.to_device(solved) if matrix.is_cupy_array(x) else solved
         self._error[system] = core.backward_error if core.backward_error >= 0 else np.nan
 
+    @takes_arrays
     def refactor_solve(self, values: Any, rhs: Any, trans: str = "N") -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``, looked at once.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import matrix
+from .arrays import takes_arrays
 from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
 from .linalg import own_lu_options
 from .options import cholesky_options, one_of
@@ -16,6 +17,7 @@ from .problem import Request
 from .selection.request import AUTO, read_request
 
 
+@takes_arrays
 def splu_batch(
     A: Any,
     values: Any,
@@ -57,6 +59,7 @@ def splu_batch(
     return factor_batch(A, values, request, BatchedLUFactor, options, errors)
 
 
+@takes_arrays
 def cholesky_batch(
     A: Any,
     values: Any,

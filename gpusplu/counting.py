@@ -33,7 +33,7 @@ def factorization_count() -> int:
     """Matrices that this process has factored.
 
     Factors that were made, refactorizations, and each system of a batch. Pivots chosen anew and moves to another engine
-    belong to the call that they serve and do not count.
+    belong to the call that they serve and do not count by themselves.
 
     Returns
     -------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
+from .arrays import lent, library_of
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
@@ -18,6 +18,7 @@ from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
+from .triangles import CholeskyTriangle, LUTriangles, Triangles
 from .updated import UpdatedFactor
 
 
@@ -32,7 +33,7 @@ class SlogDet(NamedTuple):
 UNKNOWN = (-2,)
 
 
-class Factor(PartsOfInverse):
+class Factor(Triangles, PartsOfInverse):
     """What LU and Cholesky factors share.
 
     A factor may be used from several threads at once: solves run side by side, refactor waits for them.
@@ -40,15 +41,11 @@ class Factor(PartsOfInverse):
 
     __slots__ = (
         "__weakref__",
-        "_core",
         "_device_array",
-        "_dtype",
-        "_lower",
         "_map",
         "_size",
         "_solve",
         "_symbolic",
-        "_upper",
         "_vector",
         "version",
     )
@@ -142,6 +139,8 @@ class Factor(PartsOfInverse):
         return x
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if library_of(rhs):
+            return lent(self.solve, rhs, trans)
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):
             self._came_from_device()
             return matrix.to_device(self._solve_any(rhs.get(), trans))
@@ -183,22 +182,18 @@ class Factor(PartsOfInverse):
             or not values.flags.c_contiguous
         ):
             return self._refactor_any(values)
-        return self._refactored(values, self._map)
-
-    def _refactored(self, values: ndarray, source: ndarray | None) -> None:
-        """Have the engine factor canonical values or, with `source`, the caller's."""
         self._factor_anew()
         try:
-            bad = self._core.refactor(values, source)
+            bad = self._core.refactor(values, self._map)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         if bad >= 0:
             pattern = self._pattern
-            raise matrix.non_finite(pattern, bad, values if source is None else pattern.gather(values))
-        FACTORIZATIONS.add()
+            raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
     def _factor_anew(self) -> None:
         """What was made of the factorization before is none of the one that comes."""
+        FACTORIZATIONS.add()
         self.version += 1
         self._lower = self._upper = None
 
@@ -208,15 +203,24 @@ class Factor(PartsOfInverse):
             direct, self._map = pattern.direct_map(self._dtype)
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
+        if library_of(values):
+            lent(self.refactor, values)
+            return None
         if self._device_array is not None and matrix.is_cupy_array(values):
             self._factor_anew()
             self._core.refactor(self._device_values(values))
-            FACTORIZATIONS.add()
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
-        return self._refactored(canonical.astype(self._dtype, casting="safe", copy=False), None)
+        canonical = canonical.astype(self._dtype, casting="safe", copy=False)
+        self._factor_anew()
+        try:
+            bad = self._core.refactor(canonical, None)
+        except _core.NotPositiveDefinite as error:
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        if bad >= 0:
+            raise matrix.non_finite(pattern, bad, canonical)
 
     def _device_values(self, values: Any) -> Any:
         """Values for a GPU engine, in one piece and in the dtype of the factor."""
@@ -249,9 +253,7 @@ class Factor(PartsOfInverse):
             and trans in TRANS
         ):
             self._factor_anew()
-            x = self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
-            FACTORIZATIONS.add()
-            return x
+            return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
         if (
             self._device_array is not None
             and type(values) is type(rhs) is ndarray
@@ -263,24 +265,11 @@ class Factor(PartsOfInverse):
             and self._core.takes_both
         ):
             self._factor_anew()
-            x = self._core.refactor_solve(values, rhs, TRANS[trans])
-            FACTORIZATIONS.add()
-            return x
+            return self._core.refactor_solve(values, rhs, TRANS[trans])
+        if library_of(values) or library_of(rhs):
+            return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)
         return self.solve(rhs, trans)
-
-    @property
-    def L(self) -> sp.csc_array:
-        """Lower triangular factor; the same object until refactor."""
-        if self._lower is None:
-            self._lower = self._triangle(self._core.lower())
-        return self._lower
-
-    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
-        pointers, rows, values = arrays
-        if values.size <= np.iinfo(np.int32).max:
-            pointers = pointers.astype(np.int32)
-        return sp.csc_array((values, rows, pointers), shape=self.shape)
 
     def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
         """Solves with ``A + U V^H``, a change of low rank, by this factor.
@@ -353,7 +342,7 @@ class Factor(PartsOfInverse):
         return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
 
 
-class LUFactor(Factor):
+class LUFactor(LUTriangles, Factor):
     """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
 
     `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U.
@@ -361,25 +350,8 @@ class LUFactor(Factor):
 
     __slots__ = ()
 
-    @property
-    def U(self) -> sp.csc_array:
-        """Upper triangular factor; the same object until refactor."""
-        if self._upper is None:
-            self._upper = self._triangle(self._core.upper())
-        return self._upper
 
-    @property
-    def perm_r(self) -> ndarray:
-        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.row_perm)
-
-    @property
-    def perm_c(self) -> ndarray:
-        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.col_perm)
-
-
-class CholeskyFactor(Factor):
+class CholeskyFactor(CholeskyTriangle, Factor):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
@@ -390,12 +362,6 @@ class CholeskyFactor(Factor):
     def __call__(self, rhs: ndarray) -> ndarray:
         """Solve ``A x = rhs``."""
         return self.solve(rhs)
-
-    @property
-    def perm(self) -> ndarray:
-        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        perm: ndarray = self._core.col_perm
-        return perm
 
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
@@ -422,12 +388,6 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     matrix.check_finite(symbolic.parts()[0].pattern, canonical)
     factor: Factor = kind(symbolic, canonical)
     return factor
-
-
-def inverse(gather: ndarray) -> ndarray:
-    scatter = np.empty_like(gather)
-    scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
-    return scatter
 
 
 FACTORS.update(lu=LUFactor, cholesky=CholeskyFactor)

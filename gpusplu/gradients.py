@@ -17,6 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from .batch import BatchedFactor
+from .inverse import inverse_entries
+
 #: op(A) by its letter: A, its transpose, its conjugate transpose, its conjugate.
 OPERATIONS = "NTHC"
 #: The operation that is the conjugate transpose of each, and the transpose.
@@ -83,3 +86,15 @@ class Factored:
         if op != "C":
             return self.factor.solve(b, op)
         return conjugate(self.factor.solve(conjugate(b)))
+
+    def adjoint_inverse(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Entries of the conjugate transpose of A's inverse where A has its own: the gradient of ``log |det A|``.
+
+        Shape (nnz,), or (nbatch, nnz), where each system is factored once more.
+        """
+        if self.transposed:
+            rows, columns = columns, rows
+        if isinstance(self.factor, BatchedFactor):
+            return np.stack([conjugate(inverse_entries(one, columns, rows)) for one in self.factor])
+        found: np.ndarray = conjugate(inverse_entries(self.factor, columns, rows))
+        return found

@@ -11,20 +11,21 @@ import scipy.sparse as sp
 
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
+from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
-from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, solve_once
+from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, prepare_schur, solve_once
 from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
 from .selection.request import AUTO, automatic, read_request
-from .symbolic import Symbolic
 
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
 
 
+@takes_arrays
 def splu(
     A: Any,
     permc_spec: str | None = None,
@@ -102,12 +103,13 @@ def splu(
         A is not in CSC format.
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    if matrix.is_cupy(A):
+    if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
     return factor_lu(matrix.to_host(A), arguments, request)
 
 
+@takes_arrays
 def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that solves ``A x = b``, with A factored beforehand.
 
@@ -125,6 +127,7 @@ def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
     return splu(A).solve
 
 
+@takes_arrays
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Solve ``A x = b``.
 
@@ -181,6 +184,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     return x.ravel() if one_column else x
 
 
+@takes_arrays
 def cholesky(
     A: Any,
     *,
@@ -227,6 +231,7 @@ def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refin
     return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
 
 
+@takes_arrays
 def analyze(
     A: Any,
     *,
@@ -238,7 +243,8 @@ def analyze(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
-) -> Symbolic:
+    schur: Any = None,
+) -> Any:
     """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
 
     Parameters
@@ -249,20 +255,24 @@ def analyze(
         A is Hermitian positive definite.
     engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
         As in :func:`splu`.
+    schur : array_like of int, or of bool with shape (n,), optional
+        Unknowns to be left out, of which factors then have the Schur complement.
 
     Returns
     -------
-    Symbolic
+    Symbolic, or SchurSymbolic with `schur`
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    return prepare(
-        A,
-        request,
-        cholesky,
-        lambda n: cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine),
-    )[0]
+
+    def options(n: int) -> Options:
+        return cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine)
+
+    if schur is None:
+        return prepare(A, request, cholesky, options)[0]
+    return prepare_schur(A, request, cholesky, options, schur)
 
 
+@takes_arrays
 def explain(
     A: Any,
     *,

@@ -12,6 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _core
+from .arrays import is_cupy as is_cupy
+from .arrays import is_cupy_array as is_cupy_array
+from .arrays import is_on_device as is_on_device
+from .arrays import is_pydata as is_pydata
 from .errors import NonFiniteError, NotHermitianError, PatternMismatchError
 
 FLOATS = tuple(np.dtype(char) for char in "fdFD")
@@ -45,21 +49,6 @@ class Columns:
 def is_sparse(A: Any) -> bool:
     """Whether `A` is one of SciPy's sparse matrices, or ours."""
     return type(A) is Columns or sp.issparse(A)
-
-
-def is_pydata(A: Any) -> bool:
-    """Whether `A` is a pydata/sparse array, found without importing that package."""
-    return type(A).__module__.partition(".")[0] == "sparse" and hasattr(A, "to_scipy_sparse")
-
-
-def is_cupy(A: Any) -> bool:
-    """Whether `A` lives on a CUDA device, found without importing CuPy."""
-    return type(A).__module__.partition(".")[0] in ("cupy", "cupyx")
-
-
-def is_cupy_array(A: Any) -> bool:
-    """Whether `A` is a dense array on a CUDA device."""
-    return type(A).__module__.partition(".")[0] == "cupy"
 
 
 def to_host(A: Any) -> Any:

@@ -12,12 +12,14 @@ import scipy.sparse as sp
 
 from . import _core, matrix, patterns
 from ._scipy import warn
+from .arrays import LentRows
 from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .moving import LEAST, followed
 from .options import Options, lu_options
 from .problem import Problem, Request
+from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
@@ -38,9 +40,23 @@ def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], O
     return analyzed(A, request, cholesky, options(A.shape[0]), start)
 
 
+def prepare_schur(
+    A: Any, request: Request, cholesky: bool, options: Callable[[int], Options], indices: Any
+) -> SchurSymbolic:
+    """Canonicalize and check, and analyse what is left without the unknowns of `indices`."""
+    A, request = read(A, request)
+    pattern, data = matrix.canonicalize(A)
+    matrix.check_finite(pattern, pattern.gather(data))
+    if cholesky:
+        pattern = matrix.hermitian(pattern, data)
+    return SchurSymbolic(
+        pattern, pattern.gather(data), indices, lambda inside: prepare(inside, request, cholesky, options)[0]
+    )
+
+
 def read(A: Any, request: Request) -> tuple[Any, Request]:
     """The matrix on the host, in a format with indices."""
-    if matrix.is_cupy(A):
+    if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     return matrix.read_matrix(matrix.to_host(A)), request
 
@@ -196,7 +212,7 @@ def solve_with_lent(A: Any, arguments: tuple[Any, ...], request: Request, solve:
 
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
-    if not (matrix.is_sparse(A) and A.format == "csc"):
+    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LentRows):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _core, matrix
+from .arrays import takes_arrays
 from .engines import registry
 from .engines.interface import KINDS, Analysis
 from .errors import EngineUnavailableError, require
@@ -70,6 +71,7 @@ class Symbolic:
             raise AttributeError(name)
         return getattr(self._analysis.core, name)
 
+    @takes_arrays
     def factor(self, values: Any, errors: str = "flag") -> Any:
         """Factor `values` on this pattern.
 

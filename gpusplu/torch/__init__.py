@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
+from .determinants import SlogDet, slogdet
 from .pattern import Pattern
 from .solve import Solver, factorized, spsolve
 
-__all__ = ["Pattern", "Solver", "factorized", "spsolve"]
+__all__ = ["Pattern", "SlogDet", "Solver", "factorized", "slogdet", "spsolve"]

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled, unpack_dual
 
 from ..gradients import ADJOINT, Factored, outer
-from . import native
+from . import native, operators
 from .pattern import Pattern
 
 
@@ -33,24 +33,26 @@ class Factor(torch.autograd.Function):
     """Handle of the factor of a matrix, or of a batch of them."""
 
     @staticmethod
-    def forward(values: Tensor, pattern: Pattern) -> Tensor:
-        return native.handle_of(native.factored(pattern, values))
+    def forward(values: Tensor, pattern: Pattern, singular: bool) -> Tensor:
+        return native.handle_of(native.factored(pattern, values, singular))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.mark_non_differentiable(output)
 
     @staticmethod
-    def backward(ctx: Any, _: Any) -> tuple[None, None]:
-        return None, None
+    def backward(ctx: Any, _: Any) -> tuple[None, ...]:
+        return None, None, None
 
     @staticmethod
     def jvp(ctx: Any, *_: Any) -> None:
         return None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], values: Tensor, pattern: Pattern) -> tuple[Tensor, None]:
-        return Factor.apply(values.movedim(in_dims[0], 0), pattern), None
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], values: Tensor, pattern: Pattern, singular: bool
+    ) -> tuple[Tensor, None]:
+        return Factor.apply(values.movedim(in_dims[0], 0), pattern, singular), None
 
 
 class Solve(torch.autograd.Function):
@@ -63,20 +65,17 @@ class Solve(torch.autograd.Function):
     def forward(
         values: Tensor, b: Tensor, factor: Tensor | Factored, pattern: Pattern, op: str, vectors: bool
     ) -> Tensor:
-        factored = native.factored_of(factor, pattern, values) if isinstance(factor, Tensor) else factor
-        return native.solve(factored, b, op, vectors)
+        return native.solve(native.factored_of(factor, pattern, values), b, op, vectors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         values, _, factor, *ctx.rest = inputs
-        ctx.factor = None if isinstance(factor, Tensor) else factor
-        tensors = (values, output) if ctx.factor else (values, output, factor)
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
+        save(ctx, factor, values, output)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        values, x, factor, (pattern, op, vectors) = of_context(ctx)
+        values, x, factor = saved(ctx)
+        pattern, op, vectors = ctx.rest
         y = solve(values, gradient, factor, pattern, ADJOINT[op], vectors)
         of_values = None
         if ctx.needs_input_grad[0]:
@@ -86,7 +85,8 @@ class Solve(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, of_values: Tensor | None, of_b: Tensor | None, *_: Any) -> Tensor:
-        values, x, factor, (pattern, op, vectors) = of_context(ctx)
+        values, x, factor = saved(ctx)
+        pattern, op, vectors = ctx.rest
         with _set_fwd_grad_enabled(True):  # torch has turned it off, for outer levels too: jvp of jvp would be wrong
             values, x = unpack_dual(values).primal, unpack_dual(x).primal
             right = None if of_values is None else -product(pattern, of_values, x, op, vectors)
@@ -126,21 +126,35 @@ class PlainSolve(Solve):
     setup_context = torch.autograd.function._SingleLevelFunction.setup_context
 
 
-def of_context(ctx: Any) -> tuple[Tensor, Tensor, Tensor | Factored, list[Any]]:
-    """Values, solution, factor and other arguments of a solve."""
-    values, x, *handle = ctx.saved_tensors
-    return values, x, handle[0] if handle else ctx.factor, ctx.rest
+def save(ctx: Any, factor: Tensor | Factored, *tensors: Tensor) -> None:
+    """Keep a factor and tensors for derivatives."""
+    ctx.factor = None if isinstance(factor, Tensor) else factor
+    tensors = (*tensors, factor) if isinstance(factor, Tensor) else tensors
+    ctx.save_for_backward(*tensors)
+    ctx.save_for_forward(*tensors)
+
+
+def saved(ctx: Any) -> tuple[Any, ...]:
+    """What was kept: the tensors, and then the factor."""
+    return ctx.saved_tensors if ctx.factor is None else (*ctx.saved_tensors, ctx.factor)
 
 
 def solve(values: Tensor, b: Tensor, factor: Any, pattern: Pattern, op: str, vectors: bool) -> Tensor:
     """The solution of ``op(A) x = b``, differentiable where anybody asks."""
+    if torch.compiler.is_compiling():
+        arrays = pattern.pointers, pattern.indices, pattern.by_rows
+        compiled: Tensor = operators.solve(values, b, factor, *arrays, op, vectors)
+        return compiled
     kind = Solve if torch._C._are_functorch_transforms_active() else PlainSolve
     x: Tensor = kind.apply(values, b, factor, pattern, op, vectors)
     return x
 
 
-def factor_of(pattern: Pattern, values: Tensor) -> Any:
+def factor_of(pattern: Pattern, values: Tensor, singular: bool = False) -> Any:
     """A factor, as `solve` takes it."""
+    if torch.compiler.is_compiling():
+        arrays = pattern.pointers, pattern.indices, pattern.by_rows
+        return operators.factor(values.detach(), *arrays, singular)
     if torch._C._are_functorch_transforms_active():
-        return Factor.apply(values.detach(), pattern)
-    return native.factored(pattern, values)
+        return Factor.apply(values.detach(), pattern, singular)
+    return native.factored(pattern, values, singular)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..batches import splu_batch
 from ..errors import BatchError
 from ..gradients import Factored
-from ..linalg import for_one_use
+from ..linalg import for_one_use, is_singular
 from ..matrix import Columns
 from ..pipeline import DEFAULTS, factor_lu
 from ..selection.request import automatic
@@ -28,8 +28,8 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor.detach().resolve_conj().resolve_neg()
 
 
-def factored(pattern: Pattern, values: Tensor) -> Factored:
-    """A factor of the matrix of these values, or of each of a batch.
+def factored(pattern: Pattern, values: Tensor, singular: bool = False) -> Factored:
+    """A factor of the matrix of these values, or of each of a batch; with `singular` None stands for one that has none.
 
     Raises
     ------
@@ -44,13 +44,18 @@ def factored(pattern: Pattern, values: Tensor) -> Factored:
             return Factored(lu, pattern.by_rows)
         numbers = numbers.reshape(-1, numbers.shape[-1])
         A = Columns(pattern.n, numbers[0], indices, pointers)
-        return Factored(splu_batch(A, numbers, errors="raise"), pattern.by_rows)
-    except BatchError as error:
-        raise torch.linalg.LinAlgError(str(error)) from error
+        return Factored(splu_batch(A, numbers, errors="flag" if singular else "raise"), pattern.by_rows)
     except RuntimeError as error:
-        if str(error) != "Factor is exactly singular":
-            raise
-        raise torch.linalg.LinAlgError("the matrix is singular") from error
+        if singular and is_singular(error):
+            return Factored(None)
+        raise as_torch_has_it(error) from error
+
+
+def as_torch_has_it(error: RuntimeError) -> RuntimeError:
+    """The error of torch.linalg for what is singular."""
+    if is_singular(error):
+        return torch.linalg.LinAlgError("the matrix is singular")  # type: ignore[no-any-return]
+    return torch.linalg.LinAlgError(str(error)) if isinstance(error, BatchError) else error
 
 
 def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
@@ -61,6 +66,27 @@ def solve(factored: Factored, b: Tensor, op: str, vectors: bool) -> Tensor:
         return torch.from_numpy(factored.solve(numbers, op))
     x = factored.solve(numbers.reshape(-1, *numbers.shape[-kept:]), op)
     return torch.from_numpy(x.reshape(numbers.shape))
+
+
+def slogdet(factored: Factored, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Signs and logarithms of determinants, of the shape of a batch."""
+    sign, logabsdet = (0.0, -np.inf) if factored.factor is None else factored.factor.slogdet()
+    found = []
+    for array, dtype in ((sign, values.dtype), (logabsdet, values.real.dtype)):
+        tensor = torch.as_tensor(np.asarray(array), dtype=dtype, device=values.device)
+        found.append(tensor.reshape(values.shape[:-1]))
+    return found[0], found[1]
+
+
+def adjoint_inverse(factored: Factored, pattern: Pattern, values: Tensor) -> Tensor:
+    """Entries of the conjugate transpose of the inverse where A has its own, of the shape of `values`."""
+    rows, columns = (plain(one).numpy() for one in pattern.coordinates())
+    try:
+        if factored.factor is None:
+            raise torch.linalg.LinAlgError("the matrix is singular")
+        return torch.from_numpy(factored.adjoint_inverse(rows, columns)).reshape(values.shape)
+    except RuntimeError as error:
+        raise as_torch_has_it(error) from error
 
 
 class Handle(np.ndarray):
@@ -78,7 +104,9 @@ def handle_of(factored: Factored) -> Tensor:
     return torch.from_numpy(memory)
 
 
-def factored_of(handle: Tensor, pattern: Pattern, values: Tensor) -> Factored:
+def factored_of(factor: Tensor | Factored, pattern: Pattern, values: Tensor) -> Factored:
     """The factor that a handle stands for; a copy of a handle may have outlived it: it is then made again."""
-    found = _held.get(int(handle))
+    if isinstance(factor, Factored):
+        return factor
+    found = _held.get(int(factor))
     return factored(pattern, values) if found is None else found

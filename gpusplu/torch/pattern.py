@@ -27,11 +27,9 @@ class Pattern:
     pointers, indices : Tensor, shapes (n + 1,) and (nnz,)
         Of compressed rows or columns.
     by_rows : bool
-    shape : tuple of int
-        Of the values.
     """
 
-    __slots__ = ("by_rows", "indices", "n", "pointers", "shape")
+    __slots__ = ("by_rows", "indices", "n", "pointers")
 
     def __init__(self, A: Tensor) -> None:
         if not isinstance(A, Tensor):
@@ -52,9 +50,15 @@ class Pattern:
             self.pointers = torch._convert_indices_from_coo_to_csr(rows, self.n)
         else:
             raise TypeError(f"A must be a sparse tensor in CSR, CSC or COO layout, not {layout}; use A.to_sparse_csr()")
-        self.shape = tuple(self.indices.shape)
         if self.indices.ndim > 1:
             self._share()
+
+    @classmethod
+    def of_arrays(cls, pointers: Tensor, indices: Tensor, by_rows: bool) -> Pattern:
+        """The pattern of compressed rows or columns."""
+        made = cls.__new__(cls)
+        made.n, made.pointers, made.indices, made.by_rows = pointers.shape[0] - 1, pointers, indices, by_rows
+        return made
 
     def _share(self) -> None:
         """One pattern for all matrices of a batch."""

@@ -11,9 +11,9 @@ from gpusplu.engines import registry
 ROOT = Path(__file__).parents[2] / "gpusplu"
 #: Rooms of the house from the ground up; those of a row do not know each other.
 LAYERS = (
-    ("_core", "errors", "once", "_scipy", "_cupyx", "stats", "counting", "gradients"),
+    ("_core", "errors", "once", "_scipy", "_cupyx", "stats", "counting", "arrays"),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
-    ("rhs", "traits", "patterns"),
+    ("rhs", "traits", "patterns", "inverse"),
     ("cost",),
     ("problem",),
     ("engines.interface", "engines.pieces"),
@@ -25,12 +25,12 @@ LAYERS = (
     ("engines.crisscross",),
     ("selection",),
     ("symbolic", "report"),
-    ("moving", "updated"),
+    ("moving", "triangles", "updated"),
     ("factor",),
-    ("batch",),
+    ("batch", "schur"),
     ("pipeline",),
     ("linalg",),
-    ("batches",),
+    ("batches", "gradients"),
     ("torch",),
     ("compat", "compat_cupyx", "measure"),
     ("install", "plotting"),

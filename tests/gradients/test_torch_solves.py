@@ -89,6 +89,44 @@ def test_second_derivatives_of_torch_func():
     checks.every_second_derivative("cpu")
 
 
+@pytest.mark.parametrize("nbatch", [None, 3])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_determinants(dtype, nbatch):
+    checks.determinants("cpu", dtype, nbatch)
+
+
+def test_gradient_of_a_determinant_makes_no_factorization():
+    pattern, values = on_pattern(50)
+    before = gs.factorization_count()
+    sign, logabsdet = gst.slogdet(pattern, values=values)
+    logabsdet.backward()
+    assert gs.factorization_count() == before + 1
+    D = gst.Pattern.tensor(pattern, values.detach()).to_dense()
+    checks.close(values.grad, torch.linalg.inv(D).T[pattern.coordinates()])
+
+
+def test_determinants_under_vmap():
+    pattern, values = on_pattern(nbatch=3)
+    values = values.detach()
+
+    def gradient(values):
+        return torch.func.grad(lambda v: gst.slogdet(pattern, values=v).logabsdet)(values)
+
+    checks.close(torch.func.vmap(gradient)(values), torch.stack([gradient(one) for one in values]))
+
+
+def test_determinant_of_a_singular_matrix():
+    A = singular().requires_grad_()
+    sign, logabsdet = gst.slogdet(A)
+    assert (sign, logabsdet) == (0, -np.inf)
+    with pytest.raises(torch.linalg.LinAlgError, match="singular"):
+        logabsdet.backward()
+    values = torch.tensor([[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    sign, logabsdet = gst.slogdet(gst.Pattern(A), values=values)
+    assert sign.tolist() == [1, 0]
+    assert logabsdet.tolist() == [0, -np.inf]
+
+
 def test_a_training_loop_analyses_once():
     pattern, values = on_pattern(40)
     b = numbers(40)

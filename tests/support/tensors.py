@@ -12,7 +12,7 @@ OPERATIONS = {"N": lambda D: D, "T": lambda D: D.mT, "H": lambda D: D.mH}
 
 
 def numbers(*shape, dtype=torch.float64, device="cpu", seed=0):
-    made = torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+    made = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
     return made.to(device)
 
 

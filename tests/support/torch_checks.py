@@ -19,6 +19,7 @@ def close(got, expected, tolerance=1e-12):
     assert got.shape == expected.shape
     assert got.device == expected.device
     assert got.dtype == expected.dtype
+    got, expected = got.detach(), expected.detach()
     assert (got - expected).abs().max() <= tolerance * max(1.0, float(expected.abs().max()))
 
 
@@ -132,3 +133,59 @@ def every_second_derivative(device):
         for outer in ways:
             for inner in ways:
                 close(outer(inner(ours, arguments[0]), arguments[1])(values, b), expected)
+
+
+def determinants(device, dtype, nbatch=None):
+    pattern, values = on_pattern(5, dtype, device, nbatch)
+
+    def ours(values):
+        return gst.slogdet(pattern, values=values)
+
+    def theirs(values):
+        return torch.linalg.slogdet(dense(pattern, values))
+
+    for got, expected in zip(ours(values), theirs(values), strict=True):
+        close(got, expected)
+    weight = numbers(*values.shape[:-1], dtype=dtype, device=device)
+
+    def loss(slogdet):
+        return lambda values: (slogdet(values)[1] + (slogdet(values)[0] * weight).real).sum()
+
+    for got, expected in zip(
+        *(torch.autograd.functional.vhp(loss(one), values, values.detach()) for one in (ours, theirs)), strict=True
+    ):
+        close(got, expected)
+    assert gradcheck(loss(ours), values, check_forward_ad=True, fast_mode=True)
+    assert gradgradcheck(loss(ours), values, check_fwd_over_rev=True, fast_mode=True)
+    (gradient,) = torch.autograd.grad(loss(ours)(values), values)
+    close(torch.func.grad(loss(ours))(values.detach()), gradient)
+
+
+def plain_functions(device, dtype, layout):
+    """The functions of gpusplu that know nothing of derivatives."""
+    A, b = sparse(dtype=dtype, layout=layout, device=device), numbers(6, dtype=dtype, device=device)
+    D, values = A.to_dense(), gst.pattern.entries(A)
+    x = torch.linalg.solve(D, b)
+    close(gs.spsolve(A, b), x)
+    close(gs.spsolve(A, b[:, None]), x)  # as SciPy has it
+    several = torch.stack([b, 2 * b], 1)
+    close(gs.spsolve(A, several), torch.stack([x, 2 * x], 1))
+    if layout != "coo":
+        of_sparse = gs.spsolve(A, several.to_sparse_csc())
+        assert of_sparse.layout == A.layout
+        close(of_sparse.to_dense(), torch.stack([x, 2 * x], 1))
+    close(gs.factorized(A)(b), x)
+    lu = gs.splu(A)
+    for trans, operation in OPERATIONS.items():
+        close(lu.solve(b, trans), torch.linalg.solve(operation(D), b))
+        close(lu.solve(several, trans), torch.linalg.solve(operation(D), several))
+    lu.refactor(2 * values)
+    close(lu.solve(b), x / 2)
+    lu.refactor(A)
+    close(lu.solve(b), x)
+    close(lu.refactor_solve(4 * values, b), x / 4)
+    symbolic = gs.analyze(A)
+    close(symbolic.factor(2 * values).solve(b), x / 2)
+    batch = gs.splu_batch(A, torch.stack([values, 2 * values]))
+    close(batch.solve(b), torch.stack([x, x / 2]))
+    assert "engine" in gs.explain(A)

@@ -1,0 +1,212 @@
+"""Which library an array is of, and the way of other libraries' arrays to NumPy's, SciPy's and CuPy's and back.
+
+Nothing is imported to find out: whoever has such an array has imported its library. Arrays are lent, not copied: on the
+host as they are, on a device by DLPack, and what is done with them is queued in the stream that their library uses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def is_pydata(A: Any) -> bool:
+    """Whether `A` is a pydata/sparse array."""
+    return type(A).__module__.partition(".")[0] == "sparse" and hasattr(A, "to_scipy_sparse")
+
+
+def is_cupy(A: Any) -> bool:
+    """Whether `A` is CuPy's, dense or sparse: on a CUDA device."""
+    return type(A).__module__.partition(".")[0] in ("cupy", "cupyx")
+
+
+def is_cupy_array(A: Any) -> bool:
+    """Whether `A` is a dense array on a CUDA device."""
+    return type(A).__module__.partition(".")[0] == "cupy"
+
+
+class LentColumns(sp.csc_array):  # type: ignore[misc]
+    """Compressed columns of another library's array."""
+
+    on_device = False  # its library has it on a device
+
+
+class LentRows(sp.csr_array):  # type: ignore[misc]
+    """Compressed rows of another library's array: no reason for a warning, they are what that library has."""
+
+    on_device = False
+
+
+def is_on_device(A: Any) -> bool:
+    """Whether the caller has the matrix `A` on a CUDA device."""
+    return is_cupy(A) or (isinstance(A, (LentColumns, LentRows)) and A.on_device)
+
+
+class Torch:
+    """Tensors of PyTorch."""
+
+    dtypes = ("float32", "float64", "complex64", "complex128")
+
+    def owns(self, x: Any) -> bool:
+        module = sys.modules.get("torch")
+        return module is not None and isinstance(x, getattr(module, "Tensor", ()))
+
+    def place(self, tensor: Any) -> str:
+        """Where a tensor is, in words."""
+        return str(tensor.device)
+
+    def check(self, name: str, tensor: Any) -> None:
+        """Refuse tensors whose numbers or gradients would be lost.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+        """
+        import torch
+
+        if str(tensor.dtype).removeprefix("torch.") not in self.dtypes:
+            raise TypeError(
+                f"{name}: a tensor of {tensor.dtype} is not one of {', '.join(self.dtypes)}; use .to(dtype)"
+            )
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise RuntimeError(
+                f"{name}: a tensor requires grad, which would be lost; use gpusplu.torch, or tensor.detach()"
+            )
+        if tensor.device.type not in ("cpu", "cuda"):
+            raise TypeError(f"{name}: a tensor is on {tensor.device}; only cpu and cuda work")
+
+    def lend(self, name: str, tensor: Any) -> Any:
+        """The array of a dense tensor, the matrix of a sparse one."""
+        import torch
+
+        tensor = tensor.detach()
+        if tensor.layout is torch.strided:
+            return self.array(tensor)
+        if tensor.layout is torch.sparse_coo:
+            tensor = tensor.coalesce().to_sparse_csr()
+        if tensor.ndim != 2:
+            raise ValueError(f"{name}: a batch of sparse matrices needs gpusplu.torch, or splu_batch")
+        if tensor.layout is torch.sparse_csr:
+            kind, indices = LentRows, (tensor.col_indices(), tensor.crow_indices())
+        elif tensor.layout is torch.sparse_csc:
+            kind, indices = LentColumns, (tensor.row_indices(), tensor.ccol_indices())
+        else:
+            raise TypeError(f"{name}: a tensor in {tensor.layout} layout; use .to_sparse_csr()")
+        arrays = [self.array(one.cpu()) for one in (tensor.values(), *indices)]
+        A = kind(tuple(arrays), shape=tuple(tensor.shape))
+        A.on_device = tensor.device.type == "cuda"
+        return A
+
+    def array(self, tensor: Any) -> Any:
+        """The numbers of a dense tensor: NumPy's or CuPy's array of the same memory."""
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        if tensor.device.type == "cpu":
+            return tensor.numpy()
+        import cupy
+
+        return cupy.from_dlpack(tensor)
+
+    def given_back(self, result: Any, like: Any) -> Any:
+        """The tensor of NumPy's or CuPy's array, a sparse one on the device of `like`, or the result."""
+        import torch
+
+        if isinstance(result, np.ndarray):
+            return torch.from_numpy(result)
+        if is_cupy_array(result):
+            return torch.from_dlpack(result)
+        if not isinstance(result, (LentColumns, LentRows)):
+            return result
+        make = torch.sparse_csr_tensor if isinstance(result, LentRows) else torch.sparse_csc_tensor
+        arrays = map(torch.from_numpy, (result.indptr, result.indices, result.data))
+        return make(*arrays, result.shape).to(like.device)
+
+    @contextmanager
+    def working(self, tensor: Any) -> Iterator[None]:
+        """On the device and in the stream that torch uses for a tensor.
+
+        Raises
+        ------
+        ImportError
+            CuPy is not there for a tensor on a device.
+        """
+        if tensor.device.type != "cuda":
+            yield
+            return
+        import torch
+
+        try:
+            import cupy
+        except ImportError as error:
+            raise ImportError("tensors on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
+        stream = torch.cuda.current_stream(tensor.device).cuda_stream
+        with cupy.cuda.Device(tensor.device.index), cupy.cuda.ExternalStream(stream, tensor.device.index):
+            yield
+
+
+LIBRARIES = (Torch(),)
+
+
+def library_of(x: Any) -> Any:
+    """The library, beside NumPy, SciPy and CuPy, that `x` is an array of; None for anything else."""
+    for library in LIBRARIES:
+        if library.owns(x):
+            return library
+    return None
+
+
+def takes_arrays(function: Callable[P, R]) -> Callable[P, R]:
+    """Have a function that knows NumPy, SciPy and CuPy take the arrays of other libraries, and return its result so."""
+
+    @wraps(function)
+    def takes_all(*arguments: P.args, **options: P.kwargs) -> R:
+        if any(map(library_of, arguments)) or any(map(library_of, options.values())):
+            return lent(function, *arguments, **options)  # type: ignore[no-any-return]
+        return function(*arguments, **options)
+
+    return takes_all
+
+
+def lent(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a function with the arrays of another library among its arguments; an array that it returns is one of them.
+
+    Raises
+    ------
+    TypeError
+        Arrays of two libraries, or numbers of a type that is not computed with.
+    ValueError
+        Arrays on two devices.
+    RuntimeError
+        An array whose gradient would be lost.
+    """
+    name = function.__name__
+    given = [x for x in (*arguments, *options.values()) if library_of(x)]
+    library = library_of(given[0])
+    others = [
+        x for x in (*arguments, *options.values()) if isinstance(x, np.ndarray) or sp.issparse(x) or is_cupy(x)
+    ] + [x for x in given if library_of(x) is not library]
+    if others:
+        kinds = " and ".join(
+            f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}" for x in (given[0], others[0])
+        )
+        raise TypeError(f"{name}: got {kinds}; pass arrays of one library")
+    places = list(dict.fromkeys(map(library.place, given)))
+    if len(places) > 1:
+        raise ValueError(f"{name}: got arrays on {' and '.join(places)}; move them to one device")
+    for x in given:
+        library.check(name, x)
+
+    def native(x: Any) -> Any:
+        return library.lend(name, x) if library.owns(x) else x
+
+    with library.working(given[0]):
+        result = function(*map(native, arguments), **{key: native(x) for key, x in options.items()})
+        return library.given_back(result, given[0])

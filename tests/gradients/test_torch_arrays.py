@@ -1,0 +1,126 @@
+"""Tensors in place of NumPy's and SciPy's arrays: in the functions of gpusplu itself, on the processor."""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+import scipy.sparse as sp
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+import gpusplu as gs  # noqa: E402
+from support import torch_checks as checks  # noqa: E402
+from support.tensors import DTYPES, LAYOUTS, numbers, sparse  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings(f"ignore:{text}") for text in checks.WARNINGS]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_function(dtype, layout):
+    checks.plain_functions("cpu", dtype, layout)
+
+
+def test_nothing_is_copied():
+    A = sparse(layout="csc")
+    lend = gs.arrays.Torch().lend("splu", A)
+    assert lend.data.__array_interface__["data"][0] == A.values().data_ptr()
+    assert lend.indices.__array_interface__["data"][0] == A.row_indices().data_ptr()
+    b = numbers(6)
+    assert gs.arrays.Torch().array(b).__array_interface__["data"][0] == b.data_ptr()
+
+
+def test_values_in_the_order_of_the_tensor():
+    A = sparse()
+    lu = gs.splu(A)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # compressed rows are no reason for SciPy's warning
+        lu = gs.splu(A)
+    values, b = A.values() * 2 + 0.1, numbers(6)
+    expected = gs.splu(sp.csc_array(gs.arrays.Torch().lend("", A)))
+    B = torch.sparse_csr_tensor(A.crow_indices(), A.col_indices(), values, A.shape)
+    checks.close(lu.refactor_solve(values, b), torch.linalg.solve(B.to_dense(), b))
+    lu.refactor(A)
+    checks.close(lu.solve(b), torch.from_numpy(expected.solve(b.numpy())))
+
+
+def test_cholesky_and_batches():
+    A = sparse().to_dense()
+    S = (A @ A.T).to_sparse_csr()
+    b = numbers(6)
+    ch = gs.cholesky(S)
+    checks.close(ch(b), torch.linalg.solve(S.to_dense(), b))
+    values = torch.stack([S.values(), 2 * S.values()])
+    for batch in (gs.cholesky_batch(S, values), gs.splu_batch(S, values), gs.analyze(S, cholesky=True).factor(values)):
+        checks.close(batch.solve(b), torch.stack([ch(b), ch(b) / 2]))
+        checks.close(batch.refactor_solve(2 * values, b), torch.stack([ch(b) / 2, ch(b) / 4]))
+
+
+def test_singular_matrices_are_as_with_scipy():
+    A = torch.sparse_csr_tensor([0, 2, 4], [0, 1, 0, 1], torch.ones(4), (2, 2))
+    with pytest.warns(match="exactly singular"):
+        x = gs.spsolve(A, torch.ones(2))
+    assert torch.isnan(x).all()
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        gs.splu(A)
+
+
+def lost(function, *arguments):
+    with pytest.raises(RuntimeError, match=r"requires grad, which would be lost; use gpusplu.torch"):
+        function(*arguments)
+
+
+def test_gradients_are_not_lost():
+    A, b = sparse(), numbers(6)
+    wants = A.clone().requires_grad_()
+    lu = gs.splu(A)
+    for function in (gs.splu, gs.factorized, gs.cholesky, gs.analyze):
+        lost(function, wants)
+    lost(gs.spsolve, wants, b)
+    lost(gs.spsolve, A, b.requires_grad_())
+    lost(lu.solve, b)
+    lost(lu.refactor, A.values().clone().requires_grad_())
+    lost(lu.refactor_solve, A.values(), b)
+    lost(gs.analyze(A).factor, A.values().clone().requires_grad_())
+    with torch.no_grad():
+        checks.close(gs.spsolve(wants, b), lu.solve(b))
+
+
+MIXED = {
+    "NumPy": (lambda A, b: (A, b.numpy()), TypeError, "got torch.Tensor and numpy.ndarray; pass arrays of one library"),
+    "SciPy": (lambda A, b: (sp.eye_array(6, format="csc"), b), TypeError, "got torch.Tensor and scipy.csc_array"),
+    "devices": (lambda A, b: (A, b.to("meta")), ValueError, "arrays on cpu and meta; move them to one device"),
+    "integers": (lambda A, b: (A, b.long()), TypeError, "a tensor of torch.int64"),
+    "half": (lambda A, b: (A, b.half()), TypeError, "a tensor of torch.float16 is not one of float32, float64"),
+    "batch": (lambda A, b: (torch.stack([A.to_dense()] * 2).to_sparse_csr(), b), ValueError, "gpusplu.torch"),
+    "blocks": (lambda A, b: (A.to_sparse_bsr((2, 2)), b), TypeError, "to_sparse_csr"),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+def test_mixtures(case):
+    wrong, error, message = MIXED[case]
+    with pytest.raises(error, match=message):
+        gs.spsolve(*wrong(sparse(), numbers(6)))
+
+
+def test_right_hand_sides_that_do_not_fit_a_factor():
+    lu = gs.splu(sparse(dtype=torch.float32))
+    with pytest.raises(TypeError, match="Cannot cast"):
+        lu.solve(numbers(6))
+    with pytest.raises(ValueError, match="incompatible size"):
+        lu.solve(numbers(5).float())
+    with pytest.raises(TypeError, match=r"a tensor of torch\.int64"):
+        lu.solve(torch.ones(6, dtype=torch.int64))
+    with pytest.raises(TypeError, match="a tensor is on meta; only cpu and cuda work"):
+        lu.solve(torch.ones(6, device="meta"))
+    with pytest.raises(TypeError, match="Cannot cast"):
+        lu.refactor(numbers(lu.symbolic.nnz))
+
+
+def test_torch_is_not_imported():
+    code = (
+        "import sys, gpusplu as gs, scipy.sparse as sp, numpy as np;"
+        "gs.splu(sp.eye_array(3, format='csc')).solve(np.ones(3)); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

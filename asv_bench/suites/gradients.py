@@ -92,7 +92,9 @@ def compare(case, names, systems, repeat):
     A = sp.csr_array(load(case))
     A.sort_indices()
     sets = arguments_of(A, systems)
-    solvers = {"ours": (ours(A), True)} | {name: (peers.named(name).solver(A), peers.named(name).BATCHES) for name in names}
+    solvers = {"ours": (ours(A), True)} | {
+        name: (peers.named(name).solver(A), peers.named(name).BATCHES) for name in names
+    }
     compiled = {name: calls_of(*solver) for name, solver in solvers.items()}
     numbers = [(sp.csr_array((np.asarray(v), A.indices, A.indptr)), np.asarray(b)) for v, b in sets["solve"]]
     for phase, few in (("solve", 40), ("gradient", 40), ("vmap", 1)):
@@ -109,7 +111,9 @@ def compare(case, names, systems, repeat):
             errors = [backward_error(numbers[0][0], np.asarray(x), numbers[0][1]) for x in found]
         elif phase == "gradient":
             errors = [difference(one, found[0]) for one in found]
-        for name, there, error in zip(names or ["none"], took[1 : 1 + len(names)] or [None], errors[1:] or [None], strict=True):
+        for name, there, error in zip(
+            names or ["none"], took[1 : 1 + len(names)] or [None], errors[1:] or [None], strict=True
+        ):
             yield records.make(
                 case, "cpu", phase, took[0], name, there, errors[0], peer_backward_error=error, n=A.shape[0], **more
             )

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NonFiniteError
-from ..gradients import Factored
-from ..inverse import inverse_entries
+from ..gradients import Factored, conjugate
 from .store import STORE
 from .structure import Structure, seen
 
@@ -114,15 +113,7 @@ def selected_of(structure: Structure, values: np.ndarray) -> np.ndarray:
     try:
         # Nobody waits for this factor any more: in the terms of the store, an adjoint has used it.
         with STORE.factor(structure, values, transpose=True) as factored:
-            entries = inverse_at(factored, columns, rows)
+            entries = conjugate(factored.adjoint_inverse(rows, columns))
     except (RuntimeError, NonFiniteError):
         entries = np.full(rows.size, np.nan, values.dtype)
     return structure.padded(entries)
-
-
-def inverse_at(factored: Factored, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Entries of the inverse, on A's transposed pattern."""
-    if factored.factor.symbolic.parts()[0].pattern.core.identity:
-        found: np.ndarray = factored.factor.parts()[0].inverse_on_pattern()
-        return found
-    return inverse_entries(factored.factor, *((columns, rows) if factored.transposed else (rows, columns)))

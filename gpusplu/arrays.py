@@ -47,9 +47,18 @@ class LentRows(sp.csr_array):  # type: ignore[misc]
     on_device = False
 
 
+class LentEntries(sp.coo_array):  # type: ignore[misc]
+    """Coordinates of another library's array."""
+
+    on_device = False
+
+
+LENT = (LentColumns, LentRows, LentEntries)
+
+
 def is_on_device(A: Any) -> bool:
     """Whether the caller has the matrix `A` on a CUDA device."""
-    return is_cupy(A) or (isinstance(A, (LentColumns, LentRows)) and A.on_device)
+    return is_cupy(A) or (isinstance(A, LENT) and A.on_device)
 
 
 class StreamOfOthers:
@@ -161,7 +170,107 @@ class Torch:
             yield
 
 
-LIBRARIES = (Torch(),)
+class Jax:
+    """Arrays of JAX, and matrices of jax.experimental.sparse: BCSR and BCOO."""
+
+    def owns(self, x: Any) -> bool:
+        module, sparse = sys.modules.get("jax"), sys.modules.get("jax.experimental.sparse")
+        return isinstance(x, (getattr(module, "Array", ()), getattr(sparse, "JAXSparse", ())))
+
+    def leaves(self, x: Any) -> list[Any]:
+        """The arrays that an array or a matrix consists of."""
+        import jax
+
+        return jax.tree.leaves(x)  # type: ignore[no-any-return]
+
+    def place(self, x: Any) -> str:
+        """Where an array is, in words."""
+        return " and ".join(sorted({str(device) for array in self.leaves(x) for device in array.devices()}))
+
+    def check(self, name: str, x: Any) -> None:
+        """Refuse arrays that have no numbers yet, or have them in several places.
+
+        Raises
+        ------
+        TypeError
+        """
+        import jax
+
+        if any(isinstance(array, jax.core.Tracer) for array in self.leaves(x)):
+            raise TypeError(
+                f"{name}: got an array that JAX traces; gpusplu.jax has spsolve, factorized and slogdet for jit, grad "
+                "and vmap"
+            )
+        devices = {device for array in self.leaves(x) for device in array.devices()}
+        if len(devices) > 1 or next(iter(devices)).platform not in ("cpu", "gpu"):
+            raise TypeError(f"{name}: an array is on {self.place(x)}; only one device, a cpu or a gpu, works")
+
+    def lend(self, name: str, x: Any) -> Any:
+        """The array of a dense array, the matrix of a sparse one without its padding."""
+        import jax
+
+        if isinstance(x, jax.Array):
+            return self.array(x)
+        if x.n_batch or x.n_dense:
+            raise ValueError(f"{name}: a batch of sparse matrices needs jax.vmap of gpusplu.jax, or splu_batch")
+        values, index, *pointers = map(np.asarray, self.leaves(x))
+        made: Any
+        if pointers:
+            count = pointers[0][-1]
+            made = LentRows((values[:count], index[:count], pointers[0].astype(index.dtype)), shape=x.shape)
+        else:
+            inside = (index < x.shape).all(axis=1)
+            values, index = (values, index) if inside.all() else (values[inside], index[inside])
+            made = LentEntries((values, tuple(index.T)), shape=x.shape)
+        made.on_device = next(iter(x.data.devices())).platform == "gpu"
+        return made
+
+    def array(self, x: Any) -> Any:
+        """NumPy's or CuPy's array of the same memory."""
+        if next(iter(x.devices())).platform == "cpu":
+            return np.asarray(x)
+        import cupy
+
+        return cupy.from_dlpack(x)
+
+    def given_back(self, result: Any, like: Any) -> Any:
+        """The array of NumPy's or CuPy's array, a sparse one as `like`, or the result."""
+        import jax
+
+        device = next(iter(self.leaves(like)[0].devices()))
+        if isinstance(result, np.ndarray):
+            return jax.device_put(result, device)
+        if is_cupy_array(result):
+            return jax.dlpack.from_dlpack(result)
+        if isinstance(result, LENT):
+            from jax.experimental import sparse
+
+            kind = sparse.BCSR if isinstance(result, LentRows) else sparse.BCOO
+            return jax.device_put(kind.from_scipy_sparse(result), device)
+        return result
+
+    @contextmanager
+    def working(self, x: Any) -> Iterator[None]:
+        """On the device of an array. JAX does not tell its stream: DLPack orders what is done before and after.
+
+        Raises
+        ------
+        ImportError
+            CuPy is not there for an array on a device.
+        """
+        device = next(iter(self.leaves(x)[0].devices()))
+        if device.platform == "cpu":
+            yield
+            return
+        try:
+            import cupy
+        except ImportError as error:
+            raise ImportError("arrays on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
+        with cupy.cuda.Device(device.local_hardware_id):
+            yield
+
+
+LIBRARIES = (Torch(), Jax())
 
 
 def library_of(x: Any) -> Any:

@@ -104,6 +104,8 @@ def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> nda
     n = pattern.n
     keys = columns(pattern) * n + pattern.ind  # ascending
     wanted = rows.astype(np.int64) * n + cols  # A's entry (c, r) gives (r, c)
+    if np.array_equal(keys, wanted):
+        return factor._core.inverse_on_pattern()  # type: ignore[no-any-return]
     place = np.searchsorted(keys, wanted)
     found = np.zeros(wanted.size, bool)
     inside = place < keys.size

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
-from .arrays import takes_arrays
+from .arrays import LENT, LentColumns, LentEntries, takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
@@ -162,6 +162,8 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         return matrix.to_device(spsolve(matrix.to_host(A), matrix.to_host(b), permc_spec, use_umfpack))
     restore = type(b).from_scipy_sparse if matrix.is_pydata(b) else None
     A, b = matrix.to_host(A), matrix.to_host(b)
+    if isinstance(A, LentEntries):
+        A = LentColumns(A)
     if not (sp.issparse(A) and A.format in ("csc", "csr")):
         A = sp.csc_array(A)
         warn("spsolve requires A be CSC or CSR matrix format", sp.SparseEfficiencyWarning)
@@ -344,10 +346,9 @@ def solve_sparse(A: Any, b: Any) -> Any:
     """Sparse right-hand sides, some columns at a time; the result has A's class."""
 
     def solve(lu: LUFactor) -> Any:
-        columns = b
-        if b.format != "csc":
+        if b.format != "csc" and not isinstance(b, LENT):
             warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
-            columns = sp.csc_array(b)
+        columns = sp.csc_array(b)
         blocks = []
         for first in range(0, b.shape[1], SPARSE_BLOCK):
             x = lu.solve(columns[:, first : first + SPARSE_BLOCK].toarray(order="F"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from .options import Options
 
 #: All patterns of the process.
 STORE = _core.Patterns()
+#: What else of this process is forgotten with them.
+FORGET_ALSO: list[Callable[[], None]] = []
 # Memory that remembered patterns hold at most, unless the caller says otherwise [bytes].
 MOST_BYTES, SHARE_OF_MEMORY = 512 << 20, 16
 STORE.set_limits(bytes=min(MOST_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE_OF_MEMORY))
@@ -55,7 +58,8 @@ def cache_info() -> CacheInfo:
 
 def cache_clear() -> None:
     """Forget all patterns, and count from zero. Factors and analyses that callers hold stay what they are."""
-    STORE.clear()
+    for forget in (STORE.clear, *FORGET_ALSO):
+        forget()
 
 
 def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
@@ -121,7 +125,8 @@ def give(known: Any, factor: Any) -> None:
 def drop() -> bool:
     """Free the memory of all patterns; whether there was any."""
     held = len(STORE) > 0
-    STORE.clear()
+    for forget in (STORE.clear, *FORGET_ALSO):
+        forget()
     return held
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from . import _core, matrix, patterns
 from ._scipy import warn
-from .arrays import LentRows
+from .arrays import LENT
 from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
@@ -219,7 +219,7 @@ def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFact
 
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
-    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LentRows):
+    if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LENT):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)
         warn("splu converted its input to CSC format", sp.SparseEfficiencyWarning)

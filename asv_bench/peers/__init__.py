@@ -16,6 +16,13 @@ Orderings:
 
 order(ptr, ind) -> ndarray
     A permutation, of a graph as `internals.graph_of` makes it.
+
+Solvers of JAX:
+
+BATCHES : bool
+    vmap makes one call.
+solver(A) -> callable
+    Of the values of a CSR matrix with A's pattern and of a right-hand side, to differentiate.
 """
 
 from importlib import import_module
@@ -24,9 +31,10 @@ from ..phases import PHASES, attempt
 
 SOLVERS = ("cudss", "klu", "cktso", "rslab", "cholmod", "pardiso", "scipy")
 ORDERINGS = ("amd", "metis")
+DIFFERENTIABLE = ("jax_spsolve", "klujax", "sparsax")
 OTHERS = ("lapack",)
 SOLVED = 1e-8  # backward error
-NAMES = (*SOLVERS, *ORDERINGS, *OTHERS)
+NAMES = (*SOLVERS, *ORDERINGS, *DIFFERENTIABLE, *OTHERS)
 
 
 def named(name):

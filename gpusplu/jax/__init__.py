@@ -1,0 +1,29 @@
+"""Sparse direct solves that JAX differentiates, batches and compiles.
+
+>>> import gpusplu.jax
+>>> x = gpusplu.jax.spsolve(A, b)             # A: BCSR or BCOO
+>>> solve = gpusplu.jax.factorized(A)
+>>> sign, logabsdet = gpusplu.jax.slogdet(A)
+
+All of it works under jit, grad, jvp, vmap, checkpoint, scan and while_loop. Derivatives are those with respect to A's
+values, on A's pattern, and to b, of any order; the adjoint of a solve uses the factor of that solve. What vmap adds is
+one native call: more right-hand sides of one factor where A is the same for all, and one batch of systems where it is
+not.
+
+**The pattern** is static where A's index arrays are concrete: closed over by a jitted function, or outside of jit. It
+is then analysed once, and costs nothing per call. Index arrays that are traced, those of an A that is an argument of a
+jitted function, are read by every call and found among the patterns seen before.
+
+**Factors** are kept by the values they are of, as `gpusplu.jax.store` says, within the bound of bytes that
+:func:`gpusplu.cache_limit` sets; :func:`gpusplu.cache_clear` forgets them. What JAX carries from a solve to its adjoint
+are A's values, not a handle: so nothing leaks where JAX drops, repeats or batches a computation, and an adjoint whose
+factor had to go factors again.
+
+**Singular matrices** have NaN for their solutions, as jax.numpy.linalg.solve has it; so have those with NaN or Inf.
+
+On a GPU, compiled programs copy A's values and b to the host and x back with every call, and the processor solves.
+"""
+
+from .solvers import Factorized, SlogDet, factorized, slogdet, spsolve
+
+__all__ = ["Factorized", "SlogDet", "factorized", "slogdet", "spsolve"]

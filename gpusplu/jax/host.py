@@ -1,0 +1,119 @@
+"""What the primitives do with NumPy arrays on the host: the callbacks that compiled programs come back to.
+
+Matrices are values, shape (size,) or (nbatch, size), and either a `Structure` or index arrays with a shape like theirs;
+vectors are rows, shape (k, n) or (nbatch, k, n). Nothing here raises for what values are: a singular matrix, and one
+with NaN or Inf, has NaN for its solutions, as jax.numpy.linalg.solve has it. Nothing here calls JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import NonFiniteError
+from ..gradients import Factored, conjugate
+from .store import STORE
+from .structure import Structure, seen
+
+# Number of arrays that a matrix is, after its values, where its indices are traced.
+INDEX_ARRAYS = {"bcsr": 2, "bcoo": 1}
+
+
+def each_structure(work: Callable[..., Any]) -> Callable[..., Any]:
+    """``work(structure, values, *others)`` for structures that may be arrays, one for all systems or one for each."""
+
+    def with_arrays(*arrays: np.ndarray, structure: Structure | None, n: int, layout: str, **options: Any) -> Any:
+        if structure is not None:
+            return work(structure, *arrays, **options)
+        number = INDEX_ARRAYS[layout]
+        index, others = arrays[1 : 1 + number], (arrays[0], *arrays[1 + number :])
+        if index[-1].ndim == (2 if layout == "bcoo" else 1):
+            return work(seen(n, layout, index), *others, **options)
+        if all((array == array[0]).all() for array in index):
+            return work(seen(n, layout, tuple(array[0] for array in index)), *others, **options)
+        systems = zip(zip(*index, strict=True), zip(*others, strict=True), strict=True)
+        return stacked(work(seen(n, layout, index), *others, **options) for index, others in systems)
+
+    return with_arrays
+
+
+def stacked(results: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """Of one system each, with the systems as the first dimension."""
+    return [np.stack(parts) for parts in zip(*results, strict=True)]
+
+
+@each_structure
+def solve(
+    structure: Structure, values: np.ndarray, b: np.ndarray, *, transpose: bool, kept: bool
+) -> Sequence[np.ndarray]:
+    try:
+        with STORE.factor(structure, values, transpose, kept) as factored:
+            return (solved(factored, b, "T" if transpose else "N", values.shape[:-1]),)
+    except (RuntimeError, NonFiniteError):
+        return (np.full((*values.shape[:-1], *b.shape[-2:]), np.nan, b.dtype),)
+
+
+def solved(factored: Factored, b: np.ndarray, op: str, batch: tuple[int, ...]) -> np.ndarray:
+    """Solutions as rows."""
+    if b.shape[-2] == 1:
+        x: np.ndarray = factored.solve(np.ascontiguousarray(b[..., 0, :]), op)
+        return x[..., None, :]
+    if not batch:
+        return np.ascontiguousarray(factored.solve(b.T, op).T)
+    b = np.ascontiguousarray(np.broadcast_to(b.swapaxes(-1, -2), (*batch, b.shape[-1], b.shape[-2])))
+    return np.ascontiguousarray(factored.solve(b, op).swapaxes(-1, -2))
+
+
+@each_structure
+def product(structure: Structure, values: np.ndarray, x: np.ndarray, *, transpose: bool) -> Sequence[np.ndarray]:
+    if values.ndim == 1:
+        return (structure.product(values, x, transpose),)
+    x = np.broadcast_to(x, (values.shape[0], *x.shape[-2:]))
+    return (np.stack([structure.product(v, each, transpose) for v, each in zip(values, x, strict=True)]),)
+
+
+@each_structure
+def pairs(structure: Structure, left: np.ndarray, right: np.ndarray) -> Sequence[np.ndarray]:
+    if left.ndim == 2:
+        return (structure.pairs(left, right),)
+    return (np.stack([structure.pairs(*each) for each in zip(left, right, strict=True)]),)
+
+
+@each_structure
+def slogdet(structure: Structure, values: np.ndarray, *, kept: bool) -> Sequence[np.ndarray]:
+    if kept and values.ndim == 2:  # by the factors that `selected` is going to ask
+        return stacked(slogdet_of(structure, one, kept) for one in values)
+    return slogdet_of(structure, values, kept)
+
+
+def slogdet_of(structure: Structure, values: np.ndarray, kept: bool) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with STORE.factor(structure, values, kept=kept) as factored:
+            sign, logarithm = factored.factor.slogdet()
+    except NonFiniteError:
+        sign = logarithm = np.nan
+    except RuntimeError:
+        sign, logarithm = 0, -np.inf
+    batch = values.shape[:-1]
+    return np.full(batch, sign, values.dtype), np.full(batch, logarithm, values.real.dtype)
+
+
+@each_structure
+def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
+    """The entry (column, row) of the inverse for every entry (row, column) of A."""
+    if values.ndim == 2:
+        return (np.stack([selected_of(structure, one) for one in values]),)
+    return (selected_of(structure, values),)
+
+
+def selected_of(structure: Structure, values: np.ndarray) -> np.ndarray:
+    rows, columns = structure.coordinates
+    try:
+        # Nobody waits for this factor any more: in the terms of the store, an adjoint has used it.
+        with STORE.factor(structure, values, transpose=True) as factored:
+            entries = conjugate(factored.adjoint_inverse(rows, columns))
+    except (RuntimeError, NonFiniteError):
+        entries = np.full(rows.size, np.nan, values.dtype)
+    return structure.padded(entries)

@@ -1,0 +1,238 @@
+"""The JAX primitives that sparse solves and their derivatives consist of.
+
+solve, product (with a matrix) and pairs (of two vectors, on A's pattern) are closed under derivatives of any order
+(gradients.py has the mathematics; JAX transposes without conjugating). Each is one callback, batches too: what vmap
+adds becomes right-hand sides of one factor where the matrix is the same for all, and systems of one native batch where
+it is not.
+
+Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
+pattern, which then costs nothing per call, and the traced index arrays otherwise. A callback is entered by
+`mlir.emit_python_callback`, as that of jax.experimental.sparse.linalg.spsolve is: on a CPU it sees the arrays without a
+copy, at 5 to 10 us a call. jax.pure_callback would make JAX arrays of them, at 90 us and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from . import host
+
+# Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
+VALUES, VECTORS = 1, 2
+INDEX_AXES = {"bcsr": (1, 1), "bcoo": (2,)}
+
+
+def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
+    """Of the index arrays among the operands."""
+    return () if structure is not None else INDEX_AXES[layout]
+
+
+def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any]) -> Any:
+    """A primitive with results, whose operands that are not index arrays have so many `axes` without a batch."""
+    primitive = Primitive(f"gpusplu_{name}")
+    primitive.multiple_results = True
+    callback = getattr(host, name)
+    primitive.def_impl(partial(evaluate, callback))
+    primitive.def_abstract_eval(shape_of)
+    mlir.register_lowering(primitive, partial(lower, callback))
+    batching.primitive_batchers[primitive] = partial(batched, primitive, axes)
+    return primitive
+
+
+def evaluate(callback: Callable[..., Any], *operands: Any, **parameters: Any) -> list[Any]:
+    """Outside of jit there is nothing to compile."""
+    made = callback(*map(np.asarray, operands), **parameters)
+    device = next(iter(operands[0].devices())) if isinstance(operands[0], jax.Array) else None
+    return [jax.device_put(array, device) for array in made]
+
+
+def lower(callback: Callable[..., Any], context: Any, *operands: Any, **parameters: Any) -> Any:
+    work = partial(callback, **parameters)
+    made, _, _ = mlir.emit_python_callback(
+        context, work, None, list(operands), context.avals_in, context.avals_out, has_side_effect=False
+    )
+    return made
+
+
+# ---- shapes
+
+
+def batch_of(structure: Any, layout: str, axes: tuple[int, ...], operands: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of the batch that operands have: () or (nbatch,)."""
+    every = axes[0], *index_axes(structure, layout), *axes[1:]
+    shapes = {operand.shape[: operand.ndim - axis] for operand, axis in zip(operands, every, strict=True)}
+    return max(shapes, key=len)
+
+
+def vectors_of(values: Any, *others: Any, structure: Any, layout: str, **_: Any) -> list[Any]:
+    batch = batch_of(structure, layout, (VALUES, VECTORS), (values, *others))
+    return [ShapedArray((*batch, *others[-1].shape[-VECTORS:]), others[-1].dtype)]
+
+
+def values_of(left: Any, *others: Any, structure: Any, layout: str, **_: Any) -> list[Any]:
+    batch = batch_of(structure, layout, (VECTORS, VECTORS), (left, *others))
+    size = others[0].shape[-INDEX_AXES[layout][0]] if structure is None else structure.size
+    return [ShapedArray((*batch, size), left.dtype)]
+
+
+def scalars_of(values: Any, *index: Any, structure: Any, layout: str, **_: Any) -> list[Any]:
+    batch = batch_of(structure, layout, (VALUES,), (values, *index))
+    return [ShapedArray(batch, values.dtype), ShapedArray(batch, np.empty(0, values.dtype).real.dtype)]
+
+
+def same_shape(values: Any, *index: Any, structure: Any, layout: str, **_: Any) -> list[Any]:
+    batch = batch_of(structure, layout, (VALUES,), (values, *index))
+    return [ShapedArray((*batch, *values.shape[-VALUES:]), values.dtype)]
+
+
+# ---- batches
+
+
+def batched(
+    primitive: Any, axes: tuple[int, ...], operands: Sequence[Any], dims: Sequence[Any], **parameters: Any
+) -> tuple[list[Any], list[int]]:
+    """vmap: more right-hand sides where only these differ, else more systems."""
+    mapped = [dim is not None for dim in dims]
+    operands = [jnp.moveaxis(a, d, 0) if m else a for a, d, m in zip(operands, dims, mapped, strict=True)]
+    size = operands[mapped.index(True)].shape[0]
+    if axes == (VALUES, VECTORS) and not any(mapped[:-1]):
+        return more_vectors(primitive, operands, size, **parameters)
+    number = len(index_axes(parameters["structure"], parameters["layout"]))
+    every = axes[0], *index_axes(parameters["structure"], parameters["layout"]), *axes[1:]
+    inner = max((a.shape[m : a.ndim - axis] for a, m, axis in zip(operands, mapped, every, strict=True)), key=len)
+    alone = [a.ndim == axis for a, axis in zip(operands, every, strict=True)]
+    # Indices that are the same for all systems stay so, and then vectors may, too.
+    share_index = all(alone[1 : 1 + number])
+    share = [False, *[share_index] * number, *[share_index and axes[0] == VALUES] * (len(axes) - 1)]
+    whole = zip(operands, mapped, every, alone, share, strict=True)
+    systems = [a if one and shared else spread(a, m, axis, size, inner) for a, m, axis, one, shared in whole]
+    results = primitive.bind(*systems, **parameters)
+    return [r.reshape(size, *inner, *r.shape[1:]) for r in results], [0] * len(results)
+
+
+def more_vectors(primitive: Any, operands: Sequence[Any], size: int, **parameters: Any) -> tuple[list[Any], list[int]]:
+    """Systems of one matrix, or of one batch of matrices, with `size` times as many right-hand sides."""
+    *matrix, b = operands
+    *batch, k, n = b.shape[1:]
+    (x,) = primitive.bind(*matrix, jnp.moveaxis(b, 0, -3).reshape(*batch, size * k, n), **parameters)
+    return [x.reshape(*x.shape[:-2], size, k, n)], [x.ndim - 2]
+
+
+def spread(array: Any, mapped: bool, axes: int, size: int, inner: tuple[int, ...]) -> Any:
+    """One for each of ``size * prod(inner)`` systems."""
+    last = array.shape[array.ndim - axes :]
+    has_inner = array.ndim - axes > mapped
+    array = array.reshape(size if mapped else 1, *(inner if has_inner else (1,) * len(inner)), *last)
+    return jnp.broadcast_to(array, (size, *inner, *last)).reshape(-1, *last)
+
+
+# ---- derivatives
+
+solve_p = make("solve", (VALUES, VECTORS), vectors_of)
+product_p = make("product", (VALUES, VECTORS), vectors_of)
+pairs_p = make("pairs", (VECTORS, VECTORS), values_of)
+slogdet_p = make("slogdet", (VALUES,), scalars_of)
+selected_p = make("selected", (VALUES,), same_shape)
+
+
+def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:
+    *matrix, _ = primals
+    dvalues, *_, db = tangents
+    (x,) = solve_p.bind(*primals, kept=True, **parameters)
+    terms = [] if type(db) is ad.Zero else [db]
+    if type(dvalues) is not ad.Zero:
+        terms.append(-product_p.bind(dvalues, *matrix[1:], x, **parameters)[0])
+    return [x], solve_p.bind(*matrix, reduce(jnp.add, terms), kept=True, **parameters)
+
+
+def solve_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool, kept: bool, **parameters: Any) -> Any:
+    *index, b = others
+    (g,) = cotangents
+    nothing = [None] * (1 + len(index))
+    if type(g) is ad.Zero:
+        return [*nothing, ad.Zero(b.aval)]
+    (y,) = solve_p.bind(values, *index, g, transpose=not transpose, kept=False, **parameters)
+    return [*nothing, like_operand(y, b.aval)]
+
+
+def bilinear_jvp(primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
+    first, *index, second = primals
+    dfirst, *_, dsecond = tangents
+    (out,) = primitive.bind(*primals, **parameters)
+    terms = []
+    if type(dfirst) is not ad.Zero:
+        terms += primitive.bind(dfirst, *index, second, **parameters)
+    if type(dsecond) is not ad.Zero:
+        terms += primitive.bind(first, *index, dsecond, **parameters)
+    return [out], [reduce(jnp.add, terms)]
+
+
+def product_transpose(cotangents: Any, values: Any, *others: Any, transpose: bool, **parameters: Any) -> Any:
+    *index, x = others
+    (g,) = cotangents
+    nothing = [None] * len(index)
+    if ad.is_undefined_primal(values):
+        if type(g) is ad.Zero:
+            return [ad.Zero(values.aval), *nothing, None]
+        x = jnp.broadcast_to(x, g.shape)
+        left, right = (x, g) if transpose else (g, x)
+        return [*pairs_p.bind(left, *index, right, **parameters), *nothing, None]
+    if type(g) is ad.Zero:
+        return [None, *nothing, ad.Zero(x.aval)]
+    (y,) = product_p.bind(values, *index, g, transpose=not transpose, **parameters)
+    return [None, *nothing, like_operand(y, x.aval)]
+
+
+def pairs_transpose(cotangents: Any, left: Any, *others: Any, **parameters: Any) -> Any:
+    *index, right = others
+    (g,) = cotangents
+    nothing = [None] * len(index)
+    if ad.is_undefined_primal(left):
+        if type(g) is ad.Zero:
+            return [ad.Zero(left.aval), *nothing, None]
+        return [*product_p.bind(g, *index, right, transpose=False, **parameters), *nothing, None]
+    if type(g) is ad.Zero:
+        return [None, *nothing, ad.Zero(right.aval)]
+    return [None, *nothing, *product_p.bind(g, *index, left, transpose=True, **parameters)]
+
+
+def like_operand(g: Any, aval: Any) -> Any:
+    """The cotangent of an operand: of one that a batch shared, the sum over the systems."""
+    return g if g.ndim == aval.ndim else g.sum(0)
+
+
+def slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:
+    """As jax.numpy.linalg.slogdet: the derivative of the logarithm is the trace of ``A^-1 dA``."""
+    sign, logarithm = slogdet_p.bind(*primals, kept=True, **parameters)
+    (inverse,) = selected_p.bind(*primals, **parameters)
+    trace = (inverse * tangents[0]).sum(-1)
+    turned = (trace - trace.real) * sign if jnp.iscomplexobj(trace) else jnp.zeros_like(sign)
+    return [sign, logarithm], [turned, trace.real]
+
+
+def selected_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
+    raise NotImplementedError(
+        "gpusplu.jax.slogdet has first derivatives only: entries of the inverse are found on A's pattern, and their "
+        "derivatives would need the whole inverse"
+    )
+
+
+ad.primitive_jvps.update(
+    {
+        solve_p: solve_jvp,
+        product_p: partial(bilinear_jvp, product_p),
+        pairs_p: partial(bilinear_jvp, pairs_p),
+        slogdet_p: slogdet_jvp,
+        selected_p: selected_jvp,
+    }
+)
+ad.primitive_transposes.update({solve_p: solve_transpose, product_p: product_transpose, pairs_p: pairs_transpose})

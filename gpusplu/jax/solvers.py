@@ -1,0 +1,160 @@
+"""What gpusplu.jax offers: spsolve, factorized and slogdet."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+import jax
+
+from ..errors import NonFiniteError
+from ..rhs import TRANS
+from .operands import Matrix, float_dtype, read_matrix, read_vectors
+from .primitives import slogdet_p, solve_p
+from .store import STORE
+
+
+class SlogDet(NamedTuple):
+    """Result of slogdet, as jax.numpy.linalg names it."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def spsolve(A: Any, b: Any) -> Any:
+    """Solve ``A x = b``.
+
+    Parameters
+    ----------
+    A : BCSR or BCOO, shape (n, n)
+        Duplicates are summed, padding is ignored.
+    b : array, shape (n,) or (n, k)
+
+    Returns
+    -------
+    x : array, shape of `b`
+        In the dtype that `A` and `b` promote to, at least single precision. NaN if A is singular or not finite.
+
+    Raises
+    ------
+    TypeError
+        `A` is no sparse matrix of JAX, or `b` is sparse.
+    ValueError
+        Shapes do not fit.
+    """
+    return solved(read_matrix(A, "spsolve"), b, "N", kept=False, caller="spsolve")
+
+
+def solved(matrix: Matrix, b: Any, trans: str, kept: bool, caller: str) -> Any:
+    """Solve for an array as the caller has it; a complex one is two right-hand sides of a real matrix."""
+    b = read_vectors(b, matrix.n, caller)
+    dtype = float_dtype(matrix.values.dtype, b.dtype)
+    rows = b.astype(dtype).T.reshape(-1, matrix.n)
+    if trans == "H":
+        rows = rows.conj()
+    split = jnp.iscomplexobj(rows) and not jnp.iscomplexobj(matrix.values)
+    if split:
+        dtype = jnp.finfo(dtype).dtype
+        rows = jnp.concatenate((rows.real, rows.imag))
+    (x,) = solve_p.bind(*matrix.cast(dtype).arrays, rows, transpose=trans != "N", kept=kept, **matrix.static)
+    if split:
+        x = jax.lax.complex(*jnp.split(x, 2))
+    if trans == "H":
+        x = x.conj()
+    return x.T.reshape(b.shape)
+
+
+def slogdet(A: Any) -> SlogDet:
+    """Sign (or phase) and logarithm of the modulus of the determinant of A.
+
+    Derivatives are those of jax.numpy.linalg.slogdet, first ones only, by the entries of the inverse on A's pattern.
+
+    Parameters
+    ----------
+    A : BCSR or BCOO, shape (n, n)
+
+    Returns
+    -------
+    SlogDet
+        Named tuple of `sign` and `logabsdet`; 0 and minus infinity if A is singular, NaN if it is not finite.
+
+    Raises
+    ------
+    TypeError
+        `A` is no sparse matrix of JAX.
+    """
+    matrix = read_matrix(A, "slogdet")
+    return SlogDet(*slogdet_p.bind(*matrix.arrays, kept=False, **matrix.static))
+
+
+@jax.tree_util.register_pytree_node_class
+class Factorized:
+    """A matrix to solve with again and again; made by :func:`factorized`.
+
+    A pytree of the values of A (and of its index arrays where these are traced): it can be an argument of jitted
+    functions, and a carry of loops. Made of concrete arrays it keeps its factor as long as it lives.
+    """
+
+    def __init__(self, matrix: Matrix):
+        self._matrix = matrix
+
+    def __call__(self, b: Any) -> Any:
+        """Solve ``A x = b``."""
+        return self.solve(b)
+
+    def solve(self, b: Any, trans: str = "N") -> Any:
+        """Solve ``op(A) x = b``.
+
+        Parameters
+        ----------
+        b : array, shape (n,) or (n, k)
+        trans : {"N", "T", "H"}, optional
+            A, its transpose, or its conjugate transpose.
+
+        Returns
+        -------
+        x : array, shape of `b`
+        """
+        if trans not in TRANS:
+            raise ValueError("trans must be N, T, or H")
+        return solved(self._matrix, b, trans.upper(), kept=True, caller="factorized")
+
+    def hold(self) -> None:
+        """Factor now, unless the values are traced, and keep the factor; a singular matrix has none."""
+        matrix = self._matrix
+        if matrix.structure is None or isinstance(matrix.values, jax.core.Tracer):
+            return
+        try:
+            with STORE.factor(matrix.structure, np.asarray(matrix.values), kept=True, holder=self):
+                pass
+        except (RuntimeError, NonFiniteError):
+            pass
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return self._matrix[:2], self._matrix[2:]
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple[Any, ...], arrays: tuple[Any, ...]) -> Factorized:
+        return cls(Matrix(*arrays, *static))
+
+    def __repr__(self) -> str:
+        return f"<Factorized of {self._matrix.n} x {self._matrix.n}>"
+
+
+def factorized(A: Any) -> Factorized:
+    """Return a function that solves ``A x = b``, with A factored beforehand where its arrays are concrete.
+
+    Parameters
+    ----------
+    A : BCSR or BCOO, shape (n, n)
+
+    Returns
+    -------
+    Factorized
+        Callable; its method `solve` takes ``trans``, too.
+    """
+    made = Factorized(read_matrix(A, "factorized"))
+    made.hold()
+    return made

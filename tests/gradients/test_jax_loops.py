@@ -1,0 +1,192 @@
+"""gpusplu.jax inside scan, while_loop and checkpoint, and what it leaves behind."""
+
+import gc
+import os
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+import gpusplu.jax as gj
+from gpusplu.jax import structure
+from gpusplu.jax.store import STORE
+from support.jaxes import System, close, jax, jnp
+
+
+def made(call):
+    """The result of a call, and how many matrices were factored in it."""
+    before = gs.factorization_count()
+    result = jax.block_until_ready(call())
+    return result, gs.factorization_count() - before
+
+
+def resident():
+    """Memory of this process [bytes]."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def stepping(one):
+    """Many steps of implicit Euler: by a matrix that stays, or by one that is another in every step."""
+
+    def steps(values, scales):
+        step = lambda x, scale: (gj.spsolve(one.matrix(values * scale), x), None)  # noqa: E731
+        return jax.lax.scan(step, one.b, scales)[0]
+
+    return steps
+
+
+def dense_steps(one):
+    return lambda values, scales: jax.lax.scan(
+        lambda x, scale: (jnp.linalg.solve(one.full(values * scale), x), None), one.b, scales
+    )[0]
+
+
+def test_scan_with_one_matrix_factors_once():
+    one = System()
+    step = lambda x, _: (gj.spsolve(one.A, x / jnp.linalg.norm(x)), None)  # noqa: E731
+    _, count = made(lambda: jax.jit(lambda b: jax.lax.scan(step, b, length=3000))(one.b))
+    assert count == 1
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.checkpoint])
+def test_gradient_through_scan(wrap):
+    one, scales = System(), jnp.linspace(0.1, 0.3, 40)
+    loss = lambda steps: lambda values, scales: (wrap(steps)(values, scales) ** 2).sum()  # noqa: E731
+    gradient = jax.jit(jax.grad(loss(stepping(one)), (0, 1)))
+    ours, count = made(lambda: gradient(one.values, scales))
+    assert count == 40
+    expected = jax.grad(loss(dense_steps(one)), (0, 1))(one.values, scales)
+    assert all(close(a, b, 1e-9) for a, b in zip(ours, expected, strict=True))
+
+
+def test_while_loop_with_a_factorized_matrix_in_its_carry():
+    one = System()
+
+    @jax.jit
+    def inverse_iteration(solve, x):
+        def body(carry):
+            solve, x, k = carry
+            x = solve(x)
+            return solve, x / jnp.linalg.norm(x), k + 1
+
+        return jax.lax.while_loop(lambda carry: carry[2] < 2000, body, (solve, x, 0))[1]
+
+    symmetric = one.dense @ one.dense.T
+    x, count = made(lambda: inverse_iteration(gj.factorized(type(one.A).fromdense(symmetric)), one.b))
+    assert count == 1
+    assert np.isclose(x @ symmetric @ x, np.linalg.eigvalsh(symmetric).min(), rtol=1e-9)
+
+
+def test_condition_under_vmap():
+    one = System()
+    solve = lambda s: gj.spsolve(one.matrix(one.values * s), one.b)  # noqa: E731
+    branch = lambda s: jax.lax.cond(s > 2, solve, lambda s: s * one.b, s)  # noqa: E731
+    s = jnp.arange(1.0, 5.0)
+    expected = jnp.stack([one.b, 2 * one.b, solve(3.0), solve(4.0)])
+    assert close(jax.jit(jax.vmap(branch))(s), expected)
+    gradient = jax.vmap(jax.grad(lambda s: branch(s).sum()))(s)
+    assert close(gradient, jnp.stack([jax.grad(lambda s: branch(s).sum())(each) for each in s]))
+
+
+def test_a_loop_over_new_values_refactors_one_factor():
+    one = System()
+    loss = jax.jit(jax.grad(lambda values: (gj.spsolve(one.matrix(values), one.b) ** 2).sum()))
+    values = one.values
+    for _ in range(20):
+        values = values + 0.01 * loss(values)
+    assert len(STORE.entries) == 1
+
+
+def test_nothing_is_left_behind():
+    """Thousands of compiled and of uncompiled steps, each with new values."""
+    one = System(n=60)
+    loss = lambda values, b: (gj.spsolve(one.matrix(values), b) ** 2).sum()  # noqa: E731
+    many = jax.jit(jax.grad(lambda values, scales: stepping(one)(values, scales).sum(), (0, 1)))
+    compiled = jax.jit(jax.grad(loss))
+
+    def round_of_steps(seed):
+        for k in range(100):
+            compiled(one.values * (1 + 0.001 * (seed + k)), one.b).block_until_ready()
+        jax.grad(loss)(one.values * (1 + 0.01 * seed), one.b).block_until_ready()
+        jax.block_until_ready(many(one.values, jnp.linspace(1, 2, 400) + 0.001 * seed))
+
+    for seed in range(3):
+        round_of_steps(seed)
+    gc.collect()
+    objects, entries, memory = len(gc.get_objects()), len(STORE.entries), resident()
+    for seed in range(3, 13):
+        round_of_steps(seed)
+    gc.collect()
+    assert len(gc.get_objects()) < objects + 500
+    assert len(STORE.entries) <= entries
+    assert resident() < memory + (16 << 20)
+
+
+def test_patterns_are_forgotten():
+    """A structure is as long-lived as what was compiled with it."""
+    one = System(seed=5)
+    solve = jax.jit(jax.grad(lambda values: gj.spsolve(one.matrix(values), one.b).sum()))
+    solve(one.values).block_until_ready()
+    (kept,) = {entry.key[0] for entry in STORE.entries.values()}
+    known = weakref.ref(kept)
+    del solve, kept
+    jax.clear_caches()
+    gs.cache_clear()
+    gc.collect()
+    assert known() is None
+    assert len(structure.SEEN) == 0
+
+
+def test_what_does_not_fit_is_factored_again():
+    one, scales = System(), jnp.linspace(0.1, 0.3, 10)
+    gradient = jax.jit(jax.grad(lambda values: stepping(one)(values, scales).sum()))
+    expected, count = made(lambda: gradient(one.values))
+    assert count == 10
+    gs.cache_clear()
+    limit = gs.cache_info().maxbytes
+    try:
+        gs.cache_limit(bytes=1)
+        found, count = made(lambda: gradient(one.values))
+    finally:
+        gs.cache_limit(bytes=limit)
+    assert count > 10
+    assert close(found, expected, 1e-9)
+    assert len(STORE.entries) == 1
+
+
+def test_factorized_keeps_its_factor():
+    one = System()
+    held = [gj.factorized(one.A)]
+    gs.cache_clear()
+    for values in one.several(3):
+        gj.spsolve(one.matrix(values), one.b)
+    _, count = made(lambda: held[0](one.b))
+    assert count == 0
+    held.clear()
+    gs.cache_clear()
+    assert not STORE.entries
+
+
+def test_threads():
+    """Compiled solves from several threads, each with its own values, and answers of their own."""
+    one = System(n=40)
+    solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
+    values = one.several(4)
+    expected = [np.asarray(solve(each)) for each in values]
+    wrong = []
+
+    def work(k):
+        for _ in range(100):
+            if not close(solve(values[k]), expected[k]):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert all(entry.users == 0 for entry in STORE.entries.values())

@@ -62,7 +62,9 @@ bool Ladder::must_measure(Trust trust, unsigned n_accurate) const {
 
 bool Ladder::is_enough(double error) const { return excess({error}) <= 1; }
 
-bool Ladder::is_inverse(double error) const { return error <= accept_below * eps_; }
+bool Ladder::is_inverse(double error) const { return error <= std::pow(eps_, sampled_below); }
+
+bool Ladder::may_be_inverse(double error) const { return error <= half_precision(); }
 
 Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) const {
   const bool by_rows = is_doubtful(pivots), settles = must_settle(pivots);

@@ -183,6 +183,9 @@ class DeviceFactor(DeviceFactorization):
     def inverse_on_pattern(self) -> Any:
         return self._settled_cpu().inverse_on_pattern()
 
+    def inverse_on_factors(self) -> Any:
+        return self._settled_cpu().inverse_on_factors()
+
     def slogdet(self) -> Any:
         return self._settled_cpu().slogdet()
 

@@ -140,15 +140,30 @@ template <class T> struct FrontFactor<T>::Inverse {
     for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(Team{}, rank, s);
   }
 
+  // The fronts that are marked for it; by rank 0 alone once the team is in its own way.
+  void fronts_by_team(Team team, std::atomic<bool>& done) {
+    const Team member = team;
+    for (idx t = (idx)plan.tasks.size(); t-- > 0;) {
+      if (!plan.tasks[t].whole_team) continue;
+      if (team.crowded()) {
+        if (team.rank > 0) break;
+        team = Team{};
+      }
+      front(team, 0, plan.tasks[t].last);
+    }
+    if (member.rank == 0) done.store(true, std::memory_order_release);
+    else member.wait([&] { return done.load(std::memory_order_acquire); });
+  }
+
   void run(int threads) {
     const auto is_for_team = [](const FrontTask& task) { return task.whole_team; };
     const bool teams = threads > 1 && std::any_of(plan.tasks.begin(), plan.tasks.end(), is_for_team);
     DownwardWalk walk(plan, teams);
+    std::atomic<bool> done{false};
     static constinit Crowding of_teams, of_helpers;
     const auto below = [&](const Team& team) { walk.run(team, [&](idx t) { task(team.rank, t); }); };
     const auto all = [&](const Team& team) {
-      for (idx t = (idx)plan.tasks.size(); t-- > 0;)
-        if (plan.tasks[t].whole_team) front(team, 0, plan.tasks[t].last);
+      fronts_by_team(team, done);
       below(team);
     };
     if (teams) run_team(threads, all, &of_teams);

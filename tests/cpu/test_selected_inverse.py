@@ -136,6 +136,7 @@ def test_entries_on_the_pattern_of_the_factors(name, method, dtype):
         factors = (abs(L) + abs(U))[np.argsort(lu.row_perm)][:, np.argsort(lu.col_perm)]
         np.testing.assert_array_equal(pattern.toarray() > 0, (stored(A) > 0) | (factors.toarray() > 0))
         assert close(entries, on_pattern(pattern, A), dtype)
+        assert close(lu.inverse_on_pattern(), on_pattern(A), dtype)
         lu.refactor(A.data)
 
 
@@ -187,11 +188,24 @@ def growing(diagonal=1e-9, n=40):
 NATURAL = {"matching": False, "ordering": "natural"}
 
 
-def test_pivots_that_grew_are_chosen_anew():
-    A = growing()
+@pytest.mark.parametrize("diagonal", [1e-7, 1e-9])
+def test_pivots_that_grew_are_chosen_anew(diagonal):
+    A = growing(diagonal)
     lu = core_factor(A, "column", NATURAL, pivot_threshold=0.0)
-    assert lu.stats()["max_multiplier"] > 1e8
+    before = lu.stats()
+    assert before["max_multiplier"] > 0.1 / diagonal
     assert close(lu.inverse_on_pattern(), on_pattern(A), "d")
+    assert lu.stats() == before  # no solves, and the factor stays
+
+
+def test_rows_that_a_front_has_exchanged():
+    A = canonical(sp.kron(gallery.poisson(6, 6), np.ones((4, 4))))
+    A.data = np.random.default_rng(0).standard_normal(A.nnz)
+    lu = core_factor(A, "front", {"matching": False})
+    before = lu.stats()
+    assert lu.method == "front" and before["n_off_diagonal"] > 50
+    assert close(lu.inverse_on_pattern(), on_pattern(A), "d", 1e4)
+    assert lu.stats() == before
 
 
 def test_pivots_that_must_stay_leave_solves():

@@ -103,15 +103,13 @@ template <class T> class ColumnInverse {
 }  // namespace
 
 template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* inverse, bool) const {
-  std::vector<idx> block_begin(n_), place(n_);
-  for (std::size_t block = 0; block + 1 < block_ptr_.size(); block++)
-    std::fill(block_begin.begin() + block_ptr_[block], block_begin.begin() + block_ptr_[block + 1], block_ptr_[block]);
+  std::vector<idx> place(n_);
   for (idx k = 0; k < n_; k++) place[row_perm_[k]] = k;
   ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
     const idx j = col_perm_[i];
     for (off p = P.ptr[j]; p < P.ptr[j + 1]; p++) {
       const idx k = place[P.ind[p]];
-      inverse[p] = k < block_begin[i] ? T(0) : unscaled(z[k], row_scale(k), col_scale(i));
+      inverse[p] = unscaled(z[k], row_scale(k), col_scale(i));
     }
   });
 }

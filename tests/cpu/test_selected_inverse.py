@@ -75,15 +75,18 @@ def test_entries_on_the_pattern(name, method, dtype):
     lu.refactor(A.data)  # compiles nodes of several columns
     assert lu.method == method
     assert close(lu.inverse_on_pattern(), on_pattern(A), dtype)
+    assert lu.stats()["n_repivoted"] == 0
 
 
 @pytest.mark.parametrize("name", ["mesh", "elasticity"])
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_entries_of_cholesky(name, dtype):
     A = MATRICES[name](dtype)
-    Z = gs.cholesky(sp.tril(A)).selected_inverse()
+    ch = gs.cholesky(sp.tril(A))
+    Z = ch.selected_inverse()
     assert close(Z.toarray(), dense_inverse(A) * stored(A), dtype)
     assert abs(Z - Z.conj().T).max() == 0
+    assert ch.stats.n_refinement == 0  # no solves
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -175,7 +178,7 @@ def test_perturbed_pivots_are_chosen_anew():
     lu = core_factor(canonical(A), "front", {"matching": False, "ordering": "amd"})
     assert lu.method == "front" and lu.stats()["n_perturbed"] > 0
     assert close(lu.inverse_on_pattern(), on_pattern(canonical(A)), "d")
-    assert lu.method == "front"
+    assert lu.method == "front" and lu.stats()["n_repivoted"] == 1
 
 
 def growing(diagonal=1e-9, n=40):
@@ -195,7 +198,7 @@ def test_pivots_that_grew_are_chosen_anew(diagonal):
     before = lu.stats()
     assert before["max_multiplier"] > 0.1 / diagonal
     assert close(lu.inverse_on_pattern(), on_pattern(A), "d")
-    assert lu.stats() == before  # no solves, and the factor stays
+    assert lu.stats() == {**before, "n_repivoted": before["n_repivoted"] + 1}  # no solves, and the factor stays
 
 
 def test_rows_that_a_front_has_exchanged():

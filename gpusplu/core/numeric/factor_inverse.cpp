@@ -135,8 +135,11 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
     if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
     if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
-    if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true))
+    if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(on_factors, best);
+      std::lock_guard lock(use_.counts);
+      stats_.n_repivoted++;
+    }
   }
   best.accurate = ladder_.may_be_inverse(best.error);
   if (best.accurate) return best;

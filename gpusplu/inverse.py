@@ -1,4 +1,8 @@
-"""Parts of the inverse of a factored matrix: some of its entries, its diagonal, traces of products with it."""
+"""Parts of the inverse of a factored matrix: some of its entries, its diagonal, traces of products with it.
+
+A factor gives entry (j, i) of the inverse where A has an entry (i, j) (core/numeric/factor_inverse.cpp). Other entries
+come from solves or, where that is predicted to take longer, from a factor of A with explicit zeros in their places.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy import ndarray
 
-from . import matrix
+from . import _core, matrix
+from .cost.calibration import costs_of, for_core
+from .engines.cpu.factor import cpu_factor
+from .engines.cpu.predict import predict
+from .options import Options
+from .traits import structure_of
 
-PATTERNS = ("A.T", "A")
+PATTERNS = ("A.T", "A", "LU")
 AT_ONCE = 32  # columns of the identity that are solved for
+#: What an analysis takes, and a factorization with the inverse of it, about, in factorizations.
+ANALYSIS, INVERSE = 10, 3
 
 
 class PartsOfInverse:
@@ -29,43 +40,52 @@ class PartsOfInverse:
     def selected_inverse(self, pattern: str = "A.T") -> sp.csc_array:
         """Entries of the inverse on a sparse pattern.
 
-        The factors give the entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic
-        of a factorization (the recurrence of Takahashi, Fagan and Chen, 1973); the pattern of A itself is the same
-        where it is symmetric. That these entries make ones of the diagonals of ``inv(A) @ A`` and ``A @ inv(A)`` is
-        checked, and where they do not, they are found with other pivots or by solves.
+        The factors give entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic of a
+        factorization (the recurrence of Takahashi, Fagan and Chen, 1973). Each row and column of A checks its own, by
+        the diagonals of ``inv(A) @ A`` and ``A @ inv(A)``; where these are not ones to about two thirds of the digits,
+        the entries are found with other pivots, or by solves.
 
         Parameters
         ----------
-        pattern : {"A.T", "A"}, optional
+        pattern : {"A.T", "A", "LU"}, optional
             Of the result. "A.T" is what the gradient of ``slogdet().logabsdet`` needs: with respect to A[i, j] it is
-            entry (j, i) of the inverse. For entries that only "A" has, there are solves.
+            entry (j, i) of the inverse. "A" is the same where the pattern of A is symmetric, and asks for more work
+            elsewhere. "LU" is the transposed pattern of the factors, brought to the order of A, with all of A's.
 
         Returns
         -------
         Z : csc_array, shape (n, n)
-            ``Z[j, i]`` is entry (j, i) of the inverse; what is exactly zero is stored.
+            ``Z[j, i]`` is entry (j, i) of the inverse. Zeros are stored.
 
         Raises
         ------
         ValueError
             `pattern` is unknown.
+
+        Warns
+        -----
+        RuntimeWarning
+            The entries are not finite, or not accurate, whatever was tried.
         """
         if pattern not in PATTERNS:
             raise ValueError(f"pattern must be one of {PATTERNS}, got {pattern!r}")
         known = self._pattern
+        if pattern == "A":
+            entries = inverse_entries(self, known.ind, columns(known))
+            return sp.csc_array((entries, known.ind.copy(), narrow(known.ptr)), shape=self.shape)
         if pattern == "A.T":
-            by_rows = (self._core.inverse_on_pattern(), known.ind.copy(), pointers(known))
-            return sp.csr_array(by_rows, shape=self.shape).tocsc()
-        entries = inverse_entries(self, known.ind, columns(known))
-        return sp.csc_array((entries, known.ind.copy(), pointers(known)), shape=self.shape)
+            ptr, ind, entries = known.ptr, known.ind.copy(), self._core.inverse_on_pattern()
+        else:
+            ptr, ind, entries = self._core.inverse_on_factors()
+        return sp.csr_array((entries, ind, narrow(ptr)), shape=self.shape).tocsc()
 
     def inverse_diagonal(self) -> ndarray:
-        """Diagonal of the inverse, shape (n,); where A has no entry on its own, solves are needed."""
+        """Diagonal of the inverse, shape (n,)."""
         everyone = np.arange(self.shape[0])
         return inverse_entries(self, everyone, everyone)
 
     def trace_inverse(self, B: Any) -> Any:
-        """Trace of ``inv(A) @ B`` for a sparse matrix B; entries of B where A has none cost solves.
+        """Trace of ``inv(A) @ B`` for a sparse matrix B; cheap where B has entries only where A has.
 
         Parameters
         ----------
@@ -87,35 +107,67 @@ class PartsOfInverse:
         return inverse_entries(self, B.col, B.row) @ B.data
 
 
-def pointers(pattern: matrix.Pattern) -> ndarray:
-    """Of compressed columns, as wide as SciPy has them."""
-    pointers: ndarray = pattern.ptr.astype(np.int32 if pattern.nnz <= np.iinfo(np.int32).max else np.int64)
-    return pointers
+def narrow(pointers: ndarray) -> ndarray:
+    """Pointers of compressed columns as SciPy has them."""
+    narrow: ndarray = pointers.astype(np.int32 if pointers[-1] <= np.iinfo(np.int32).max else np.int64)
+    return narrow
 
 
 def columns(pattern: matrix.Pattern) -> ndarray:
     """Column of each canonical entry."""
-    return np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))
+    columns: ndarray = np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))
+    return columns
+
+
+def places(pattern: matrix.Pattern, rows: ndarray, cols: ndarray) -> ndarray:
+    """Canonical places of entries (rows[k], cols[k]), -1 where the pattern has none."""
+    keys = columns(pattern) * pattern.n + pattern.ind  # ascending
+    wanted = cols.astype(np.int64) * pattern.n + rows
+    place: ndarray = np.searchsorted(keys, wanted)
+    place[place == keys.size] = -1
+    if keys.size:
+        place[keys[place] != wanted] = -1
+    return place
 
 
 def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> ndarray:
-    """Entries (rows[k], cols[k]) of the inverse: those that the factor gives, the others by solves."""
+    """Entries (rows[k], cols[k]) of the inverse."""
     pattern = factor._pattern
-    n = pattern.n
-    keys = columns(pattern) * n + pattern.ind  # ascending
-    wanted = rows.astype(np.int64) * n + cols  # A's entry (c, r) gives (r, c)
-    if np.array_equal(keys, wanted):
+    if np.array_equal(pattern.ind, cols) and np.array_equal(columns(pattern), rows):
         return factor._core.inverse_on_pattern()  # type: ignore[no-any-return]
-    place = np.searchsorted(keys, wanted)
-    found = np.zeros(wanted.size, bool)
-    inside = place < keys.size
-    found[inside] = keys[place[inside]] == wanted[inside]
-    entries = np.empty(wanted.size, factor.dtype)
-    if found.any():
-        entries[found] = factor._core.inverse_on_pattern()[place[found]]
-    if not found.all():
-        entries[~found] = solved_entries(factor, rows[~found], cols[~found])
+    place = places(pattern, cols, rows)
+    missing = place < 0
+    if missing.any():
+        wider = wider_factor(factor, rows[missing], cols[missing])
+        if wider:
+            pattern, core = wider
+            everywhere: ndarray = core.inverse_on_pattern()[places(pattern, cols, rows)]
+            return everywhere
+    entries = np.empty(rows.size, factor.dtype)
+    if not missing.all():
+        entries[~missing] = factor._core.inverse_on_pattern()[place[~missing]]
+    entries[missing] = solved_entries(factor, rows[missing], cols[missing])
     return entries
+
+
+def wider_factor(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> tuple[matrix.Pattern, Any] | None:
+    """Pattern and factor of A with zeros where it gives entries (rows[k], cols[k]), if that beats solves."""
+    pattern, symbolic, itemsize = factor._pattern, factor._core.symbolic, factor.dtype.itemsize
+    held = predict(structure_of(symbolic, pattern.nnz, itemsize), costs_of())
+    solves = min(np.unique(rows).size, np.unique(cols).size) * held.solve
+    if solves < ANALYSIS * held.factor:
+        return None
+    values = np.concatenate([factor._core.values(), np.zeros(rows.size, factor.dtype)])
+    indices = np.concatenate([pattern.ind, cols]), np.concatenate([columns(pattern), rows])
+    wider, values = matrix.canonicalize(sp.coo_array((values, indices), shape=factor.shape))
+    canonical = wider.gather(values)
+    analysis = _core.analyze(wider.ptr, wider.ind, canonical, for_core())
+    if solves < INVERSE * predict(structure_of(analysis, wider.nnz, itemsize), costs_of()).factor:
+        return None
+    try:
+        return wider, cpu_factor(analysis, wider, canonical, Options())
+    except RuntimeError:  # singular, by other pivots
+        return None
 
 
 def solved_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> ndarray:

@@ -80,6 +80,9 @@ class EngineFactor(Protocol):
     def inverse_on_pattern(self) -> np.ndarray:
         """Entry (j, i) of the inverse for each canonical entry (i, j) of A."""
 
+    def inverse_on_factors(self) -> Any:
+        """The same for the entries of A and of its factors, with their pattern: pointers, rows and values."""
+
     def slogdet(self) -> Any: ...
 
     def rcond(self) -> float: ...

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import gpusplu as gs
 from gpusplu import _core_testing, gallery
 from support.fronts import Fronts
 
@@ -72,10 +73,12 @@ def busy_processes():
 def test_busy_processors_change_no_bits(cholesky, threads, busy_processes):
     A = gallery.named("poisson:17x17x17")
     b = np.random.default_rng(0).standard_normal(A.shape[0])
+    factor = (gs.cholesky if cholesky else gs.splu)(A)
     results = []
     for count in (1, 2, 3, 3, 3, 3):
         threads(count)
         fronts = Fronts(A, cholesky)
         info = fronts.factor()
-        results.append((info, fronts.lower().data.tobytes(), fronts.solve(b).tobytes()))
+        inverse = factor._core.inverse_on_pattern()
+        results.append((info, fronts.lower().data.tobytes(), fronts.solve(b).tobytes(), inverse.tobytes()))
     assert all(found == results[0] for found in results[1:])

@@ -6,14 +6,15 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
+from gpusplu.inverse import wider_factor
 from support.analyses import analyze
 from support.small_matrices import EPS, canonical, phased, random_matrix
 
 
-def core_factor(A, method):
+def core_factor(A, method, analysis=None, **options):
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int64)
-    symbolic = analyze(ptr, ind.astype(np.int32), A.data, method=method)
-    return _core.factor(symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind), A.data)
+    symbolic = analyze(ptr, ind.astype(np.int32), A.data, method=method, **(analysis or {}))
+    return _core.factor(symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind), A.data, **options)
 
 
 def dense_inverse(A):
@@ -29,10 +30,10 @@ def stored(A):
     return sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape).toarray()
 
 
-def on_pattern(A):
-    """Entry (j, i) of the inverse for each canonical entry (i, j) of A."""
-    columns = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    return dense_inverse(A)[columns, A.indices]
+def on_pattern(P, A=None):
+    """Entry (j, i) of the inverse of A, or of P, for each canonical entry (i, j) of P."""
+    columns = np.repeat(np.arange(P.shape[0]), np.diff(P.indptr))
+    return dense_inverse(P if A is None else A)[columns, P.indices]
 
 
 def block_triangular(dtype="d", seed=0):
@@ -46,11 +47,18 @@ def block_triangular(dtype="d", seed=0):
     return canonical((A + above)[rng.permutation(n)][:, rng.permutation(n)])
 
 
+@pytest.fixture
+def threads():
+    before = _core.num_threads()
+    yield _core.set_num_threads
+    _core.set_num_threads(before)
+
+
 MATRICES = {
     "unsymmetric": lambda dtype: random_matrix(90, dtype, density=0.05),
     "dense": lambda dtype: random_matrix(150, dtype, density=0.8),
     "block triangular": block_triangular,
-    "mesh": lambda dtype: phased(gallery.poisson(19, 23), dtype, hermitian=True),
+    "mesh": lambda dtype: phased(gallery.poisson(13, 17), dtype, hermitian=True),
     "elasticity": lambda dtype: phased(gallery.elasticity(4, 3, 3), dtype, hermitian=True),
 }
 
@@ -67,15 +75,18 @@ def test_entries_on_the_pattern(name, method, dtype):
     lu.refactor(A.data)  # compiles nodes of several columns
     assert lu.method == method
     assert close(lu.inverse_on_pattern(), on_pattern(A), dtype)
+    assert lu.stats()["n_repivoted"] == 0
 
 
 @pytest.mark.parametrize("name", ["mesh", "elasticity"])
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_entries_of_cholesky(name, dtype):
     A = MATRICES[name](dtype)
-    Z = gs.cholesky(sp.tril(A)).selected_inverse()
+    ch = gs.cholesky(sp.tril(A))
+    Z = ch.selected_inverse()
     assert close(Z.toarray(), dense_inverse(A) * stored(A), dtype)
     assert abs(Z - Z.conj().T).max() == 0
+    assert ch.stats.n_refinement == 0  # no solves
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -112,3 +123,123 @@ def test_trace_inverse(dtype, density):
         assert abs(lu.trace_inverse(B) - expected) <= 100 * EPS[dtype] * size
     with pytest.raises(ValueError, match=r"B has shape \(3, 3\)"):
         lu.trace_inverse(sp.eye_array(3))
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("method", ["column", "front"])
+@pytest.mark.parametrize("dtype", "dF")
+def test_entries_on_the_pattern_of_the_factors(name, method, dtype):
+    A = MATRICES[name](dtype)
+    lu = core_factor(A, method)
+    for _ in range(2):
+        ptr, ind, entries = lu.inverse_on_factors()
+        pattern = sp.csc_array((np.ones(ind.size), ind, ptr), shape=A.shape)
+        assert pattern.has_canonical_format
+        L, U = (sp.csc_array((v, i, p), shape=A.shape) for p, i, v in (lu.lower(), lu.upper()))
+        factors = (abs(L) + abs(U))[np.argsort(lu.row_perm)][:, np.argsort(lu.col_perm)]
+        np.testing.assert_array_equal(pattern.toarray() > 0, (stored(A) > 0) | (factors.toarray() > 0))
+        assert close(entries, on_pattern(pattern, A), dtype)
+        assert close(lu.inverse_on_pattern(), on_pattern(A), dtype)
+        lu.refactor(A.data)
+
+
+@pytest.mark.parametrize("dtype", "dF")
+def test_pattern_of_a_cholesky_factor(dtype):
+    A = MATRICES["mesh"](dtype)
+    ch = gs.cholesky(A)
+    Z = ch.selected_inverse(pattern="LU")
+    assert Z.nnz == 2 * ch.L.nnz - A.shape[0] > A.nnz
+    assert close(Z.toarray(), dense_inverse(A) * stored(Z), dtype)
+
+
+@pytest.mark.parametrize("kind", [gs.splu, gs.cholesky])
+@pytest.mark.parametrize("name", ["poisson:120x120", "elast:9x9x9"])
+def test_entries_do_not_depend_on_the_number_of_threads(kind, name, threads):
+    A = gallery.named(name)
+    factor = kind(A)
+    assert factor.stats.method == "front"
+    entries = []
+    for count in (1, 2, 3):
+        threads(count)
+        entries.append(factor._core.inverse_on_pattern())
+    np.testing.assert_array_equal(entries[0], entries[1])
+    np.testing.assert_array_equal(entries[0], entries[2])
+    at = A.nnz // 2
+    column = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))[at]
+    unit = np.zeros(A.shape[0])
+    unit[A.indices[at]] = 1
+    assert entries[0][at] == pytest.approx(factor.solve(unit)[column], rel=1e-10)
+
+
+def test_perturbed_pivots_are_chosen_anew():
+    """Solves are refined; the entries of the inverse of a perturbed matrix cannot be."""
+    A = sp.lil_array(gallery.poisson(8, 8))
+    A[[2, 27, 43], [2, 27, 43]] = 1e-10
+    lu = core_factor(canonical(A), "front", {"matching": False, "ordering": "amd"})
+    assert lu.method == "front" and lu.stats()["n_perturbed"] > 0
+    assert close(lu.inverse_on_pattern(), on_pattern(canonical(A)), "d")
+    assert lu.method == "front" and lu.stats()["n_repivoted"] == 1
+
+
+def growing(diagonal=1e-9, n=40):
+    """Random numbers with a tiny diagonal, for pivots that stay there."""
+    A = np.random.default_rng(0).uniform(-1, 1, (n, n))
+    A[np.arange(n), np.arange(n)] *= diagonal
+    return sp.csc_array(A)
+
+
+NATURAL = {"matching": False, "ordering": "natural"}
+
+
+@pytest.mark.parametrize("diagonal", [1e-7, 1e-9])
+def test_pivots_that_grew_are_chosen_anew(diagonal):
+    A = growing(diagonal)
+    lu = core_factor(A, "column", NATURAL, pivot_threshold=0.0)
+    before = lu.stats()
+    assert before["max_multiplier"] > 0.1 / diagonal
+    assert close(lu.inverse_on_pattern(), on_pattern(A), "d")
+    assert lu.stats() == {**before, "n_repivoted": before["n_repivoted"] + 1}  # no solves, and the factor stays
+
+
+def test_rows_that_a_front_has_exchanged():
+    A = canonical(sp.kron(gallery.poisson(6, 6), np.ones((4, 4))))
+    A.data = np.random.default_rng(0).standard_normal(A.nnz)
+    lu = core_factor(A, "front", {"matching": False})
+    before = lu.stats()
+    assert lu.method == "front" and before["n_off_diagonal"] > 50
+    assert close(lu.inverse_on_pattern(), on_pattern(A), "d", 1e4)
+    assert lu.stats() == before
+
+
+def test_pivots_that_must_stay_leave_solves():
+    A = growing()
+    lu = core_factor(A, "column", NATURAL, pivot_threshold=0.0, pivoting="static")
+    assert lu.stats()["max_multiplier"] > 1e8
+    assert close(lu.inverse_on_pattern(), on_pattern(A), "d", 1e4)
+
+
+def test_entries_that_stay_wrong_are_said_to_be():
+    A = growing(1e-14)
+    lu = core_factor(A, "column", NATURAL, pivot_threshold=0.0, pivoting="static")
+    with pytest.warns(RuntimeWarning, match="entries of the inverse are not finite, or not accurate"):
+        lu.inverse_on_pattern()
+
+
+@pytest.mark.parametrize("n_missing", [5, 300])
+def test_entries_that_the_factor_does_not_give(n_missing):
+    """A few are solved for; for many, a matrix with explicit zeros in their places is factored."""
+    B = sp.eye_array(400, n_missing)
+    A = canonical(sp.block_array([[gallery.poisson(20, 20), B], [B.T, None]]))
+    missing = np.flatnonzero(A.diagonal() == 0)
+    assert missing.size == n_missing
+    lu = gs.splu(A)
+    assert (wider_factor(lu, missing, missing) is None) == (n_missing == 5)
+    assert close(lu.inverse_diagonal(), dense_inverse(A).diagonal(), "d")
+
+
+def test_what_has_no_entries():
+    lu = gs.splu(sp.csc_array((0, 0)))
+    assert lu.selected_inverse().shape == (0, 0)
+    assert lu.inverse_diagonal().shape == (0,)
+    assert lu.trace_inverse(sp.csc_array((0, 0))) == 0
+    assert gs.splu(sp.eye_array(3, format="csc")).trace_inverse(sp.csc_array((3, 3))) == 0

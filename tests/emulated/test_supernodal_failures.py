@@ -282,6 +282,19 @@ def test_answers_of_the_cpu_engine(device, make, A):
 
 
 @BOTH
+def test_inverse(device, make, A):
+    factor = make(A)
+    factor.refactor(fake_cupy.asarray(2 * A.data) if make is splu else 2 * A.data)
+    inverse = np.linalg.inv(2 * A.toarray())
+    np.testing.assert_allclose(factor.inverse_diagonal(), inverse.diagonal(), atol=1e-12)
+    np.testing.assert_allclose(factor.trace_inverse(A.T), np.trace(inverse @ A.T), rtol=1e-12)
+    Z = factor.selected_inverse().tocoo()
+    assert Z.nnz == A.nnz
+    np.testing.assert_allclose(Z.data, inverse[Z.row, Z.col], atol=1e-12)
+    assert factor.selected_inverse(pattern="LU").nnz > A.nnz
+
+
+@BOTH
 def test_pickle(device, make, A):
     factor = make(A)
     assert factor.engine == "supernodal"

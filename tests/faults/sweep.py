@@ -86,4 +86,5 @@ def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], obje
         "refactor": (lambda: factor.refactor(values), holds),
         "solve": (lambda: (factor.solve(b), factor.solve(many, "T"), factorize(A, **options).solve(many)), holds),
         "parts": (lambda: (factor.symbolic, factor._core.lower(), factor.slogdet(), factor.rcond()), holds),
+        "inverse": (lambda: factor._core.inverse_on_factors(), holds),
     }

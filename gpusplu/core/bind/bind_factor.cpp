@@ -150,11 +150,19 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
 }
 
-template <class T> NumPy<T> inverse_binding(FactorBinding<T>& self) {
-  std::vector<T> inverse(self.nnz);
-  const bool good = without_gil([&] { return self.factor->inverse_on_pattern(inverse.data()); });
-  if (!good && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_solve, 1) < 0) throw nb::python_error();
-  return to_numpy(std::move(inverse));
+template <class T> typename Factor<T>::InverseEntries inverse_of(FactorBinding<T>& self, bool on_factors) {
+  auto entries = without_gil([&] { return self.factor->inverse(on_factors); });
+  if (!entries.accurate && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_inverse, 1) < 0) throw nb::python_error();
+  return entries;
+}
+
+template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> inverse_on_factors_binding(FactorBinding<T>& self) {
+  auto entries = inverse_of(self, true);
+  if (entries.pattern.ptr.empty()) {
+    const PatternView A = nb::cast<const Canonical&>(self.canonical).pattern.view();
+    entries.pattern = {A.n, {A.ptr, A.ptr + A.n + 1}, {A.ind, A.ind + A.nnz()}};
+  }
+  return matrix_tuple(Matrix<T>{std::move(entries.pattern), std::move(entries.values)});
 }
 
 int parity(const std::vector<idx>& perm) {
@@ -217,7 +225,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
-      .def("inverse_on_pattern", &inverse_binding<T>)
+      .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self, false).values); })
+      .def("inverse_on_factors", &inverse_on_factors_binding<T>)
       .def("slogdet", &slogdet_binding<T>)
       .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)

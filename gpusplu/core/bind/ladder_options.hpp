@@ -8,6 +8,7 @@
 namespace gs {
 
 constexpr const char* inaccurate_solve = "overflow encountered in solve: the solution is not finite, or not accurate";
+constexpr const char* inaccurate_inverse = "entries of the inverse are not finite, or not accurate";
 
 inline Pivoting pivoting_of(const std::string& name) {
   if (name == "auto") return Pivoting::automatic;

@@ -67,7 +67,9 @@ bool Ladder::is_accurate(const SolveError& error) const {
   return error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
 }
 
-bool Ladder::is_inverse(double error) const { return error <= accept_below * eps_; }
+bool Ladder::is_inverse(double error) const { return error <= std::pow(eps_, sampled_below); }
+
+bool Ladder::may_be_inverse(double error) const { return error <= half_precision(); }
 
 Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) const {
   const bool by_rows = is_doubtful(pivots), settles = must_settle(pivots);

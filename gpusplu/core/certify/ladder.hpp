@@ -76,8 +76,10 @@ class Ladder {
   bool must_measure(Trust trust, unsigned n_accurate) const;
   bool is_enough(double error) const;               // to need no refinement
   bool is_accurate(const SolveError& error) const;  // to be handed out, once refinement has done what it can
-  // `error`: of the diagonals of A^-1 A and A A^-1, beside the sums of the absolute values of their terms.
+  // Whether entries of A^-1 need no other pivots, and whether they can be given out at all. `error`: of the diagonals
+  // of A^-1 A and A A^-1, beside the sums of the absolute values of their terms.
   bool is_inverse(double error) const;
+  bool may_be_inverse(double error) const;
   Refined refine(const PivotReport& pivots, const Refinable& solution) const;
   // After a solve that stayed inaccurate, with `n_tried` attempts made; nothing helps where b is not finite.
   bool may_choose_pivots(int n_tried, bool b_is_finite) const;

@@ -102,20 +102,19 @@ template <class T> class ColumnInverse {
 
 }  // namespace
 
-template <class T> void ColumnLU<T>::inverse_on_pattern(T* inverse) const {
-  std::vector<idx> block_begin(n_);
-  for (std::size_t block = 0; block + 1 < block_ptr_.size(); block++)
-    std::fill(block_begin.begin() + block_ptr_[block], block_begin.begin() + block_ptr_[block + 1], block_ptr_[block]);
+template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* inverse, bool) const {
+  std::vector<idx> place(n_);
+  for (idx k = 0; k < n_; k++) place[row_perm_[k]] = k;
   ColumnInverse<T>(*nodes_).run([&](idx i, const T* z) {
-    for (off p = pattern_.ptr[i]; p < pattern_.ptr[i + 1]; p++) {
-      const idx row = nodes_->a_row[p];
-      inverse[pattern_.first[i] + (p - pattern_.ptr[i])] =
-          row < block_begin[i] ? T(0) : unscaled(z[row], row_scale(row), col_scale(i));
+    const idx j = col_perm_[i];
+    for (off p = P.ptr[j]; p < P.ptr[j + 1]; p++) {
+      const idx k = place[P.ind[p]];
+      inverse[p] = unscaled(z[k], row_scale(k), col_scale(i));
     }
   });
 }
 
-#define GS_INSTANTIATE(T) template void ColumnLU<T>::inverse_on_pattern(T*) const;
+#define GS_INSTANTIATE(T) template void ColumnLU<T>::inverse_on_pattern(PatternView, T*, bool) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -57,8 +57,9 @@ template <class T> class ColumnLU {
   // op(A) x = b for nrhs columns, in A's own numbering. Thread-safe; b and x must not overlap.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
 
-  // Entry k, (i, j) in A's canonical pattern, becomes (A^-1)_ji; `inverse` has one for each. Not of wide numbers.
-  void inverse_on_pattern(T* inverse) const;
+  // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
+  // factors only; whether it will be asked for again is of no use here. Not of wide numbers.
+  void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
 
   bool factored() const { return nodes_ != nullptr; }
   idx n() const { return n_; }

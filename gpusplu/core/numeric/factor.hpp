@@ -9,6 +9,7 @@
 // happened is counted in FactorStats.
 #pragma once
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 
@@ -71,8 +72,16 @@ template <class T> class Factor {
   // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
   bool solve(Trans trans, idx nrhs, const T* b, T* x);
 
-  // Entry k, (i, j) in A's canonical pattern, becomes (A^-1)_ji. Thread-safe. False as solve() has it.
-  bool inverse_on_pattern(T* inverse);
+  // Entries of A^-1, transposed: where `pattern` has (i, j), the value is (A^-1)_ji.
+  struct InverseEntries {
+    Pattern pattern;  // empty: A's
+    std::vector<T> values;
+    double error = std::numeric_limits<double>::infinity();  // factor_inverse.cpp says of what
+    bool accurate = false;
+  };
+  // On A's pattern, or on that of the factors they come from, which has all of A's; of the first where only solves were
+  // of use. Thread-safe.
+  InverseEntries inverse(bool on_factors);
 
   // A forked child has it half changed, because another thread was refactoring: all of the above and below throws, and
   // it must not even be destroyed.
@@ -123,10 +132,9 @@ template <class T> class Factor {
   Refined checked_solve(Trans trans, idx nrhs, const T* b, T* x);
   double solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
-  bool certified_inverse(const T* inverse) const;
-  bool inverse_by_factor(T* inverse) const;
-  bool inverse_by_partial_pivoting(T* inverse) const;
-  bool inverse_by_solves(T* inverse);
+  template <class Engine> void try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const;
+  void try_inverse_by_partial_pivoting(bool on_factors, InverseEntries& best) const;
+  InverseEntries inverse_by_solves();
   double norm(Trans trans);
   bool must_measure(Trans trans) const;
 

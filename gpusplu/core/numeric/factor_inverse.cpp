@@ -1,9 +1,9 @@
 // The selected inverse of a Factor, certified.
 //
 // Solves are refined; entries of the inverse cannot be. But (A^-1 A)_jj = 1 = (A A^-1)_ii needs of A^-1 exactly the
-// entries (j, i) for which A has (i, j), so that each row and column of A checks its own. Where that fails, or where
-// pivots were perturbed, which it need not show, the entries come from a factor by columns of the same values with
-// partial pivoting, and at last from solves.
+// entries (j, i) for which A has (i, j), so that each column and row of A checks its own. Perturbed pivots it need not
+// show. So where there are such, or where ones are missed by more than the ladder allows, the entries come from a
+// factor by columns of the same values with partial pivoting, and if nothing else helps from solves.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -18,8 +18,9 @@ namespace {
 
 constexpr idx solved_at_once = 32;  // columns of the identity
 
-// How far these entries of A^-1 are from making ones of the diagonals of A^-1 A and A A^-1, beside the terms.
-template <class T> double identity_error(PatternView A, const T* values, const T* inverse) {
+// How far these entries of A^-1 on a pattern P, which has all entries of A, are from making ones of the diagonals of
+// A^-1 A and A A^-1, beside the sums of the absolute values of the terms.
+template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
   using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
   std::vector<Wide> row_sum(A.n);
   std::vector<double> row_size(A.n, 1.0);
@@ -28,8 +29,10 @@ template <class T> double identity_error(PatternView A, const T* values, const T
   for (idx j = 0; j < A.n; j++) {
     Wide sum(0);
     double size = 1;
-    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
-      const Wide term = Wide(values[k]) * Wide(inverse[k]);
+    off p = P.ptr[j];
+    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++, p++) {
+      while (P.ind[p] != A.ind[k]) p++;
+      const Wide term = Wide(values[k]) * Wide(inverse[p]);
       const double magnitude = abs1(term);
       sum += term, size += magnitude;
       row_sum[A.ind[k]] += term, row_size[A.ind[k]] += magnitude;
@@ -37,79 +40,120 @@ template <class T> double identity_error(PatternView A, const T* values, const T
     judge(sum, size);
   }
   for (idx i = 0; i < A.n; i++) judge(row_sum[i], row_size[i]);
-  return worst;
+  return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
+}
+
+// The entries of A and of the factors, in A's numbering.
+template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool cholesky) {
+  const std::vector<idx>&row_perm = engine.row_perm(), &col_perm = engine.col_perm();
+  const Matrix<T> lower = engine.lower(), upper = cholesky ? Matrix<T>() : engine.upper();
+  const auto each = [&](auto&& visit) {  // visit(row, column)
+    for (const PatternView factor : {lower.pattern.view(), upper.pattern.view()})
+      for (idx b = 0; b < factor.n; b++)
+        for (off p = factor.ptr[b]; p < factor.ptr[b + 1]; p++) {
+          visit(row_perm[factor.ind[p]], col_perm[b]);
+          if (cholesky && factor.ind[p] != b) visit(row_perm[b], col_perm[factor.ind[p]]);
+        }
+    for (idx j = 0; j < A.n; j++)
+      for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) visit(A.ind[k], j);
+  };
+  std::vector<off> next(A.n + 1);
+  each([&](idx, idx j) { next[j + 1]++; });
+  for (idx j = 0; j < A.n; j++) next[j + 1] += next[j];
+  Pattern all;
+  all.n = A.n;
+  all.ptr = {0};
+  all.ind.resize(next[A.n]);
+  each([&](idx i, idx j) { all.ind[next[j]++] = i; });
+  off end = 0;
+  for (idx j = 0, begin = 0; j < A.n; j++) {
+    const auto first = all.ind.begin() + begin, last = all.ind.begin() + next[j];
+    std::sort(first, last);
+    end = std::copy(first, std::unique(first, last), all.ind.begin() + end) - all.ind.begin();
+    begin = next[j];
+    all.ptr.push_back(end);
+  }
+  all.ind.resize(end);
+  return all;
 }
 
 }  // namespace
 
-template <class T> bool Factor<T>::certified_inverse(const T* inverse) const {
-  return ladder_.is_inverse(identity_error(A_, values_.data(), inverse));
+// Keeps what this engine says in `best` if it is better.
+template <class T> template <class Engine>
+void Factor<T>::try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const {
+  InverseEntries found;
+  if (on_factors) found.pattern = pattern_of_factors<T>(engine, A_, symbolic_->cholesky);
+  const PatternView P = on_factors ? found.pattern.view() : A_;
+  found.values.resize(P.nnz());
+  engine.inverse_on_pattern(P, found.values.data(), !on_factors);
+  found.error = identity_error(A_, values_.data(), P, found.values.data());
+  if (found.error < best.error) best = std::move(found);
 }
 
-// By the factor that is held, where it can be trusted.
-template <class T> bool Factor<T>::inverse_by_factor(T* inverse) const {
-  if (!front_ && !column_->factored()) throw SingularError(-1);
-  if (info_.n_perturbed > 0 || (!front_ && column_->is_wide())) return false;
-  if (front_) front_->inverse_on_pattern(A_, inverse);
-  else column_->inverse_on_pattern(inverse);
-  return certified_inverse(inverse);
-}
-
-template <class T> bool Factor<T>::inverse_by_partial_pivoting(T* inverse) const {
+template <class T> void Factor<T>::try_inverse_by_partial_pivoting(bool on_factors, InverseEntries& best) const {
   for (const Resort way : {Resort::scaled, Resort::unscaled}) {
     const Symbolic renewed = way == Resort::unscaled ? unscaled_analysis() : analysis_by_columns(true);
-    if (renewed.structural_rank < renewed.n) return false;
+    if (renewed.structural_rank < renewed.n) return;
     ColumnLU<T> column(renewed, A_);
     PivotOptions options;
     options.pivot_threshold = pivot_threshold_of(way, options_.pivot_threshold);
     if (column.factor(values_.data(), options).status != FactorInfo::ok) continue;
-    column.inverse_on_pattern(inverse);
-    if (certified_inverse(inverse)) return true;
+    try_inverse(column, on_factors, best);
+    if (ladder_.is_inverse(best.error)) return;
   }
-  return false;
 }
 
-// Row i of A asks for entries of column i of A^-1. False if a solve was not accurate.
-template <class T> bool Factor<T>::inverse_by_solves(T* inverse) {
-  std::vector<off> row_ptr(A_.n + 1);
-  for (off k = 0; k < A_.nnz(); k++) row_ptr[A_.ind[k] + 1]++;
-  for (idx i = 0; i < A_.n; i++) row_ptr[i + 1] += row_ptr[i];
+// Row i of A asks for entries of column i of A^-1.
+template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves() {
+  std::vector<off> next(A_.n + 1);
+  for (off k = 0; k < A_.nnz(); k++) next[A_.ind[k] + 1]++;
+  for (idx i = 0; i < A_.n; i++) next[i + 1] += next[i];
   std::vector<std::pair<idx, off>> by_row(A_.nnz());  // column, entry
-  std::vector<off> next(row_ptr.begin(), row_ptr.end() - 1);
   for (idx j = 0; j < A_.n; j++)
     for (off k = A_.ptr[j]; k < A_.ptr[j + 1]; k++) by_row[next[A_.ind[k]]++] = {j, k};
-  bool good = true;
+  InverseEntries found;
+  found.values.resize(A_.nnz());
   std::vector<T> b((size_t)A_.n * solved_at_once), x(b.size());
+  off p = 0;
   for (idx first = 0; first < A_.n; first += solved_at_once) {
     const idx nrhs = std::min(A_.n - first, solved_at_once);
     std::fill(b.begin(), b.end(), T(0));
     for (idx r = 0; r < nrhs; r++) b[(size_t)r * A_.n + first + r] = T(1);
-    const double error = solve_by_ladder(Trans::none, nrhs, b.data(), x.data());
-    good = good && !ladder_.must_warn(error, all_finite(x.data(), (off)A_.n * nrhs), true);
+    solve_by_ladder(Trans::none, nrhs, b.data(), x.data());
     for (idx r = 0; r < nrhs; r++)
-      for (off p = row_ptr[first + r]; p < row_ptr[first + r + 1]; p++)
-        inverse[by_row[p].second] = x[(size_t)r * A_.n + by_row[p].first];
+      for (; p < next[first + r]; p++) found.values[by_row[p].second] = x[(size_t)r * A_.n + by_row[p].first];
   }
-  return good;
+  found.error = identity_error(A_, values_.data(), A_, found.values.data());
+  return found;
 }
 
-template <class T> bool Factor<T>::inverse_on_pattern(T* inverse) {
+template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on_factors) {
+  InverseEntries best;
   {
     const std::shared_lock shared = held();
-    if (inverse_by_factor(inverse)) return true;
-    if (ladder_.may_choose_pivots(0, true) && inverse_by_partial_pivoting(inverse)) return true;
+    if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
+    if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
+    if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
+    if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
+      try_inverse_by_partial_pivoting(on_factors, best);
+      std::lock_guard lock(use_.counts);
+      stats_.n_repivoted++;
+    }
   }
+  best.accurate = ladder_.may_be_inverse(best.error);
+  if (best.accurate) return best;
   const UseLock::Exclusive own = use_.exclusive();
   if (lost_) throw std::bad_alloc();
-  return inverse_by_solves(inverse);
+  best = inverse_by_solves();
+  best.accurate = ladder_.may_be_inverse(best.error);
+  return best;
 }
 
-#define GS_INSTANTIATE(T)                                         \
-  template bool Factor<T>::certified_inverse(const T*) const;     \
-  template bool Factor<T>::inverse_by_factor(T*) const;           \
-  template bool Factor<T>::inverse_by_partial_pivoting(T*) const; \
-  template bool Factor<T>::inverse_by_solves(T*);                 \
-  template bool Factor<T>::inverse_on_pattern(T*);
+#define GS_INSTANTIATE(T)                                                                \
+  template void Factor<T>::try_inverse_by_partial_pivoting(bool, InverseEntries&) const; \
+  template typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves();            \
+  template typename Factor<T>::InverseEntries Factor<T>::inverse(bool);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

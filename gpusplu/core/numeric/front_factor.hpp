@@ -34,8 +34,9 @@ template <class T> class FrontFactor {
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
 
-  // Entry k, (i, j) in the canonical pattern of A, becomes (A^-1)_ji; `inverse` has one for each.
-  void inverse_on_pattern(PatternView A, T* inverse) const;
+  // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
+  // factors only; it is A's if it will be asked for again.
+  void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
 
   // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H; no scaling in L and U.
   // Compressed columns with sorted rows, entries that are exactly zero left out.
@@ -65,6 +66,18 @@ template <class T> class FrontFactor {
     Workspace(const FrontFactor& factor, idx block, int threads);
   };
 
+  // What a selected inverse works in.
+  struct InverseSpace {
+    struct Entry {
+      off k, place;  // of the pattern; in the inverse block of its front
+    };
+    std::vector<off> ptr;  // entries by fronts
+    RawVector<Entry> entries;
+    std::vector<BlockPool> pools;       // of each thread
+    std::vector<RawVector<T>> scratch;  // of each thread
+    void place(const Symbolic& symbolic, PatternView P);
+  };
+
   FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
   T* panel(idx s) { return panels_.data() + plan_.panel_ptr[s]; }
   const T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }
@@ -78,7 +91,8 @@ template <class T> class FrontFactor {
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front
 
-  mutable Spare<Workspace> workspace_;  // of the last solve with one right-hand side, for the next
+  mutable Spare<Workspace> workspace_;         // of the last solve with one right-hand side, for the next
+  mutable Spare<InverseSpace> inverse_space_;  // of the last selected inverse, for the next
 };
 
 }  // namespace gs

@@ -5,7 +5,6 @@
 // Cost: about twice the arithmetic of the factorization.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -21,60 +20,43 @@ namespace {
 
 constexpr double kWorkPerThread = 125e3;  // of the factorization; less than this does not pay for a further thread [ns]
 
-// Where the entries of a pattern lie, by fronts.
-struct WantedEntries {
-  struct Entry {
-    off k;            // of the pattern
-    idx row, column;  // of the front
-    idx j;            // column of the pattern
-  };
-  std::vector<off> ptr;
-  RawVector<Entry> entry;
-
-  WantedEntries(const Symbolic& symbolic, PatternView P) {
-    EntryPlaces<idx> places({.n = symbolic.n,
-                             .nf = symbolic.nsuper(),
-                             .cholesky = false,
-                             .row_perm = symbolic.row_perm.data(),
-                             .col_perm = symbolic.col_perm.data(),
-                             .first = symbolic.super_ptr.data(),
-                             .below_ptr = symbolic.row_ptr.data(),
-                             .below = symbolic.row_ind.data()},
-                            P);
-    ptr = places.count();
-    entry.resize(ptr.back());
-    places.write([&](off to, idx, off k, idx j, idx row, idx column) {
-      entry[to] = {k, row, column, symbolic.col_perm[j]};
-    });
-  }
-};
-
 }  // namespace
+
+template <class T> void FrontFactor<T>::InverseSpace::place(const Symbolic& symbolic, PatternView P) {
+  EntryPlaces<idx> places({.n = symbolic.n,
+                           .nf = symbolic.nsuper(),
+                           .cholesky = false,
+                           .row_perm = symbolic.row_perm.data(),
+                           .col_perm = symbolic.col_perm.data(),
+                           .first = symbolic.super_ptr.data(),
+                           .below_ptr = symbolic.row_ptr.data(),
+                           .below = symbolic.row_ind.data()},
+                          P);
+  ptr = places.count();
+  entries.resize(ptr.back());
+  places.write([&](off to, idx s, off k, idx, idx row, idx column) {
+    entries[to] = {k, column + row * (off)FrontShape(symbolic, s).R};
+  });
+}
 
 template <class T> struct FrontFactor<T>::Inverse {
   const FrontFactor& factor;
   const Symbolic& symbolic;
   const FrontPlan& plan;
-  const PatternView P;
+  InverseSpace& space;
   T* const inverse;
-  const WantedEntries wanted;
   std::vector<T*> blocks;                 // of fronts whose children have not all taken theirs
   std::vector<std::atomic<idx>> waiting;  // children that have not, by front
-  std::vector<BlockPool> pools;           // of each thread
-  std::vector<RawVector<T>> scratch;      // of each thread
   std::atomic<bool> out_of_memory{false};
 
-  Inverse(const FrontFactor& factor, PatternView P, T* inverse, int threads)
+  Inverse(const FrontFactor& factor, InverseSpace& space, T* inverse)
       : factor(factor),
         symbolic(*factor.symbolic_),
         plan(factor.plan_),
-        P(P),
+        space(space),
         inverse(inverse),
-        wanted(symbolic, P),
         blocks(symbolic.nsuper(), nullptr),
-        waiting(symbolic.nsuper()),
-        pools(threads),
-        scratch(threads) {
+        waiting(symbolic.nsuper()) {
     for (idx s = 0; s < symbolic.nsuper(); s++) waiting[s] = plan.child_ptr[s + 1] - plan.child_ptr[s];
   }
 
@@ -89,46 +71,50 @@ template <class T> struct FrontFactor<T>::Inverse {
 
   void take_memory(int rank, idx s) {
     try {
-      if (scratch[rank].empty()) scratch[rank].resize(inverse_scratch(factor.tallest_));
-      blocks[s] = static_cast<T*>(pools[rank].take(block_bytes(s)));
+      if (space.scratch[rank].empty()) space.scratch[rank].resize(inverse_scratch(factor.tallest_));
+      blocks[s] = static_cast<T*>(space.pools[rank].take(block_bytes(s)));
     } catch (const std::bad_alloc&) {
       out_of_memory = true;
     }
   }
 
   void give_block(int rank, idx s) {
-    if (T* block = std::exchange(blocks[s], nullptr)) pools[rank].give(block, block_bytes(s));
-  }
-
-  // Columns begin .. end-1 of Z22, from the parent's block.
-  void gather(idx s, idx begin, idx end) const {
-    const auto [W, H, R] = factor.shape(s);
-    const idx parent = symbolic.super_parent[s];
-    if (H == 0) return;
-    const off R_parent = factor.shape(parent).R;
-    const idx* rel = symbolic.rel_ind.data() + symbolic.row_ptr[s];
-    const bool run = rel[H - 1] - rel[0] == H - 1;
-    for (idx j = begin; j < end; j++) {
-      const T* from = blocks[parent] + rel[j] * R_parent;
-      T* to = blocks[s] + W + off(W + j) * R;
-      if (run) std::copy_n(from + rel[0], H, to);
-      else
-        for (idx i = 0; i < H; i++) to[i] = from[rel[i]];
-    }
+    if (T* block = std::exchange(blocks[s], nullptr)) space.pools[rank].give(block, block_bytes(s));
   }
 
   void taken_from(int rank, idx parent) {
     if (parent >= 0 && waiting[parent].fetch_sub(1, std::memory_order_acq_rel) == 1) give_block(rank, parent);
   }
 
-  void write(idx s, idx begin, idx end) const {
-    const idx R = factor.shape(s).R;
-    const T* Z = blocks[s];
-    for (off p = wanted.ptr[s] + begin; p < wanted.ptr[s] + end; p++) {
-      const auto [k, row, column, j] = wanted.entry[p];
-      const T z = Z[column + off(row) * R];
-      inverse[k] = symbolic.row_scale.empty() ? z : unscaled(z, symbolic.row_scale[P.ind[k]], symbolic.col_scale[j]);
+  // Columns begin .. end-1 of Z22, from the parent's block, by runs of neighbouring rows where they are long.
+  void gather(idx s, idx begin, idx end) const {
+    const auto [W, H, R] = factor.shape(s);
+    if (begin == end) return;
+    const idx parent = symbolic.super_parent[s];
+    const off R_parent = factor.shape(parent).R;
+    const idx* rel = symbolic.rel_ind.data() + symbolic.row_ptr[s];
+    idx n_runs = 1;
+    for (idx i = 1; i < H; i++) n_runs += rel[i] != rel[i - 1] + 1;
+    for (idx j = begin; j < end; j++) {
+      const T* from = blocks[parent] + rel[j] * R_parent;
+      T* to = blocks[s] + W + off(W + j) * R;
+      if (n_runs == 1) {
+        std::copy_n(from + rel[0], H, to);
+      } else if (8 * n_runs <= H) {
+        for (idx i = 0, next; i < H; i = next) {
+          for (next = i + 1; next < H && rel[next] == rel[next - 1] + 1;) next++;
+          std::copy_n(from + rel[i], next - i, to + i);
+        }
+      } else {
+        for (idx i = 0; i < H; i++) to[i] = from[rel[i]];
+      }
     }
+  }
+
+  void write(idx s, const Team& team) const {
+    const off first = space.ptr[s];
+    const auto [begin, end] = slice(space.ptr[s + 1] - first, team);
+    for (off p = first + begin; p < first + end; p++) inverse[space.entries[p].k] = blocks[s][space.entries[p].place];
   }
 
   void front(const Team& team, int rank, idx s) {
@@ -138,16 +124,14 @@ template <class T> struct FrontFactor<T>::Inverse {
     team.sync();
     if (stop) return;
     const auto [W, H, R] = factor.shape(s);
-    const T* L = factor.panel(s);
-    const auto columns = slice(H, team);
-    gather(s, columns.begin, columns.end);
+    const auto [begin, end] = slice(H, team);
+    gather(s, begin, end);
     team.sync();
     if (team.rank == 0) taken_from(rank, symbolic.super_parent[s]);
+    const T* L = factor.panel(s);
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
-    const FactoredFront<T> factored{W, H, L, L + off(W) * R, pivots, symbolic.cholesky};
-    inverse_front(team, factored, blocks[s], scratch[rank].data());
-    const auto entries = slice((idx)(wanted.ptr[s + 1] - wanted.ptr[s]), team);
-    write(s, entries.begin, entries.end);
+    inverse_front(team, {W, H, L, L + off(W) * R, pivots, symbolic.cholesky}, blocks[s], space.scratch[rank].data());
+    write(s, team);
     team.sync();
     if (team.rank == 0 && plan.child_ptr[s] == plan.child_ptr[s + 1]) give_block(rank, s);
   }
@@ -156,15 +140,30 @@ template <class T> struct FrontFactor<T>::Inverse {
     for (idx s = plan.tasks[t].last; s >= plan.tasks[t].first; s--) front(Team{}, rank, s);
   }
 
+  // The fronts that are marked for it; by rank 0 alone once the team is in its own way.
+  void fronts_by_team(Team team, std::atomic<bool>& done) {
+    const Team member = team;
+    for (idx t = (idx)plan.tasks.size(); t-- > 0;) {
+      if (!plan.tasks[t].whole_team) continue;
+      if (team.crowded()) {
+        if (team.rank > 0) break;
+        team = Team{};
+      }
+      front(team, 0, plan.tasks[t].last);
+    }
+    if (member.rank == 0) done.store(true, std::memory_order_release);
+    else member.wait([&] { return done.load(std::memory_order_acquire); });
+  }
+
   void run(int threads) {
-    const bool teams = threads > 1 && std::any_of(plan.tasks.begin(), plan.tasks.end(),
-                                                  [](const FrontTask& t) { return t.whole_team; });
+    const auto is_for_team = [](const FrontTask& task) { return task.whole_team; };
+    const bool teams = threads > 1 && std::any_of(plan.tasks.begin(), plan.tasks.end(), is_for_team);
     DownwardWalk walk(plan, teams);
+    std::atomic<bool> done{false};
     static constinit Crowding of_teams, of_helpers;
     const auto below = [&](const Team& team) { walk.run(team, [&](idx t) { task(team.rank, t); }); };
     const auto all = [&](const Team& team) {
-      for (idx t = (idx)plan.tasks.size(); t-- > 0;)
-        if (plan.tasks[t].whole_team) front(team, 0, plan.tasks[t].last);
+      fronts_by_team(team, done);
       below(team);
     };
     if (teams) run_team(threads, all, &of_teams);
@@ -173,12 +172,25 @@ template <class T> struct FrontFactor<T>::Inverse {
   }
 };
 
-template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView A, T* inverse) const {
+template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inverse, bool again) const {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
-  Inverse(*this, A, inverse, want).run(want);
+  std::unique_ptr<InverseSpace> space = inverse_space_.take();
+  if (!space) space = std::make_unique<InverseSpace>();
+  if (!again || space->ptr.empty()) space->place(*symbolic_, P);
+  if ((int)space->pools.size() < want) space->pools.resize(want), space->scratch.resize(want);
+  Inverse(*this, *space, inverse).run(want);
+  if (!again) space->ptr.clear();
+  inverse_space_.keep(std::move(space));
+  const Symbolic& s = *symbolic_;
+  if (s.row_scale.empty()) return;
+  over_range(P.n, P.nnz(), [&](idx begin, idx end) {
+    for (idx j = begin; j < end; j++)
+      for (off k = P.ptr[j]; k < P.ptr[j + 1]; k++)
+        inverse[k] = unscaled(inverse[k], s.row_scale[P.ind[k]], s.col_scale[j]);
+  });
 }
 
-#define GS_INSTANTIATE(T) template void FrontFactor<T>::inverse_on_pattern(PatternView, T*) const;
+#define GS_INSTANTIATE(T) template void FrontFactor<T>::inverse_on_pattern(PatternView, T*, bool) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

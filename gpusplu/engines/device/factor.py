@@ -181,6 +181,9 @@ class DeviceFactor(LaterFactorization):
     def inverse_on_pattern(self) -> Any:
         return self._settled_cpu().inverse_on_pattern()
 
+    def inverse_on_factors(self) -> Any:
+        return self._settled_cpu().inverse_on_factors()
+
     def slogdet(self) -> Any:
         return self._settled_cpu().slogdet()
 

@@ -137,6 +137,7 @@ OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm) {
     tree.cost.flops += (double)count * count;
   }
   tree.cost.levels = tree_height(tree.parent);
+  tree.cost.roots = (idx)std::count(tree.parent.begin(), tree.parent.end(), -1);
   return tree;
 }
 

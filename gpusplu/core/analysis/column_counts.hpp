@@ -16,6 +16,7 @@ struct OrderingCost {
   off lnz = 0;       // entries of L, diagonal included
   double flops = 0;  // of a Cholesky factorization: the sum of squared column counts [flop]
   idx levels = 0;    // height of the elimination tree
+  idx roots = 0;     // of it: pieces that the graph falls into
 };
 
 // An ordering with its elimination tree and counts: all a choice among orderings and the supernodal structure need.

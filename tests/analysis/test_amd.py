@@ -164,6 +164,28 @@ def test_more_hubs_than_have_bits():
     assert np.array_equal(np.sort(perm), np.arange(A.shape[0]))
 
 
+def check_size(A):
+    """What minimum degree counts while it orders is what its order costs; unless it left dense rows out."""
+    ptr, ind = graph_of(A)
+    size = _core_testing.amd_size(ptr, ind)
+    if size is not None:
+        assert size == _core_testing.ordering_cost(ptr, ind, _core_testing.amd(ptr, ind))[:2]
+    return size
+
+
+def test_size_is_counted():
+    assert check_size(sp.csc_array((5, 5))) == (5, 5)
+    assert check_size(sp.csc_array(np.ones((9, 9)))) == (45, 285)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        assert check_size(sp.random_array((80, 80), density=0.01 + 0.06 * rng.random(), random_state=rng))
+        assert check_size(with_hubs(seed, 200, 8, 30))
+    assert check_size(grid(30, 31))
+    dense = sp.lil_array(sp.eye_array(400))
+    dense[3, :] = 1
+    assert check_size(dense) is None
+
+
 def test_diagonal_is_ignored():
     A = grid(9, 8)
     assert np.array_equal(amd(A), amd(A, diagonal=True))

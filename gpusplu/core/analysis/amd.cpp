@@ -247,6 +247,7 @@ template <class Offset> void MinimumDegree<Offset>::finish_element(idx pivot) {
     member[kept++] = i;
   }
   size_[pivot] = pivot_size_;
+  factor_.add(element_degree_ + pivot_size_, pivot_size_);
   element.length = kept;
   if (kept == 0) element.stamp = 0;
   element.n_elements = -1;
@@ -310,11 +311,16 @@ template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() {
   return perm;
 }
 
-std::vector<idx> amd(PatternView graph) {
+std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
   if (graph.n == 0) return {};
+  const auto order = [size](auto&& quotient) {
+    std::vector<idx> perm = quotient.order();
+    if (size) *size = quotient.size();
+    return perm;
+  };
   if (graph.n + 3 * graph.nnz() < std::numeric_limits<std::int32_t>::max())
-    return MinimumDegree<std::int32_t>(graph).order();
-  return MinimumDegree<off>(graph).order();
+    return order(MinimumDegree<std::int32_t>(graph));
+  return order(MinimumDegree<off>(graph));
 }
 
 }  // namespace gs

@@ -12,9 +12,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "base/types.hpp"
+#include "analysis/column_counts.hpp"
 
 namespace gs {
 
@@ -56,6 +57,8 @@ template <class Offset> class MinimumDegree {
  public:
   explicit MinimumDegree(PatternView graph);
   std::vector<idx> order();
+  // Of the factor, once ordered.
+  std::optional<FactorSize> size() const { return n_dense_ ? std::nullopt : std::optional(factor_); }
 
  private:
   // What is read together lies together: one cache line a node.
@@ -117,6 +120,7 @@ template <class Offset> class MinimumDegree {
   Hub& hub(idx i) { return hubs_[hub_number(i)]; }
 
   const idx n_;
+  FactorSize factor_;
   std::vector<Node> node_;
   RawVector<Link> link_;
   std::vector<Hub> hubs_;

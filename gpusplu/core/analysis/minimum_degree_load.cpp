@@ -70,6 +70,7 @@ template <class Offset> void MinimumDegree<Offset>::strip_leaves(PatternView gra
   for (idx k = 0; k < n_pivots_; ++k) {
     const idx i = pivots_[k];
     size_[i] = 0;
+    factor_.add(node_[i].degree + 1, 1);
     for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
       const idx j = graph.ind[p];
       if (size_[j] && --node_[j].degree == 1) pivots_[n_pivots_++] = j;
@@ -90,6 +91,7 @@ template <class Offset> void MinimumDegree<Offset>::eliminate_independent(Patter
     for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) blocked[graph.ind[p]] = 1;
     node_[i].n_elements = -1;
     pivots_[n_pivots_++] = i;
+    factor_.add(3, 1);
     ++n_eliminated_;
   }
 }

@@ -49,9 +49,10 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
   finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
-// Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column LU or so unsymmetric that the union with the transpose
-// may be all that holds them together, by many entries between their blocks, are ordered block by block, all others as
-// a whole; and the other method takes the order over, unless the coupling of the blocks adds much.
+// Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
+// LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
+// their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
+// the coupling of the blocks adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
   const bool want_blocks = may_use_blocks(options), column_likely = is_column_likely(s, options);
   BlockTriangular blocks;

@@ -65,8 +65,8 @@ template <class R> std::int32_t log2_modulus(std::complex<R> value) {
 // Rounds row exponents u_i and column exponents v_j - log2 max_k |a_kj|, which make all moduli <= 1. A shift between
 // them is free: it gives both the same middle. Exponents that are still too large are cut off, which leaves no entry
 // larger than it was, or than 1.
-template <class Row, class Col> void set_scales(Matching& result, idx n, int largest_exponent, Row&& row_exponent,
-                                                Col&& col_exponent) {
+template <class Row, class Col>
+void set_scales(Matching& result, idx n, int largest_exponent, Row&& row_exponent, Col&& col_exponent) {
   const auto twice_middle = [n](auto& exponent) {
     std::int64_t least = n > 0 ? infinite : 0, largest = -least;
     for (idx k = 0; k < n; ++k) {

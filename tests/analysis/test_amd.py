@@ -123,6 +123,69 @@ def test_dense_rows_come_last():
     assert set(amd(A)[-2:].tolist()) == {3, 700}
 
 
+def with_hubs(seed, n, hubs, degree):
+    """A random tree and some more edges, and hubs that many of its vertices and half of the other hubs are next to."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.integers(np.arange(1, n)), rng.integers(n, size=n // 2), n + np.repeat(np.arange(hubs), degree)]
+    cols = [np.arange(1, n), rng.integers(n, size=n // 2), rng.integers(n, size=hubs * degree)]
+    first, second = np.triu_indices(hubs, 1)
+    near = rng.random(first.size) < 0.5
+    rows, cols = np.concatenate([*rows, n + first[near]]), np.concatenate([*cols, n + second[near]])
+    return sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + hubs,) * 2)
+
+
+def test_hubs_close_to_minimum_degree():
+    ours = theirs = 0
+    for seed in range(10):
+        A = with_hubs(seed, 250, 10, 30)
+        ours += fill_of(A, amd(A))
+        theirs += minimum_degree_fill(A)
+    assert ours <= 1.03 * theirs
+
+
+def test_hubs_whose_neighbours_are_gone_come_early():
+    """Hubs at edges of a grid, with cliques around them: these are eliminated first, then the hubs, without fill."""
+    core = grid(9, 9)
+    rows, cols, n = *core.nonzero(), 81
+    for place in (0, 20, 40, 60):
+        hub, n = n, n + 1
+        extra = [(hub, place), (hub, place + 1)]
+        for _ in range(12):
+            extra += [(n, n + 1), (n, n + 2), (n + 1, n + 2), (hub, n), (hub, n + 1), (hub, n + 2)]
+            n += 3
+        rows, cols = np.r_[rows, [i for i, _ in extra]], np.r_[cols, [j for _, j in extra]]
+    A = sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n, n))
+    assert fill_of(A, amd(A)) <= fill_of(core, amd(core)) * 1.02 + 4 * (2 + 12 * 6)
+
+
+def test_more_hubs_than_have_bits():
+    A = with_hubs(1, 9000, 1100, 26)
+    perm = amd(A)
+    assert np.array_equal(np.sort(perm), np.arange(A.shape[0]))
+
+
+def check_size(A):
+    """What minimum degree counts while it orders is what its order costs; unless it left dense rows out."""
+    ptr, ind = graph_of(A)
+    size = _core_testing.amd_size(ptr, ind)
+    if size is not None:
+        assert size == _core_testing.ordering_cost(ptr, ind, _core_testing.amd(ptr, ind))[:2]
+    return size
+
+
+def test_size_is_counted():
+    assert check_size(sp.csc_array((5, 5))) == (5, 5)
+    assert check_size(sp.csc_array(np.ones((9, 9)))) == (45, 285)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        assert check_size(sp.random_array((80, 80), density=0.01 + 0.06 * rng.random(), random_state=rng))
+        assert check_size(with_hubs(seed, 200, 8, 30))
+    assert check_size(grid(30, 31))
+    dense = sp.lil_array(sp.eye_array(400))
+    dense[3, :] = 1
+    assert check_size(dense) is None
+
+
 def test_diagonal_is_ignored():
     A = grid(9, 8)
     assert np.array_equal(amd(A), amd(A, diagonal=True))

@@ -45,6 +45,28 @@ template <class Offset> Offset MinimumDegree<Offset>::gather(Offset from, idx co
   return to;
 }
 
+// The pivot is no neighbour of hubs any more.
+template <class Offset> void MinimumDegree<Offset>::leave_hubs(idx pivot) {
+  const Node& variable = node_[pivot];
+  const idx* const list = list_ + variable.start;
+  for (idx p = variable.n_elements; p < variable.length; ++p)
+    if (is_hub(list[p])) hub(list[p]).left -= pivot_size_;
+}
+
+// The neighbours of a hub that is eliminated, without those that were eliminated before it.
+template <class Offset> typename MinimumDegree<Offset>::Hub MinimumDegree<Offset>::open_hub(idx pivot) {
+  Hub own = hub(pivot);
+  const idx number = hub_number(pivot), count = std::exchange(own.count, 0);
+  for (idx k = 0; k < count; ++k) {
+    const idx i = list_[own.start + k];
+    if (node_[i].n_elements < 0) continue;
+    list_[own.start + own.count++] = i;
+    if (is_hub(i) && adjacent_.take(hub_number(i), number)) hub(i).left -= pivot_size_;
+  }
+  node_[pivot].parent = -1;
+  return own;
+}
+
 // Lp = (variables of the pivot) + (variables of its elements), which the new element absorbs.
 template <class Offset> void MinimumDegree<Offset>::form_element(idx pivot) {
   Node& element = node_[pivot];
@@ -52,11 +74,14 @@ template <class Offset> void MinimumDegree<Offset>::form_element(idx pivot) {
   n_eliminated_ += pivot_size_;
   size_[pivot] = -pivot_size_;
   element_degree_ = 0;
-  if (element.n_elements == 0) {
+  Hub own_hub{};
+  if (is_hub(pivot)) own_hub = open_hub(pivot);
+  else if (!hubs_.empty()) leave_hubs(pivot);
+  if (element.n_elements == 0 && element.start < list_size_) {
     element.length = (idx)(gather(element.start, element.length, element.start) - element.start);
     return;
   }
-  off room = element.length - element.n_elements;
+  off room = element.length - element.n_elements + own_hub.count;
   for (idx k = 0; k < element.n_elements; ++k) room += node_[list_[element.start + k]].length;
   if (std::min<off>(room, n_ - n_eliminated_) > (off)(list_size_ - list_end_)) compress_lists();
   const Offset own = element.start;
@@ -68,17 +93,21 @@ template <class Offset> void MinimumDegree<Offset>::form_element(idx pivot) {
     absorbed.stamp = 0;
   }
   end = gather(own + element.n_elements, element.length - element.n_elements, end);
+  end = gather(own_hub.start, own_hub.count, end);
   element.start = list_end_;
   element.length = (idx)(end - list_end_);
 }
 
-// Leaves stamp - stamp_now_ = |Le \ Lp| for every element e next to the new one (the paper's algorithm 2).
+// Leaves stamp - stamp_now_ = |Le \ Lp| for every element e next to the new one (the paper's algorithm 2), and the hubs
+// of the new one.
 template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
   raise_stamp(0);
+  hubs_here_.clear();
   const idx now = stamp_now_;
   const idx* const member = list_ + node_[pivot].start;
   for (idx k = 0, length = node_[pivot].length; k < length; ++k) {
     const Node& variable = node_[member[k]];
+    if (variable.parent < -1) hubs_here_.push_back(member[k]);
     const idx* const elements = list_ + variable.start;
     const idx size = -size_[member[k]];
     for (idx p = 0; p < variable.n_elements; ++p) {
@@ -89,58 +118,83 @@ template <class Offset> void MinimumDegree<Offset>::count_outside(idx pivot) {
   }
 }
 
-// Shortens the list of every variable of the new element, bounds its degree outside of the element (eq. 4.1), and files
-// it by a hash of its list. Elements inside the new one are absorbed, variables with nothing outside are eliminated
-// too.
 template <class Offset> void MinimumDegree<Offset>::update_degrees(idx pivot) {
-  const idx now = stamp_now_;
   const idx* const member = list_ + node_[pivot].start;
-  for (idx k = 0, length = node_[pivot].length; k < length; ++k) {
-    const idx i = member[k];
-    Node& variable = node_[i];
-    idx* const list = list_ + variable.start;
-    idx kept = 0, degree = 0;
-    std::uint32_t hash = 0;
-    for (idx p = 0; p < variable.n_elements; ++p) {
-      Node& e = node_[list[p]];
-      const idx outside = e.stamp - now, keep = outside > 0;
-      degree += keep ? outside : 0;
-      hash += keep ? (std::uint32_t)list[p] : 0;
-      list[kept] = list[p];
-      kept += keep;
-      if (outside == 0) {
-        e.parent = pivot;
-        e.stamp = 0;
-      }
+  const idx length = node_[pivot].length;
+  if (hubs_here_.empty()) {
+    for (idx k = 0; k < length; ++k) update_degree(member[k], pivot, 0);
+  } else {
+    for (idx k = 0; k < length; ++k) {
+      const idx i = member[k];
+      if (is_hub(i)) continue;
+      const idx* const list = list_ + node_[i].start;
+      for (idx p = node_[i].n_elements; p < node_[i].length; ++p)
+        if (size_[list[p]] < 0 && is_hub(list[p])) hub(list[p]).left += size_[i];
+      update_degree(i, pivot, 0);
     }
-    const idx elements = kept;
-    for (idx p = variable.n_elements; p < variable.length; ++p) {
-      const idx j = list[p], size = size_[j], keep = size > 0;
-      degree += keep ? size : 0;
-      hash += keep ? (std::uint32_t)j : 0;
-      list[kept] = j;
-      kept += keep;
-    }
-    if (kept == 0) {
-      variable.parent = pivot;
-      pivot_size_ -= size_[i];
-      element_degree_ += size_[i];
-      n_eliminated_ -= size_[i];
-      size_[i] = 0;
-      continue;
-    }
-    // The element goes first: at least one entry (the pivot or an absorbed element) has just left this list.
-    list[kept] = list[elements];
-    list[elements] = list[0];
-    list[0] = pivot;
-    variable.n_elements = elements + 1;
-    variable.length = kept + 1;
-    variable.degree = std::min(variable.degree, degree);
-    const idx h = (idx)(hash & hash_mask_);
-    link_[i] = {bucket_[h], h};
-    bucket_[h] = i;
+    part_hubs();
+    for (const idx i : hubs_here_) update_degree(i, pivot, hub(i).left);
   }
   node_[pivot].degree = element_degree_;
+}
+
+// Hubs of the new element are neighbours through it from now on.
+template <class Offset> void MinimumDegree<Offset>::part_hubs() {
+  adjacent_.clear_mask();
+  for (const idx i : hubs_here_)
+    if (hub(i).left > 0) adjacent_.mask(hub_number(i));
+  for (const idx i : hubs_here_)
+    if (hub(i).left > 0) adjacent_.take_masked(hub_number(i), [&](idx h) { hub(i).left += size_[hubs_[h].vertex]; });
+}
+
+// Shortens the list of a variable of the new element, bounds its degree outside of the element (eq. 4.1), and files it
+// by a hash of its list. Elements inside the new one are absorbed, variables with nothing outside are eliminated too.
+// `aside`: columns of its variables that are not in the list, because it is a hub.
+template <class Offset> void MinimumDegree<Offset>::update_degree(idx i, idx pivot, idx aside) {
+  const idx now = stamp_now_;
+  Node& variable = node_[i];
+  idx* const list = list_ + variable.start;
+  idx kept = 0, degree = aside;
+  std::uint32_t hash = 0;
+  for (idx p = 0; p < variable.n_elements; ++p) {
+    Node& e = node_[list[p]];
+    const idx outside = e.stamp - now, keep = outside > 0;
+    degree += keep ? outside : 0;
+    hash += keep ? (std::uint32_t)list[p] : 0;
+    list[kept] = list[p];
+    kept += keep;
+    if (outside == 0) {
+      e.parent = pivot;
+      e.stamp = 0;
+    }
+  }
+  const idx elements = kept;
+  for (idx p = variable.n_elements; p < variable.length; ++p) {
+    const idx j = list[p], size = size_[j], keep = size > 0;
+    degree += keep ? size : 0;
+    hash += keep ? (std::uint32_t)j : 0;
+    list[kept] = j;
+    kept += keep;
+  }
+  if (kept == 0 && aside == 0) {
+    variable.parent = pivot;
+    pivot_size_ -= size_[i];
+    element_degree_ += size_[i];
+    n_eliminated_ -= size_[i];
+    size_[i] = 0;
+    return;
+  }
+  // The element goes first: at least one entry (the pivot or an absorbed element) has just left this list, or a hub's
+  // has room.
+  list[kept] = list[elements];
+  list[elements] = list[0];
+  list[0] = pivot;
+  variable.n_elements = elements + 1;
+  variable.length = kept + 1;
+  variable.degree = std::min(variable.degree, degree);
+  const idx h = (idx)(hash & hash_mask_);
+  link_[i] = {bucket_[h], h};
+  if (aside == 0) bucket_[h] = i;  // otherwise its list says not all
 }
 
 // Variables with equal lists stay together for good: one supervariable. Only those of equal hash are compared.
@@ -193,15 +247,18 @@ template <class Offset> void MinimumDegree<Offset>::finish_element(idx pivot) {
     member[kept++] = i;
   }
   size_[pivot] = pivot_size_;
+  factor_.add(element_degree_ + pivot_size_, pivot_size_);
   element.length = kept;
   if (kept == 0) element.stamp = 0;
-  if (element.n_elements) list_end_ = element.start + kept;
+  element.n_elements = -1;
+  if (element.start == list_end_) list_end_ += kept;
 }
 
-// Slides the live lists together. The head of each is replaced by its owner for the length of the sweep.
+// Slides the live lists together, but for those of hubs. The head of each is replaced by its owner for the length of
+// the sweep.
 template <class Offset> void MinimumDegree<Offset>::compress_lists() {
   for (idx i = 0; i < n_; ++i) {
-    if (!size_[i] || !node_[i].length || !node_[i].stamp) continue;
+    if (!size_[i] || !node_[i].length || !node_[i].stamp || node_[i].start >= list_size_) continue;
     const Offset head = std::exchange(node_[i].start, (Offset)list_[node_[i].start]);
     list_[head] = -i - 1;
   }
@@ -254,11 +311,16 @@ template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() {
   return perm;
 }
 
-std::vector<idx> amd(PatternView graph) {
+std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
   if (graph.n == 0) return {};
-  if (graph.n + graph.nnz() < std::numeric_limits<std::int32_t>::max())
-    return MinimumDegree<std::int32_t>(graph).order();
-  return MinimumDegree<off>(graph).order();
+  const auto order = [size](auto&& quotient) {
+    std::vector<idx> perm = quotient.order();
+    if (size) *size = quotient.size();
+    return perm;
+  };
+  if (graph.n + 3 * graph.nnz() < std::numeric_limits<std::int32_t>::max())
+    return order(MinimumDegree<std::int32_t>(graph));
+  return order(MinimumDegree<off>(graph));
 }
 
 }  // namespace gs

@@ -1,14 +1,16 @@
 // Approximate minimum degree ordering.
 #pragma once
+#include <optional>
 #include <vector>
 
-#include "base/types.hpp"
+#include "analysis/column_counts.hpp"
 
 namespace gs {
 
 // Fill-reducing ordering of a symmetric pattern (both triangles present; a diagonal is ignored). Returns the gather
-// permutation in elimination order: graph[perm][:, perm] has a sparse Cholesky factor. Deterministic.
+// permutation in elimination order: graph[perm][:, perm] has a sparse Cholesky factor. Deterministic. `size` (out): of
+// that factor, where it is known: rows so dense that they were left out are in no count.
 // Cost: O(nnz * n) in the worst case, close to O(nnz) on what is met in practice.
-std::vector<idx> amd(PatternView graph);
+std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size = nullptr);
 
 }  // namespace gs

@@ -49,9 +49,10 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
   finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
-// Matrices that fall apart, and are likely to be left to column LU or so unsymmetric that the union with the transpose
-// may be all that holds them together, by many entries between their blocks, are ordered block by block, all others as
-// a whole; and the other method takes the order over, unless the coupling of the blocks adds much.
+// Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
+// LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
+// their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
+// the coupling of the blocks adds much.
 void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
   const bool want_blocks = may_use_blocks(options), column_likely = is_column_likely(s, options);
   BlockTriangular blocks;
@@ -60,9 +61,14 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
     return blocks.block_ptr.size() > 2;
   };
   Pattern graph;
-  const auto find_graph = [&] { graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); }); };
-  if (!column_likely) find_graph();
-  bool reducible = want_blocks && (column_likely || is_unsymmetric(graph.view(), A)) && find_blocks();
+  bool symmetric = false;
+  const auto find_graph = [&] {
+    graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
+    symmetric = (off)graph.ind.size() == A.nnz() - A.n;
+  };
+  const bool graph_first = !column_likely || (!row_of_col && is_structurally_symmetric(A));
+  if (graph_first) find_graph();
+  bool reducible = want_blocks && !symmetric && (column_likely || is_unsymmetric(graph.view(), A)) && find_blocks();
   const bool by_blocks = reducible && orders_by_blocks(A, row_of_col, blocks, column_likely);
   Ordered order, order_by_blocks;
   if (by_blocks) {
@@ -70,7 +76,7 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
     if (column_is_faster(order_by_blocks, order_by_blocks, options, s))
       return finish_column(s, std::move(order_by_blocks), std::move(blocks.block_ptr), row_of_col);
   }
-  if (column_likely) find_graph();
+  if (!graph_first) find_graph();
   if (by_blocks) order = {ordered_tree(graph.view(), order_by_blocks.tree.perm), order_by_blocks.name};
   if (!by_blocks || !is_coupling_acceptable(order.tree.cost, order_by_blocks.tree.cost))
     order = timed(s, "order", [&] { return choose_ordering(graph.view(), options, s); });
@@ -78,7 +84,8 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
     return finish_column(s, std::move(order_by_blocks), std::move(blocks.block_ptr), row_of_col);
   if (!column_is_faster(order, order, options, s)) return finish_front(s, graph.view(), std::move(order), row_of_col);
   if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
-  if (want_blocks && blocks.block_ptr.empty()) reducible = find_blocks();
+  const bool in_one_piece = symmetric && order.tree.cost.roots == 1;
+  if (want_blocks && !in_one_piece && blocks.block_ptr.empty()) reducible = find_blocks();
   if (reducible) order.tree.perm = sorted_by_block(order.tree.perm, blocks);
   finish_column(s, std::move(order), reducible ? std::move(blocks.block_ptr) : std::vector<idx>{0, s.n}, row_of_col);
 }

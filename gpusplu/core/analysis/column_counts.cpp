@@ -124,19 +124,27 @@ std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* in
   return Counting(graph, perm, inverse_perm, parent).run();
 }
 
-OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm) {
+void count_columns(PatternView graph, OrderedTree& tree) {
+  if (!tree.col_count.empty()) return;
+  const std::vector<idx> inverse = inverse_permutation(tree.perm.data(), graph.n);
+  tree.col_count = column_counts(graph, tree.perm.data(), inverse.data(), tree.parent);
+}
+
+OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size) {
   OrderedTree tree;
   tree.parent = elimination_tree(graph, perm.data());
   const std::vector<idx> order = postorder(tree.parent);
   tree.perm = gather(perm, order);
   tree.parent = renumber_tree(tree.parent, order);
-  const std::vector<idx> inverse = inverse_permutation(tree.perm.data(), graph.n);
-  tree.col_count = column_counts(graph, tree.perm.data(), inverse.data(), tree.parent);
-  for (const idx count : tree.col_count) {
-    tree.cost.lnz += count;
-    tree.cost.flops += (double)count * count;
+  FactorSize counted;
+  if (!size) {
+    count_columns(graph, tree);
+    for (const idx count : tree.col_count) counted.add(count, 1);
   }
+  tree.cost.lnz = size ? size->lnz : counted.lnz;
+  tree.cost.flops = size ? size->flops : counted.flops;
   tree.cost.levels = tree_height(tree.parent);
+  tree.cost.roots = (idx)std::count(tree.parent.begin(), tree.parent.end(), -1);
   return tree;
 }
 

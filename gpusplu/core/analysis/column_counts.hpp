@@ -1,5 +1,6 @@
 // Column counts of the Cholesky factor without forming it, and what an ordering costs.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "base/types.hpp"
@@ -12,19 +13,37 @@ namespace gs {
 std::vector<idx> column_counts(PatternView graph, const idx* perm, const idx* inverse_perm,
                                const std::vector<idx>& parent);
 
+// Of a Cholesky factor.
+struct FactorSize {
+  off lnz = 0;       // entries, diagonal included
+  double flops = 0;  // the sum of squared column counts [flop]
+
+  void add(idx first_count, idx columns) {  // of columns that become shorter by an entry each
+    for (idx k = 0; k < columns; k++) {
+      const idx count = first_count - k;
+      lnz += count;
+      flops += (double)count * count;
+    }
+  }
+};
+
 struct OrderingCost {
   off lnz = 0;       // entries of L, diagonal included
   double flops = 0;  // of a Cholesky factorization: the sum of squared column counts [flop]
   idx levels = 0;    // height of the elimination tree
+  idx roots = 0;     // of it: pieces that the graph falls into
 };
 
 // An ordering with its elimination tree and counts: all a choice among orderings and the supernodal structure need.
 struct OrderedTree {
   std::vector<idx> perm;  // a postorder of the tree: equivalent to the ordering it was made from
-  std::vector<idx> parent, col_count;
+  std::vector<idx> parent;
+  std::vector<idx> col_count;  // empty: not counted yet
   OrderingCost cost;
 };
-// `perm` need not be a postorder.
-OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm);
+// `perm` need not be a postorder. Where `size` is known already, columns are not counted.
+OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size = {});
+// Counts them where that has been left out.
+void count_columns(PatternView graph, OrderedTree& tree);
 
 }  // namespace gs

@@ -18,6 +18,10 @@ void prefix_sum(std::vector<off>& ptr) {
   }
 }
 
+struct List {
+  const idx *begin, *end;
+};
+
 // A block of a permuted matrix, seen through its permutations; entries outside of it or on its diagonal are skipped.
 struct Block {
   PatternView A;
@@ -33,11 +37,28 @@ struct Block {
       if (row >= 0 && row < size() && row != j) visit(row);
     }
   }
-  off nnz() const {
-    if (!col_perm) return A.ptr[end] - A.ptr[begin];
+  off length(idx j) const {
+    const idx col = col_perm ? col_perm[begin + j] : begin + j;
+    return A.ptr[col + 1] - A.ptr[col];
+  }
+  // Of columns from..to-1, entries outside of the block included.
+  off entries(idx from, idx to) const {
+    if (!col_perm) return A.ptr[begin + to] - A.ptr[begin + from];
     off sum = 0;
-    for (idx j = begin; j < end; j++) sum += A.ptr[col_perm[j] + 1] - A.ptr[col_perm[j]];
+    for (idx j = from; j < to; j++) sum += length(j);
     return sum;
+  }
+  off longest_column(idx from, idx to) const {
+    off longest = 0;
+    for (idx j = from; j < to; j++) longest = std::max(longest, length(j));
+    return longest;
+  }
+  // The rows of column j, for what is the whole of A with its own rows with the diagonal; others are written to `own`.
+  List column(idx j, idx* own) const {
+    if (!inverse_row_perm) return {A.ind + A.ptr[j], A.ind + A.ptr[j + 1]};
+    idx* next = own;
+    for_column(j, [&](idx row) { *next++ = row; });
+    return {own, next};
   }
 };
 
@@ -98,24 +119,27 @@ off raise(off& counter, const Team& team) {
   return team.size > 1 ? std::atomic_ref<off>(counter).fetch_add(1, std::memory_order_relaxed) : counter++;
 }
 
-// Appends what is in either of two ascending lists.
-void append_union(const idx* a, const idx* a_end, const idx* b, const idx* b_end, RawVector<idx>& out) {
-  while (a < a_end && b < b_end) {
-    const idx from_a = *a, from_b = *b;
-    out.push_back(std::min(from_a, from_b));
-    a += from_a <= from_b, b += from_b <= from_a;
+// Writes what is in either of two ascending lists, but for `without`. Returns the end.
+idx* write_union(List a, List b, idx without, idx* out) {
+  const auto write = [&](idx i) { *out = i, out += i != without; };
+  while (a.begin < a.end && b.begin < b.end) {
+    const idx from_a = *a.begin, from_b = *b.begin;
+    write(std::min(from_a, from_b));
+    a.begin += from_a <= from_b, b.begin += from_b <= from_a;
   }
-  out.insert(out.end(), a, a_end);
-  out.insert(out.end(), b, b_end);
+  for (; a.begin < a.end; a.begin++) write(*a.begin);
+  for (; b.begin < b.end; b.begin++) write(*b.begin);
+  return out;
 }
 
 // The same for lists in any order that together are not much shorter than `marks`, which are left false.
-template <class Marks>
-void append_marked(const idx* a, const idx* a_end, const std::vector<idx>& b, Marks& marks, RawVector<idx>& out) {
-  for (; a < a_end; a++) marks[*a] = true;
-  for (const idx i : b) marks[i] = true;
+template <class Marks> idx* write_marked(List a, List b, idx without, Marks& marks, idx* out) {
+  for (; a.begin < a.end; a.begin++) marks[*a.begin] = true;
+  for (; b.begin < b.end; b.begin++) marks[*b.begin] = true;
+  marks[without] = false;
   for (idx i = 0; i < (idx)marks.size(); i++)
-    if (marks[i]) out.push_back(i), marks[i] = false;
+    if (marks[i]) *out++ = i, marks[i] = false;
+  return out;
 }
 
 // The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
@@ -123,7 +147,7 @@ void append_marked(const idx* a, const idx* a_end, const std::vector<idx>& b, Ma
 Pattern symmetrize(const Block& block) {
   constexpr off sparse = 16;  // fewer than n / sparse neighbours are sorted, more are marked
   const idx n = block.size();
-  const off nnz = block.nnz();
+  const off nnz = block.entries(0, n);
   const int n_parts = std::min(num_threads(), team_size_for(nnz));
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_team(n_parts, [&](const Team& team) {
@@ -142,24 +166,25 @@ Pattern symmetrize(const Block& block) {
   const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts, nullptr}); };
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
-    std::vector<idx> column;
+    RawVector<idx> own(block.longest_column(begin, end));
     std::vector<char> marks;
-    parts[k].reserve((std::size_t)(2.2 * (double)(row_ptr[end] - row_ptr[begin])));
+    parts[k].resize(row_ptr[end] - row_ptr[begin] + block.entries(begin, end));
+    idx* next_out = parts[k].data();
     for (idx j = begin; j < end; j++) {
       idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
-      column.clear();
-      block.for_column(j, [&](idx i) { column.push_back(i); });
-      const std::size_t before = parts[k].size();
-      if (sparse * ((off)column.size() + (row_end - row)) > n) {
+      const List column = block.column(j, own.data());
+      idx* const before = next_out;
+      if (sparse * ((column.end - column.begin) + (row_end - row)) > n) {
         marks.resize(n);
-        append_marked(row, row_end, column, marks, parts[k]);
+        next_out = write_marked({row, row_end}, column, j, marks, next_out);
       } else {
         if (n_parts > 1) std::sort(row, row_end);
-        if (block.inverse_row_perm) std::sort(column.begin(), column.end());
-        append_union(row, row_end, column.data(), column.data() + column.size(), parts[k]);
+        if (block.inverse_row_perm) std::sort(own.data(), own.data() + (column.end - column.begin));
+        next_out = write_union({row, row_end}, column, j, next_out);
       }
-      out.ptr[j] = (off)(parts[k].size() - before);
+      out.ptr[j] = next_out - before;
     }
+    parts[k].resize(next_out - parts[k].data());
   });
   prefix_sum(out.ptr);
   if (n_parts == 1) {

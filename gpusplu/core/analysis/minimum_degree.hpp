@@ -3,30 +3,98 @@
 // Nodes are variables (not eliminated yet) and elements (eliminated pivots). The list of a variable holds its elements
 // first, then the variables that no element connects it to; the list of an element holds its variables.
 // Invariant: the lists of the live nodes fit in the space of the original pattern, so nnz + n entries are enough.
+//
+// Hubs are variables with many neighbours, as supplies and clocks of circuits are. To look through the list of one
+// whenever a neighbour is eliminated takes quadratic time. So the list of a hub holds its elements only; its variables
+// are put aside, not looked at before the hub is eliminated, and their columns are counted: a variable that leaves
+// finds the hub in its own list, and bits say which hubs are still neighbours.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "base/types.hpp"
+#include "analysis/column_counts.hpp"
 
 namespace gs {
+
+// A graph by bits, and a set of its vertices.
+class BitGraph {
+ public:
+  void resize(idx n) {
+    words_ = (n + 63) / 64;
+    rows_.assign((std::size_t)n * words_, 0);
+    mask_.assign(words_, 0);
+  }
+  void add(idx i, idx j) { row(i)[j / 64] |= bit(j); }
+  bool take(idx i, idx j) {
+    const bool there = row(i)[j / 64] & bit(j);
+    row(i)[j / 64] &= ~bit(j);
+    return there;
+  }
+  void clear_mask() { std::fill(mask_.begin(), mask_.end(), 0); }
+  void mask(idx i) { mask_[i / 64] |= bit(i); }
+  // Takes the edges from i to the set, and calls taken(j) for each.
+  template <class F> void take_masked(idx i, F&& taken) {
+    for (idx w = 0; w < words_; ++w) {
+      std::uint64_t both = row(i)[w] & mask_[w];
+      row(i)[w] &= ~both;
+      for (; both; both &= both - 1) taken(64 * w + (idx)std::countr_zero(both));
+    }
+  }
+
+ private:
+  static std::uint64_t bit(idx j) { return std::uint64_t(1) << (j % 64); }
+  std::uint64_t* row(idx i) { return rows_.data() + (std::size_t)i * words_; }
+
+  idx words_ = 0;
+  std::vector<std::uint64_t> rows_, mask_;
+};
 
 // Offset is 32 bits wherever the workspace allows: the lists are scattered and the offsets are read with them.
 template <class Offset> class MinimumDegree {
  public:
   explicit MinimumDegree(PatternView graph);
   std::vector<idx> order();
+  // Of the factor, once ordered.
+  std::optional<FactorSize> size() const { return n_dense_ ? std::nullopt : std::optional(factor_); }
 
  private:
-  void load(PatternView graph);
+  // What is read together lies together: one cache line a node.
+  struct Node {
+    Offset start = 0;    // where its list starts
+    idx length = 0;      // of the list
+    idx n_elements = 0;  // variable: elements at the front of the list; element: -1
+    idx degree = 0;      // variable: approximate external degree; element: columns in its list
+    idx stamp = 0;       // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
+    idx parent = 0;      // what absorbed it; before that -1, of hub h -2 - h
+  };
+  struct Hub {
+    Offset start;  // variables put aside
+    idx count;
+    idx left;  // columns of those that no element connects it to
+    idx vertex;
+  };
+  struct Link {
+    idx next, prev;  // variable: list of equal degree; in the current element, hash chain and hash
+  };
+
+  void load(PatternView graph, idx hub_degree);
+  void load_list(idx i, PatternView graph);
   void remove_dense(PatternView graph);
   void strip_leaves(PatternView graph);
   void eliminate_independent(PatternView graph);
+  void find_hubs(idx least_degree);
   void eliminate(idx pivot);
   void form_element(idx pivot);
   Offset gather(Offset from, idx count, Offset to);
+  void leave_hubs(idx pivot);
+  Hub open_hub(idx pivot);
   void count_outside(idx pivot);
   void update_degrees(idx pivot);
+  void update_degree(idx i, idx pivot, idx aside);
+  void part_hubs();
   void merge_indistinguishable(idx pivot);
   void merge_chain(idx i);
   void finish_element(idx pivot);
@@ -47,25 +115,20 @@ template <class Offset> class MinimumDegree {
     link_[next].prev = prev;
   }
 
-  // What is read together lies together: one cache line a node.
-  struct Node {
-    Offset start = 0;    // where its list starts
-    idx length = 0;      // of the list
-    idx n_elements = 0;  // variable: elements at the front of the list; -1: a pivot of eliminate_independent
-    idx degree = 0;      // variable: approximate external degree; element: columns in its list
-    idx stamp = 0;       // element: 0 dead, else stamp_now_ + |Le \ Lp| once seen at this pivot
-    idx parent = 0;      // what absorbed it
-  };
-  struct Link {
-    idx next, prev;  // variable: list of equal degree; in the current element, hash chain and hash
-  };
+  bool is_hub(idx i) const { return node_[i].parent < -1; }
+  idx hub_number(idx i) const { return -2 - node_[i].parent; }
+  Hub& hub(idx i) { return hubs_[hub_number(i)]; }
 
   const idx n_;
+  FactorSize factor_;
   std::vector<Node> node_;
   RawVector<Link> link_;
+  std::vector<Hub> hubs_;
+  std::vector<idx> hubs_here_;  // in the current element
+  BitGraph adjacent_;           // hubs
   RawVector<idx> arena_;
-  idx* list_;  // the lists
-  Offset list_size_, list_end_ = 0;
+  idx* list_;                        // the lists; behind them those of hubs, which do not move
+  Offset list_size_, list_end_ = 0;  // without hubs
   idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
   idx* bucket_;  // hash -> chain of variables
   idx *pivots_, n_pivots_ = 0;  // in elimination order; the first n_stripped_ cause no fill

@@ -7,17 +7,39 @@
 #include "analysis/minimum_degree.hpp"
 
 namespace gs {
+namespace {
+
+// Neighbours from which on a vertex is a hub: so many that few are.
+constexpr idx many_neighbours = 24, many_hubs = 1024;
+
+struct Hubs {
+  idx least;    // neighbours
+  off entries;  // of all hubs
+};
+
+Hubs find_degree_of_hubs(PatternView graph) {
+  for (idx least = many_neighbours;; least *= 2) {
+    idx count = 0;
+    off entries = 0;
+    for (idx i = 0; i < graph.n && count <= many_hubs; ++i)
+      if (const off degree = graph.ptr[i + 1] - graph.ptr[i]; degree >= least) ++count, entries += degree;
+    if (count <= many_hubs) return {least, entries};
+  }
+}
+
+}  // namespace
 
 template <class Offset> MinimumDegree<Offset>::MinimumDegree(PatternView graph)
     : n_(graph.n), list_size_((Offset)(graph.nnz() + graph.n)), hash_mask_(std::bit_floor((std::uint32_t)graph.n) - 1) {
   const std::size_t n = n_;
-  node_.resize(n), link_.resize(2 * n), arena_.resize(4 * n + list_size_);
+  const Hubs hubs = find_degree_of_hubs(graph);
+  node_.resize(n), link_.resize(2 * n), arena_.resize(4 * n + list_size_ + 2 * hubs.entries);
   idx* next_free = arena_.data();
   for (idx** array : {&size_, &bucket_, &pivots_, &dense_, &list_}) {
     *array = next_free;
     next_free += n;
   }
-  load(graph);
+  load(graph, hubs.least);
 }
 
 // Degrees, and the rows that are dense: these are ordered last, they would make every degree large and every update
@@ -48,6 +70,7 @@ template <class Offset> void MinimumDegree<Offset>::strip_leaves(PatternView gra
   for (idx k = 0; k < n_pivots_; ++k) {
     const idx i = pivots_[k];
     size_[i] = 0;
+    factor_.add(node_[i].degree + 1, 1);
     for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
       const idx j = graph.ind[p];
       if (size_[j] && --node_[j].degree == 1) pivots_[n_pivots_++] = j;
@@ -68,46 +91,67 @@ template <class Offset> void MinimumDegree<Offset>::eliminate_independent(Patter
     for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) blocked[graph.ind[p]] = 1;
     node_[i].n_elements = -1;
     pivots_[n_pivots_++] = i;
+    factor_.add(3, 1);
     ++n_eliminated_;
   }
 }
 
+// The lists of hubs get room for all their neighbours, as elements, and as much for those that are put aside.
+template <class Offset> void MinimumDegree<Offset>::find_hubs(idx least_degree) {
+  Offset end = list_size_;
+  for (idx i = 0; i < n_; ++i) {
+    Node& node = node_[i];
+    if (!size_[i] || node.degree < least_degree) continue;
+    node.start = end;
+    node.parent = -2 - (idx)hubs_.size();
+    hubs_.push_back({end + node.degree, 0, 0, i});
+    end += 2 * node.degree;
+  }
+  adjacent_.resize((idx)hubs_.size());
+}
+
 // Copies the lists of what is left.
-template <class Offset> void MinimumDegree<Offset>::load(PatternView graph) {
+template <class Offset> void MinimumDegree<Offset>::load(PatternView graph, idx hub_degree) {
   remove_dense(graph);
   strip_leaves(graph);
   eliminate_independent(graph);
+  find_hubs(hub_degree);
   for (idx head = n_; head < 2 * n_; ++head) link_[head] = {head, head};
   std::fill_n(bucket_, n_, -1);
   stamp_now_ = 2;
   longest_element_ = 2;
-  for (idx i = 0; i < n_; ++i) {
-    if (!size_[i]) continue;
-    Node& node = node_[i];
-    node.start = list_end_;
-    idx* const list = list_ + list_end_;
-    idx length = 0, elements = 0;
-    off degree = 0;
-    for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
-      const idx j = graph.ind[p];
-      if (j == i || !size_[j]) continue;
-      if (node_[j].n_elements < 0) {
-        list[length++] = list[elements];
-        list[elements++] = j;
-        degree += node_[j].degree - 1;
-      } else {
-        list[length++] = j;
-        ++degree;
-      }
+  for (idx i = 0; i < n_; ++i)
+    if (size_[i]) load_list(i, graph);
+}
+
+template <class Offset> void MinimumDegree<Offset>::load_list(idx i, PatternView graph) {
+  Node& node = node_[i];
+  Hub* const own = is_hub(i) ? &hub(i) : nullptr;
+  if (!own) node.start = list_end_;
+  idx* const list = list_ + node.start;
+  idx length = 0, elements = 0;
+  off degree = 0;
+  for (off p = graph.ptr[i]; p < graph.ptr[i + 1]; ++p) {
+    const idx j = graph.ind[p];
+    if (j == i || !size_[j]) continue;
+    if (node_[j].n_elements < 0) {
+      list[length++] = list[elements];
+      list[elements++] = j;
+      degree += node_[j].degree - 1;
+      continue;
     }
-    list_end_ += length;
-    node.length = length;
-    if (node.n_elements < 0) continue;
-    node.n_elements = elements;
-    node.degree = (idx)std::min<off>(degree, n_ - n_eliminated_ - 1);
-    push(i, node.degree);
+    ++degree;
+    if (own) list_[own->start + own->count++] = j;
+    else list[length++] = j;
+    if (own && is_hub(j)) adjacent_.add(hub_number(i), hub_number(j));
   }
-  for (idx k = n_stripped_; k < n_pivots_; ++k) node_[pivots_[k]].n_elements = 0;
+  if (own) own->left = own->count;
+  else list_end_ += length;
+  node.length = length;
+  if (node.n_elements < 0) return;
+  node.n_elements = elements;
+  node.degree = (idx)std::min<off>(degree, n_ - n_eliminated_ - 1);
+  push(i, node.degree);
 }
 
 template MinimumDegree<std::int32_t>::MinimumDegree(PatternView);

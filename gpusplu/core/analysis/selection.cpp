@@ -28,7 +28,11 @@ constexpr double unsymmetric = 1.3;           // entries of A + A^T over those o
 constexpr double coupled = 0.1;               // of the entries
 constexpr double acceptable_coupling = 1.2;   // flops of the whole over those of the blocks
 
-Ordered order_amd(PatternView graph) { return {ordered_tree(graph, amd(graph)), "amd"}; }
+Ordered order_amd(PatternView graph) {
+  std::optional<FactorSize> size;
+  std::vector<idx> perm = amd(graph, &size);
+  return {ordered_tree(graph, std::move(perm), size), "amd"};
+}
 
 Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
 

@@ -148,6 +148,7 @@ void measure(Symbolic& out) {
 
 std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const Relaxation& relaxation,
                                       Symbolic& out) {
+  count_columns(graph, tree);
   SupernodePartition partition = relaxed_supernodes(tree.parent, tree.col_count, out.cholesky, relaxation);
   out.parent = renumber_tree(tree.parent, partition.column_order);
   out.col_count = gather(tree.col_count, partition.column_order);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/huge_pages.hpp"
 #include "certify/ladder.hpp"
 #include "numeric/column_nodes.hpp"
 #include "numeric/column_pivot.hpp"
@@ -16,18 +17,22 @@ template <class T> ColumnLU<T>::ColumnLU(const Symbolic& symbolic, PatternView A
       analysis_row_scale_(symbolic.row_scale),
       col_perm_(symbolic.col_perm) {
   if (block_ptr_.size() < 2) block_ptr_ = {0, n_};
-  std::vector<idx> place(n_);
+  RawVector<idx> place(n_);
   for (idx i = 0; i < n_; i++) place[analysis_row_perm_[i]] = i;
   pattern_.ptr.resize(n_ + 1);
   pattern_.first.resize(n_);
-  pattern_.row.reserve(A.nnz());
+  pattern_.row.resize(A.nnz());
+  pattern_.lower = std::max<off>(0, symbolic.lnz - n_);
+  for (RawVector<off>* v : {&pattern_.ptr, &pattern_.first}) prefer_huge_pages(*v);
+  prefer_huge_pages(pattern_.row);
+  off end = 0;
   for (idx k = 0; k < n_; k++) {
     const idx j = col_perm_[k];
-    pattern_.ptr[k] = (off)pattern_.row.size();
+    pattern_.ptr[k] = end;
     pattern_.first[k] = A.ptr[j];
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) pattern_.row.push_back(place[A.ind[p]]);
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) pattern_.row[end++] = place[A.ind[p]];
   }
-  pattern_.ptr[n_] = (off)pattern_.row.size();
+  pattern_.ptr[n_] = end;
   if (!symbolic.col_scale.empty()) {
     scale_col_.resize(n_);
     for (idx k = 0; k < n_; k++) scale_col_[k] = (real_t<T>)symbolic.col_scale[col_perm_[k]];

@@ -26,8 +26,9 @@ template <class T> class WideColumns;   // the factor in numbers whose exponents
 // The permuted pattern of A that both factorizations read: column k of B is column col_perm[k] of A, entries
 // ptr[k] .. ptr[k+1]-1 with B's row numbers (before pivoting); the values are those from first[k] on in A's order.
 struct PermutedPattern {
-  std::vector<off> ptr, first;
-  std::vector<idx> row;
+  RawVector<off> ptr, first;
+  RawVector<idx> row;
+  off lower = 0;  // entries of L below the diagonal that the analysis expects
 };
 
 struct PivotOptions {

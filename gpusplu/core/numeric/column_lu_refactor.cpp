@@ -32,7 +32,7 @@ template <class Real> void refactor_columns(const ColumnProgram<Real>& program, 
 #endif
 }
 
-template <class T> void pivot_range(const std::vector<T>& pivot, FactorInfo& info) {
+template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info) {
   real_t<T> smallest = std::numeric_limits<real_t<T>>::max(), largest = 0;
   for (const T p : pivot) {
     const real_t<T> size = abs1(p);

@@ -45,8 +45,8 @@ template <class T> struct ColumnNodes {
   RawVector<idx> lower_row, upper_row;
   RawVector<ColumnSegment> segment;
   RawVector<T> lower, upper;
-  std::vector<T> pivot, inverse_pivot;
-  std::vector<idx> a_row;
+  RawVector<T> pivot, inverse_pivot;
+  RawVector<idx> a_row;
   std::vector<ColumnPhase> phase;
   bool compiled = false;
   idx widest = 1;

@@ -1,4 +1,5 @@
 #include "numeric/column_pivot.hpp"
+#include "base/huge_pages.hpp"
 #include "base/scalars.hpp"
 #include "base/wide.hpp"
 
@@ -31,13 +32,26 @@ template <class T> class Pivoting {
     work_.assign(n_, T(0));
     pruned_end_.resize(n_), stack_.resize(n_), cursor_.resize(n_), order_.resize(n_);
     out_.node.resize(n_ + 1);
+    prefer_huge_pages(out_.node);
     out_.pivot.resize(n_), out_.inverse_pivot.resize(n_);
-    const off guess = 2 * B.ptr[n_] + n_;
-    out_.lower_row.resize(guess), out_.lower.resize(guess);
-    out_.upper_row.resize(guess), out_.upper.resize(guess);
+  }
+
+  // Room for what the analysis expects and a column more, where that is not far from the truth: what is never written
+  // takes address space, but what is taken from the system is met page by page each time.
+  void reserve(const std::vector<idx>& block_ptr) {
+    idx largest = 0;
+    for (std::size_t block = 0; block + 1 < block_ptr.size(); block++)
+      largest = std::max(largest, block_ptr[block + 1] - block_ptr[block]);
+    const off unknown = 2 * B_.ptr[n_] + n_, outside = block_ptr.size() > 2 ? B_.ptr[n_] : 0;
+    const off expected = B_.lower > 0 ? std::min(unknown, B_.lower + largest + 1) : unknown;
+    out_.lower_row.resize(expected), out_.lower.resize(expected);
+    out_.upper_row.resize(expected + outside), out_.upper.resize(expected + outside);
+    prefer_huge_pages(out_.lower_row), prefer_huge_pages(out_.lower);
+    prefer_huge_pages(out_.upper_row), prefer_huge_pages(out_.upper);
   }
 
   FactorInfo run(const std::vector<idx>& block_ptr) {
+    reserve(block_ptr);
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
       const idx begin = block_ptr[block], end = block_ptr[block + 1];
       for (idx k = begin; k < end; k++)
@@ -68,12 +82,12 @@ template <class T> class Pivoting {
   FactorInfo info_;
   Real largest_A_{0}, largest_U_{0};
   off lower_end_ = 0, upper_end_ = 0;
-  std::vector<idx> position_;    // inverse of row_order: where each row stands now
-  std::vector<idx> column_of_;   // of a pivotal row, else -1
-  std::vector<idx> mark_;        // last column whose reach met the row
-  std::vector<off> pruned_end_;  // L's column as the search sees it: entries before this suffice to reach the rest
-  std::vector<idx> stack_, order_;
-  std::vector<off> cursor_;
+  std::vector<idx> position_;   // inverse of row_order: where each row stands now
+  std::vector<idx> column_of_;  // of a pivotal row, else -1
+  std::vector<idx> mark_;       // last column whose reach met the row
+  RawVector<off> pruned_end_;   // L's column as the search sees it: entries before this suffice to reach the rest
+  RawVector<idx> stack_, order_;
+  RawVector<off> cursor_;
   std::vector<T> work_;
 
   template <class V> static void grow(V& rows, auto& values, off needed) {

@@ -10,7 +10,7 @@ namespace gs {
 namespace {
 
 // Cycles of one node, roughly: fixed, per entry of A, per segment, per multiply-add (vectors of `width`), per row of L.
-template <class T> double node_cost(const ColumnNodes<T>& f, const std::vector<off>& a_ptr, idx s) {
+template <class T> double node_cost(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, idx s) {
   const idx first = f.node[s].first, width = f.width(s);
   double cost = 50 + 3.0 * (a_ptr[first + width] - a_ptr[first]) + 4.0 * f.node[s].n_lower * width;
   for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++) {
@@ -31,8 +31,7 @@ template <class T> std::vector<idx> elimination_tree(const ColumnNodes<T>& f) {
 
 }  // namespace
 
-template <class T>
-ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a_ptr, int n_threads) {
+template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads) {
   constexpr double bins_per_thread = 8;
   const idx n = f.n_nodes();
   ColumnSchedule out;
@@ -81,8 +80,7 @@ ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a
   return out;
 }
 
-#define GS_INSTANTIATE(T) \
-  template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const std::vector<off>&, int);
+#define GS_INSTANTIATE(T) template ColumnSchedule schedule_nodes<T>(const ColumnNodes<T>&, const RawVector<off>&, int);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -7,6 +7,6 @@
 namespace gs {
 
 // Time: O(segments, nearly).
-template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const std::vector<off>& a_ptr, int n_threads);
+template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads);
 
 }  // namespace gs

@@ -15,4 +15,5 @@ html_theme_options = {"description": gpusplu.__doc__.splitlines()[0], "fixed_sid
 
 autosummary_generate = False
 autodoc_typehints = "none"
+autodoc_mock_imports = ["torch"]  # not everybody who builds this has it
 numpydoc_show_class_members = False

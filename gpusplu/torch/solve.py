@@ -102,5 +102,7 @@ def fitted(values: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor, bool]:
         b = b.expand(*batch, n)
     if b.dtype != values.dtype:
         dtype = torch.promote_types(values.dtype, b.dtype)
+        if dtype.to_real() != values.dtype.to_real():
+            raise TypeError(f"A is {values.dtype} and b {b.dtype}, which is more precise; convert one of them by .to()")
         values, b = values.to(dtype), b.to(dtype)
     return values, b, vectors

@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -22,3 +23,13 @@ def test_monte_carlo_power_flow(capsys):
     np.testing.assert_allclose(injected[:, 1:], -demand, atol=1e-8)
     assert (V[:, 0] == 1).all() and 0.5 < np.abs(V).min() < 1
     assert "20 scenarios of 36 buses in" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore:Sparse (CSR tensor support|invariant checks)")
+def test_fit_a_circuit(capsys):
+    pytest.importorskip("torch", reason="torch is not installed")
+    misfits, error, made = example("fit_a_circuit").main(side=3, steps=60)
+    assert misfits[-1] < 1e-5 * misfits[0]
+    assert error < 0.02
+    assert made == 8 * len(misfits)
+    assert "none of them for a gradient" in capsys.readouterr().out

@@ -229,6 +229,12 @@ def test_complex_right_hand_sides_of_a_real_matrix():
     assert torch.autograd.gradcheck(lambda v, b: gst.spsolve(pattern, b, values=v), (values, b))
 
 
+def test_right_hand_sides_in_single_precision():
+    A, b = sparse(), numbers(6, dtype=torch.float32)
+    x = gst.spsolve(A, b)
+    checks.close(x, torch.linalg.solve(A.to_dense(), b.double()))
+
+
 def test_views_and_conjugates():
     A, b = sparse(dtype=torch.complex128), numbers(6, 3, dtype=torch.complex128)
     checks.close(gst.spsolve(A, b.conj()[:, 1]), torch.linalg.solve(A.to_dense(), b[:, 1].conj()))
@@ -271,6 +277,7 @@ WRONG = {
     "three dimensions": (lambda A, b: (A, b.expand(2, 3, 6)), ValueError, "b must have shape"),
     "rectangular": (lambda A, b: (sparse().to_dense()[:5].to_sparse_csr(), b), ValueError, "square"),
     "another device": (lambda A, b: (A, b.to("meta")), ValueError, "A is on cpu and b on meta"),
+    "more precise": (lambda A, b: (A.to(torch.float32), b), TypeError, "which is more precise"),
     "a pattern alone": (lambda A, b: (gst.Pattern(A), b), TypeError, "pass values="),
     "blocks": (lambda A, b: (A.to_sparse_bsr((2, 2)), b), TypeError, "sparse_bsr"),
 }

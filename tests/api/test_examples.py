@@ -4,6 +4,9 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+import gpusplu as gs
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -22,3 +25,13 @@ def test_monte_carlo_power_flow(capsys):
     np.testing.assert_allclose(injected[:, 1:], -demand, atol=1e-8)
     assert (V[:, 0] == 1).all() and 0.5 < np.abs(V).min() < 1
     assert "20 scenarios of 36 buses in" in capsys.readouterr().out
+
+
+def test_heat_inverse_problem(capsys):
+    pytest.importorskip("jax.numpy", reason="needs JAX: pip install gpusplu[jax]")
+    before = gs.factorization_count()
+    found, true, losses = example("heat_inverse_problem").main(side=10, iterations=100)
+    assert gs.factorization_count() - before <= 101  # one an iteration, and one for what was measured
+    assert losses[-1] < 1e-3 * losses[0]
+    assert abs(found - true).reshape(10, 10)[1:-1, 1:-1].max() < 0.2
+    assert "100 conductivities from" in capsys.readouterr().out

@@ -1,5 +1,7 @@
 """Sphinx configuration. gpusplu has to be installed: the API reference is read from its docstrings."""
 
+from importlib.util import find_spec
+
 import gpusplu
 
 project = "gpusplu"
@@ -15,5 +17,5 @@ html_theme_options = {"description": gpusplu.__doc__.splitlines()[0], "fixed_sid
 
 autosummary_generate = False
 autodoc_typehints = "none"
-autodoc_mock_imports = ["torch"]  # not everybody who builds this has it
+autodoc_mock_imports = [name for name in ("jax", "torch") if not find_spec(name)]  # not everybody has them
 numpydoc_show_class_members = False

@@ -16,11 +16,10 @@ import gpusplu as gs
 from .. import peers, records
 from ..matrices import load
 from ..options import measured, note, present
-from ..timing import backward_error, best
+from ..timing import backward_error, timed
 
 CASES = ("add20", "memplus", "poisson:100x100")
 PEERS, BUDGET = ("jax_spsolve", "klujax", "sparsax"), 0.0
-SETS = 4  # of values that calls take turns with, so that none is the one before
 
 
 def add_arguments(parser):
@@ -48,39 +47,57 @@ def calls_of(solve, batches):
     return {phase: jax.jit(call) for phase, call in calls.items()}
 
 
-class Turns:
-    """A function called with the next of several sets of arguments each time."""
+class Fresh:
+    """A call with values that it has not seen, which are made beforehand."""
 
-    def __init__(self, function, sets):
-        self.function, self.sets, self.number = function, sets, 0
+    def __init__(self, function, values, b):
+        self.function, self.values, self.b, self.number = function, values, b, 0
 
     def __call__(self):
+        """Seconds of the next one."""
         self.number += 1
-        return self.function(*self.sets[self.number % len(self.sets)])
+        values = settled(self.values * (1 + 1e-7 * self.number))
+        return timed(lambda: settled(self.function(values, self.b)))[0]
 
 
-def arguments_of(A, systems):
-    """Sets of values and b by phase, as JAX has them."""
-    import jax.numpy as jnp
+def settled(arrays):
+    """Arrays that are there, of JAX or not."""
+    import jax
 
+    return jax.block_until_ready(arrays)
+
+
+def rounds(calls, repeat, number):
+    """Least seconds of each call, made again and again, the calls taking turns by rounds."""
+    return [
+        min(took)
+        for took in zip(*([min(call() for _ in range(number)) for call in calls] for _ in range(repeat)), strict=True)
+    ]
+
+
+def without_jax(A):
+    """gpusplu.spsolve of values of a CSR matrix."""
+
+    def solve(values, b):
+        return gs.spsolve(sp.csr_array((values, A.indices, A.indptr), shape=A.shape), b)
+
+    return solve
+
+
+def drawn(A, systems=()):
+    """Values near those of A and right-hand sides."""
     rng = np.random.default_rng(0)
-
-    def drawn(*count):
-        values = A.data * (1 + 0.01 * rng.standard_normal((*count, A.nnz)))
-        return jnp.asarray(values), jnp.asarray(rng.standard_normal((*count, A.shape[0])))
-
-    single = [drawn() for _ in range(SETS)]
-    return {"solve": single, "gradient": single, "vmap": [drawn(systems) for _ in range(2)]}
+    values = A.data * (1 + 0.01 * rng.standard_normal((*systems, A.nnz)))
+    return values, rng.standard_normal((*systems, A.shape[0]))
 
 
-def rounds(functions, repeat, calls):
-    """Least seconds of each function, called again and again, the functions taking turns."""
-    return [min(took) for took in zip(*([best(call, calls) for call in functions] for _ in range(repeat)), strict=True)]
-
-
-def difference(found, expected):
-    """Relative, of two gradients."""
-    parts = [(np.asarray(a), np.asarray(b)) for a, b in zip(found[1], expected[1], strict=True)]
+def error_of(phase, found, ours, A, values, b):
+    """Backward error of a solution, relative difference of gradients, or None."""
+    if phase == "solve":
+        return backward_error(sp.csr_array((values, A.indices, A.indptr)), np.asarray(found), b)
+    if phase == "vmap":
+        return None
+    parts = [(np.asarray(a), np.asarray(b)) for a, b in zip(found[1], ours[1], strict=True)]
     return max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in parts)
 
 
@@ -91,32 +108,20 @@ def compare(case, names, systems, repeat):
     jax.config.update("jax_enable_x64", True)
     A = sp.csr_array(load(case))
     A.sort_indices()
-    sets = arguments_of(A, systems)
-    solvers = {"ours": (ours(A), True)} | {
-        name: (peers.named(name).solver(A), peers.named(name).BATCHES) for name in names
-    }
-    compiled = {name: calls_of(*solver) for name, solver in solvers.items()}
-    numbers = [(sp.csr_array((np.asarray(v), A.indices, A.indptr)), np.asarray(b)) for v, b in sets["solve"]]
-    for phase, few in (("solve", 40), ("gradient", 40), ("vmap", 1)):
-        turns = [
-            Turns(lambda *given, call=calls[phase]: jax.block_until_ready(call(*given)), sets[phase])
-            for calls in compiled.values()
-        ]
-        found = [jax.block_until_ready(calls[phase](*sets[phase][0])) for calls in compiled.values()]  # compiles
-        alone = [Turns(gs.spsolve, numbers)] if phase == "solve" else []
-        took = rounds([*turns, *alone], repeat, few)
-        more = {"systems": systems} if phase == "vmap" else {"numpy_s": took[-1]} if phase == "solve" else {}
-        errors = [None] * len(found)
-        if phase == "solve":
-            errors = [backward_error(numbers[0][0], np.asarray(x), numbers[0][1]) for x in found]
-        elif phase == "gradient":
-            errors = [difference(one, found[0]) for one in found]
-        for name, there, error in zip(
-            names or ["none"], took[1 : 1 + len(names)] or [None], errors[1:] or [None], strict=True
-        ):
-            yield records.make(
-                case, "cpu", phase, took[0], name, there, errors[0], peer_backward_error=error, n=A.shape[0], **more
-            )
+    compiled = [calls_of(ours(A), True)]
+    compiled += [calls_of(peers.named(name).solver(A), peers.named(name).BATCHES) for name in names]
+    for phase, number in (("solve", 40), ("gradient", 40), ("vmap", 1)):
+        values, b = drawn(A, (systems,) if phase == "vmap" else ())
+        found = [settled(calls[phase](values, b)) for calls in compiled]  # compiles
+        calls = [Fresh(calls[phase], jax.numpy.asarray(values), jax.numpy.asarray(b)) for calls in compiled]
+        beside = [Fresh(without_jax(A), values, b)] if phase == "solve" else []
+        took = rounds([*calls, *beside], repeat, number)
+        more = {"solve": {"numpy_s": took[-1]}, "gradient": {}, "vmap": {"systems": systems}}[phase]
+        errors = [error_of(phase, one, found[0], A, values, b) for one in found]
+        rows = zip(names, took[1:], errors[1:]) if names else [("none", None, None)]  # noqa: B905
+        for name, there, error in rows:
+            more |= {"peer_backward_error": error, "n": A.shape[0]}
+            yield records.make(case, "cpu", phase, took[0], name, there, errors[0], **more)
 
 
 def run(arguments):

@@ -167,6 +167,6 @@ def first_factored(structure: Structure, values: np.ndarray) -> tuple[Factored, 
         guide = (np.isfinite(values) & (values != 0)).sum(axis=1).argmax()  # others may be what vmap of cond made up
         batch = splu_batch(structure.matrix(values[guide]), values)
         predicted = 2 * batch.symbolic.lnz * values.itemsize * values.shape[0]
-        return Factored(batch, structure.transposed), batch.stats["bytes"] or predicted
+        return Factored(batch, transposed=structure.transposed), batch.stats["bytes"] or predicted
     lu, _ = within_memory(factored_lu, structure.matrix(values), DEFAULTS, automatic(), LUFactor)
-    return Factored(lu, structure.transposed), lu.stats["bytes"]
+    return Factored(lu, transposed=structure.transposed), lu.stats["bytes"]

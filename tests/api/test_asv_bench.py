@@ -46,6 +46,9 @@ def test_peer(name):
         assert set(peer.KINDS) <= {False, True}
         assert peer.MOST_FLOPS > 0
         assert callable(peer.measure)
+    elif name in peers.DIFFERENTIABLE:
+        assert isinstance(peer.BATCHES, bool)
+        assert callable(peer.solver)
     else:
         assert callable(peer.order if name in peers.ORDERINGS else peer.front)
 
@@ -128,11 +131,14 @@ RUNS = {
     "methods": ["--cases", "rlc:5x5", "--repeat", "1"],
     "dense": ["--cases", "4x8", "--peer", "none"],
     "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
+    "gradients": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "jax_spsolve"],
 }
 
 
 @pytest.mark.parametrize("suite", RUNS)
 def test_run(suite, tmp_path, capsys):
+    if suite == "gradients":
+        pytest.importorskip("jax.numpy", reason="needs JAX: pip install gpusplu[jax]")
     out = tmp_path / "records.jsonl"
     __main__.main(["run", suite, *RUNS[suite], "--out", str(out)])
     made = records.read([out])

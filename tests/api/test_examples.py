@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gpusplu as gs
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
@@ -33,3 +35,13 @@ def test_fit_a_circuit(capsys):
     assert error < 0.02
     assert made == 8 * len(misfits)
     assert "none of them for a gradient" in capsys.readouterr().out
+
+
+def test_heat_inverse_problem(capsys):
+    pytest.importorskip("jax.numpy", reason="needs JAX: pip install gpusplu[jax]")
+    before = gs.factorization_count()
+    found, true, losses = example("heat_inverse_problem").main(side=10, iterations=100)
+    assert gs.factorization_count() - before <= 101  # one an iteration, and one for what was measured
+    assert losses[-1] < 1e-3 * losses[0]
+    assert abs(found - true).reshape(10, 10)[1:-1, 1:-1].max() < 0.2
+    assert "100 conductivities from" in capsys.readouterr().out

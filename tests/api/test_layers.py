@@ -31,7 +31,7 @@ LAYERS = (
     ("pipeline",),
     ("linalg",),
     ("batches", "gradients"),
-    ("torch",),
+    ("jax", "torch"),
     ("compat", "compat_cupyx", "measure"),
     ("install", "plotting"),
     ("",),

@@ -312,11 +312,11 @@ def lent(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if not library.owns(x):
             if library_of(x) or isinstance(x, np.ndarray) or sp.issparse(x) or is_cupy(x):
                 raise TypeError(f"{name}: got {type_name(first)} and {type_name(x)}; pass arrays of one library")
-        elif x is not first and library.place(x) != library.place(first):
+            continue
+        library.check(name, x)
+        if library.place(x) != library.place(first):
             places = f"{library.place(first)} and {library.place(x)}"
             raise ValueError(f"{name}: got arrays on {places}; move them to one device")
-        else:
-            library.check(name, x)
 
     def native(x: Any) -> Any:
         return library.lend(name, x) if library.owns(x) else x

@@ -89,8 +89,9 @@ def scalars_of(values: Any, *index: Any, structure: Any, layout: str, **_: Any) 
     return [ShapedArray(batch, values.dtype), ShapedArray(batch, np.empty(0, values.dtype).real.dtype)]
 
 
-def same_shape(values: Any, *index: Any, structure: Any, layout: str, **_: Any) -> list[Any]:
-    batch = batch_of(structure, layout, (VALUES,), (values, *index))
+def same_shape(values: Any, *others: Any, structure: Any, layout: str, **_: Any) -> list[Any]:
+    number = 1 + len(index_axes(structure, layout))
+    batch = batch_of(structure, layout, (VALUES,), (values, *others)[:number])
     return [ShapedArray((*batch, *values.shape[-VALUES:]), values.dtype)]
 
 
@@ -112,7 +113,7 @@ def batched(
     alone = [a.ndim == axis for a, axis in zip(operands, every, strict=True)]
     # Indices that are the same for all systems stay so, and then vectors may, too.
     share_index = all(alone[1 : 1 + number])
-    share = [False, *[share_index] * number, *[share_index and axes[0] == VALUES] * (len(axes) - 1)]
+    share = [False, *[share_index] * number, *[share_index and axes == (VALUES, VECTORS)] * (len(axes) - 1)]
     whole = zip(operands, mapped, every, alone, share, strict=True)
     systems = [a if one and shared else spread(a, m, axis, size, inner) for a, m, axis, one, shared in whole]
     results = primitive.bind(*systems, **parameters)
@@ -142,6 +143,7 @@ product_p = make("product", (VALUES, VECTORS), vectors_of)
 pairs_p = make("pairs", (VECTORS, VECTORS), values_of)
 slogdet_p = make("slogdet", (VALUES,), scalars_of)
 selected_p = make("selected", (VALUES,), same_shape)
+turned_p = make("turned", (VALUES, VALUES), same_shape)
 
 
 def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:
@@ -220,10 +222,23 @@ def slogdet_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, 
 
 
 def selected_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
-    raise NotImplementedError(
-        "gpusplu.jax.slogdet has first derivatives only: entries of the inverse are found on A's pattern, and their "
-        "derivatives would need the whole inverse"
-    )
+    return selected_p.bind(*primals, **parameters), turned_p.bind(*primals, tangents[0], **parameters)
+
+
+def turned_jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> Any:
+    *matrix, _ = primals
+    if type(tangents[0]) is not ad.Zero:
+        raise NotImplementedError("gpusplu.jax.slogdet has first and second derivatives only")
+    return turned_p.bind(*primals, **parameters), turned_p.bind(*matrix, tangents[-1], **parameters)
+
+
+def turned_transpose(cotangents: Any, values: Any, *others: Any, **parameters: Any) -> Any:
+    """It is its own transpose: its product with another tangent is a trace of ``A^-1 dA A^-1 dA``, minus."""
+    *index, tangent = others
+    (g,) = cotangents
+    if type(g) is ad.Zero:
+        return [*[None] * (1 + len(index)), ad.Zero(tangent.aval)]
+    return [*[None] * (1 + len(index)), *turned_p.bind(values, *index, g, **parameters)]
 
 
 ad.primitive_jvps.update(
@@ -233,6 +248,14 @@ ad.primitive_jvps.update(
         pairs_p: partial(bilinear_jvp, pairs_p),
         slogdet_p: slogdet_jvp,
         selected_p: selected_jvp,
+        turned_p: turned_jvp,
     }
 )
-ad.primitive_transposes.update({solve_p: solve_transpose, product_p: product_transpose, pairs_p: pairs_transpose})
+ad.primitive_transposes.update(
+    {
+        solve_p: solve_transpose,
+        product_p: product_transpose,
+        pairs_p: pairs_transpose,
+        turned_p: turned_transpose,
+    }
+)

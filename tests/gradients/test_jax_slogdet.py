@@ -57,7 +57,22 @@ def test_singular_matrices():
     assert jnp.isnan(f(one.values.at[0].set(jnp.nan))[0])
 
 
-def test_second_derivatives_are_refused():
-    one = System()
-    with pytest.raises(NotImplementedError, match="slogdet has first derivatives only"):
-        jax.hessian(lambda values: gj.slogdet(one.matrix(values))[1])(one.values)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("dtype", "n"), [("d", 5), ("d", 40), ("D", 5)])
+def test_second_derivatives(layout, dtype, n):
+    one = System(layout, dtype, n=n)
+    values, direction = one.several(2), one.draw(2, one.values.size)
+
+    def curvature(f):
+        gradient = jax.grad(lambda values: f(one)(values)[1])
+        along = jax.vmap(lambda values, direction: jax.jvp(gradient, (values,), (direction,))[1])
+        across = jax.vmap(lambda values, direction: jax.vjp(gradient, values)[1](direction)[0])
+        return [jax.jit(each)(values, direction) for each in (along, across)]
+
+    assert all(map(close, curvature(of), curvature(dense)))
+
+
+def test_third_derivatives_are_refused():
+    one = System(n=5)
+    with pytest.raises(NotImplementedError, match="slogdet has first and second derivatives only"):
+        jax.jacfwd(jax.hessian(lambda values: gj.slogdet(one.matrix(values))[1]))(one.values)

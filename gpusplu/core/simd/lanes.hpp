@@ -80,8 +80,22 @@ GS_INLINE Vec<float> root(Vec<float> v) {
 #endif
 
 template <class R> GS_INLINE Vec<R> absolute(Vec<R> v) { return (Vec<R>)size_bits<R>(v); }
-// The larger one; b where a is NaN.
+// The larger one; b where either is NaN.
+#if defined(GS_MASK_REGISTERS)
+GS_INLINE Vec<double> maximum(Vec<double> a, Vec<double> b) {
+  return (Vec<double>)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
+}
+GS_INLINE Vec<float> maximum(Vec<float> a, Vec<float> b) {
+  return (Vec<float>)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+}
+#elif defined(GS_MASK_VECTORS)
+GS_INLINE Vec<double> maximum(Vec<double> a, Vec<double> b) {
+  return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
+GS_INLINE Vec<float> maximum(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b); }
+#else
 template <class V> GS_INLINE V maximum(V a, V b) { return a > b ? a : b; }
+#endif
 
 // |re| + |im|
 GS_INLINE Vec<float> size1(Vec<float> v) { return absolute<float>(v); }
@@ -124,6 +138,26 @@ GS_INLINE ComplexLanes<float> choose(LaneMask<float> where, ComplexLanes<float> 
 }
 GS_INLINE ComplexLanes<double> choose(LaneMask<double> where, ComplexLanes<double> yes, ComplexLanes<double> no) {
   return {where ? yes.re : no.re, where ? yes.im : no.im};
+}
+
+// Turns as many rows of as many numbers as a vector has into columns.
+template <class R> GS_INLINE void turn(Vec<R> (&v)[lanes<R>]) {
+  constexpr int w = lanes<R>;
+#pragma GCC unroll 4
+  for (int step = 1; step < w; step *= 2) {
+    BitVec<R> low, high;
+#pragma GCC unroll 16
+    for (int l = 0; l < w; l++) {
+      low[l] = l & step ? l - step + w : l;
+      high[l] = l & step ? l + w : l + step;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < w; i++) {
+      if (i & step) continue;
+      const Vec<R> a = v[i], b = v[i + step];
+      v[i] = __builtin_shuffle(a, b, low), v[i + step] = __builtin_shuffle(a, b, high);
+    }
+  }
 }
 
 }  // namespace gs::GS_SIMD

@@ -10,6 +10,11 @@
 
 namespace gs::GS_SIMD {
 
+#ifndef MOSTPF
+#define MOSTPF 64
+#define AHEAD 2
+#endif
+constexpr int ahead = AHEAD;
 constexpr int prefetch_entries = 24;  // of A, ahead
 
 // What is noted of the lanes of a part.
@@ -77,6 +82,27 @@ template <class T> struct Lockstep {
     return v;
   }
 
+  // Neighbouring entries that are moved at once, `block` of them: as many numbers as there are lanes.
+  static constexpr int block = width * (int)sizeof(R) / (int)sizeof(S);
+  static void values(const T* const* systems, off k, Entries<V> to) {
+    Vec<R> v[width];
+    for (int l = 0; l < width; l++) v[l] = GS_SIMD::load((const R*)(systems[l] + k));
+    turn<R>(v);
+    for (int e = 0; e < block; e++) {
+      if constexpr (has_pairs<V>) to[e] = {v[2 * e], v[2 * e + 1]};
+      else to[e] = v[e];
+    }
+  }
+  static void values_back(Entries<V> from, off k, T* const* systems) {
+    Vec<R> v[width];
+    for (int e = 0; e < block; e++) {
+      if constexpr (has_pairs<V>) v[2 * e] = from[e].re, v[2 * e + 1] = from[e].im;
+      else v[e] = from[e];
+    }
+    turn<R>(v);
+    for (int l = 0; l < width; l++) GS_SIMD::store((R*)(systems[l] + k), v[l]);
+  }
+
   // The product may be in the range where the factor is not, so that of single precision it is taken in double.
   static V scaled(V v, double by) {
     if constexpr (sizeof(R) == 8) return times(v, broadcast<R>(by));
@@ -91,22 +117,38 @@ template <class T> struct Lockstep {
     return v;
   }
 
-  static void load(const LockstepProgram& P, const T* const* systems, const off* source, R* values, R* sums,
+  // Whether canonical entries k .. k + block - 1 are neighbours in the caller's values too.
+  static bool together(const off* source, off k) {
+    if (!source) return true;
+    for (int e = 1; e < block; e++)
+      if (source[k + e] != source[k] + e) return false;
+    return true;
+  }
+
+  static void load(const LockstepProgram& P, const T* const* systems, const off* source, R* values_, R* sums,
                    LockstepNotes* notes) {
+    const PatternView A = P.A;
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
-      const Entries<V> to = entries(values, part);
+      const Entries<V> to = entries(values_, part);
       Vec<R>* sum = (Vec<R>*)sums + part;
       for (idx i = 0; i < P.n; i++) sum[(off)i * parts] = Vec<R>{};
       Vec<R> largest{}, not_finite{};
+      off loaded = 0, k = 0;
+      const off nnz = A.nnz();
       for (idx j = 0; j < P.n; j++) {
+        for (; loaded < A.ptr[j + 1]; loaded += block) {
+          if (loaded + block <= nnz && together(source, loaded)) {
+            values(own, source ? source[loaded] : loaded, to + loaded);
+            continue;
+          }
+          for (off e = loaded; e < loaded + block && e < nnz; e++) to[(int)e] = value(own, source ? source[e] : e);
+        }
         Vec<R> column{};
-        for (off k = P.A.ptr[j]; k < P.A.ptr[j + 1]; k++) {
-          const V v = value(own, source ? source[k] : k);
-          const Vec<R> size = modulus(v);
-          to[(int)k] = v;
+        for (; k < A.ptr[j + 1]; k++) {
+          const Vec<R> size = modulus(to[(int)k]);
           column += size;
-          sum[(off)P.A.ind[k] * parts] += size;
+          sum[(off)A.ind[k] * parts] += size;
         }
         not_finite += column - column;
         largest = maximum(column, largest);
@@ -191,12 +233,21 @@ template <class T> struct Lockstep {
   // Rows of a front in the vectors of all.
   template <int columns> struct Rows {
     Entries<V> x;
-    const idx* below;
-    int first, W;
-    GS_INLINE_MEMBER int at(int i, int q) const { return (i < W ? first + i : below[i - W]) * columns + q; }
-    GS_INLINE_MEMBER V get(int i, int q) const { return x[at(i, q)]; }
-    GS_INLINE_MEMBER void put(int i, int q, V v) const { x[at(i, q)] = v; }
+    const idx* rows_below;
+    int first;
+    GS_INLINE_MEMBER V& pivot(int i, int q) const { return x[(first + i) * columns + q]; }
+    GS_INLINE_MEMBER V& below(int i, int q) const { return x[rows_below[i] * columns + q]; }
   };
+
+  template <bool upper> static void prefetch_panel(const LockstepProgram& P, idx f, const R* factor) {
+    const gpu::LockstepFront& front = P.fronts[f];
+    const int W = front.width, H = front.rows - W;
+    constexpr int lines = sizeof(S) / sizeof(R);
+    const R* panel = factor + (front.factor + (upper ? (off)W * front.rows : 0)) * lockstep_numbers<T>;
+    int count = (upper ? W * H : W * front.rows) * lines;
+    if (count > MOSTPF) count = MOSTPF;
+    for (int k = 0; k < count; k++) __builtin_prefetch(panel + k * (64 / (int)sizeof(R)));
+  }
 
   template <class Forward, class Backward, int columns>
   static void solve_as(const LockstepProgram& P, const R* factor, R* x) {
@@ -206,13 +257,17 @@ template <class T> struct Lockstep {
       for (int part = 0; part < parts; part++) {
         const Entries<V> lower = entries(factor, part) + front.factor;
         work(LockstepParts<V>{W, H, W + H, lower, lower + W * (W + H), {}},
-             Rows<columns>{entries(x, part), P.below + front.below, front.first, W});
+             Rows<columns>{entries(x, part), P.below + front.below, front.first});
       }
     };
-    for (idx f = 0; f < P.nf; f++)
+    for (idx f = 0; f < P.nf; f++) {
+      if (f + ahead < P.nf) prefetch_panel<Forward::upper>(P, f + ahead, factor);
       each(f, [](const auto& front, const auto& rows) { forward<Forward, columns>(front, rows); });
-    for (idx f = P.nf; f-- > 0;)
+    }
+    for (idx f = P.nf; f-- > 0;) {
+      if (f >= ahead) prefetch_panel<Backward::upper>(P, f - ahead, factor);
       each(f, [](const auto& front, const auto& rows) { backward<Backward, columns>(front, rows); });
+    }
   }
   template <int columns> static void solve_columns(const LockstepProgram& P, const R* factor, Trans trans, R* x) {
     const bool conjugate = has_pairs<V> && trans == (P.cholesky ? Trans::transpose : Trans::conj_transpose);
@@ -312,19 +367,30 @@ template <class T> struct Lockstep {
 
   static void take(idx n, int columns, off stride, const T* const* systems, R* to_) {
     const int room = columns == 1 ? 1 : lockstep_columns;
-    V* to = (V*)to_;
-    for (idx i = 0; i < n; i++)
-      for (int q = 0; q < room; q++)
-        for (int part = 0; part < parts; part++)
-          *to++ = q < columns ? value(systems + part * width, i * stride + q) : V{};
+    const off together = stride == room ? (off)n * room / block * block : 0;  // entries that are next to each other
+    for (int part = 0; part < parts; part++) {
+      const T* const* own = systems + part * width;
+      const Entries<V> to = entries(to_, part);
+      for (off e = 0; e < together; e += block) values(own, e, to + e);
+      for (off e = together; e < (off)n * room; e++) {
+        const off i = e / room, q = e % room;
+        to[(int)e] = q < columns ? value(own, i * stride + q) : V{};
+      }
+    }
   }
-  static void give(idx n, int columns, off stride, const R* from, int present,
-                   T* const* systems) {
+  static void give(idx n, int columns, off stride, const R* from_, int present, T* const* systems) {
     const int room = columns == 1 ? 1 : lockstep_columns;
-    for (idx i = 0; i < n; i++)
-      for (int q = 0; q < columns; q++)
-        for (int l = 0; l < present; l++)
-          systems[l][i * stride + q] = number(from + ((off)i * room + q) * lockstep_numbers<T>, l);
+    for (int part = 0; part < parts; part++) {
+      const bool full = present >= (part + 1) * width && stride == room;
+      const off together = full ? (off)n * room / block * block : 0;
+      const Entries<V> from = entries(from_, part);
+      for (off e = 0; e < together; e += block) values_back(from + e, e, systems + part * width);
+      for (off e = together; e < (off)n * room; e++) {
+        const off i = e / room, q = e % room;
+        for (int l = part * width; l < (part + 1) * width && l < present && q < columns; l++)
+          systems[l][i * stride + q] = number(from_ + e * lockstep_numbers<T>, l);
+      }
+    }
   }
 
   static void permute(idx n, int columns, const idx* order, const double* scale, bool back, const R* from_, R* to_) {

@@ -215,13 +215,25 @@ template <class T> struct Lockstep {
     }
   };
 
+  static void prefetch_factor(const LockstepProgram& P, idx f, R* factor) {
+    const gpu::LockstepFront& front = P.fronts[f];
+    const int W = front.width, H = front.rows - W;
+    constexpr int lines = sizeof(S) / sizeof(R);
+    const R* panel = factor + front.factor * lockstep_numbers<T>;
+    int count = W * (P.cholesky ? front.rows : front.rows + H) * lines;
+    if (count > MOSTPF) count = MOSTPF;
+    for (int k = 0; k < count; k++) __builtin_prefetch(panel + k * (64 / (int)sizeof(R)), 1);
+  }
+
   template <bool cholesky> static void factor_as(const LockstepProgram& P, const R* values, R* factor, R* blocks,
                                                  const PivotRule& rule, LockstepNotes* notes) {
     Factorization<cholesky> run{P, values, factor, blocks, {}};
     for (Watch<V>& watch : run.watch)
       watch.perturb_below = (R)rule.perturb_below, watch.tiny_below = (R)rule.tiny_below;
-    for (idx f = 0; f < P.nf; f++)
+    for (idx f = 0; f < P.nf; f++) {
+      if (f + ahead < P.nf) prefetch_factor(P, f + ahead, factor);
       for (int part = 0; part < parts; part++) run.front(P.fronts[f], part);
+    }
     run.note(notes);
   }
   static void factor(const LockstepProgram& P, const R* values, R* to, R* blocks, const PivotRule& rule,

@@ -85,6 +85,40 @@ class EngineFactor(Protocol):
         """
 
 
+class EngineBatch(Protocol):
+    """Factors of many systems with one pattern as engines make them, side by side and with the same pivots for all;
+    `BatchedFactor` mends what those do not suit.
+
+    One thread calls it at a time. Arrays have its dtype and are C-contiguous. Where the engine is on a device, nothing
+    waits for it but `report`, `errors`, `values`, `slogdet`, and solves of what is on the host.
+    """
+
+    n: int
+    nbytes: int
+    steps: np.ndarray  # of refinement, of the last solve, shape (nbatch,)
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+        """Factor canonical values, shape (nbatch, nnz), or, with `source`, the caller's, shape (nbatch, size)."""
+
+    def report(self) -> np.ndarray:
+        """What the last factorization says of itself, an entry a system.
+
+        Fields: ``multiplier``, the largest of L in modulus where it may matter; ``n_perturbed`` and ``n_tiny``, pivots
+        as in the core's PivotReport; ``failed``, the column of a pivot that was none, or -1; ``not_finite``.
+        """
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined as the ladder has it."""
+
+    def errors(self) -> np.ndarray:
+        """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def values(self, system: int) -> np.ndarray:
+        """Canonical values of one system that were factored last, on the host."""
+
+
 class Engine(ABC):
     """One way to factor and to solve.
 
@@ -98,6 +132,8 @@ class Engine(ABC):
         Of the core's analyses ("column", "front") that it can go on with.
     symbolic_phases : tuple of str
         Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
+    batches : bool
+        It factors many systems side by side (`factor_batch`).
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
     costs : Costs
@@ -109,6 +145,7 @@ class Engine(ABC):
     kinds: ClassVar[tuple[str, ...]] = KINDS
     methods: ClassVar[tuple[str, ...]] = ("column", "front")
     symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
+    batches: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 
@@ -160,6 +197,15 @@ class Engine(ABC):
     ) -> tuple[Any, Analysis, EngineFactor, dict[str, float], Any] | None:
         """LU with default options by one call: pattern, analysis, factor, seconds, and the remembered pattern if there
         was one (patterns.py); None where that cannot be done. With `lent` nobody is going to see the factor."""
+        return None
+
+    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+        """Room for that many systems of the problem's pattern and dtype; None where each is to have its own factor.
+
+        Raises
+        ------
+        MemoryError
+        """
         return None
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -10,12 +10,8 @@
 
 namespace gs::GS_SIMD {
 
-#ifndef MOSTPF
-#define MOSTPF 64
-#define AHEAD 2
-#endif
-constexpr int ahead = AHEAD;
-constexpr int prefetch_entries = 24;  // of A, ahead
+// What is loaded ahead of its use: entries of A, fronts, and cache lines of a front's factor at most.
+constexpr int ahead_entries = 24, ahead_fronts = 2, ahead_lines = 64;
 
 // What is noted of the lanes of a part.
 template <class V> struct Watch {
@@ -187,7 +183,7 @@ template <class T> struct Lockstep {
       const Entries<V> from = entries(values, part);
       clear_panels<cholesky>(Alone(), front);
       const auto entry = [&](int k) {
-        const int ahead = k + prefetch_entries < P.n_entries ? k + prefetch_entries : k;
+        const int ahead = k + ahead_entries < P.n_entries ? k + ahead_entries : k;
         __builtin_prefetch(from.p + (off)P.entry_source[ahead] * parts);
         const V v = from[P.entry_source[k]];
         return P.entry_scale ? scaled(v, P.entry_scale[k]) : v;
@@ -221,7 +217,7 @@ template <class T> struct Lockstep {
     constexpr int lines = sizeof(S) / sizeof(R);
     const R* panel = factor + front.factor * lockstep_numbers<T>;
     int count = W * (P.cholesky ? front.rows : front.rows + H) * lines;
-    if (count > MOSTPF) count = MOSTPF;
+    if (count > ahead_lines) count = ahead_lines;
     for (int k = 0; k < count; k++) __builtin_prefetch(panel + k * (64 / (int)sizeof(R)), 1);
   }
 
@@ -231,7 +227,7 @@ template <class T> struct Lockstep {
     for (Watch<V>& watch : run.watch)
       watch.perturb_below = (R)rule.perturb_below, watch.tiny_below = (R)rule.tiny_below;
     for (idx f = 0; f < P.nf; f++) {
-      if (f + ahead < P.nf) prefetch_factor(P, f + ahead, factor);
+      if (f + ahead_fronts < P.nf) prefetch_factor(P, f + ahead_fronts, factor);
       for (int part = 0; part < parts; part++) run.front(P.fronts[f], part);
     }
     run.note(notes);
@@ -257,7 +253,7 @@ template <class T> struct Lockstep {
     constexpr int lines = sizeof(S) / sizeof(R);
     const R* panel = factor + (front.factor + (upper ? (off)W * front.rows : 0)) * lockstep_numbers<T>;
     int count = (upper ? W * H : W * front.rows) * lines;
-    if (count > MOSTPF) count = MOSTPF;
+    if (count > ahead_lines) count = ahead_lines;
     for (int k = 0; k < count; k++) __builtin_prefetch(panel + k * (64 / (int)sizeof(R)));
   }
 
@@ -273,11 +269,11 @@ template <class T> struct Lockstep {
       }
     };
     for (idx f = 0; f < P.nf; f++) {
-      if (f + ahead < P.nf) prefetch_panel<Forward::upper>(P, f + ahead, factor);
+      if (f + ahead_fronts < P.nf) prefetch_panel<Forward::upper>(P, f + ahead_fronts, factor);
       each(f, [](const auto& front, const auto& rows) { forward<Forward, columns>(front, rows); });
     }
     for (idx f = P.nf; f-- > 0;) {
-      if (f >= ahead) prefetch_panel<Backward::upper>(P, f - ahead, factor);
+      if (f >= ahead_fronts) prefetch_panel<Backward::upper>(P, f - ahead_fronts, factor);
       each(f, [](const auto& front, const auto& rows) { backward<Backward, columns>(front, rows); });
     }
   }

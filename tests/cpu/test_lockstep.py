@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core
+from gpusplu import _core, _core_testing
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines.cpu.batch import CpuBatch
 from gpusplu.timing import backward_error
@@ -15,12 +15,25 @@ OPS = (lambda M: M, lambda M: M.T, lambda M: M.conj().T)
 COUNTS = (1, 7, 8, 9, 33)
 
 
-def lockstep(A, count, cholesky=False, **options):
-    """Room for systems with the pattern of `A`, by the first of its analyses for fronts."""
+@pytest.fixture(params=[level for level in (2, 3, 4) if level <= _core_testing.simd_level()] or [0])
+def simd(request):
+    _core_testing._set_simd_level(request.param)
+    assert _core_testing.simd_level() == request.param
+    yield
+    _core_testing._set_simd_level(0)
+
+
+def analysed(A, cholesky=False):
+    """Pointers, rows, canonical pattern, and the first analysis for fronts."""
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     pattern = _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64))
     analysis = _core.analyze_fronts(ptr, ind, A.data, for_core(), cholesky=cholesky)[0]
-    analysis = analysis.with_scales_of(A.dtype.char)
+    return ptr, ind, pattern, analysis.with_scales_of(A.dtype.char)
+
+
+def lockstep(A, count, cholesky=False, **options):
+    """Room for systems with the pattern of `A`."""
+    _, _, pattern, analysis = analysed(A, cholesky)
     return CpuBatch(_core.lockstep(analysis, pattern, count, A.data[:0], for_core(), **options))
 
 
@@ -190,7 +203,7 @@ def test_first_column_without_a_positive_pivot(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_growth_is_reported(dtype):
     """A small pivot that is none too small: multipliers are large, and refinement makes up for it."""
-    small = 1e-2 if dtype in "fF" else 1e-6
+    small = 1e-3 if dtype in "fF" else 1e-6
     A = canonical(np.array([[4.0, 1, 0.5], [1, 4, 1], [0.5, 1, 4]], dtype))
     values = np.tile(A.data, (9, 1))
     values[5, [0, 4, 8]] *= small
@@ -220,16 +233,14 @@ def test_slogdet(dtype):
         np.testing.assert_allclose(logabsdet, expected[1], atol=1e3 * EPS[dtype])
 
 
-@pytest.mark.parametrize("exponent", [-60, 60, 110])
-def test_scales_that_single_precision_cannot_multiply(exponent):
-    """Rows by 2^e and columns by 2^-e: products of scales are moderate, or neither of them is."""
+@pytest.mark.parametrize("exponent", [-128, 120])
+def test_scales_that_single_precision_does_not_hold(exponent):
     A = random_matrix(30, "f", seed=7)
-    turn = sp.diags_array(np.ldexp(1.0, np.linspace(-exponent, exponent, 30).astype(int)))
-    B = canonical((turn @ A.astype("d") @ turn.power(-1)).astype("f"))
-    B.data[B.data == 0] = np.float32(1e-38)
-    batch = lockstep(B, 4)
-    batch.refactor(np.tile(B.data, (4, 1)))
-    assert (batch.report()["n_perturbed"] == 0).all() and (batch.report()["multiplier"] < 100).all()
+    A.data = np.ldexp(A.data, exponent)
+    batch = lockstep(A, 4)
+    batch.refactor(np.tile(A.data, (4, 1)))
+    report = batch.report()
+    assert not report["not_finite"].any() and (report["n_perturbed"] == 0).all() and (report["multiplier"] < 100).all()
 
 
 def test_values_through_a_source():
@@ -245,25 +256,18 @@ def test_values_through_a_source():
         np.testing.assert_array_equal(turned.values(k), values[k])
 
 
-@pytest.mark.parametrize("level", [2, 3, 4])
+@pytest.mark.parametrize("cholesky", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_instruction_set(dtype, level):
-    if level > _core.simd_best_level():
-        pytest.skip("the processor has no such instructions")
-    A, B = random_matrix(60, dtype), grid(9, dtype)
-    try:
-        _core.set_simd_level(level)
-        for C, cholesky in ((A, False), (B, True)):
-            values = definite(C, 18) if cholesky else near(C, 18)
-            batch = lockstep(C, 18, cholesky)
-            values[2, 1] = np.nan
-            batch.refactor(values)
-            b = np.array([rhs(C.shape[0], dtype, seed=k) for k in range(18)])
-            x, good = batch.solve(b), np.arange(18) != 2
-            assert largest_error(C, values[good], b[good], x[good], 0) < 20 * EPS[dtype]
-            assert (batch.report()["not_finite"] == ~good).all()
-    finally:
-        _core.set_simd_level(0)
+def test_every_instruction_set(simd, dtype, cholesky):
+    A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
+    values = definite(A, 18) if cholesky else near(A, 18)
+    values[2, 1] = np.nan
+    b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
+    ptr, ind, _, analysis = analysed(A, cholesky)
+    x, not_finite = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), values.ravel(), b.ravel())
+    good = np.arange(18) != 2
+    assert (not_finite.astype(bool) == ~good).all()
+    assert largest_error(A, values[good], b[good], x.reshape(b.shape)[good], 0) < 20 * EPS[dtype]
 
 
 def test_wrong_arguments():

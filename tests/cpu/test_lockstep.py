@@ -107,7 +107,9 @@ def test_several_right_hand_sides(dtype, nrhs):
     assert x.shape == b.shape
     for column in range(nrhs):
         assert largest_error(A, values, b[..., column], x[..., column], 0) < 20 * EPS[dtype]
-    worst = [max(backward_error(matrix_of(A, v), x[k, :, q], b[k, :, q]) for q in range(nrhs)) for k, v in enumerate(values)]
+    worst = [
+        max(backward_error(matrix_of(A, v), x[k, :, q], b[k, :, q]) for q in range(nrhs)) for k, v in enumerate(values)
+    ]
     np.testing.assert_allclose(batch.errors(), worst, atol=2 * EPS[dtype])
 
 
@@ -284,8 +286,8 @@ def test_wrong_arguments():
     with pytest.raises(ValueError, match="too few source"):
         batch.refactor(near(A, 3), np.arange(3))
     batch.refactor(near(A, 3))
-    for shape in [(3,), (2, 20), (3, 19), (3, 20, 1, 1)]:
-        with pytest.raises(ValueError):
+    for shape, wrong in {(3,): "two dimensions or three", (2, 20): "row for each", (3, 19): "another order"}.items():
+        with pytest.raises(ValueError, match=wrong):
             batch.solve(np.ones(shape))
     with pytest.raises(ValueError, match="trans"):
         batch.solve(np.ones((3, 20)), 3)

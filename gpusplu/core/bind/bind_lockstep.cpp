@@ -76,9 +76,9 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& s
   return solution(self, b, trans, [&](idx nrhs, T* x) { self.factor->solve((Trans)trans, nrhs, b.data(), x); });
 }
 
-template <class T>
-nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBinding<T>& self, InRows<T> values, InRows<T> b, int trans,
-                                                 const std::optional<In<off>>& source) {
+template <class T> nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBinding<T>& self, InRows<T> values,
+                                                                    InRows<T> b, int trans,
+                                                                    const std::optional<In<off>>& source) {
   require_values(self, values, source);
   return solution(self, b, trans, [&](idx nrhs, T* x) {
     self.factor->refactor_solve(values.data(), (off)values.shape(1), source ? source->data() : nullptr, (Trans)trans,
@@ -125,7 +125,8 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def_prop_ro("factor_size", [](const Self& self) { return self.factor->plan().factor_size; });
   m.def("lockstep", &make_binding<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
         nb::kw_only(), "refine"_a = "auto",
-        "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of `like`.");
+        "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of "
+        "`like`.");
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ template <class T> class LockstepFactor {
  public:
   using R = real_t<T>;
   // What `A` points to must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan.
-  LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging, const Ladder& ladder);
+  LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
+                 const Ladder& ladder);
 
   // Entry k of system s is values[s * stride + source[k]]; a null source is the identity.
   void refactor(const T* values, off stride, const off* source);

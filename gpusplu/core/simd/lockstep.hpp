@@ -25,9 +25,7 @@ template <class V> struct Watch {
   GS_INLINE_MEMBER void multiplier(V v) { largest_multiplier = maximum(size1(v), largest_multiplier); }
   GS_INLINE_MEMBER void upper(V v) { largest_upper = maximum(size1(v), largest_upper); }
 
-  GS_INLINE_MEMBER void fail(Mask where, int position) {
-    failed = (where & (failed < 0)) ? Mask{} + position : failed;
-  }
+  GS_INLINE_MEMBER void fail(Mask where, int position) { failed = (where & (failed < 0)) ? Mask{} + position : failed; }
 
   // Where there are no rows but the front's own, nothing can be taken for a pivot but what the matrix has.
   GS_INLINE_MEMBER V pivot(V p, int position, bool last) {
@@ -163,7 +161,7 @@ template <class T> struct Lockstep {
 
   template <bool cholesky> struct Factorization {
     const LockstepProgram& P;
-    const R *values;
+    const R* values;
     R *factor, *blocks;
     Watch<V> watch[parts];
 
@@ -343,8 +341,8 @@ template <class T> struct Lockstep {
       }
     }
   }
-  static void residual(const LockstepProgram& P, const R* values, Trans trans, int columns, const R* x, const R* b, R* r,
-                       LockstepNorms* norms) {
+  static void residual(const LockstepProgram& P, const R* values, Trans trans, int columns, const R* x, const R* b,
+                       R* r, LockstepNorms* norms) {
     if (columns == 1) residual_of<1>(P, values, trans, x, b, r, norms);
     else residual_of<lockstep_columns>(P, values, trans, x, b, r, norms);
   }
@@ -427,11 +425,10 @@ template <class T> struct Lockstep {
 
 }  // namespace gs::GS_SIMD
 
-#define GS_LOCKSTEP_TABLE(name, T)                                                                             \
-  namespace gs::GS_SIMD {                                                                                      \
-  extern const LockstepKernels<T> name;                                                                        \
-  const LockstepKernels<T> name = {Lockstep<T>::load,   Lockstep<T>::factor, Lockstep<T>::solve,               \
-                                   Lockstep<T>::residual, Lockstep<T>::add,  Lockstep<T>::choose,              \
-                                   Lockstep<T>::take,   Lockstep<T>::give,   Lockstep<T>::permute,             \
-                                   Lockstep<T>::number};                                                       \
+#define GS_LOCKSTEP_TABLE(name, T)                                                                               \
+  namespace gs::GS_SIMD {                                                                                        \
+  extern const LockstepKernels<T> name;                                                                          \
+  const LockstepKernels<T> name = {                                                                              \
+      Lockstep<T>::load,   Lockstep<T>::factor, Lockstep<T>::solve, Lockstep<T>::residual, Lockstep<T>::add,     \
+      Lockstep<T>::choose, Lockstep<T>::take,   Lockstep<T>::give,  Lockstep<T>::permute,  Lockstep<T>::number}; \
   }

@@ -40,18 +40,23 @@ class CpuBatch:
     def __init__(self, core: Any):
         self._core = core
         self.n: int = core.n
-        self.refactor, self.solve, self.refactor_solve = core.refactor, core.solve, core.refactor_solve
-        self.errors, self.slogdet, self.values = core.errors, core.slogdet, core.values
+        self.nbytes: int = core.nbytes
+        self.steps: np.ndarray = core.steps()
+        self.refactor, self.errors, self.slogdet, self.values = core.refactor, core.errors, core.slogdet, core.values
 
-    count = property(lambda self: self._core.count)
-    nnz = property(lambda self: self._core.nnz)
-    nbytes = property(lambda self: self._core.nbytes)
+    def solve(self, b: np.ndarray, trans: int = 0) -> Any:
+        """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined as the ladder has it."""
+        return self._solved(self._core.solve(b, trans))
 
-    @property
-    def steps(self) -> np.ndarray:
-        """Of refinement, of the last solve, shape (count,)."""
-        steps: np.ndarray = self._core.steps()
-        return steps
+    def refactor_solve(
+        self, values: np.ndarray, b: np.ndarray, trans: int = 0, source: np.ndarray | None = None
+    ) -> Any:
+        """`refactor`, then `solve`."""
+        return self._solved(self._core.refactor_solve(values, b, trans, source))
+
+    def _solved(self, x: Any) -> Any:
+        self.steps, self.nbytes = self._core.steps(), self._core.nbytes
+        return x
 
     def report(self) -> np.ndarray:
         """What the last factorization says of each system."""

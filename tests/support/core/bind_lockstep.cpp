@@ -7,7 +7,7 @@ namespace {
 
 // Systems factored and solved in lockstep by the instruction set that was set here: rows of `values` and of `b`.
 template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& symbolic, In<off> ptr, In<idx> ind,
-                                                               const Costs& costs, In<T> values, In<T> b) {
+                                                              const Costs& costs, In<T> values, In<T> b) {
   const PatternView A = pattern_view(ptr, ind);
   const idx count = columns_of(b, A.n, "b");
   require_length(values, A.nnz() * count, "values");

@@ -11,7 +11,7 @@
 namespace gs::GS_SIMD {
 
 // What is loaded ahead of its use: entries of A, fronts, and cache lines of a front's factor at most.
-constexpr int ahead_entries = 24, ahead_fronts = 2, ahead_lines = 64;
+constexpr int ahead_entries = 96, ahead_fronts = 2, ahead_lines = 64;
 
 // What is noted of the lanes of a part.
 template <class V> struct Watch {

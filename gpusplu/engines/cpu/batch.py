@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...problem import Problem
 
 #: Above, fronts of one system fill vectors and threads by themselves [flop of a factorization].
-MOST_FLOPS = 2e7
+MOST_FLOPS = 1e8
 #: LockstepReport of core/numeric/lockstep_factor.hpp.
 REPORT = np.dtype(
     [

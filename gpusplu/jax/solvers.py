@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-
-import jax
 
 from ..errors import NonFiniteError
 from ..rhs import TRANS

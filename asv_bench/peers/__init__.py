@@ -31,7 +31,7 @@ from ..phases import PHASES, attempt
 
 SOLVERS = ("cudss", "klu", "cktso", "rslab", "cholmod", "pardiso", "scipy")
 ORDERINGS = ("amd", "metis")
-DIFFERENTIABLE = ("jax_spsolve", "klujax", "sparsax")
+DIFFERENTIABLE = ("jax_spsolve", "klujax", "sparsax", "torch_sla")
 OTHERS = ("lapack",)
 SOLVED = 1e-8  # backward error
 NAMES = (*SOLVERS, *ORDERINGS, *DIFFERENTIABLE, *OTHERS)

@@ -132,13 +132,17 @@ RUNS = {
     "dense": ["--cases", "4x8", "--peer", "none"],
     "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
     "gradients": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "jax_spsolve"],
+    "tensors": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "none"],
 }
 
 
+@pytest.mark.filterwarnings("ignore:Sparse (CSR tensor support|invariant checks)")
 @pytest.mark.parametrize("suite", RUNS)
 def test_run(suite, tmp_path, capsys):
     if suite == "gradients":
         pytest.importorskip("jax.numpy", reason="needs JAX: pip install gpusplu[jax]")
+    if suite == "tensors":
+        pytest.importorskip("torch", reason="torch is not installed")
     out = tmp_path / "records.jsonl"
     __main__.main(["run", suite, *RUNS[suite], "--out", str(out)])
     made = records.read([out])

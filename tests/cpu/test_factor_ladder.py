@@ -225,9 +225,9 @@ def measured(f, count, trans=0):
 
 
 def test_solves_are_measured_by_samples_where_the_bound_is_fair():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1259)  # one of few whose first transposed solve has to be refined
     n = 400
-    diagonal = rng.uniform(0.5, 2, n) * 10.0 ** rng.integers(-1, 2, n)
+    diagonal = rng.uniform(0.1, 2, n) * 10.0 ** rng.integers(-1, 2, n)
     A = sp.csc_array(sp.random_array((n, n), density=0.02, rng=rng) + sp.diags_array(diagonal))
     f, eps = factor(A, method="front"), np.finfo(float).eps
     assert 16 * eps < f.stats()["error_bound"] < eps ** (2 / 3)

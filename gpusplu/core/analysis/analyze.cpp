@@ -12,6 +12,7 @@
 #include "base/beside.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
+#include "matrix/kept_diagonal.hpp"
 
 namespace gs {
 namespace {
@@ -49,6 +50,12 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
   finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
+off entries_of_diagonal(PatternView A) {
+  off count = 0;
+  for (idx j = 0; j < A.n; j++) count += std::binary_search(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], j);
+  return count;
+}
+
 // Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
 // LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
 // their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
@@ -64,7 +71,7 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   bool symmetric = false;
   const auto find_graph = [&] {
     graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
-    symmetric = (off)graph.ind.size() == A.nnz() - A.n;
+    symmetric = (off)graph.ind.size() == A.nnz() - (row_of_col ? A.n : entries_of_diagonal(A));
   };
   const bool graph_first = !column_likely || (!row_of_col && is_structurally_symmetric(A));
   if (graph_first) find_graph();
@@ -114,6 +121,18 @@ bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbol
   return true;
 }
 
+// Row scales in place of a matching, as KLU has them. Pivots that are too small after all are found by the threshold,
+// which is why the fronts' are not left to that.
+template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& s) {
+  return timed(s, "matching", [&] {
+    s.structural_rank = s.n;
+    s.row_scale = scales_of_rows(A, values);
+    s.col_scale.assign(s.n, 1.0);
+    s.keeps_diagonal = keeps_diagonal(A, values, s.row_scale);
+    return s.keeps_diagonal;
+  });
+}
+
 }  // namespace
 
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
@@ -131,6 +150,13 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     s.block_ptr = {0, s.n};
     s.ordering = "natural";
     return s;
+  }
+  if (may_keep_diagonal(A, options)) {
+    Symbolic kept = s;
+    if (is_structurally_symmetric(A) && keep_diagonal(A, values, kept)) {
+      analyze_lu(A, nullptr, options, kept);
+      if (kept.method == Method::column) return kept;
+    }
   }
   std::vector<idx> rows;
   if (match(A, values, options, s, rows)) analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);

@@ -29,6 +29,7 @@ struct AnalyzeOptions {
   MethodChoice method = MethodChoice::automatic;
   double refactorizations = 5;  // that are expected, a solve with each
   bool matching = true;         // large entries onto the diagonal, with scaling; without it rows keep their order
+  bool keep_diagonal = true;    // no matching for the column method where the diagonal is good as it is
 };
 
 // A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure.

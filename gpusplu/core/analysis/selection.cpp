@@ -20,8 +20,12 @@ constexpr idx never_dissect = 3000, both_at_once = 100000, large = 400000;
 // dissection by several threads and causes a multiple of the flops; a device takes levels harder than a processor does.
 constexpr idx middling = 50000, middling_on_device = 10000;
 constexpr double many_neighbours = 24;
+// Where a vertex has no more neighbours and minimum degree no more fill beside what there is, no order has less to do.
+constexpr double few_neighbours = 2.5, little_fill = 2;
 constexpr double saved_by_dissection = 0.25;  // of the seconds of factorizations, as may be expected
 constexpr idx likely_column = 5000;           // the order of matrices below
+constexpr idx sure_column = 8000;             // the same where the diagonal is good
+constexpr double sparse_column = 3.25;        // or entries a row are no more
 constexpr double doubt = 4;                   // of fronts where fixed pivots often fail: how much slower columns may be
 constexpr double dominates = 0.8;             // of the columns
 constexpr double unsymmetric = 1.3;           // entries of A + A^T over those of A
@@ -67,6 +71,10 @@ double predicted_total(Method method, const Ordered& order, const AnalyzeOptions
 Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   const auto total = [&](const Ordered& order) { return predicted_total(Method::front, order, options, s); };
   std::vector<Ordered> orders;
+  if (graph.n >= both_at_once && (double)graph.nnz() <= few_neighbours * graph.n) {
+    Ordered by_degree = order_amd(graph);
+    if ((double)by_degree.tree.cost.lnz <= little_fill * (0.5 * (double)graph.nnz() + graph.n)) return by_degree;
+  }
   if (only_dissection(graph, middling)) {
     orders.push_back(order_dissection(graph));
   } else if (graph.n >= both_at_once) {
@@ -211,6 +219,11 @@ bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const
 
 bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options) {
   return s.n < likely_column || is_badly_scaled(s) || options.method == MethodChoice::column;
+}
+
+bool may_keep_diagonal(PatternView A, const AnalyzeOptions& options) {
+  if (!options.keep_diagonal || !options.matching || options.method == MethodChoice::front) return false;
+  return A.n < sure_column || (double)A.nnz() <= sparse_column * A.n || options.method == MethodChoice::column;
 }
 
 bool may_use_blocks(const AnalyzeOptions& options) {

@@ -32,6 +32,9 @@ bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const
 // What that will probably be, before anything is ordered.
 bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options);
 
+// Whether the diagonal may stay where it is: where columns are all but sure, since fronts would have to begin again.
+bool may_keep_diagonal(PatternView A, const AnalyzeOptions& options);
+
 // Whether blocks are worth looking for: column LU profits from the block triangular form; fronts take the matrix as one
 // block, because few matrices with enough fill for fronts fall apart.
 bool may_use_blocks(const AnalyzeOptions& options);

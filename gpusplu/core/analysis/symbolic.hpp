@@ -35,8 +35,9 @@ struct Symbolic {
   std::vector<idx> row_perm, col_perm;
   // Powers of two by A's rows and columns, with exponents of at most largest_scale_exponent; empty: all ones.
   std::vector<double> row_scale, col_scale;
-  std::vector<idx> block_ptr;  // block upper triangular form of B (column method): nblocks + 1 boundaries
-                               // (fronts: always {0, n})
+  bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken where nothing else will do
+  std::vector<idx> block_ptr;   // block upper triangular form of B (column method): nblocks + 1 boundaries
+                                // (fronts: always {0, n})
   // Symmetrized structure B + B^T. Columns follow the postordered supernode tree: a column's parent comes after it, and
   // every subtree of supernodes is contiguous (a subtree of columns need not be, where siblings merged into a parent).
   std::vector<idx> parent;     // n, -1 at roots

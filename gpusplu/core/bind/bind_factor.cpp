@@ -81,7 +81,8 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
       left->factor->refactor(values, nullptr);
     } else {
       const Symbolic& s = *symbolic;
-      if (!matching_fits(A, values, s.row_perm, s.col_perm, s.row_scale, s.col_scale)) return std::nullopt;
+      if (!matching_fits(A, values, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal))
+        return std::nullopt;
       factor = std::make_unique<Factor<T>>(symbolic, A, values, FactorOptions{});
     }
   } catch (const std::runtime_error&) {

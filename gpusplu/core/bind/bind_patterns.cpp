@@ -139,7 +139,8 @@ template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonica
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, symbolic);
   nb::gil_scoped_release release;
-  return matching_fits(A, values.data(), symbolic.row_perm, symbolic.col_perm, symbolic.row_scale, symbolic.col_scale);
+  const Symbolic& s = symbolic;
+  return matching_fits(A, values.data(), s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal);
 }
 
 template <class I> void bind_find(nb::class_<Patterns>& patterns) {

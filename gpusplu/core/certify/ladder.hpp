@@ -114,6 +114,8 @@ double small_pivot_of_columns(double eps);
 double multiplier_bound(double pivot_threshold, double seen);
 // Threshold of a way to choose pivots anew.
 double pivot_threshold_of(Resort way, double given);
+// And on a diagonal that was kept because it is good, unless the caller says one: pivots off it cause fill.
+constexpr double kept_diagonal_threshold = 0.01;
 // Whether that a column is left without a pivot, with or without numbers that underflowed, says that A is singular.
 bool is_singular_by(Resort way, bool underflow);
 

@@ -5,6 +5,7 @@
 
 #include "base/parallel.hpp"
 #include "base/scalars.hpp"
+#include "matrix/kept_diagonal.hpp"
 #include "matrix/modulus.hpp"
 
 namespace gs {
@@ -34,7 +35,8 @@ template <class T, bool scaled> bool columns_fit(PatternView A, const T* values,
 
 template <class T> bool matching_fits(PatternView A, const T* values, const std::vector<idx>& row_perm,
                                       const std::vector<idx>& col_perm, const std::vector<double>& row_scale,
-                                      const std::vector<double>& col_scale) {
+                                      const std::vector<double>& col_scale, bool keeps) {
+  if (keeps) return keeps_diagonal(A, values, row_scale);
   std::vector<idx> row_of_col(A.n);
   for (idx k = 0; k < A.n; k++) row_of_col[col_perm[k]] = row_perm[k];
   const bool scaled = !row_scale.empty() && !col_scale.empty();
@@ -48,7 +50,7 @@ template <class T> bool matching_fits(PatternView A, const T* values, const std:
 
 #define GS_INSTANTIATE(T)                                                                              \
   template bool matching_fits(PatternView, const T*, const std::vector<idx>&, const std::vector<idx>&, \
-                              const std::vector<double>&, const std::vector<double>&);
+                              const std::vector<double>&, const std::vector<double>&, bool);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

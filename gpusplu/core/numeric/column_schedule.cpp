@@ -38,10 +38,14 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
   out.n_threads = n_threads;
   const std::vector<idx> parent = elimination_tree(f);
   std::vector<double> own(n), subtree(n);
+  std::vector<idx> chain(n);
   for (idx s = 0; s < n; s++) subtree[s] = own[s] = node_cost(f, a_ptr, s);
   for (idx s = 0; s < n; s++) {
     out.work += own[s];
-    if (parent[s] >= 0) subtree[parent[s]] += subtree[s];
+    out.chain = std::max(out.chain, ++chain[s]);
+    if (parent[s] < 0) continue;
+    subtree[parent[s]] += subtree[s];
+    chain[parent[s]] = std::max(chain[parent[s]], chain[s]);
   }
 
   // One thread: one bin with all nodes in ascending order. Nodes whose subtree is larger than a bin are the pipeline;

@@ -70,7 +70,7 @@ template <class T> void Factor<T>::factor(bool fresh) {
       if (!certified()) fresh = true, stats_.n_repivoted++;
     }
     // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
-    if (fresh && !(factor_column(options_.pivot_threshold) && certified())) use_partial_pivoting();
+    if (fresh && !factor_first()) use_partial_pivoting();
   }
   decide_checks(fresh || symbolic_ != symbolic_before);
 }
@@ -106,6 +106,22 @@ template <class T> void Factor<T>::decide_checks(bool fresh) {
 template <class T> bool Factor<T>::must_measure(Trans trans) const {
   if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, 1);
   return ladder_.must_measure(trust_, n_accurate_[trans != Trans::none]);
+}
+
+// By the pivots that a first factorization chooses. Whether they are fit; a diagonal that was kept and is not gives way
+// to a matching.
+template <class T> bool Factor<T>::factor_first() {
+  if (symbolic_->keeps_diagonal) {
+    const double given = options_.pivot_threshold;
+    const double threshold = given == FactorOptions{}.pivot_threshold ? kept_diagonal_threshold : given;
+    if (factor_column(threshold) && certified()) return true;
+    auto renewed = std::make_shared<Symbolic>(analysis_by_columns(true));
+    if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+    stats_.n_reanalyzed++;
+    column_.reset();
+    take(std::move(renewed));
+  }
+  return factor_column(options_.pivot_threshold) && certified();
 }
 
 // Whether that succeeded.
@@ -152,6 +168,7 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   AnalyzeOptions by_columns(symbolic_->costs);
   by_columns.method = MethodChoice::column;
   by_columns.matching = matching;
+  by_columns.keep_diagonal = false;
   const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
   if (own_order) by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
   Symbolic renewed = analyze(A_, values_.data(), by_columns);

@@ -112,6 +112,7 @@ template <class T> class Factor {
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
   void factor_front(bool fresh);
+  bool factor_first();
   bool factor_column(double threshold);
   void use_partial_pivoting();
   Symbolic analysis_by_columns(bool matching) const;

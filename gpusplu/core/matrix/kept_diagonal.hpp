@@ -1,0 +1,16 @@
+// Whether the diagonal of a matrix can stay where it is for a method that pivots.
+#pragma once
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// Powers of two by which the largest entry of every row becomes about 1; zeros do not count, and rows of them get 1.
+template <class T> std::vector<double> scales_of_rows(PatternView A, const T* values);
+
+// Whether nearly all diagonal entries are acceptable pivots in the matrix with these scales, and no column is small or
+// large beside others. `row_scale` may be empty: all ones.
+template <class T> bool keeps_diagonal(PatternView A, const T* values, const std::vector<double>& row_scale);
+
+}  // namespace gs

@@ -78,6 +78,21 @@ def test_entries_on_the_pattern(name, method, dtype):
     assert lu.stats()["n_repivoted"] == 0
 
 
+@pytest.mark.parametrize("method", ["column", "front"])
+@pytest.mark.parametrize(("dtype", "largest"), [("f", 50), ("d", 450), ("F", 50), ("D", 450)])
+def test_rows_and_columns_of_all_sizes(method, dtype, largest):
+    """Scales of entries are out of the range of products of two of them."""
+    A = random_matrix(60, dtype, density=0.1)
+    columns = np.repeat(np.arange(60), np.diff(A.indptr))
+    powers = np.random.default_rng(0).integers(-largest, largest, (2, 60))
+    scale = 2.0 ** (powers[0, A.indices] + powers[1, columns])
+    scaled = A.copy()
+    scaled.data = (A.data * scale).astype(dtype)
+    lu = core_factor(scaled, method)
+    assert close(lu.inverse_on_pattern() * scale, on_pattern(A), dtype)
+    assert lu.stats()["n_repivoted"] == 0
+
+
 @pytest.mark.parametrize("name", ["mesh", "elasticity"])
 @pytest.mark.parametrize("dtype", "fdFD")
 def test_entries_of_cholesky(name, dtype):
@@ -243,3 +258,21 @@ def test_what_has_no_entries():
     assert lu.inverse_diagonal().shape == (0,)
     assert lu.trace_inverse(sp.csc_array((0, 0))) == 0
     assert gs.splu(sp.eye_array(3, format="csc")).trace_inverse(sp.csc_array((3, 3))) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "n_repivoted"), [("memplus", 0), ("ibmpg1t_mna_tran", 0), ("sherman2", 0), ("nnc1374", 0), ("rajat19", 1)]
+)
+def test_real_matrices(real_matrix, name, n_repivoted):
+    """Entries are those of solves, beside the largest of their column."""
+    A = canonical(real_matrix(name))
+    lu = gs.splu(A)
+    before = lu.stats.n_repivoted
+    Z = lu.selected_inverse()
+    assert lu.stats.n_repivoted - before == n_repivoted
+    for i in np.random.default_rng(0).integers(0, A.shape[0], 10):
+        unit = np.zeros(A.shape[0])
+        unit[i] = 1
+        x = lu.solve(unit)
+        column = Z[:, [i]].tocoo()
+        np.testing.assert_allclose(column.data, x[column.row], rtol=0, atol=1e-8 * abs(x).max())

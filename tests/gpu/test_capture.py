@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import gallery
+from gpusplu.arrays import StreamOfOthers
 from gpusplu.timing import backward_error
 from support.small_matrices import EPS, canonical, rhs
 from support.streaming import limit_between
@@ -210,12 +211,13 @@ def test_in_a_graph_of_pytorch(cupy):
     newton = Newton(cupy, circuit())
     cupy.cuda.Device().synchronize()
     side = torch.cuda.Stream()
-    with cupy.cuda.ExternalStream(side.cuda_stream):
+    same = cupy.cuda.Stream.from_external(StreamOfOthers(side.cuda_stream))
+    with same:
         newton.advance()
         newton.restart()
     side.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side), cupy.cuda.ExternalStream(side.cuda_stream):
+    with torch.cuda.graph(graph, stream=side), same:
         newton.advance()
     for _ in range(STEPS):
         graph.replay()

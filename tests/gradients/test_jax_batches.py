@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-import gpusplu.jax as gj
-from gpusplu.jax.store import STORE
-from support.jaxes import LAYOUTS, System, close, jax, jnp
+from support.jaxes import LAYOUTS, STORE, System, close, gj, jax, jnp
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
 wraps = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])

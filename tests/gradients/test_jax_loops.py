@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-import gpusplu.jax as gj
-from gpusplu.jax import structure
-from gpusplu.jax.store import STORE
-from support.jaxes import System, close, jax, jnp
+from support.jaxes import STORE, System, close, gj, jax, jnp, structure
 
 
 def made(call):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-import gpusplu.jax as gj
-from support.jaxes import LAYOUTS, System, close, jax, jnp
+from support.jaxes import LAYOUTS, System, close, gj, jax, jnp
 
 
 def of(one):

@@ -10,6 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.sparse import BCOO, BCSR
 
+import gpusplu.jax as gj  # noqa: F401 (the tests have it from here, behind the skip)
+from gpusplu.jax import structure  # noqa: F401
+from gpusplu.jax.store import STORE  # noqa: F401
+
 jax.config.update("jax_enable_x64", True)
 
 LAYOUTS = {"bcsr": BCSR, "bcoo": BCOO}

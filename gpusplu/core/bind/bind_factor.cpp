@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/analyze.hpp"
+#include "analysis/graph.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -163,14 +164,6 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> inverse_on_factors_bi
     entries.pattern = {A.n, {A.ptr, A.ptr + A.n + 1}, {A.ind, A.ind + A.nnz()}};
   }
   return matrix_tuple(Matrix<T>{std::move(entries.pattern), std::move(entries.values)});
-}
-
-int parity(const std::vector<idx>& perm) {
-  std::vector<bool> seen(perm.size());
-  int sign = 1;
-  for (size_t i = 0; i < perm.size(); i++)
-    for (size_t j = perm[i]; !seen[i] && j != i; j = perm[j]) seen[j] = true, sign = -sign;
-  return sign;
 }
 
 // sign and log |det A| from the diagonal of U, or of L twice

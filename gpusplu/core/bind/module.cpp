@@ -13,6 +13,8 @@ NB_MODULE(_core, m) {
   gs::bind_patterns(m);
   gs::bind_factor(m);
   gs::bind_plan(m);
+  gs::bind_lockstep_plan(m);
+  gs::bind_lockstep(m);
   gs::bind_columns(m);
   gs::bind_solve_schedule(m);
   gs::bind_column_groups(m);

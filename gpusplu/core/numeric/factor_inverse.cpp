@@ -65,8 +65,8 @@ template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine
   all.ptr = {0};
   all.ind.resize(next[A.n]);
   each([&](idx i, idx j) { all.ind[next[j]++] = i; });
-  off end = 0;
-  for (idx j = 0, begin = 0; j < A.n; j++) {
+  off begin = 0, end = 0;
+  for (idx j = 0; j < A.n; j++) {
     const auto first = all.ind.begin() + begin, last = all.ind.begin() + next[j];
     std::sort(first, last);
     end = std::copy(first, std::unique(first, last), all.ind.begin() + end) - all.ind.begin();

@@ -1,0 +1,49 @@
+#include "bind/bind.hpp"
+#include "bind/checks.hpp"
+#include "plan/lockstep/plan.hpp"
+
+namespace gs {
+namespace {
+
+using gpu::LockstepPlan;
+
+LockstepPlan make_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, double grain) {
+  const PatternView A = pattern_view(ptr, ind);
+  require_analysis_of(A, symbolic);
+  require(grain >= 0, "grain must not be negative");
+  return without_gil([&] { return gpu::make_lockstep_plan(symbolic, A, {costs.lockstep.merging, grain}); });
+}
+
+}  // namespace
+
+void bind_lockstep_plan(nb::module_& m) {
+  nb::class_<LockstepPlan>(m, "LockstepPlan",
+                           "Plan of systems in lockstep; see core/plan/lockstep/plan.hpp. Arrays are read-only views.")
+      .def_ro("n", &LockstepPlan::n)
+      .def_ro("nf", &LockstepPlan::nf)
+      .def_ro("nnz", &LockstepPlan::nnz)
+      .def_ro("cholesky", &LockstepPlan::cholesky)
+      .def_prop_ro("row_perm", &view_of<&LockstepPlan::row_perm>)
+      .def_prop_ro("col_perm", &view_of<&LockstepPlan::col_perm>)
+      .def_prop_ro("row_scale", &view_of<&LockstepPlan::row_scale>)
+      .def_prop_ro("col_scale", &view_of<&LockstepPlan::col_scale>)
+      .def_prop_ro("front_bytes", &bytes_of<&LockstepPlan::fronts>)
+      .def_prop_ro("task_bytes", &bytes_of<&LockstepPlan::tasks>)
+      .def_prop_ro("below", &view_of<&LockstepPlan::below>)
+      .def_prop_ro("place", &view_of<&LockstepPlan::place>)
+      .def_prop_ro("child", &view_of<&LockstepPlan::child>)
+      .def_prop_ro("entry_source", &view_of<&LockstepPlan::entry_source>)
+      .def_prop_ro("entry_target", &view_of<&LockstepPlan::entry_target>)
+      .def_prop_ro("entry_scale", &view_of<&LockstepPlan::entry_scale>)
+      .def_ro("factor_size", &LockstepPlan::factor_size)
+      .def_ro("shared_size", &LockstepPlan::shared_size)
+      .def_ro("task_size", &LockstepPlan::task_size)
+      .def_ro("tallest", &LockstepPlan::tallest)
+      .def_ro("flops", &LockstepPlan::flops)
+      .def_ro("work", &LockstepPlan::work)
+      .def_ro("seconds", &LockstepPlan::seconds);
+  m.def("make_lockstep_plan", &make_binding, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, nb::kw_only(), "grain"_a = 0.0,
+        "Plan for systems in lockstep, of a symbolic of method 'front' and the canonical pattern it was made of.");
+}
+
+}  // namespace gs

@@ -44,7 +44,8 @@ def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any]) -> Any:
     primitive.def_impl(partial(evaluate, callback))
     primitive.def_abstract_eval(shape_of)
     mlir.register_lowering(primitive, partial(lower, callback))
-    batching.primitive_batchers[primitive] = partial(batched, primitive, axes)
+    # By its name, which the documentation finds where JAX is not installed.
+    batching.primitive_batchers.__setitem__(primitive, partial(batched, primitive, axes))
     return primitive
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2] / "gpusplu"
 LAYERS = (
     ("_core", "errors", "once", "_scipy", "_cupyx", "stats", "counting", "arrays"),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
-    ("rhs", "traits", "patterns", "inverse"),
+    ("rhs", "traits", "patterns"),
     ("cost",),
     ("problem",),
     ("engines.interface", "engines.pieces"),
@@ -25,7 +25,7 @@ LAYERS = (
     ("engines.crisscross",),
     ("selection",),
     ("symbolic", "report"),
-    ("later", "moving", "triangles", "updated"),
+    ("later", "moving", "triangles", "updated", "inverse"),
     ("factor",),
     ("batch", "schur"),
     ("pipeline",),

@@ -258,7 +258,7 @@ class LockstepBatch:
                 logs=out.pointer,
                 signs=out.pointer + 8 * systems,
             )
-            stream.launch(kernel, self._groups, THREADS, THREADS * (8 + max(8, wide.itemsize)), args)
+            stream.launch(kernel, self._groups, THREADS, 2 * THREADS * wide.itemsize, args)
             self._leave(stream)
         raw = self._read_buffer(out, systems * (8 + wide.itemsize))
         logs, signs = raw[: 8 * systems].view("d"), raw[8 * systems :].view(wide)

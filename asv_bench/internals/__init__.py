@@ -3,6 +3,7 @@
 from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
 from gpusplu.engines.glu.program import MODES as GLU_MODES
 
+from .batches import batch_kernels, engine_batch
 from .graphs import (
     GRAPHS,
     choice_reason,
@@ -47,6 +48,7 @@ __all__ = [
     "TRAILING_COSTS",
     "TrailingCosts",
     "analysis",
+    "batch_kernels",
     "choice_reason",
     "column_plan",
     "column_size",
@@ -55,6 +57,7 @@ __all__ = [
     "copies_of_values",
     "crisscross_variant",
     "emulate",
+    "engine_batch",
     "engine_names",
     "front_plan",
     "glu_choice",

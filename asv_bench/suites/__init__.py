@@ -24,7 +24,7 @@ PROCESSOR = (
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),
-    *("crisscross_fit", "moves", "sanitize"),
+    *("crisscross_fit", "moves", "batches", "sanitize"),
 )
 NAMES = (*PROCESSOR, *DEVICE)
 

@@ -85,6 +85,43 @@ class EngineFactor(Protocol):
         """
 
 
+class EngineBatch(Protocol):
+    """Factors of many systems with one pattern, as engines make them.
+
+    What a system's results are depends neither on the other systems nor on their number. Pivots are fixed, so whoever
+    holds a batch looks at `report` and gives systems that fail a factor of their own. On a device arrays may be the
+    host's or CuPy's; with CuPy's nothing is waited for but where it says so.
+    """
+
+    count: int  # systems
+    n: int
+    nnz: int  # of A
+    nbytes: int
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+        """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
+
+    def report(self) -> np.ndarray:
+        """What the factorization says of every system, shape (count,); waits.
+
+        Fields: ``multiplier`` and ``growth``, the largest entry of L, and that of U beside that of the scaled matrix;
+        ``n_perturbed`` and ``n_tiny`` pivots; ``failed``, the column of the first bad pivot or -1; ``not_finite``.
+        """
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        """op(A) X = B, measured and refined; b and X are (count, n) or (count, n, k), C-contiguous."""
+
+    def errors(self) -> np.ndarray:
+        """Normwise backward errors of the last solve, the worst over right-hand sides, shape (count,); waits."""
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Of refinement in the last solve, shape (count,)."""
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sign and logarithm of the modulus of every determinant."""
+
+
 class Engine(ABC):
     """One way to factor and to solve.
 
@@ -154,6 +191,19 @@ class Engine(ABC):
         NotPositiveDefiniteError
         DeviceMemoryError
         """
+
+    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+        """Room for `count` systems with one pattern; None where they have to be factored one by one.
+
+        Raises
+        ------
+        DeviceMemoryError
+        """
+        return None
+
+    def batch_bytes(self, problem: Problem, analysis: Analysis, count: int) -> int:
+        """Memory of such a batch, about [bytes]."""
+        return 0
 
     def factor_at_once(
         self, A: Any, request: Request, lent: bool

@@ -16,7 +16,7 @@ from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ...matrix import EPS, Pattern
 from ..device.part import Part, address, addresses
-from .lanes import SHARED, TASK, Items, LanePlan
+from .lanes import SHARED, Items, LanePlan
 
 if TYPE_CHECKING:
     from ...problem import Problem
@@ -160,9 +160,7 @@ class LockstepProgram(Part):
         sizes = {name: count * groups * entry for name, count in lanes.items()}
         sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
         sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
-        sizes["solving"] = (
-            groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + groups * (2 + 2 * above))
-        )
+        sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + groups * (2 + 2 * above))
         sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
         return sizes
 
@@ -402,28 +400,32 @@ class LockstepBatch:
         upper = bool(trans) and not cholesky
         conjugate = trans == 1 if cholesky else trans == 2
         into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
-        fields = addresses(program.solve_arrays) | addresses(program.way(upper)) | dict(
-            leaf_count=len(plan.leaves),
-            above_count=len(plan.order),
-            n=self.n,
-            groups=self._groups,
-            sums_size=len(core.below),
-            upper_forward=upper,
-            scaled_forward=upper or cholesky,
-            upper_backward=not upper and not cholesky,
-            scaled_backward=not upper or cholesky,
-            conjugate_forward=conjugate,
-            conjugate_backward=conjugate != cholesky,
-            factor_size=core.factor_size,
-            factor=memory["factor"].pointer,
-            b=memory["r" if step else "b"].pointer,
-            y=memory["y"].pointer,
-            sums=memory["sums"].pointer,
-            base=memory[base].pointer if step else 0,
-            x=memory[into].pointer,
-            errors=memory["solving"].pointer,
-            active=self._round(step - 1)["active"] if step else 0,
-            **{name: words[name] for name in ("tickets", "arrived", "done")},
+        fields = (
+            addresses(program.solve_arrays)
+            | addresses(program.way(upper))
+            | dict(
+                leaf_count=len(plan.leaves),
+                above_count=len(plan.order),
+                n=self.n,
+                groups=self._groups,
+                sums_size=len(core.below),
+                upper_forward=upper,
+                scaled_forward=upper or cholesky,
+                upper_backward=not upper and not cholesky,
+                scaled_backward=not upper or cholesky,
+                conjugate_forward=conjugate,
+                conjugate_backward=conjugate != cholesky,
+                factor_size=core.factor_size,
+                factor=memory["factor"].pointer,
+                b=memory["r" if step else "b"].pointer,
+                y=memory["y"].pointer,
+                sums=memory["sums"].pointer,
+                base=memory[base].pointer if step else 0,
+                x=memory[into].pointer,
+                errors=memory["solving"].pointer,
+                active=self._round(step - 1)["active"] if step else 0,
+                **{name: words[name] for name in ("tickets", "arrived", "done")},
+            )
         )
         warps = program.blocks(len(plan.leaves) * self._groups, WARPS, WARPS_RESIDENT // WARPS)
         fronts = program.blocks(2 * len(plan.order) * self._groups, 1, self._resident)

@@ -84,6 +84,16 @@ class SupernodalEngine(DeviceEngine):
         program.prepare()
         return program
 
+    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
+        from .batch import make_batch
+
+        return make_batch(problem, analysis, self.device(problem), count)
+
+    def batch_bytes(self, problem: Problem, analysis: Analysis, count: int) -> int:
+        from .batch import batch_bytes
+
+        return batch_bytes(problem, analysis, self.device(problem), count)
+
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan
         if plan is None:

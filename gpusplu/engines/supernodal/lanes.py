@@ -58,10 +58,11 @@ class LanePlan:
         tasks = core.task_bytes.view(TASK)
         self._width, self._rows = (self.fronts[name].astype(np.int64) for name in ("width", "rows"))
         self._height = self._rows - self._width
-        is_leaf = (tasks["children"] == 0) & ((tasks["first"] < tasks["last"]) | (self._rows[tasks["last"]] <= FRONT_TILE))
+        several, last = tasks["first"] < tasks["last"], tasks["last"]
+        is_leaf = (tasks["children"] == 0) & (several | (self._rows[last] <= FRONT_TILE))
         heaviest = np.argsort(-tasks["work"][is_leaf], kind="stable")
         self.leaves = np.ascontiguousarray(tasks[is_leaf][heaviest])
-        self.order = np.ascontiguousarray(tasks["last"][~is_leaf])
+        self.order = np.ascontiguousarray(last[~is_leaf])
         self.above = np.full(core.nf, -1, np.int32)
         self.above[self.order] = np.arange(len(self.order), dtype=np.int32)
         is_above = self.above >= 0
@@ -91,7 +92,9 @@ class LanePlan:
     def _pending(self) -> tuple[np.ndarray, np.ndarray]:
         parent, Q = self.fronts["parent"], self._below_tiles
         tops = np.concatenate([self.leaves["last"], self.order])
-        reports = np.where(self.above[tops] < 0, 1, Q[tops] * (Q[tops] + 1) // 2 if self.core.cholesky else Q[tops] ** 2)
+        reports = np.where(
+            self.above[tops] < 0, 1, Q[tops] * (Q[tops] + 1) // 2 if self.core.cholesky else Q[tops] ** 2
+        )
         tiles, counts = np.zeros(len(self.order), np.uint32), np.zeros(len(self.order), np.uint32)
         inner = parent[tops] >= 0
         to = self.above[parent[tops[inner]]]

@@ -46,7 +46,7 @@ def transposed(B, trans):
 
 
 def check_solutions(A, definite, put, count=3, sound=True):
-    """As accurate as ordinary factors, for A, its transpose and its conjugate transpose; `sound`: without refinement."""
+    """As accurate as ordinary factors, for all three ways to solve; `sound`: without refinement."""
     made, values = systems(A, count)
     batch, eps = make_batch(A, count, definite), EPS[A.dtype.char]
     batch.refactor(put(values))

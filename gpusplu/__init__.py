@@ -12,9 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import (
+    BatchError,
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
+    IllConditionedUpdateError,
     NonFiniteError,
     NotHermitianError,
     NotPositiveDefiniteError,
@@ -24,53 +26,75 @@ from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
+    from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
+    from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
     from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
+    from .schur import SchurFactor, SchurSymbolic
     from .symbolic import Symbolic
+    from .updated import UpdatedFactor
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchError",
+    "BatchStatus",
+    "BatchedCholeskyFactor",
+    "BatchedLUFactor",
     "CholeskyFactor",
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "IllConditionedUpdateError",
     "LUFactor",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
     "PatternMismatchError",
+    "SchurFactor",
+    "SchurSymbolic",
     "Symbolic",
+    "UpdatedFactor",
     "analyze",
     "cache_clear",
     "cache_info",
     "cache_limit",
     "cholesky",
+    "cholesky_batch",
     "enabled",
     "explain",
     "factorized",
     "install",
     "splu",
+    "splu_batch",
     "spsolve",
     "uninstall",
 ]
 
 # Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
 LAZY = {
+    "BatchStatus": "batch",
+    "BatchedCholeskyFactor": "batch",
+    "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
     "LUFactor": "factor",
+    "SchurFactor": "schur",
+    "SchurSymbolic": "schur",
     "Symbolic": "symbolic",
+    "UpdatedFactor": "updated",
     "analyze": "linalg",
     "cache_clear": "patterns",
     "cache_info": "patterns",
     "cache_limit": "patterns",
     "cholesky": "linalg",
+    "cholesky_batch": "batches",
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",
     "linalg": "linalg",
     "splu": "linalg",
+    "splu_batch": "batches",
     "spsolve": "linalg",
 }
 

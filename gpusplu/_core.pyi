@@ -89,6 +89,42 @@ def symmetry_traits(
     ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.complex128]
 ) -> dict[str, Any]: ...
 @overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float32],
+    trans: str,
+    x: NDArray[numpy.float32],
+) -> None: ...
+@overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float64],
+    trans: str,
+    x: NDArray[numpy.float64],
+) -> None: ...
+@overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex64],
+    trans: str,
+    x: NDArray[numpy.complex64],
+) -> None: ...
+@overload
+def solve_triangle(
+    lower: bool,
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex128],
+    trans: str,
+    x: NDArray[numpy.complex128],
+) -> None: ...
+@overload
 def rowwise_error(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
@@ -195,6 +231,15 @@ def validate(symbolic: Symbolic, canonical: Canonical) -> None: ...
 
 class Costs:
     def __init__(self, constants: NDArray[numpy.float64]) -> None: ...
+
+def fronts_like(
+    columns: Symbolic,
+    canonical: Canonical,
+    costs: Costs,
+    *,
+    ordering: str = "auto",
+    perm: NDArray[numpy.int32] | None = None,
+) -> Symbolic: ...
 
 ORDERINGS: tuple[str, ...] = ("auto", "amd", "nd", "natural")
 

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "BatchError",
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "IllConditionedUpdateError",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
@@ -79,6 +81,55 @@ class DeviceMemoryError(GpuspluError, MemoryError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.needed, self.free)
+
+
+class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
+    """``A + U V^H`` is singular, or solves with it by the factor of A would lose half of the digits.
+
+    Attributes
+    ----------
+    rcond : float
+        Of the capacitance matrix ``I + V^H A^-1 U``.
+    """
+
+    def __init__(self, rcond: float) -> None:
+        self.rcond = float(rcond)
+        super().__init__(
+            f"updated: the capacitance matrix has a reciprocal condition number of {self.rcond:.1e}; "
+            "factor A + U V^H itself"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.rcond,)
+
+
+class BatchError(GpuspluError, RuntimeError):
+    """Systems of a batch have no factor.
+
+    Attributes
+    ----------
+    indices : ndarray of int
+        Which systems.
+    status : list of BatchStatus
+        What is wrong with each of them.
+    """
+
+    def __init__(self, indices: Any, status: Any) -> None:
+        self.indices, self.status = np.asarray(indices), list(status)
+        of_kind = {
+            kind: [i for i, s in zip(self.indices, self.status, strict=True) if s is kind] for kind in self.status
+        }
+        what = "; ".join(f"{kind.name.lower().replace('_', ' ')}: {shorten(of_kind[kind])}" for kind in sorted(of_kind))
+        super().__init__(f"{self.indices.size} systems of the batch have no factor: {what}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.indices, self.status)
+
+
+def shorten(numbers: Any, most: int = 8) -> str:
+    """A list of numbers, the first few of them where there are many."""
+    shown = ", ".join(str(int(number)) for number in numbers[:most])
+    return f"{shown} and {len(numbers) - most} more" if len(numbers) > most else shown
 
 
 def require(holds: bool, what: str) -> None:

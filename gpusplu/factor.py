@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy import ndarray
 
 from . import _core, matrix
@@ -16,6 +15,8 @@ from .report import analysis_text, explain_factor
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats
 from .symbolic import FACTORS, Symbolic
+from .triangles import CholeskyTriangle, LUTriangles, Triangles
+from .updated import UpdatedFactor
 
 
 class SlogDet(NamedTuple):
@@ -29,7 +30,7 @@ class SlogDet(NamedTuple):
 UNKNOWN = (-2,)
 
 
-class Factor:
+class Factor(Triangles):
     """What LU and Cholesky factors share.
 
     A factor may be used from several threads at once: solves run side by side, refactor waits for them.
@@ -37,16 +38,13 @@ class Factor:
 
     __slots__ = (
         "__weakref__",
-        "_core",
         "_device_array",
-        "_dtype",
-        "_lower",
         "_map",
         "_size",
         "_solve",
         "_symbolic",
-        "_upper",
         "_vector",
+        "version",
     )
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
@@ -58,6 +56,7 @@ class Factor:
             core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)
+        self.version = 0  # counts what was factored
         self.moved(core, symbolic)
         # What the fast path of refactor needs: the shape of values it takes, and the map the core gathers them through.
         self._size: tuple[int, ...] = UNKNOWN
@@ -177,7 +176,7 @@ class Factor:
             or not values.flags.c_contiguous
         ):
             return self._refactor_any(values)
-        self._lower = self._upper = None
+        self._factor_anew()
         try:
             bad = self._core.refactor(values, self._map)
         except _core.NotPositiveDefinite as error:
@@ -186,6 +185,11 @@ class Factor:
             pattern = self._pattern
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
+    def _factor_anew(self) -> None:
+        """What was made of the factorization before is none of the one that comes."""
+        self.version += 1
+        self._lower = self._upper = None
+
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
         if self._size is UNKNOWN:
@@ -193,14 +197,14 @@ class Factor:
             self._size = (pattern.size if direct else -1,)
             return self.refactor(values)
         if self._device_array is not None and matrix.is_cupy_array(values):
-            self._lower = self._upper = None
+            self._factor_anew()
             self._core.refactor(self._device_values(values))
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
         canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
-        self._lower = self._upper = None
+        self._factor_anew()
         try:
             bad = self._core.refactor(canonical, None)
         except _core.NotPositiveDefinite as error:
@@ -238,7 +242,7 @@ class Factor:
             and rhs.shape == self._vector
             and trans in TRANS
         ):
-            self._lower = self._upper = None
+            self._factor_anew()
             return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
         if (
             self._device_array is not None
@@ -250,23 +254,32 @@ class Factor:
             and trans in TRANS
             and self._core.takes_both
         ):
-            self._lower = self._upper = None
+            self._factor_anew()
             return self._core.refactor_solve(values, rhs, TRANS[trans])
         self.refactor(values)
         return self.solve(rhs, trans)
 
-    @property
-    def L(self) -> sp.csc_array:
-        """Lower triangular factor; the same object until refactor."""
-        if self._lower is None:
-            self._lower = self._triangle(self._core.lower())
-        return self._lower
+    def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
+        """Solves with ``A + U V^H``, a change of low rank, by this factor.
 
-    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
-        pointers, rows, values = arrays
-        if values.size <= np.iinfo(np.int32).max:
-            pointers = pointers.astype(np.int32)
-        return sp.csc_array((values, rows, pointers), shape=self.shape)
+        Parameters
+        ----------
+        U, V : array_like or sparse, shape (n,) or (n, k)
+            `V` is `U` unless given.
+
+        Returns
+        -------
+        UpdatedFactor
+            Of the values held now: it refuses to solve once this factor has been refactored.
+
+        Raises
+        ------
+        IllConditionedUpdateError
+            The updated matrix is singular, or nearly so.
+        ValueError
+            Other shapes.
+        """
+        return UpdatedFactor(self, U, U if V is None else V)
 
     def slogdet(self) -> SlogDet:
         """Sign (or phase) and logarithm of the modulus of the determinant of A."""
@@ -317,7 +330,7 @@ class Factor:
         return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
 
 
-class LUFactor(Factor):
+class LUFactor(LUTriangles, Factor):
     """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
 
     `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U.
@@ -325,25 +338,8 @@ class LUFactor(Factor):
 
     __slots__ = ()
 
-    @property
-    def U(self) -> sp.csc_array:
-        """Upper triangular factor; the same object until refactor."""
-        if self._upper is None:
-            self._upper = self._triangle(self._core.upper())
-        return self._upper
 
-    @property
-    def perm_r(self) -> ndarray:
-        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.row_perm)
-
-    @property
-    def perm_c(self) -> ndarray:
-        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.col_perm)
-
-
-class CholeskyFactor(Factor):
+class CholeskyFactor(CholeskyTriangle, Factor):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
@@ -354,12 +350,6 @@ class CholeskyFactor(Factor):
     def __call__(self, rhs: ndarray) -> ndarray:
         """Solve ``A x = rhs``."""
         return self.solve(rhs)
-
-    @property
-    def perm(self) -> ndarray:
-        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        perm: ndarray = self._core.col_perm
-        return perm
 
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""
@@ -386,12 +376,6 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     matrix.check_finite(symbolic.parts()[0].pattern, canonical)
     factor: Factor = kind(symbolic, canonical)
     return factor
-
-
-def inverse(gather: ndarray) -> ndarray:
-    scatter = np.empty_like(gather)
-    scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
-    return scatter
 
 
 FACTORS.update(lu=LUFactor, cholesky=CholeskyFactor)

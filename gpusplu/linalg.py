@@ -14,12 +14,11 @@ from ._scipy import umfpack_is_demanded, warn
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .options import Options, cholesky_options, lu_options
-from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, solve_once
+from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, prepare_schur, solve_once
 from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
 from .selection.request import AUTO, automatic, read_request
-from .symbolic import Symbolic
 
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
@@ -222,6 +221,11 @@ def cholesky(
     return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
 
 
+def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto") -> Options:
+    """Of LU, where SciPy's arguments are not given."""
+    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
+
+
 def analyze(
     A: Any,
     *,
@@ -233,7 +237,8 @@ def analyze(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
-) -> Symbolic:
+    schur: Any = None,
+) -> Any:
     """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
 
     Parameters
@@ -244,22 +249,21 @@ def analyze(
         A is Hermitian positive definite.
     engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
         As in :func:`splu`.
+    schur : array_like of int, or of bool with shape (n,), optional
+        Unknowns to be left out, of which factors then have the Schur complement.
 
     Returns
     -------
-    Symbolic
+    Symbolic, or SchurSymbolic with `schur`
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    return prepare(
-        A,
-        request,
-        cholesky,
-        lambda n: (
-            cholesky_options(n, ordering, refine)
-            if cholesky
-            else lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
-        ),
-    )[0]
+
+    def options(n: int) -> Options:
+        return cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine)
+
+    if schur is None:
+        return prepare(A, request, cholesky, options)[0]
+    return prepare_schur(A, request, cholesky, options, schur)
 
 
 def explain(
@@ -289,7 +293,7 @@ def explain(
     def options(n: int) -> Options:
         if cholesky:
             return cholesky_options(n, ordering, "auto")
-        return lu_options(n, None, None, None, None, None, ordering, "auto", "auto")
+        return own_lu_options(n, ordering)
 
     symbolic, canonical = prepare(A, request, cholesky, options)
     return explain_matrix(symbolic, canonical)

@@ -306,6 +306,30 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
     return pattern.gather(np.ascontiguousarray(data.reshape(-1), dtype=float_dtype(data.dtype)))
 
 
+def batch_values(pattern: Pattern, values: Any, dtype: np.dtype | None = None) -> Any:
+    """Values of many matrices, shape (nbatch, size), C-contiguous, in floating point or `dtype`, on their side.
+
+    Raises
+    ------
+    ValueError
+        Not two-dimensional, no system, or rows of another length than A.data had.
+    TypeError
+        `values` are no numbers, or `dtype` would lose precision.
+    """
+    data = values if is_cupy_array(values) else np.asarray(to_host(values))
+    if data.dtype.kind not in "biufc":
+        raise TypeError(f"values of a batch must be an array of numbers, not {type(values).__name__}")
+    if data.ndim != 2 or data.shape[1] != pattern.size:
+        raise ValueError(f"values of a batch must have shape (nbatch, {pattern.size}), got {data.shape}")
+    if data.shape[0] == 0:
+        raise ValueError("a batch needs one system at least, got values of shape " + str(data.shape))
+    wanted = float_dtype(data.dtype) if dtype is None else dtype
+    if data.dtype != wanted:
+        np.empty(0, data.dtype).astype(wanted, casting="safe")  # CuPy's astype has no casting
+        data = data.astype(wanted)
+    return data if data.flags.c_contiguous else data.copy(order="C")
+
+
 def wrong_size(pattern: Pattern, size: int) -> ValueError:
     """The error about a number of values that A.data did not have."""
     return ValueError(

@@ -12,11 +12,13 @@ import scipy.sparse as sp
 
 from . import _core, matrix, patterns
 from ._scipy import warn
+from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .moving import LEAST, followed
 from .options import Options, lu_options
 from .problem import Problem, Request
+from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
@@ -27,6 +29,7 @@ DEFAULT_OPTIONS = Options()
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
 Made = TypeVar("Made", bound=Factor)
+Batch = TypeVar("Batch", bound=BatchedFactor)
 
 
 def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
@@ -34,6 +37,20 @@ def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], O
     start = perf_counter()
     A, request = read(A, request)
     return analyzed(A, request, cholesky, options(A.shape[0]), start)
+
+
+def prepare_schur(
+    A: Any, request: Request, cholesky: bool, options: Callable[[int], Options], indices: Any
+) -> SchurSymbolic:
+    """Canonicalize and check, and analyse what is left without the unknowns of `indices`."""
+    A, request = read(A, request)
+    pattern, data = matrix.canonicalize(A)
+    matrix.check_finite(pattern, pattern.gather(data))
+    if cholesky:
+        pattern = matrix.hermitian(pattern, data)
+    return SchurSymbolic(
+        pattern, pattern.gather(data), indices, lambda inside: prepare(inside, request, cholesky, options)[0]
+    )
 
 
 def read(A: Any, request: Request) -> tuple[Any, Request]:
@@ -114,6 +131,45 @@ def factored_again(
         return kind(symbolic.again(known.call, perf_counter() - start, options), canonical, left)
     except RuntimeError:
         return None
+
+
+def analysis_of(A: Any, request: Request, cholesky: bool, options: Callable[[int], Options]) -> Symbolic:
+    """The analysis that is remembered of a pattern, where its matching suits the values of `A`, or a new one."""
+    start = perf_counter()
+    A, request = read(A, request)
+    chosen = options(A.shape[0])
+    sight = patterns.sight_of(A, cholesky, chosen, request)
+    known: Any = patterns.STORE.find(*sight) if sight else None
+    if known is not None and suits(known.value, A):
+        found: Symbolic = known.value.again(known.call, perf_counter() - start, chosen)
+        return found
+    symbolic, _ = analyzed(A, request, cholesky, chosen, start, (sight.first, sight.second) if sight else None)
+    if sight:
+        patterns.keep(sight, symbolic)
+    return symbolic
+
+
+def suits(symbolic: Symbolic, A: Any) -> bool:
+    """Whether a remembered analysis is one for the values of `A` too."""
+    problem, analysis = symbolic.parts()
+    canonical = problem.pattern.gather(matrix.values_on(problem.pattern, matrix.float_values(A)))
+    matrix.check_finite(problem.pattern, canonical)
+    if problem.cholesky:
+        matrix.check_hermitian(problem.pattern, canonical)
+    matched = analysis.core.row_scale.size > 0
+    return not matched or bool(_core.matching_fits(analysis.core, problem.pattern.core, canonical))
+
+
+def factor_batch(
+    A: Any, values: Any, request: Request, kind: type[Batch], options: Callable[[int], Options], errors: str
+) -> Batch:
+    """What splu_batch and cholesky_batch do."""
+
+    def work() -> Batch:
+        return kind(analysis_of(A, request, kind is BatchedCholeskyFactor, options), values, errors)
+
+    batch: Batch = within_memory(work)
+    return batch
 
 
 def factor_lu(

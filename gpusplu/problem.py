@@ -41,6 +41,8 @@ class Request(NamedTuple):
         A factor that begins on the processor may go over to a device (moving.py).
     remembered : bool
         An analysis of the same pattern may be used again (patterns.py).
+    systems : int
+        Matrices of the pattern that are going to be factored side by side; 0 for one by itself.
     """
 
     engine: str = "auto"
@@ -51,6 +53,7 @@ class Request(NamedTuple):
     on_device: bool = False
     movable: bool = False
     remembered: bool = True
+    systems: int = 0
 
     @property
     def uses(self) -> float:
@@ -110,6 +113,12 @@ class Problem:
         """The same, once analysed, to be factored by options that led to the same analysis."""
         return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.once)
 
+    def of_dtype(self, dtype: np.dtype) -> Problem:
+        """The same, once analysed, for values of another dtype."""
+        if dtype == self.dtype and not self.values.size:
+            return self
+        return Problem(self.pattern, np.empty(0, dtype), self.kind, self.options, self.request, self.once)
+
     def timed(self, phase: str, make: Callable[[], Any]) -> Any:
         """The result of `make`, whose seconds are counted."""
         start = perf_counter()
@@ -134,7 +143,7 @@ class Problem:
             "for_processor",
             _core.analyze,
             cholesky=self.cholesky,
-            method="column" if self.options.pivoting == "partial" else "auto",
+            method="column" if self.options.pivoting == "partial" else "front" if self.request.systems else "auto",
             refactorizations=self.request.refactorizations,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy import ndarray
@@ -22,15 +22,15 @@ def type_name(value: object) -> str:
     return "None" if value is None else type(value).__name__
 
 
-def cast(array: Any, dtype: np.dtype) -> Any:
-    """`array` as `dtype`, Fortran-contiguous, on the side where it is; NumPy's error if that would lose precision."""
-    if array.dtype == dtype and array.flags.f_contiguous:
+def cast(array: Any, dtype: np.dtype, order: Literal["F", "C"] = "F") -> Any:
+    """`array` as `dtype`, contiguous, on the side where it is; NumPy's error if that would lose precision."""
+    if array.dtype == dtype and (array.flags.f_contiguous if order == "F" else array.flags.c_contiguous):
         return array
     if matrix.is_cupy_array(array):
         if array.dtype != dtype:
             np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
-        return array.astype(dtype, order="F", copy=False)
-    return array.astype(dtype, order="F", casting="safe", copy=False)
+        return array.astype(dtype, order=order, copy=False)
+    return array.astype(dtype, order=order, casting="safe", copy=False)
 
 
 def check_rhs(rhs: ndarray, n: int) -> None:
@@ -50,28 +50,59 @@ def like(rhs: ndarray, x: ndarray) -> ndarray:
     return out
 
 
-def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: int, dtype: np.dtype) -> Any:
-    """Solve for whatever array the caller gave: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
-    if not (isinstance(rhs, np.ndarray) or matrix.is_cupy(rhs)):
-        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
+def check_trans(trans: Any) -> int:
+    """SciPy's errors about `trans`; its number."""
     if not isinstance(trans, str) or len(trans) != 1:
         raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
     if trans not in TRANS:
         raise ValueError("trans must be N, T, or H")
-    xp: Any = np
-    if matrix.is_cupy(rhs):
-        import cupy
+    return TRANS[trans]
 
-        xp = cupy
+
+def check_array(rhs: Any) -> Any:
+    """SciPy's error about what is no array; the module of its kind of arrays."""
+    if not (isinstance(rhs, np.ndarray) or matrix.is_cupy(rhs)):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
+    if not matrix.is_cupy(rhs):
+        return np
+    import cupy
+
+    return cupy
+
+
+def solve_batch_as_given(
+    solve: Callable[[Any, int], Any], rhs: Any, trans: Any, shape: tuple[int, int], dtype: np.dtype
+) -> Any:
+    """Solve for right-hand sides of a batch of `shape` (nbatch, n): ``solve(b, trans)`` takes C-contiguous arrays of
+    `dtype` and of shape (nbatch, n) or (nbatch, n, k)."""
+    xp, way = check_array(rhs), check_trans(trans)
+    if rhs.shape == shape[1:]:
+        rhs = xp.broadcast_to(rhs, shape)
+    if rhs.ndim not in (2, 3) or rhs.shape[:2] != shape:
+        n, wanted = shape[1], f"({shape[0]}, {shape[1]}"
+        raise ValueError(f"b of a batch must have shape ({n},), {wanted}) or {wanted}, k), got {rhs.shape}")
+    if rhs.dtype.kind != "c" or dtype.kind != "f":
+        return solve(cast(rhs, dtype, order="C"), way)
+    parts = cast(rhs, complex_dtype(dtype), order="C")
+    columns = parts if parts.ndim == 3 else parts[..., None]
+    solved = solve(xp.concatenate((columns.real, columns.imag), axis=2), way)
+    half = columns.shape[2]
+    x = (solved[..., :half] + 1j * solved[..., half:]).astype(parts.dtype, copy=False)
+    return x.reshape(parts.shape)
+
+
+def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: int, dtype: np.dtype) -> Any:
+    """Solve for whatever array the caller gave: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
+    xp, way = check_array(rhs), check_trans(trans)
     if rhs.dtype.kind == "c" and dtype.kind == "f":
         parts = cast(rhs, complex_dtype(dtype))
         check_rhs(parts, n)
         real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
-        solved = solve(xp.asfortranarray(real_imag), TRANS[trans]).reshape((*parts.shape, 2))
+        solved = solve(xp.asfortranarray(real_imag), way).reshape((*parts.shape, 2))
         x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
         x.real, x.imag = solved[..., 0], solved[..., 1]
     else:
         b = cast(rhs if xp is not np else np.asarray(rhs), dtype)
         check_rhs(b, n)
-        x = solve(b, TRANS[trans])
+        x = solve(b, way)
     return x if xp is not np or type(rhs) is np.ndarray else like(rhs, x)

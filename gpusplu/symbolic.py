@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from . import _core, matrix
 from .engines import registry
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The class of a factor by the kind of factorization; factor.py enters its own.
 FACTORS: dict[str, Any] = {}
+#: The same of batches of them; batch.py enters its own.
+BATCHES: dict[str, Any] = {}
 
 
 class Symbolic:
@@ -67,17 +70,20 @@ class Symbolic:
             raise AttributeError(name)
         return getattr(self._analysis.core, name)
 
-    def factor(self, values: Any) -> LUFactor | CholeskyFactor:
+    def factor(self, values: Any, errors: str = "flag") -> Any:
         """Factor `values` on this pattern.
 
         Parameters
         ----------
-        values : array_like, shape (size,), or sparse matrix
-            In the order of ``A.data`` of the matrix that was analysed, or a matrix with the same pattern.
+        values : array_like, shape (size,) or (nbatch, size), or sparse matrix
+            In the order of ``A.data`` of the matrix that was analysed, or a matrix with the same pattern. Of two
+            dimensions: a system a row.
+        errors : {"flag", "raise"}, optional
+            Of a batch: systems that cannot be factored are flagged (`BatchedLUFactor.status`), or raise.
 
         Returns
         -------
-        LUFactor or CholeskyFactor
+        LUFactor or CholeskyFactor, BatchedLUFactor or BatchedCholeskyFactor
 
         Raises
         ------
@@ -86,12 +92,20 @@ class Symbolic:
         RuntimeError
             ``Factor is exactly singular``.
         NotPositiveDefiniteError
+        BatchError
+            Systems of a batch cannot be factored, with ``errors="raise"``; says which.
         """
         pattern = self._problem.pattern
+        if not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
+            return self.factor_batch(values, errors)
         canonical = matrix.values_for(pattern, values, self.cholesky)
         matrix.check_finite(pattern, canonical)
         factor: LUFactor | CholeskyFactor = FACTORS[self._problem.kind](self, canonical)
         return factor
+
+    def factor_batch(self, values: Any, errors: str = "flag") -> Any:
+        """`factor` of values of two dimensions."""
+        return BATCHES[self._problem.kind](self, values, errors)
 
     def again(self, call: int, seconds: float, options: Options) -> Symbolic:
         """The same for another call that found it, after `seconds`, with its own threshold for pivots."""

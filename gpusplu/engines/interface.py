@@ -86,40 +86,37 @@ class EngineFactor(Protocol):
 
 
 class EngineBatch(Protocol):
-    """Factors of many systems with one pattern, as engines make them.
+    """Factors of many systems with one pattern as engines make them, side by side and with the same pivots for all;
+    `BatchedFactor` mends what those do not suit.
 
-    What a system's results are depends neither on the other systems nor on their number. Pivots are fixed, so whoever
-    holds a batch looks at `report` and gives systems that fail a factor of their own. On a device arrays may be the
-    host's or CuPy's; with CuPy's nothing is waited for but where it says so.
+    One thread calls it at a time. Arrays have its dtype and are C-contiguous. Where the engine is on a device, nothing
+    waits for it but `report`, `errors`, `values`, `slogdet`, and solves of what is on the host.
     """
 
-    count: int  # systems
     n: int
-    nnz: int  # of A
     nbytes: int
+    steps: np.ndarray  # of refinement, of the last solve, shape (nbatch,)
 
     def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
-        """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
+        """Factor canonical values, shape (nbatch, nnz), or, with `source`, the caller's, shape (nbatch, size)."""
 
     def report(self) -> np.ndarray:
-        """What the factorization says of every system, shape (count,); waits.
+        """What the last factorization says of itself, an entry a system.
 
-        Fields: ``multiplier`` and ``growth``, the largest entry of L, and that of U beside that of the scaled matrix;
-        ``n_perturbed`` and ``n_tiny`` pivots; ``failed``, the column of the first bad pivot or -1; ``not_finite``.
+        Fields: ``multiplier``, the largest of L in modulus where it may matter; ``n_perturbed`` and ``n_tiny``, pivots
+        as in the core's PivotReport; ``failed``, the column of a pivot that was none, or -1; ``not_finite``.
         """
 
     def solve(self, b: Any, trans: int = 0) -> Any:
-        """op(A) X = B, measured and refined; b and X are (count, n) or (count, n, k), C-contiguous."""
+        """op(A_i) x_i = b_i, shape (nbatch, n) or (nbatch, n, k); measured, and refined as the ladder has it."""
 
     def errors(self) -> np.ndarray:
-        """Normwise backward errors of the last solve, the worst over right-hand sides, shape (count,); waits."""
+        """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
 
-    @property
-    def steps(self) -> np.ndarray:
-        """Of refinement in the last solve, shape (count,)."""
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sign and logarithm of the modulus of every determinant."""
+    def values(self, system: int) -> np.ndarray:
+        """Canonical values of one system that were factored last, on the host."""
 
 
 class Engine(ABC):
@@ -135,6 +132,8 @@ class Engine(ABC):
         Of the core's analyses ("column", "front") that it can go on with.
     symbolic_phases : tuple of str
         Of `options.SYMBOLIC_PHASES`: where it can find the pattern of its factors.
+    batches : bool
+        It factors many systems side by side (`factor_batch`).
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
     costs : Costs
@@ -146,6 +145,7 @@ class Engine(ABC):
     kinds: ClassVar[tuple[str, ...]] = KINDS
     methods: ClassVar[tuple[str, ...]] = ("column", "front")
     symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
+    batches: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 
@@ -192,24 +192,20 @@ class Engine(ABC):
         DeviceMemoryError
         """
 
-    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
-        """Room for `count` systems with one pattern; None where they have to be factored one by one.
-
-        Raises
-        ------
-        DeviceMemoryError
-        """
-        return None
-
-    def batch_bytes(self, problem: Problem, analysis: Analysis, count: int) -> int:
-        """Memory of such a batch, about [bytes]."""
-        return 0
-
     def factor_at_once(
         self, A: Any, request: Request, lent: bool
     ) -> tuple[Any, Analysis, EngineFactor, dict[str, float], Any] | None:
         """LU with default options by one call: pattern, analysis, factor, seconds, and the remembered pattern if there
         was one (patterns.py); None where that cannot be done. With `lent` nobody is going to see the factor."""
+        return None
+
+    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+        """Room for that many systems of the problem's pattern and dtype; None where each is to have its own factor.
+
+        Raises
+        ------
+        MemoryError
+        """
         return None
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -58,7 +58,7 @@ def choose(problem: Problem) -> Choice:
     request = problem.request
     hosts, devices = ([e for e in registry.engines(kind) if not e.obstacle(problem)] for kind in (False, True))
     if request.device is not None:
-        return choose_on_device(problem, devices)
+        return choose_on_device(problem, with_batches(devices) if request.systems else devices)
     if not hosts:
         raise EngineUnavailableError(registry.named(registry.DEFAULT).obstacle(problem))
     if request.reason:
@@ -101,6 +101,11 @@ def at_home(problem: Problem, hosts: list[Engine], reason: str, known: tuple[Pre
     many, predictions = problem.request.uses, known or predicted(problem, hosts)
     best = fastest(predictions, many)
     return Choice(best.engine, f"{reason}; {reason_for(best, predictions, many)}", problem.request, predictions)
+
+
+def with_batches(engines: list[Engine]) -> list[Engine]:
+    """Those that factor many systems side by side, if there are such."""
+    return [engine for engine in engines if engine.batches] or engines
 
 
 def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:

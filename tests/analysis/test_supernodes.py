@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpusplu import _core
+from gpusplu.cost.calibration import for_core
 from support.analyses import supernodal_structure
+from support.small_matrices import random_matrix
 from support.symbolic_reference import eliminate, graphs, pattern_arrays, tree_of
 
 ARRAYS = ["parent", "col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"]
@@ -122,3 +125,20 @@ def test_symbolic_pickles_and_is_read_only():
     rows = sym.parent
     del sym
     assert rows[0] == 1
+
+
+def test_fronts_by_the_matching_of_an_analysis_by_columns():
+    """They are those of an analysis that matches by itself."""
+    A = random_matrix(80)
+    pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    columns, fronts = (
+        _core.analyze(pattern.ptr, pattern.ind, A.data, for_core(), method=method) for method in ("column", "front")
+    )
+    like = _core.fronts_like(columns, pattern, for_core())
+    assert (columns.method, like.method, like.structural_rank) == ("column", "front", 80)
+    for name in ("row_perm", "col_perm", "row_scale", "col_scale", "super_ptr", "row_ind"):
+        np.testing.assert_array_equal(getattr(like, name), getattr(fronts, name))
+    assert not np.array_equal(like.row_perm, like.col_perm)  # there was something to match
+    other = random_matrix(79)
+    with pytest.raises(ValueError, match="not an LU analysis of this pattern"):
+        _core.fronts_like(columns, _core.canonical_from_columns(79, other.indptr, other.indices), for_core())

@@ -14,6 +14,8 @@ PARENTS = {
     gs.PatternMismatchError: ValueError,
     gs.EngineUnavailableError: RuntimeError,
     gs.DeviceMemoryError: MemoryError,
+    gs.BatchError: RuntimeError,
+    gs.IllConditionedUpdateError: np.linalg.LinAlgError,
 }
 
 

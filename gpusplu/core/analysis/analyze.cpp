@@ -148,6 +148,20 @@ template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* 
   return candidates;
 }
 
+Symbolic fronts_like(const Symbolic& columns, PatternView A, const AnalyzeOptions& options) {
+  Symbolic s = described(A, options);
+  s.structural_rank = columns.structural_rank;
+  if (s.structural_rank < s.n) return s;
+  s.row_scale = columns.row_scale;
+  s.col_scale = columns.col_scale;
+  std::vector<idx> row_of_col(s.n);
+  for (idx k = 0; k < s.n; k++) row_of_col[columns.col_perm[k]] = columns.row_perm[k];
+  const Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col.data()); });
+  Ordered order = timed(s, "order", [&] { return choose_ordering(graph.view(), options, s); });
+  finish_front(s, graph.view(), std::move(order), row_of_col.data());
+  return s;
+}
+
 template <class T>
 std::vector<Symbolic> analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options) {
   if (options.ordering == Ordering::natural) return {analyze(A, values, options)};

@@ -41,6 +41,9 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
 // the rows that matching put there.
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options);
 
+// The same by the matching and the scales that an LU analysis of A by columns has found.
+Symbolic fronts_like(const Symbolic& columns, PatternView A, const AnalyzeOptions& options);
+
 // The same for the column engines of a GPU, method column without blocks: one Symbolic for dissection and one for
 // minimum degree, or the one that `options` names.
 template <class T> std::vector<Symbolic> analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options);

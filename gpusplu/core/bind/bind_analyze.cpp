@@ -9,6 +9,7 @@
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
+#include "matrix/canonical.hpp"
 
 namespace gs {
 namespace {
@@ -97,6 +98,20 @@ template <class T> void bind_analyze_of(nb::module_& m) {
 }  // namespace
 
 void bind_analyze(nb::module_& m) {
+  m.def(
+      "fronts_like",
+      [](std::shared_ptr<const Symbolic> columns, const Canonical& canonical, const Costs& costs,
+         const std::string& ordering, std::optional<In<idx>> perm) {
+        const PatternView A = canonical.pattern.view();
+        require(columns->n == A.n && columns->nnz == A.nnz() && !columns->cholesky,
+                "the analysis is not an LU analysis of this pattern");
+        AnalyzeOptions options = options_of(A, costs, false, ordering, perm, true);
+        options.method = MethodChoice::front;
+        nb::gil_scoped_release release;
+        return std::make_shared<Symbolic>(fronts_like(*columns, A, options));
+      },
+      "columns"_a, "canonical"_a, "costs"_a, nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(),
+      "Fronts, by the matching and the scales of an analysis by columns; see core/analysis/analyze.hpp.");
   nb::list orderings;
   for (const NamedOrdering& known : named_orderings) orderings.append(known.name);
   m.attr("ORDERINGS") = nb::tuple(orderings);

@@ -7,6 +7,7 @@
 #include "matrix/canonical.hpp"
 #include "matrix/products.hpp"
 #include "matrix/symmetry.hpp"
+#include "matrix/triangle.hpp"
 #include "matrix/validate.hpp"
 #include "matrix/values.hpp"
 
@@ -82,6 +83,17 @@ template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> va
                        nrhs);
 }
 
+template <class T>
+void solve_triangle_array(bool lower, In<off> ptr, In<idx> ind, In<T> values, std::string trans, InOut<T> x) {
+  const PatternView triangle = matrix_view(ptr, ind, values);
+  const idx nrhs = columns_of(x, triangle.n, "x");
+  for (off p = 0; p < triangle.nnz(); p++)
+    require(triangle.ind[p] >= 0 && triangle.ind[p] < triangle.n, "a row is outside of the triangle");
+  const Trans op = trans_of(trans);
+  nb::gil_scoped_release release;
+  solve_triangle(lower ? TriangleSide::lower : TriangleSide::upper, triangle, values.data(), op, nrhs, x.data());
+}
+
 template <class I> void bind_indices(nb::module_& m) {
   m.def("canonical_from_columns", &from_columns<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
   m.def("canonical_from_rows", &from_rows<I>, "n"_a, "ptr"_a.noconvert(), "ind"_a.noconvert());
@@ -94,6 +106,8 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
       "all_finite", [](In<T> values) { return all_finite(values.data(), (off)values.shape(0)); },
       "values"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>());
   m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
+  m.def("solve_triangle", &solve_triangle_array<T>, "lower"_a, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
+        "x"_a.noconvert(), "op(T) x = x in place, columns one after the other; see core/matrix/triangle.hpp.");
   m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
 }

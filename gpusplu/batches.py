@@ -1,0 +1,103 @@
+"""splu_batch and cholesky_batch: many matrices with one pattern, factored side by side."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import matrix
+from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
+from .linalg import own_lu_options
+from .options import cholesky_options, one_of
+from .pipeline import factor_batch
+from .problem import Request
+from .selection.request import AUTO, read_request
+
+
+def splu_batch(
+    A: Any,
+    values: Any,
+    *,
+    engine: str = "auto",
+    device: Any = None,
+    device_memory: int | None = None,
+    ordering: Any = "auto",
+    pivoting: str = "auto",
+    refine: str = "auto",
+    errors: str = "flag",
+) -> BatchedLUFactor:
+    """Factor many square sparse matrices with one pattern.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+        Has the pattern; its values, which should be like those of the systems, guide matching and scaling.
+    values : array_like, shape (nbatch, size)
+        A system a row, in the order of ``A.data``; on the host or on the device.
+    engine, device, device_memory, ordering, pivoting, refine : optional
+        As in :func:`splu`. "auto" works where `values` are.
+    errors : {"flag", "raise"}, optional
+        Systems that cannot be factored are flagged, or raise.
+
+    Returns
+    -------
+    BatchedLUFactor
+
+    Raises
+    ------
+    ValueError
+        As :func:`splu`; or `values` have another shape.
+    BatchError
+        Systems are singular or not finite, with ``errors="raise"``; says which.
+    """
+    options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
+    request = read_batch(engine, device, device_memory, values, errors)
+    return factor_batch(A, values, request, BatchedLUFactor, options, errors)
+
+
+def cholesky_batch(
+    A: Any,
+    values: Any,
+    *,
+    engine: str = "auto",
+    device: Any = None,
+    device_memory: int | None = None,
+    ordering: Any = "auto",
+    refine: str = "auto",
+    errors: str = "flag",
+) -> BatchedCholeskyFactor:
+    """Factor many Hermitian positive definite matrices with one pattern.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+        Has the pattern, of both triangles or of one of them.
+    values, engine, device, device_memory, ordering, refine, errors : optional
+        As in :func:`splu_batch`. Where both triangles are given, `values` are taken to be Hermitian.
+
+    Returns
+    -------
+    BatchedCholeskyFactor
+
+    Raises
+    ------
+    NotHermitianError, ValueError
+        As :func:`cholesky`; or `values` have another shape.
+    BatchError
+        Systems are not positive definite or not finite, with ``errors="raise"``; says which.
+    """
+    options = partial(cholesky_options, ordering=ordering, refine=refine)
+    request = read_batch(engine, device, device_memory, values, errors)
+    return factor_batch(A, values, request, BatchedCholeskyFactor, options, errors)
+
+
+def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:
+    """The request for systems with these values: on the device where they are, if nothing else is said."""
+    one_of("errors", errors, ERRORS)
+    if engine == AUTO and device is None and matrix.is_cupy_array(values):
+        device = values.device.id
+    request = read_request(engine, device, device_memory)
+    systems = (*np.shape(values), 1)[0]
+    return request._replace(systems=max(1, systems), on_device=matrix.is_cupy(values), movable=False)

@@ -1,0 +1,146 @@
+"""The factors themselves as SciPy's matrices, and solves with one of them: what factors are besides solves with A."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy import ndarray
+
+from . import _core, matrix
+from .rhs import check_rhs, solve_as_given
+
+
+class Triangles:
+    """The lower triangular factor, for `Factor` to inherit."""
+
+    __slots__ = ("_core", "_dtype", "_lower", "_upper")
+    _core: Any
+    _dtype: np.dtype
+    _lower: sp.csc_array | None
+    _upper: sp.csc_array | None
+    shape: Any
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Lower triangular factor; the same object until refactor."""
+        if self._lower is None:
+            self._lower = self._triangle(self._core.lower())
+        return self._lower
+
+    def _triangle(self, arrays: tuple[ndarray, ndarray, ndarray]) -> sp.csc_array:
+        pointers, rows, values = arrays
+        if values.size <= np.iinfo(np.int32).max:
+            pointers = pointers.astype(np.int32)
+        return sp.csc_array((values, rows, pointers), shape=self.shape)
+
+    def _solve_with(self, triangle: sp.csc_array, lower: bool, rhs: Any, trans: str) -> Any:
+        """Solve with the lower or the upper factor, as it is taken out."""
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self._solve_with(triangle, lower, rhs.get(), trans))
+        ptr, ind = triangle.indptr.astype(np.int64), triangle.indices.astype(np.int32)
+
+        def solve(b: ndarray, way: int) -> ndarray:
+            x = b.reshape(-1, order="F").copy()
+            _core.solve_triangle(lower, ptr, ind, triangle.data, "NTH"[way], x)
+            return x.reshape(b.shape, order="F")
+
+        return solve_as_given(solve, rhs, trans, self.shape[0], self._dtype)
+
+
+class LUTriangles(Triangles):
+    """``Pr A Pc = L U``, so ``solve(b)`` is ``apply_Pc(solve_U(solve_L(apply_Pr(b))))`` but for refinement."""
+
+    __slots__ = ()
+
+    @property
+    def U(self) -> sp.csc_array:
+        """Upper triangular factor; the same object until refactor."""
+        if self._upper is None:
+            self._upper = self._triangle(self._core.upper())
+        return self._upper
+
+    @property
+    def perm_r(self) -> ndarray:
+        """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
+        return inverse(self._core.row_perm)
+
+    @property
+    def perm_c(self) -> ndarray:
+        """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
+        return inverse(self._core.col_perm)
+
+    def solve_L(self, rhs: Any, trans: str = "N") -> Any:
+        """Solve ``op(L) x = rhs``, shape (n,) or (n, k), on the processor."""
+        return self._solve_with(self.L, True, rhs, trans)
+
+    def solve_U(self, rhs: Any, trans: str = "N") -> Any:
+        """Solve ``op(U) x = rhs``, shape (n,) or (n, k), on the processor."""
+        return self._solve_with(self.U, False, rhs, trans)
+
+    def apply_Pr(self, rhs: Any) -> Any:
+        """``Pr @ rhs``: the rows of A as L has them."""
+        return permuted(rhs, self._core.row_perm)
+
+    def apply_Pc(self, x: Any) -> Any:
+        """``Pc @ x``: the columns of U as A has them."""
+        return permuted(x, self.perm_c)
+
+
+class CholeskyTriangle(Triangles):
+    """``A[perm][:, perm] = L L^H``, with scikit-sparse's names, so ``solve(b)`` is
+    ``apply_Pt(solve_Lt(solve_L(apply_P(b))))``."""
+
+    __slots__ = ()
+
+    @property
+    def perm(self) -> ndarray:
+        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
+        perm: ndarray = self._core.col_perm
+        return perm
+
+    def solve_L(self, rhs: Any) -> Any:
+        """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor."""
+        return self._solve_with(self.L, True, rhs, "N")
+
+    def solve_Lt(self, rhs: Any) -> Any:
+        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor."""
+        return self._solve_with(self.L, True, rhs, "H")
+
+    def apply_P(self, rhs: Any) -> Any:
+        """``rhs[perm]``."""
+        return permuted(rhs, self.perm)
+
+    def apply_Pt(self, x: Any) -> Any:
+        """The inverse of `apply_P`."""
+        return permuted(x, inverse(self.perm))
+
+    def sample(self, z: Any) -> Any:
+        """A Gaussian vector with covariance ``A^-1``, of one with independent entries of variance 1.
+
+        Parameters
+        ----------
+        z : ndarray, shape (n,) or (n, k)
+            ``numpy.random.Generator.standard_normal`` makes such.
+
+        Returns
+        -------
+        x : ndarray, shape of `z`
+            ``apply_Pt(solve_Lt(z))`` (H. Rue, JRSS B 63 (2001), section 3.1.1).
+        """
+        return self.apply_Pt(self.solve_Lt(z))
+
+
+def permuted(array: Any, perm: ndarray) -> Any:
+    """``array[perm]``; SciPy's errors about other shapes."""
+    if not matrix.is_cupy(array):
+        array = np.asarray(array)
+    check_rhs(array, perm.size)
+    return array[matrix.to_device(perm) if matrix.is_cupy(array) else perm]
+
+
+def inverse(gather: ndarray) -> ndarray:
+    scatter = np.empty_like(gather)
+    scatter[gather] = np.arange(gather.size, dtype=gather.dtype)
+    return scatter

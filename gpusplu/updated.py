@@ -1,0 +1,156 @@
+"""Solves with A + U V^H of low rank by a factor of A: Sherman, Morrison and Woodbury."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from . import _core, matrix
+from ._scipy import warn
+from .errors import IllConditionedUpdateError
+from .rhs import solve_as_given
+
+if TYPE_CHECKING:
+    from .factor import Factor, SlogDet
+
+
+class UpdatedFactor:
+    """Solves with ``A + U V^H`` by the factor of A and a dense one of the capacitance matrix ``I + V^H A^-1 U``.
+
+    Made by :meth:`LUFactor.updated` (W. W. Hager, "Updating the inverse of a matrix", SIAM Review 31, 1989). Solutions
+    are measured with the residual of the updated matrix, and refined, as those of other factors.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    rank : int
+        Columns of U and V.
+    backward_error : float or None
+        Normwise, of the last solve.
+    """
+
+    def __init__(self, factor: Factor, U: Any, V: Any):
+        U, V = (_columns(name, array, factor.shape[0]) for name, array in (("U", U), ("V", V)))
+        if U.shape != V.shape:
+            raise ValueError(f"U and V must have the same number of columns, got {U.shape[1]} and {V.shape[1]}")
+        self.shape, self.dtype = factor.shape, np.result_type(factor.dtype, U, V)
+        self.rank = U.shape[1]
+        self.backward_error: float | None = None
+        self._U, self._V = U.astype(self.dtype), V.astype(self.dtype)
+        self._factor, self._version = factor, factor.version
+        core, pattern = factor.parts()[0], factor.symbolic.parts()[0].pattern
+        self._A = sp.csc_array((core.values(), pattern.ind, pattern.ptr), shape=factor.shape)
+        self._ladder = _core.Ladder(np.dtype(self.dtype).char)
+        self._solved = self._by_factor(self._U, 0)  # A^-1 U
+        self._solved_transposed: np.ndarray | None = None  # A^-T conj(V), once it is needed
+        self._capacitance = np.eye(self.rank, dtype=self.dtype) + self._V.conj().T @ self._solved
+        self._check()
+        self._small = scipy.linalg.lu_factor(self._capacitance, check_finite=False) if self.rank else None
+
+    def _check(self) -> None:
+        """Refuse a capacitance matrix that leaves less than half of the digits, however it is scaled.
+
+        What cancelled in its sums is lost, so its rows and columns are scaled by the sums of moduli.
+        """
+        without_loss = np.eye(self.rank) + np.abs(self._V).T @ np.abs(self._solved)
+        rows = without_loss.max(axis=1, initial=0.0)
+        columns = (without_loss / rows[:, None]).max(axis=0, initial=0.0)
+        scaled = self._capacitance / rows[:, None] / columns
+        rcond = np.linalg.svd(scaled, compute_uv=False)[-1] if self.rank and np.isfinite(scaled).all() else 0.0
+        if self.rank and not rcond > np.sqrt(matrix.EPS[np.dtype(self.dtype)]):
+            raise IllConditionedUpdateError(float(rcond))
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Solve ``op(A + U V^H) x = rhs``.
+
+        Parameters
+        ----------
+        rhs : ndarray, shape (n,) or (n, k)
+        trans : {"N", "T", "H"}, optional
+
+        Returns
+        -------
+        x : ndarray, shape of `rhs`
+
+        Raises
+        ------
+        RuntimeError
+            The factor of A was refactored since.
+        """
+        if self._factor.version != self._version:
+            raise RuntimeError("the factor was refactored since: call updated(U, V) again")
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self.solve(rhs.get(), trans))
+        return solve_as_given(self._refined, rhs, trans, self.shape[0], np.dtype(self.dtype))
+
+    def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
+        x: np.ndarray = self._factor.solve(np.asfortranarray(b), "NTH"[trans])
+        return x
+
+    def _once(self, b: np.ndarray, trans: int) -> np.ndarray:
+        """x = y - Z C^-1 V^H y with y = A^-1 b and Z = A^-1 U, or the same of the transposes."""
+        y = self._by_factor(b, trans)
+        if self._small is None:
+            return y
+        if trans == 0:
+            Z, right = self._solved, self._V.conj().T
+        else:
+            if self._solved_transposed is None:
+                self._solved_transposed = self._by_factor(self._V.conj(), 1)
+            Z, right = self._solved_transposed, self._U.T
+            if trans == 2:
+                Z, right = Z.conj(), right.conj()
+        x: np.ndarray = y - Z @ scipy.linalg.lu_solve(self._small, right @ y, trans, check_finite=False)
+        return x
+
+    def _residual(self, b: np.ndarray, x: np.ndarray, trans: int) -> tuple[np.ndarray, float]:
+        """b - op(A + U V^H) x, and the normwise backward error."""
+        A = (self._A, self._A.T, self._A.conj().T)[trans]
+        left, right = ((self._U, self._V.conj().T), (self._V.conj(), self._U.T), (self._V, self._U.conj().T))[trans]
+        r = b - A @ x - left @ (right @ x)
+        largest = [np.abs(one).max(initial=0.0) for one in (r, x, b)]
+        update = np.abs(left) @ (np.abs(right) @ np.abs(x))
+        scale = abs(A).sum(axis=1).max(initial=0.0) * largest[1] + largest[2] + update.max(initial=0.0)
+        return r, float(largest[0] / scale) if scale else 0.0
+
+    def _refined(self, b: np.ndarray, trans: int) -> np.ndarray:
+        """Measured and refined by the rules of all factors."""
+        held = [self._once(b, trans)]
+
+        def measure(by_rows: bool) -> tuple[float, float]:
+            return self._residual(b, held[-1], trans)[1], 0.0
+
+        def step(sized: bool) -> float:
+            held.append(held[-1] + self._once(self._residual(b, held[-1], trans)[0], trans))
+            return 0.0
+
+        def go_back() -> None:
+            held.pop()
+
+        refined = self._ladder.refine(_core.PivotReport(), measure, step, go_back)
+        self.backward_error = refined.error
+        if self._ladder.must_warn(refined.error, bool(np.isfinite(held[-1]).all()), bool(np.isfinite(b).all())):
+            warn(_core.INACCURATE_SOLVE, RuntimeWarning)
+        return np.asfortranarray(held[-1])
+
+    def slogdet(self) -> SlogDet:
+        """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H."""
+        whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
+        return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))
+
+    def __repr__(self) -> str:
+        return f"<UpdatedFactor of {self.shape[0]} x {self.shape[1]} by rank {self.rank}, {self._factor!r}>"
+
+
+def _columns(name: str, array: Any, n: int) -> np.ndarray:
+    """`array` as a dense one of shape (n, k)."""
+    array = matrix.to_host(array)
+    dense = array.toarray() if sp.issparse(array) else np.asarray(array)
+    dense = dense[:, None] if dense.ndim == 1 else dense
+    if dense.ndim != 2 or dense.shape[0] != n:
+        raise ValueError(f"{name} must have shape ({n},) or ({n}, k), got {np.shape(array)}")
+    return np.asarray(dense, dtype=matrix.float_dtype(dense.dtype))

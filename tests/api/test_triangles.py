@@ -1,0 +1,56 @@
+"""Solves with one factor, permutations, and Gaussian vectors."""
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from gpusplu import _core
+from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
+
+
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_each_triangle_is_solved_with(dtype, trans):
+    lu, b = gs.splu(random_matrix(60, dtype)), rhs(60, dtype, (2,))
+    for triangle, solve in ((lu.L, lu.solve_L), (lu.U, lu.solve_U)):
+        op = {"N": triangle, "T": triangle.T, "H": triangle.conj().T}[trans].toarray()
+        for right in (b, b[:, 0], np.ascontiguousarray(b)):
+            x = solve(right, trans)
+            assert x.shape == right.shape and x.dtype == right.dtype
+            assert np.abs(op @ x - right).max() < 1000 * EPS[dtype] * np.abs(op).sum(axis=1).max() * np.abs(x).max()
+
+
+def test_the_parts_of_a_solve_make_a_solve():
+    A, b = random_matrix(50), rhs(50, "D")
+    lu = gs.splu(A)
+    np.testing.assert_allclose(lu.apply_Pc(lu.solve_U(lu.solve_L(lu.apply_Pr(b)))), lu.solve(b), rtol=1e-9)
+    S = spd_matrix(50, "D")
+    ch = gs.cholesky(S)
+    np.testing.assert_allclose(ch.apply_Pt(ch.solve_Lt(ch.solve_L(ch.apply_P(b)))), ch.solve(b), rtol=1e-9)
+    np.testing.assert_array_equal(ch.apply_Pt(ch.apply_P(b)), b)
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_samples_have_the_inverse_as_covariance(dtype):
+    """By a square root of it: samples of unit vectors."""
+    A = spd_matrix(30, dtype)
+    root = gs.cholesky(A).sample(np.eye(30, dtype=dtype))
+    np.testing.assert_allclose(root @ root.conj().T, np.linalg.inv(A.toarray()), rtol=1e-8, atol=1e-12)
+
+
+def test_other_shapes_are_refused():
+    lu, ch = gs.splu(random_matrix(20)), gs.cholesky(spd_matrix(20))
+    for call in (lu.solve_L, lu.solve_U, lu.apply_Pr, lu.apply_Pc, ch.solve_L, ch.solve_Lt, ch.apply_P, ch.sample):
+        with pytest.raises(ValueError, match="incompatible size"):
+            call(np.ones(19))
+    with pytest.raises(ValueError, match="trans must be"):
+        lu.solve_L(np.ones(20), "X")
+
+
+def test_what_is_no_triangle_is_refused():
+    ptr, ind = np.array([0, 1, 2]), np.array([0, 0], dtype=np.int32)
+    with pytest.raises(ValueError, match="no diagonal entry"):
+        _core.solve_triangle(True, ptr, ind, np.ones(2), "N", np.ones(2))
+    ind[1] = 2
+    with pytest.raises(ValueError, match="outside of the triangle"):
+        _core.solve_triangle(True, ptr, ind, np.ones(2), "N", np.ones(2))

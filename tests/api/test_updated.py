@@ -1,0 +1,94 @@
+"""Solves with A + U V^H by a factor of A."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
+
+
+def low_rank(n, k, dtype="d", seed=3):
+    return rhs(n, dtype, (k,), seed), rhs(n, dtype, (k,), seed + 1)
+
+
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("rank", [0, 1, 5])
+def test_solves(dtype, trans, rank):
+    A, b = random_matrix(50, dtype), rhs(50, dtype)
+    U, V = low_rank(50, rank, dtype)
+    updated = gs.splu(A).updated(U, V)
+    M = A.toarray() + U @ V.conj().T
+    op = {"N": M, "T": M.T, "H": M.conj().T}[trans]
+    x = updated.solve(b, trans)
+    assert (x.dtype, updated.rank, updated.shape) == (np.dtype(dtype), rank, (50, 50))
+    assert np.abs(b - op @ x).max() < 100 * EPS[dtype] * (np.abs(op).sum(axis=1).max() * np.abs(x).max() + 1)
+    assert updated.backward_error < 100 * EPS[dtype]
+
+
+def test_right_hand_sides_and_vectors_of_every_kind():
+    A, (U, V) = random_matrix(40), low_rank(40, 1)
+    lu, M = gs.splu(A), A.toarray() + U @ V.T
+    for u, v in [(U, V), (U[:, 0], V[:, 0]), (sp.csc_array(U), sp.coo_array(V)), (U.tolist(), V)]:
+        np.testing.assert_allclose(lu.updated(u, v).solve(rhs(40)), np.linalg.solve(M, rhs(40)), rtol=1e-9)
+    many = rhs(40, "D", (3,))
+    np.testing.assert_allclose(lu.updated(U, V).solve(many), np.linalg.solve(M, many), rtol=1e-9)
+    with pytest.raises(ValueError, match="b is of incompatible size"):
+        lu.updated(U, V).solve(np.ones(39))
+    with pytest.raises(ValueError, match=r"U must have shape \(40,\) or \(40, k\)"):
+        lu.updated(np.ones(39))
+    with pytest.raises(ValueError, match="the same number of columns"):
+        lu.updated(np.ones((40, 2)), np.ones(40))
+
+
+def test_a_definite_matrix_and_its_determinant():
+    A, (U, _) = spd_matrix(30), low_rank(30, 2)
+    updated = gs.cholesky(A).updated(U)
+    M = A.toarray() + U @ U.T
+    np.testing.assert_allclose(updated.solve(np.ones(30)), np.linalg.solve(M, np.ones(30)), rtol=1e-9)
+    np.testing.assert_allclose(updated.slogdet(), np.linalg.slogdet(M), rtol=1e-10)
+
+
+def test_a_complex_update_of_a_real_matrix():
+    A, (U, V) = random_matrix(30), low_rank(30, 2, "D")
+    M = A.toarray() + U @ V.conj().T
+    updated = gs.splu(A).updated(U, V)
+    np.testing.assert_allclose(updated.solve(np.ones(30, complex)), np.linalg.solve(M, np.ones(30)), rtol=1e-9)
+    np.testing.assert_allclose(updated.slogdet(), np.linalg.slogdet(M), rtol=1e-10)
+
+
+def test_an_update_that_makes_the_matrix_singular_is_refused():
+    A = sp.eye_array(20, format="csc")
+    e = np.zeros(20)
+    e[3] = 1
+    lu = gs.splu(A)
+    for scale in (1.0, 1 - 1e-12):
+        with pytest.raises(gs.IllConditionedUpdateError, match="factor A") as caught:
+            lu.updated(e, -scale * e)
+        assert caught.value.rcond < 1e-8 and pickle.loads(pickle.dumps(caught.value)).rcond == caught.value.rcond
+    np.testing.assert_allclose(lu.updated(e, -0.5 * e).solve(np.ones(20))[3], 2)
+    with pytest.raises(gs.IllConditionedUpdateError):
+        lu.updated(np.full(20, np.nan))
+
+
+def test_updates_of_very_different_size_are_no_reason_to_refuse():
+    A, (U, V) = random_matrix(30), low_rank(30, 2)
+    U = U * [1e8, 1e-3]
+    M = A.toarray() + U @ V.T
+    x = gs.splu(A).updated(U, V).solve(np.ones(30))
+    residual = np.abs(M @ x - 1).max() / (np.abs(M).sum(axis=1).max() * np.abs(x).max())
+    assert residual < 100 * EPS["d"]
+
+
+def test_a_factor_that_was_refactored_since_is_not_solved_with():
+    A, (U, V) = random_matrix(30), low_rank(30, 1)
+    lu = gs.splu(A)
+    updated = lu.updated(U, V)
+    lu.refactor(2 * A.data)
+    with pytest.raises(RuntimeError, match="refactored since"):
+        updated.solve(np.ones(30))
+    x = lu.updated(U, V).solve(np.ones(30))
+    np.testing.assert_allclose(x, np.linalg.solve(2 * A.toarray() + U @ V.T, np.ones(30)), rtol=1e-9)

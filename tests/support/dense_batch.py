@@ -1,0 +1,78 @@
+"""An engine whose batches are dense systems without pivoting, LAPACK's where they go wrong: for tests of the facade."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from gpusplu import _core
+from gpusplu.engines.cpu.engine import CpuEngine
+from gpusplu.timing import backward_error
+
+REPORT = np.dtype(
+    [("multiplier", "f8"), ("n_perturbed", "i4"), ("n_tiny", "i4"), ("failed", "i4"), ("not_finite", "?")]
+)
+
+
+class DenseBatch:
+    """LU, or Cholesky, without pivoting: `failed` where a pivot is none."""
+
+    def __init__(self, pattern, dtype, cholesky, count):
+        self.pattern, self.n, self.cholesky, self.count = pattern, pattern.n, cholesky, count
+        self.nbytes, self.steps = count * pattern.n**2 * dtype.itemsize, np.zeros(count, np.int32)
+        self.found = np.zeros(count, REPORT)
+
+    def refactor(self, values, source=None):
+        self.held = (values if source is None else values[:, source]).copy()
+        self.found[...] = 0
+        for k in range(self.count):
+            self.found[k] = self.factor(self.matrix(k).toarray())
+
+    def matrix(self, system):
+        return sp.csc_array((self.held[system], self.pattern.ind, self.pattern.ptr), shape=(self.n, self.n))
+
+    def factor(self, M):
+        if not np.isfinite(M).all():
+            return 0.0, 0, 0, -1, True
+        largest = 0.0
+        with np.errstate(all="ignore"):
+            for j in range(self.n):
+                pivot = M[j, j]
+                if pivot == 0 or (self.cholesky and not pivot.real > 0):
+                    return largest, 0, 0, j, False
+                M[j + 1 :, j] /= pivot
+                largest = max(largest, np.abs(M[j + 1 :, j]).max(initial=0))
+                M[j + 1 :, j + 1 :] -= np.outer(M[j + 1 :, j], M[j, j + 1 :])
+        return largest, 0, 0, -1, not np.isfinite(M).all()
+
+    def report(self):
+        return self.found
+
+    def solve(self, b, trans=0):
+        x, self.measured = np.full(b.shape, np.nan, b.dtype), np.full(self.count, np.nan)
+        for k in range(self.count):
+            if self.found[k]["failed"] < 0 and not self.found[k]["not_finite"]:
+                M = self.matrix(k)
+                op = (M, M.T, M.conj().T)[trans]
+                x[k] = np.linalg.solve(op.toarray(), b[k])
+                self.measured[k] = backward_error(op, x[k], b[k])
+        return x
+
+    def errors(self):
+        return self.measured
+
+    def slogdet(self):
+        return np.linalg.slogdet(np.nan_to_num([self.matrix(k).toarray() for k in range(self.count)]))
+
+    def values(self, system):
+        return self.held[system].copy()
+
+
+class DenseBatches(CpuEngine):
+    """The CPU engine with such batches, of `most` systems if that is given."""
+
+    name, batches, most = "dense_batches", True, None
+
+    def factor_batch(self, problem, analysis, count):
+        if self.most is not None and count > self.most:
+            raise MemoryError(f"no room for {count} systems")
+        assert analysis.core.n == problem.n and isinstance(problem.pattern.core, _core.Canonical)
+        return DenseBatch(problem.pattern, problem.dtype, problem.cholesky, count)

@@ -229,6 +229,14 @@ std::vector<idx> inverse_permutation(const idx* perm, idx n) {
   return inverse;
 }
 
+int parity(const std::vector<idx>& perm) {
+  std::vector<bool> seen(perm.size());
+  int sign = 1;
+  for (std::size_t i = 0; i < perm.size(); i++)
+    for (std::size_t j = perm[i]; !seen[i] && j != i; j = perm[j]) seen[j] = true, sign = -sign;
+  return sign;
+}
+
 std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order) {
   std::vector<idx> out(order.size());
   over_range((off)order.size(), (off)order.size(), [&](off begin, off end) {

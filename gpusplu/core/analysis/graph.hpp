@@ -23,6 +23,9 @@ Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* 
 // inverse[perm[k]] = k
 std::vector<idx> inverse_permutation(const idx* perm, idx n);
 
+// 1 for an even permutation, -1 for an odd one.
+int parity(const std::vector<idx>& perm);
+
 // out[k] = values[order[k]]
 std::vector<idx> gather(const std::vector<idx>& values, const std::vector<idx>& order);
 

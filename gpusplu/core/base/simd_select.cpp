@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "simd/lockstep_kernels.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
@@ -10,6 +11,10 @@ namespace gs {
   extern const DenseKernels<double> dense_d;               \
   extern const DenseKernels<std::complex<float>> dense_c;  \
   extern const DenseKernels<std::complex<double>> dense_z; \
+  extern const LockstepKernels<float> lockstep_s;          \
+  extern const LockstepKernels<double> lockstep_d;         \
+  extern const LockstepKernels<std::complex<float>> lockstep_c;  \
+  extern const LockstepKernels<std::complex<double>> lockstep_z; \
   }
 #ifdef GS_ONLY_LEVEL
 GS_DECLARE_KERNELS(GS_ONLY_LEVEL)
@@ -58,6 +63,15 @@ template <> const DenseKernels<std::complex<float>>& kernels<std::complex<float>
 }
 template <> const DenseKernels<std::complex<double>>& kernels<std::complex<double>>() {
   return GS_PICK(dense_z, simd_level());
+}
+
+template <> const LockstepKernels<float>& lockstep_kernels<float>() { return GS_PICK(lockstep_s, simd_level()); }
+template <> const LockstepKernels<double>& lockstep_kernels<double>() { return GS_PICK(lockstep_d, simd_level()); }
+template <> const LockstepKernels<std::complex<float>>& lockstep_kernels<std::complex<float>>() {
+  return GS_PICK(lockstep_c, simd_level());
+}
+template <> const LockstepKernels<std::complex<double>>& lockstep_kernels<std::complex<double>>() {
+  return GS_PICK(lockstep_z, simd_level());
 }
 
 }  // namespace gs

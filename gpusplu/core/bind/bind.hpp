@@ -80,6 +80,7 @@ void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_lockstep_plan(nb::module_&);
+void bind_lockstep(nb::module_&);
 void bind_columns(nb::module_&);
 void bind_solve_schedule(nb::module_&);
 void bind_column_groups(nb::module_&);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/analyze.hpp"
+#include "analysis/graph.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -148,14 +149,6 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   const size_t shape[] = {(size_t)n, nrhs};
   const int64_t strides[] = {1, n};
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
-}
-
-int parity(const std::vector<idx>& perm) {
-  std::vector<bool> seen(perm.size());
-  int sign = 1;
-  for (size_t i = 0; i < perm.size(); i++)
-    for (size_t j = perm[i]; !seen[i] && j != i; j = perm[j]) seen[j] = true, sign = -sign;
-  return sign;
 }
 
 // sign and log |det A| from the diagonal of U, or of L twice

@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
   gs::bind_factor(m);
   gs::bind_plan(m);
   gs::bind_lockstep_plan(m);
+  gs::bind_lockstep(m);
   gs::bind_columns(m);
   gs::bind_solve_schedule(m);
   gs::bind_column_groups(m);

@@ -8,7 +8,6 @@
 namespace gs {
 namespace {
 
-constexpr int most_steps = 3;
 constexpr double refine_above = 8, accept_below = 100;  // errors, in units of the precision
 constexpr double trusted_below = 16;                    // bound of errors, in the same
 constexpr double sampled_below = 2. / 3;                // the same, as a power of the precision
@@ -72,18 +71,23 @@ Refined Ladder::refine(const PivotReport& pivots, const Refinable& solution) con
     const double size = solution.step(settles);
     if (settles) moved = size;
     const SolveError next = solution.measure(by_rows);
-    if (!(excess(next) < std::max(excess(error), 1.0))) {
+    const Step came = after_step(error, next);
+    if (came == Step::undo) {
       solution.go_back();
       break;
     }
-    const bool helps = !(excess(next) <= 1) && excess(next) < helpful * excess(error);
-    goes_on = !(moved <= half_precision()) || helps;
+    goes_on = !(moved <= half_precision()) || came == Step::again;
     error = next;
   }
   found.error = error.normwise;
   // Row by row partial pivoting alone is not always more accurate than to half the digits (3e-7 for sherman2).
   found.accurate = moved <= first_digit && error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
   return found;
+}
+
+Step Ladder::after_step(const SolveError& before, const SolveError& after) const {
+  if (!(excess(after) < std::max(excess(before), 1.0))) return Step::undo;
+  return !(excess(after) <= 1) && excess(after) < helpful * excess(before) ? Step::again : Step::last;
 }
 
 bool Ladder::may_choose_pivots(int n_tried, bool b_is_finite) const {

@@ -60,6 +60,11 @@ struct Refined {
 // and errors are bounded, so that samples do; errors are bounded so well that one accurate solve is enough.
 enum class Trust { none, samples, one };
 
+// What comes of a step of refinement: it is taken back, it was the last, another one may help.
+enum class Step { undo, last, again };
+
+constexpr int most_steps = 3;  // of refinement
+
 class Ladder {
  public:
   Ladder(double eps, Pivoting pivoting, Refine refine, int n_attempts)
@@ -76,6 +81,8 @@ class Ladder {
   bool must_measure(Trust trust, unsigned n_accurate) const;
   bool is_enough(double error) const;  // to need no refinement
   Refined refine(const PivotReport& pivots, const Refinable& solution) const;
+  // For those who refine many solutions at once, of factors that are not doubtful, at most `most_steps` steps each.
+  Step after_step(const SolveError& before, const SolveError& after) const;
   // After a solve that stayed inaccurate, with `n_tried` attempts made; nothing helps where b is not finite.
   bool may_choose_pivots(int n_tried, bool b_is_finite) const;
   // What is left is not finite, or not accurate whatever was tried: the caller has to be warned.

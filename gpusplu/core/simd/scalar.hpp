@@ -4,6 +4,7 @@
 #include "base/types.hpp"
 
 #define GS_INLINE static inline __attribute__((always_inline))
+#define GS_INLINE_MEMBER inline __attribute__((always_inline))
 
 namespace gs::GS_SIMD {
 

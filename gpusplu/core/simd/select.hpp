@@ -1,6 +1,7 @@
 // Which instruction set the arithmetic kernels use: the best that the processor has, found once.
 #pragma once
 #include "simd/dense_kernels.hpp"
+#include "simd/lockstep_kernels.hpp"
 
 namespace gs {
 
@@ -9,5 +10,6 @@ int simd_best_level();           // what the processor has
 void set_simd_level(int level);  // for tests: use a lower level than the processor has; 0 restores the best
 
 template <class T> const DenseKernels<T>& kernels();
+template <class T> const LockstepKernels<T>& lockstep_kernels();
 
 }  // namespace gs

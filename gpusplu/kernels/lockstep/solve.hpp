@@ -8,7 +8,7 @@
 //                          <lower>, all conjugated for the conjugate transpose
 //   Cholesky  A = L L^H    forward <lower, scaled>, backward the same conjugated; the transpose: conjugated the other way
 //
-// rows: rows.get(i, q) and rows.put(i, q, V), local row i of right-hand side q.
+// rows: rows.pivot(i, q) is row i < W of right-hand side q, rows.below(i, q) row W + i; both are references.
 #pragma once
 #include "lockstep/side.hpp"
 
@@ -18,10 +18,13 @@ template <bool upper_, bool scaled_, bool conjugate_> struct LockstepWay {
   static constexpr bool upper = upper_, scaled = scaled_, conjugate = conjugate_;
 };
 
-template <class Way, class V> LOCKSTEP V factor_entry(const LockstepParts<V>& front, int i, int p) {
-  if constexpr (!Way::upper) return conj_where<Way::conjugate>(front.lower[p * front.R + i]);
-  return conj_where<Way::conjugate>(i < front.W ? front.lower[i * front.R + p]
-                                                : front.upper[p * front.H + (i - front.W)]);
+// e(i, p) for i < W, and e(W + i, p).
+template <class Way, class V> LOCKSTEP V pivot_entry(const LockstepParts<V>& front, int i, int p) {
+  return conj_where<Way::conjugate>(Way::upper ? front.lower[i * front.R + p] : front.lower[p * front.R + i]);
+}
+template <class Way, class V> LOCKSTEP V below_entry(const LockstepParts<V>& front, int i, int p) {
+  return conj_where<Way::conjugate>(Way::upper ? front.upper[p * front.H + i]
+                                               : front.lower[p * front.R + front.W + i]);
 }
 
 template <class Way, int n, class V> LOCKSTEP void load_pivots(const LockstepParts<V>& front, int k, V (&e)[n][n]) {
@@ -29,25 +32,7 @@ template <class Way, int n, class V> LOCKSTEP void load_pivots(const LockstepPar
   for (int p = 0; p < n; p++)
     LOCKSTEP_UNROLL
     for (int i = p; i < n; i++)
-      if (i > p || Way::scaled) e[i][p] = factor_entry<Way>(front, k + i, k + p);
-}
-
-// Rows begin .. end - 1, on one side of W, lose what pivots k .. k + n - 1 have.
-template <class Way, int n, int columns, class V, class Rows>
-LOCKSTEP void subtract_pivots(const LockstepParts<V>& front, int k, int begin, int end, const V (&x)[n][columns],
-                              const Rows& rows) {
-  for (int i = begin; i < end; i++) {
-    V e[n];
-    LOCKSTEP_UNROLL
-    for (int p = 0; p < n; p++) e[p] = factor_entry<Way>(front, i, k + p);
-    LOCKSTEP_UNROLL
-    for (int q = 0; q < columns; q++) {
-      V y = rows.get(i, q);
-      LOCKSTEP_UNROLL
-      for (int p = 0; p < n; p++) y = mul_sub(e[p], x[p][q], y);
-      rows.put(i, q, y);
-    }
-  }
+      if (i > p || Way::scaled) e[i][p] = pivot_entry<Way>(front, k + i, k + p);
 }
 
 template <class Way, int columns, class V, class Rows>
@@ -62,32 +47,72 @@ LOCKSTEP void forward(const LockstepParts<V>& front, const Rows& rows) {
       for (int p = 0; p < n; p++)
         LOCKSTEP_UNROLL
         for (int q = 0; q < columns; q++) {
-          V v = rows.get(k + p, q);
+          V v = rows.pivot(k + p, q);
           LOCKSTEP_UNROLL
           for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
           x[p][q] = Way::scaled ? v * e[p][p] : v;
-          rows.put(k + p, q, x[p][q]);
+          rows.pivot(k + p, q) = x[p][q];
         }
-      subtract_pivots<Way, n, columns>(front, k, k + n, front.W, x, rows);
-      subtract_pivots<Way, n, columns>(front, k, front.W, front.R, x, rows);
+      const auto update = [&](V& to, const V(&entry)[n], int q) {
+        V y = to;
+        LOCKSTEP_UNROLL
+        for (int p = 0; p < n; p++) y = mul_sub(entry[p], x[p][q], y);
+        to = y;
+      };
+      for (int i = k + n; i < front.W; i++) {
+        V entry[n];
+        LOCKSTEP_UNROLL
+        for (int p = 0; p < n; p++) entry[p] = pivot_entry<Way>(front, i, k + p);
+        LOCKSTEP_UNROLL
+        for (int q = 0; q < columns; q++) update(rows.pivot(i, q), entry, q);
+      }
+      for (int i = 0; i < front.H; i++) {
+        V entry[n];
+        LOCKSTEP_UNROLL
+        for (int p = 0; p < n; p++) entry[p] = below_entry<Way>(front, i, k + p);
+        LOCKSTEP_UNROLL
+        for (int q = 0; q < columns; q++) update(rows.below(i, q), entry, q);
+      }
     });
 }
 
-// x loses the products with rows begin .. end - 1, on one side of W.
-template <class Way, int n, int columns, class V, class Rows>
-LOCKSTEP void subtract_rows(const LockstepParts<V>& front, int k, int begin, int end, V (&x)[n][columns],
-                            const Rows& rows) {
-  for (int i = begin; i < end; i++) {
-    V y[columns];
+// sum(p, q) -= e(i, k + p) x(i, q) over rows i, in `chains` sums that do not wait for each other.
+template <int chains, int n, int columns, class V, class Entry, class Row>
+LOCKSTEP void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& entry, Row&& row) {
+  V more[chains][n][columns];
+  LOCKSTEP_UNROLL
+  for (int c = 1; c < chains; c++)
     LOCKSTEP_UNROLL
-    for (int q = 0; q < columns; q++) y[q] = rows.get(i, q);
-    LOCKSTEP_UNROLL
-    for (int p = 0; p < n; p++) {
-      const V e = factor_entry<Way>(front, i, k + p);
+    for (int p = 0; p < n; p++)
       LOCKSTEP_UNROLL
-      for (int q = 0; q < columns; q++) x[p][q] = mul_sub(e, y[q], x[p][q]);
-    }
+      for (int q = 0; q < columns; q++) more[c][p][q] = V{};
+  int i = begin;
+  for (; i + chains <= end; i += chains) {
+    LOCKSTEP_UNROLL
+    for (int c = 0; c < chains; c++)
+      LOCKSTEP_UNROLL
+      for (int q = 0; q < columns; q++) {
+        const V y = row(i + c, q);
+        LOCKSTEP_UNROLL
+        for (int p = 0; p < n; p++) {
+          V& sum = c == 0 ? x[p][q] : more[c][p][q];
+          sum = mul_sub(entry(i + c, p), y, sum);
+        }
+      }
   }
+  for (; i < end; i++)
+    LOCKSTEP_UNROLL
+    for (int q = 0; q < columns; q++) {
+      const V y = row(i, q);
+      LOCKSTEP_UNROLL
+      for (int p = 0; p < n; p++) x[p][q] = mul_sub(entry(i, p), y, x[p][q]);
+    }
+  LOCKSTEP_UNROLL
+  for (int c = 1; c < chains; c++)
+    LOCKSTEP_UNROLL
+    for (int p = 0; p < n; p++)
+      LOCKSTEP_UNROLL
+      for (int q = 0; q < columns; q++) x[p][q] = x[p][q] + more[c][p][q];
 }
 
 template <class Way, int columns, class V, class Rows>
@@ -95,14 +120,18 @@ LOCKSTEP void backward(const LockstepParts<V>& front, const Rows& rows) {
   constexpr int N = TILE_COLUMNS<V>;
   for (int k = (front.W - 1) / N * N; k >= 0; k -= N)
     with_count<N>(front.W - k < N ? front.W - k : N, [&](auto count) {
-      constexpr int n = count.value;
+      constexpr int n = count.value, chains = columns > 1 ? 1 : n == 1 ? 4 : 2;
       V e[n][n], x[n][columns];
       LOCKSTEP_UNROLL
       for (int p = 0; p < n; p++)
         LOCKSTEP_UNROLL
-        for (int q = 0; q < columns; q++) x[p][q] = rows.get(k + p, q);
-      subtract_rows<Way, n, columns>(front, k, k + n, front.W, x, rows);
-      subtract_rows<Way, n, columns>(front, k, front.W, front.R, x, rows);
+        for (int q = 0; q < columns; q++) x[p][q] = rows.pivot(k + p, q);
+      subtract_rows<chains>(
+          x, 0, front.H, [&](int i, int p) { return below_entry<Way>(front, i, k + p); },
+          [&](int i, int q) { return rows.below(i, q); });
+      subtract_rows<1>(
+          x, k + n, front.W, [&](int i, int p) { return pivot_entry<Way>(front, i, k + p); },
+          [&](int i, int q) { return rows.pivot(i, q); });
       load_pivots<Way>(front, k, e);
       LOCKSTEP_UNROLL
       for (int p = n - 1; p >= 0; p--)
@@ -112,7 +141,7 @@ LOCKSTEP void backward(const LockstepParts<V>& front, const Rows& rows) {
           LOCKSTEP_UNROLL
           for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
           x[p][q] = Way::scaled ? v * e[p][p] : v;
-          rows.put(k + p, q, x[p][q]);
+          rows.pivot(k + p, q) = x[p][q];
         }
     });
 }

@@ -1,0 +1,240 @@
+#include "numeric/lockstep_factor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "analysis/graph.hpp"
+#include "base/huge_pages.hpp"
+#include "base/parallel.hpp"
+#include "base/scalars.hpp"
+#include "matrix/modulus.hpp"
+#include "matrix/products.hpp"
+#include "simd/select.hpp"
+
+namespace gs {
+namespace {
+
+LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A) {
+  const auto or_null = [](const auto& v) { return v.empty() ? nullptr : v.data(); };
+  return {.n = plan.n,
+          .nf = plan.nf,
+          .n_entries = (idx)plan.entry_source.size(),
+          .cholesky = plan.cholesky,
+          .A = A,
+          .fronts = plan.fronts.data(),
+          .below = plan.below.data(),
+          .child = plan.child.data(),
+          .entry_source = plan.entry_source.data(),
+          .place = plan.place.data(),
+          .entry_target = plan.entry_target.data(),
+          .entry_scale = or_null(plan.entry_scale),
+          .row_perm = plan.row_perm.data(),
+          .col_perm = plan.col_perm.data(),
+          .row_scale = or_null(plan.row_scale),
+          .col_scale = or_null(plan.col_scale)};
+}
+
+// Rows of the systems in the lanes of a group, `stride` numbers apart; the last system is in all lanes that are left.
+template <class T> void rows_of(idx group, int lanes, idx count, T* begin, off stride, T** rows) {
+  for (int l = 0; l < lanes; l++) rows[l] = begin + std::min<off>((off)group * lanes + l, count - 1) * stride;
+}
+
+}  // namespace
+
+template <class T> LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx count,
+                                                     const SupernodeCosts& merging, const Ladder& ladder)
+    : A_(A),
+      count_(count),
+      plan_(gpu::make_lockstep_plan(symbolic, A, {merging})),
+      ladder_(ladder),
+      program_(program_of(plan_, A)),
+      kernels_(lockstep_kernels<T>()),
+      values_(n_groups() * A.nnz() * numbers),
+      factor_(n_groups() * plan_.factor_size * numbers),
+      notes_((std::size_t)n_groups() * lanes),
+      errors_(count, -1),
+      steps_(count) {
+  prefer_huge_pages(values_), prefer_huge_pages(factor_);
+}
+
+template <class T> off LockstepFactor<T>::bytes() const {
+  off bytes = (values_.size() + factor_.size()) * sizeof(R);
+  for (const auto& work : work_) bytes += work.size() * sizeof(R);
+  return bytes;
+}
+
+template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
+  const auto lock = use_.exclusive();
+  const int threads = std::min<int>(num_threads(), n_groups());
+  const off sums = (off)plan_.n * lanes, blocks = (plan_.task_size + plan_.shared_size) * numbers;
+  make_room(threads, sums + blocks);
+  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, plan_.n);
+  const PivotRule rule{perturb_below, tiny_below};
+  share_out(threads, n_groups(), [&](std::size_t group, int rank) {
+    const T* rows[lanes];
+    rows_of((idx)group, lanes, count_, values, stride, rows);
+    R* const work = work_[rank].data();
+    R* const own = const_cast<R*>(values_of((idx)group));
+    LockstepNotes* notes = notes_.data() + group * lanes;
+    kernels_.load(program_, rows, source, own, work, notes);
+    kernels_.factor(program_, own, factor_of((idx)group), work + sums, rule, notes);
+  });
+}
+
+// A group's solution of some columns while it is measured and refined.
+template <class T> struct LockstepFactor<T>::Solving {
+  const LockstepFactor& factor;
+  idx group;
+  Trans trans;
+  int present;  // systems
+  int columns, room;
+  R *b, *x, *r, *y, *before;
+  double errors[lanes];
+  idx steps[lanes] = {};
+
+  Solving(const LockstepFactor& factor, idx group, Trans trans, int columns, R* work)
+      : factor(factor),
+        group(group),
+        trans(trans),
+        present(std::min<idx>(lanes, factor.count_ - group * lanes)),
+        columns(columns),
+        room(columns == 1 ? 1 : lockstep_columns) {
+    const off size = entries() * numbers;
+    b = work, x = b + size, r = x + size, y = r + size, before = y + size;
+  }
+
+  off entries() const { return (off)factor.plan_.n * room; }
+
+  // to = op(A)^-1 from, by the factor.
+  void substitute(const R* from, R* to) const {
+    const LockstepProgram& P = factor.program_;
+    const bool plain = trans == Trans::none;
+    const idx *in = plain ? P.row_perm : P.col_perm, *out = plain ? P.col_perm : P.row_perm;
+    const double *scale_in = plain ? P.row_scale : P.col_scale, *scale_out = plain ? P.col_scale : P.row_scale;
+    factor.kernels_.permute(P.n, room, in, scale_in, false, from, y);
+    factor.kernels_.solve(P, factor.factor_of(group), trans, room, y);
+    factor.kernels_.permute(P.n, room, out, scale_out, true, y, to);
+  }
+
+  void measure(double* errors) const {
+    LockstepNorms norms[lockstep_columns];
+    factor.kernels_.residual(factor.program_, factor.values_of(group), trans, room, x, b, r, norms);
+    for (int l = 0; l < present; l++) {
+      const double norm = factor.notes_[group * lanes + l].norms[trans != Trans::none];
+      errors[l] = 0;
+      for (int q = 0; q < columns; q++) {
+        const ResidualNorms own{norms[q].residual[l], norms[q].x[l], norms[q].b[l]};
+        errors[l] = max_or_nan(errors[l], backward_error(own, norm));
+      }
+    }
+  }
+
+  // Refines those systems that are not accurate enough. Nothing helps where numbers are not finite.
+  void refine() {
+    std::uint8_t chosen[lanes] = {};
+    for (int l = 0; l < present; l++) chosen[l] = std::isfinite(errors[l]) && !factor.ladder_.is_enough(errors[l]);
+    const auto any = [&] { return std::any_of(chosen, chosen + present, [](std::uint8_t c) { return c; }); };
+    for (int step = 0; step < most_steps && any(); step++) {
+      std::memcpy(before, x, entries() * numbers * sizeof(R));
+      substitute(r, r);
+      factor.kernels_.add(entries(), chosen, r, x);
+      double after[lanes];
+      measure(after);
+      std::uint8_t undone[lanes] = {};
+      for (int l = 0; l < present; l++) {
+        if (!chosen[l]) continue;
+        const Step came = factor.ladder_.after_step({errors[l]}, {after[l]});
+        undone[l] = came == Step::undo, chosen[l] = came == Step::again;
+        if (!undone[l]) errors[l] = after[l], steps[l]++;
+      }
+      factor.kernels_.choose(entries(), undone, before, x);
+    }
+  }
+};
+
+template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
+  const auto lock = use_.exclusive();
+  const int threads = std::min<int>(num_threads(), n_groups());
+  const off vectors = 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers, stride = (off)plan_.n * nrhs;
+  make_room(threads, vectors);
+  std::fill(errors_.begin(), errors_.end(), 0), std::fill(steps_.begin(), steps_.end(), 0);
+  share_out(threads, n_groups(), [&](std::size_t group, int rank) {
+    for (idx column = 0; column < nrhs; column += lockstep_columns) {
+      const int columns = std::min<idx>(nrhs - column, lockstep_columns);
+      Solving one(*this, (idx)group, trans, columns, work_[rank].data());
+      const T* from[lanes];
+      T* to[lanes];
+      rows_of((idx)group, lanes, count_, b + column, stride, from);
+      rows_of((idx)group, lanes, count_, x + column, stride, to);
+      kernels_.take(plan_.n, columns, nrhs, from, one.b);
+      one.substitute(one.b, one.x);
+      one.measure(one.errors);
+      if (ladder_.must_measure(Trust::none, 0)) one.refine();
+      kernels_.give(plan_.n, columns, nrhs, one.x, one.present, to);
+      for (int l = 0; l < one.present; l++) {
+        const std::size_t s = group * lanes + l;
+        errors_[s] = max_or_nan(errors_[s], one.errors[l]), steps_[s] = std::max(steps_[s], one.steps[l]);
+      }
+    }
+  });
+}
+
+template <class T> void LockstepFactor<T>::make_room(int threads, off size) {
+  if ((int)work_.size() < threads) work_.resize(threads);
+  for (int rank = 0; rank < threads; rank++)
+    if ((off)work_[rank].size() < size) work_[rank] = RawVector<R>(size);
+}
+
+template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const {
+  const auto lock = shared();
+  std::vector<LockstepReport> reports(count_);
+  for (idx s = 0; s < count_; s++) {
+    const LockstepNotes& note = notes_[s];
+    LockstepReport& report = reports[s];
+    if (!plan_.cholesky) {
+      report.multiplier = note.multiplier;
+      report.growth = note.largest_entry > 0 ? std::max(1.0, note.multiplier) * note.upper *
+                                                   std::max(1.0, 1 / note.largest_entry)
+                                             : 0;
+    }
+    report.n_perturbed = note.n_perturbed, report.n_tiny = note.n_tiny, report.not_finite = note.not_finite;
+    report.failed = note.failed < 0 ? -1 : plan_.col_perm[note.failed];
+  }
+  return reports;
+}
+
+template <class T> std::vector<double> LockstepFactor<T>::errors() const {
+  const auto lock = shared();
+  return errors_;
+}
+template <class T> std::vector<idx> LockstepFactor<T>::steps() const {
+  const auto lock = shared();
+  return steps_;
+}
+
+template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus) const {
+  const auto lock = shared();
+  double scales = 0;
+  for (const double scale : plan_.row_scale) scales += std::log(scale);
+  for (const double scale : plan_.col_scale) scales += std::log(scale);
+  const R parity_of_order = (R)(parity(plan_.row_perm) * parity(plan_.col_perm));
+  for (idx s = 0; s < count_; s++) {
+    const R* const factor = factor_of(s / lanes);
+    sign[s] = plan_.cholesky ? T(1) : T(parity_of_order), log_modulus[s] = 0;
+    for (const gpu::LockstepFront& front : plan_.fronts)
+      for (idx k = 0; k < front.width; k++) {
+        const off place = front.factor + off(k) * front.rows + k;
+        const T reciprocal = kernels_.number(factor + place * numbers, s % lanes);
+        log_modulus[s] -= std::log((double)std::abs(reciprocal));
+        if (!plan_.cholesky) sign[s] *= T(std::abs(reciprocal)) / reciprocal;
+      }
+    log_modulus[s] = plan_.cholesky ? 2 * log_modulus[s] : log_modulus[s] - scales;
+  }
+}
+
+#define GS_INSTANTIATE(T) template class LockstepFactor<T>;
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

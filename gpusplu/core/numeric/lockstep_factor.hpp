@@ -1,0 +1,78 @@
+// Many systems of one pattern, factored and solved in lockstep: a group of them at a time, one in each lane of the
+// processor's vectors, so that all that is not arithmetic (indices, fronts, tree) is paid once for a group.
+//
+// Pivots are fixed, so every system is watched and every solve is measured, and refined where the ladder asks for that;
+// what a system says of itself is in its report, and what is done about it is the caller's business. No system has any
+// influence on another one: its results are the same, bit for bit, alone or in any place of any batch, on one thread or
+// on many. Groups are shared out over the threads.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "analysis/symbolic.hpp"
+#include "base/fork.hpp"
+#include "certify/ladder.hpp"
+#include "plan/lockstep/plan.hpp"
+#include "simd/lockstep_kernels.hpp"
+
+namespace gs {
+
+// As Python reads it, field by field.
+struct LockstepReport {
+  double multiplier = 0;  // largest |L| (Cholesky: 0)
+  double growth = 0;      // as PivotReport has it (Cholesky: 0)
+  idx n_perturbed = 0;    // pivots that were replaced
+  idx n_tiny = 0;         // of these, small enough to mean a singular matrix
+  idx failed = -1;        // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
+  idx not_finite = 0;     // 1: there is a NaN or Inf
+};
+
+template <class T> class LockstepFactor {
+ public:
+  using R = real_t<T>;
+  // What `A` points to must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan.
+  LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging, const Ladder& ladder);
+
+  // Entry k of system s is values[s * stride + source[k]]; a null source is the identity.
+  void refactor(const T* values, off stride, const off* source);
+  // Solves op(A) X = B: B and X are (count, n, nrhs). X must not overlap B.
+  void solve(Trans trans, idx nrhs, const T* b, T* x);
+
+  std::vector<LockstepReport> report() const;
+  std::vector<double> errors() const;  // normwise backward errors of the last solve, the largest of its columns
+  std::vector<idx> steps() const;      // of refinement that it took, the most of its columns
+  void slogdet(T* sign, double* log_modulus) const;
+
+  idx count() const { return count_; }
+  idx n() const { return plan_.n; }
+  off nnz() const { return A_.nnz(); }
+  off bytes() const;
+  const gpu::LockstepPlan& plan() const { return plan_; }
+  bool abandoned() const { return use_.abandoned(); }  // as Factor has it
+
+ private:
+  struct Solving;
+  void make_room(int threads, off size);
+  idx n_groups() const { return (count_ + lanes - 1) / lanes; }
+  const R* values_of(idx group) const { return values_.data() + group * A_.nnz() * numbers; }
+  R* factor_of(idx group) const { return const_cast<R*>(factor_.data()) + group * plan_.factor_size * numbers; }
+  std::shared_lock<std::shared_mutex> shared() const { return const_cast<UseLock&>(use_).together(); }
+
+  static constexpr int lanes = lockstep_lanes<T>;
+  static constexpr off numbers = lockstep_numbers<T>;
+
+  PatternView A_;
+  idx count_;
+  gpu::LockstepPlan plan_;
+  Ladder ladder_;
+  LockstepProgram program_;
+  const LockstepKernels<T>& kernels_;
+  RawVector<R> values_, factor_;
+  std::vector<RawVector<R>> work_;    // of every thread
+  std::vector<LockstepNotes> notes_;  // of every lane
+  std::vector<double> errors_;
+  std::vector<idx> steps_;
+  mutable UseLock use_;
+};
+
+}  // namespace gs

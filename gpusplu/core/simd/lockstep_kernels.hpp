@@ -1,0 +1,72 @@
+// The table of kernels of systems in lockstep, compiled once per instruction set. Plain data only.
+//
+// A group is as many systems as there are lanes, one in each. What lies "in lanes" has 64 bytes of real numbers for an
+// entry, of complex numbers twice that; how they lie in there is the kernels' business.
+#pragma once
+#include "base/types.hpp"
+#include "shared/lockstep.hpp"
+#include "simd/dense_kernels.hpp"
+
+namespace gs {
+
+template <class T> constexpr int lockstep_lanes = 64 / (int)sizeof(real_t<T>);
+template <class T> constexpr int lockstep_numbers = 64 / (int)sizeof(real_t<T>) * (is_complex<T> ? 2 : 1);  // an entry
+constexpr int most_lockstep_lanes = 16;
+constexpr int lockstep_columns = 4;  // right-hand sides that are solved together, if there are several
+
+// A plan and its matrix, as kernels read them.
+struct LockstepProgram {
+  idx n, nf, n_entries;  // entries of A that fronts have
+  bool cholesky;
+  PatternView A;
+  const gpu::LockstepFront* fronts;
+  const idx *below, *child, *entry_source;
+  const std::uint16_t* place;
+  const std::uint32_t* entry_target;
+  const double* entry_scale;                // null: ones
+  const idx *row_perm, *col_perm;           // gather
+  const double *row_scale, *col_scale;      // by A's rows and columns; null: ones
+};
+
+// What a factorization says of each lane.
+struct LockstepNotes {
+  double largest_entry, multiplier, upper;  // of the scaled matrix, of L, of U
+  idx n_perturbed, n_tiny;
+  idx failed;       // plan position of the first pivot that is tiny (Cholesky: not positive), or -1
+  bool not_finite;  // an entry of A is not, or a pivot
+  double norms[2];  // of A and its transpose in the infinity norm
+};
+
+// Of a column of a solution in lanes, by lane: the largest entries by modulus; NaN where there is one.
+struct LockstepNorms {
+  double residual[most_lockstep_lanes], x[most_lockstep_lanes], b[most_lockstep_lanes];
+};
+
+template <class T> struct LockstepKernels {
+  using R = real_t<T>;
+  // Canonical values of the systems to lanes; entry k of a system is systems[lane][source[k]], a null source is the
+  // identity. `sums`: n real numbers in lanes, to work with. Writes norms and not_finite.
+  void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values, R* sums,
+               LockstepNotes* notes);
+  // blocks: memory of the plan's task and of what tasks share, one after the other. Adds to the notes of `load`.
+  void (*factor)(const LockstepProgram& program, const R* values, R* factor, R* blocks, const PivotRule& rule,
+                 LockstepNotes* notes);
+  // Solves with B or what `trans` says of it, x in the plan's order, `columns` (1 or lockstep_columns) numbers a row.
+  void (*solve)(const LockstepProgram& program, const R* factor, Trans trans, int columns, R* x);
+  // r = b - op(A) x in A's order, and the norms of every column.
+  void (*residual)(const LockstepProgram& program, const R* values, Trans trans, int columns, const R* x, const R* b,
+                   R* r, LockstepNorms* norms);
+  // x += step, or x = other, of `count` entries in the lanes that are chosen (not 0).
+  void (*add)(off count, const std::uint8_t* chosen, const R* step, R* x);
+  void (*choose)(off count, const std::uint8_t* chosen, const R* other, R* x);
+  // Entries (i, q), q < columns, of systems whose rows are `stride` numbers apart to lanes, lockstep_columns or 1 of them
+  // in a row and zero where there are fewer, and back to the first `present` systems.
+  void (*take)(idx n, int columns, off stride, const T* const* systems, R* to);
+  void (*give)(idx n, int columns, off stride, const R* from, int present, T* const* systems);
+  // to(k) = scale[order[k]] from(order[k]), or with `back` to(order[k]) = scale[order[k]] from(k).
+  void (*permute)(idx n, int columns, const idx* order, const double* scale, bool back, const R* from, R* to);
+  // Of an entry in lanes, the number that a lane has.
+  T (*number)(const R* entry, int lane);
+};
+
+}  // namespace gs

@@ -1,0 +1,3 @@
+#include "simd/lockstep.hpp"
+
+GS_LOCKSTEP_TABLE(lockstep_s, float)

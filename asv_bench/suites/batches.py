@@ -46,16 +46,17 @@ class Systems:
         self.b = clock.put(rng.normal(size=(count, n)))
         self.put = clock.put
 
+        self.columns = np.repeat(np.arange(n), np.diff(A.indptr))
+
     def values(self, order=slice(None)):
         """Of all systems, A.data in this order, C-contiguous."""
-        columns = np.repeat(np.arange(self.A.shape[0]), np.diff(self.A.indptr))[order]
         scale, data = self.put(self.near_one), self.put(self.A.data[order])
-        values = scale[:, self.put(self.A.indices[order])] * scale[:, self.put(columns)] * data
+        values = scale[:, self.put(self.A.indices[order])] * scale[:, self.put(self.columns[order])] * data
         return values.copy(order="C")
 
     def matrix(self, k):
-        scale = sp.diags_array(self.near_one[k])
-        return sp.csc_array(scale @ self.A @ scale)
+        data = self.near_one[k][self.A.indices] * self.near_one[k][self.columns] * self.A.data
+        return sp.csc_array((data, self.A.indices, self.A.indptr), shape=self.A.shape)
 
     def error(self, x):
         """The worst backward error of some systems, of x on the device."""
@@ -89,8 +90,7 @@ def theirs(case, systems, clock):
     """The same of cuDSS."""
     order = cudss.CuDSS.order_of(systems.A)
     if case.definite:
-        rows, columns = systems.A.indices, np.repeat(np.arange(systems.A.shape[0]), np.diff(systems.A.indptr))
-        order = order[(columns >= rows)[order]]
+        order = order[(systems.columns >= systems.A.indices)[order]]
     with cudss.CuDSS(systems.A, systems.b, case.definite, systems.count) as solver:
         solver.values[...] = systems.values(order).reshape(-1)
         solver.analyze()

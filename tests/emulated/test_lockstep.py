@@ -102,23 +102,34 @@ def test_nothing_waits_or_allocates(cupy, device):
 
 
 def test_memory(device):
+    """Known, and within the limit, before anything is allocated."""
     A = LU["poisson"]("d")
-    problem, analysis = gs.analyze(A, engine="supernodal").parts()
-    engine = registry.named("supernodal")
-    needed = engine.batch_bytes(problem, analysis, 70)
+    batch = make_batch(A, 70)
+    batch.refactor(systems(A, 70)[1])
+    batch.solve(right_hand_sides(A, 70))
     used = device.used
-    batch = engine.factor_batch(problem, analysis, 70)
-    assert batch.nbytes == needed
-    arrays = {id(m): m.nbytes for m in device._memories}
-    assert used < device.used and sum(arrays.values()) > needed
-    device.memory_bytes = device.used + needed // 2
+    assert batch.nbytes < used
+    limited = gs.analyze(A, engine="supernodal", device_memory=batch.nbytes - 1).parts()
+    before = device.most_used
     with pytest.raises(gs.DeviceMemoryError):
-        engine.factor_batch(problem, analysis, 70)
+        registry.named("supernodal").factor_batch(*limited, 70)
+    assert device.used < used + batch.nbytes // 2 and device.most_used == before
+
+
+def test_values(cupy, device):
+    A = LU["random"]("F")
+    _, values = systems(A, 40)
+    batch = make_batch(A, 40)
+    batch.refactor(cupy.asarray(values))
+    for system in (0, 31, 39):
+        assert np.array_equal(batch.values(system), values[system])
 
 
 def test_what_cannot_be_done_in_lockstep(device, monkeypatch):
     singular = sp.csc_array(np.array([[1.0, 0.0], [1.0, 0.0]]))
     assert make_batch(singular, 3) is None
+    trusted = gs.splu(LU["poisson"]("d"), engine="supernodal", diag_pivot_thresh=0.01).symbolic.parts()
+    assert registry.named("supernodal").factor_batch(*trusted, 3) is None
 
     def too_large(*arguments, **options):
         raise ValueError("a front has too many rows for lockstep")

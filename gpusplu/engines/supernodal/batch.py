@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,10 @@ import scipy.sparse as sp
 
 from ... import _core
 from ...cost.calibration import for_core
+from ...cuda.devices import usable_bytes
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
+from ...errors import DeviceMemoryError
 from ...matrix import EPS, Pattern
 from ..device.part import Part, address, addresses
 from .lanes import SHARED, Items, LanePlan
@@ -168,11 +169,16 @@ class LockstepProgram(Part):
 class LockstepBatch:
     """Factors of `count` systems on a device; the interface of engines' batches.
 
-    Commands go to the caller's stream, and nothing waits but `report`, `errors`, `steps`, `slogdet` and arrays of the
-    host.
+    Commands go to the caller's stream, and nothing waits but `report`, `errors`, `steps`, `slogdet`, `values`, and
+    calls with arrays of the host.
+
+    Raises
+    ------
+    DeviceMemoryError
+        Before anything is allocated, if it cannot fit.
     """
 
-    def __init__(self, program: LockstepProgram, count: int):
+    def __init__(self, program: LockstepProgram, count: int, limit: int | None = None):
         self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
         self._program, self._device = program, program.device
         self._dtype, self._groups = program.dtype, -(-count // LANES)
@@ -180,10 +186,13 @@ class LockstepBatch:
         device = self._device
         with device:
             program.prepare()
-            self._memory = {name: device.empty(size) for name, size in program.sizes(self._groups).items()}
+            sizes, usable = program.sizes(self._groups), usable_bytes(device, limit)
+            self.nbytes = sum(sizes.values())
+            if self.nbytes > usable:
+                raise DeviceMemoryError(self.nbytes, usable)
+            self._memory = {name: device.empty(size) for name, size in sizes.items()}
             self._sources: tuple[Any, Buffer | None] = (None, None)
             device.own_stream().synchronize()
-        self.nbytes = sum(program.sizes(self._groups).values())
 
     # ---- what the facade calls
 
@@ -262,6 +271,13 @@ class LockstepBatch:
         logs, signs = raw[: 8 * systems].view("d"), raw[8 * systems :].view(wide)
         sign, shift = outer_determinant(program.core)
         return sign * signs[: self.count].astype(self._dtype), logs[: self.count] + shift
+
+    def values(self, system: int) -> np.ndarray:
+        """Canonical values of one system that were factored last, on the host; waits."""
+        group, lane = divmod(system, LANES)
+        whole = self.nnz * LANES * self._dtype.itemsize
+        found = self._read_buffer(self._memory["values"], whole, group * whole).view(self._dtype)
+        return np.ascontiguousarray(found[lane::LANES])
 
     # ---- commands
 
@@ -470,11 +486,11 @@ class LockstepBatch:
     def _read(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
         return self._read_buffer(self._memory[name], count * dtype.itemsize).view(dtype)
 
-    def _read_buffer(self, buffer: Buffer, nbytes: int) -> np.ndarray:
-        """The first bytes of a buffer, after all that was asked for."""
+    def _read_buffer(self, buffer: Buffer, nbytes: int, offset: int = 0) -> np.ndarray:
+        """Bytes of a buffer, after all that was asked for."""
         with self._device, self._lock:
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
-            stream.copy(found.ctypes.data, buffer.pointer, nbytes)
+            stream.copy(found.ctypes.data, buffer.pointer + offset, nbytes)
             stream.synchronize()
         return found
 
@@ -507,28 +523,22 @@ def parity(perm: np.ndarray) -> float:
 
 
 def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) -> LockstepBatch | None:
-    """Memory and kernels for `count` systems; None where they cannot be worked in lockstep."""
-    core = analysis.core
-    if not 0 < problem.n == core.structural_rank:
+    """Memory and kernels for `count` systems; None where pivots cannot be fixed or a front is too large.
+
+    Raises
+    ------
+    DeviceMemoryError
+    """
+    core, dtype, groups = analysis.core, problem.dtype, -(-count // LANES)
+    fixed = problem.cholesky or problem.options.matching
+    if not fixed or not 0 < problem.n == core.structural_rank:
         return None
+
+    def made() -> LockstepProgram:
+        return LockstepProgram(device, core.with_scales_of(dtype.char), problem.pattern, dtype, groups)
+
     try:
-        program = program_for(problem, core, device, count)
-    except ValueError:  # a front is too large
+        program: LockstepProgram = problem.once(("supernodal.lockstep", dtype, groups), made)
+    except ValueError:  # a front has too many rows
         return None
-    return LockstepBatch(program, count)
-
-
-def program_for(problem: Problem, core: Any, device: Any, count: int) -> LockstepProgram:
-    """The program that batches of as many groups share."""
-    groups, dtype = -(-count // LANES), problem.dtype
-    make: Callable[[], LockstepProgram] = lambda: LockstepProgram(  # noqa: E731
-        device, core.with_scales_of(dtype.char), problem.pattern, dtype, groups
-    )
-    program: LockstepProgram = problem.once(("supernodal.lockstep", dtype, groups), make)
-    return program
-
-
-def batch_bytes(problem: Problem, analysis: Analysis, device: Any, count: int) -> int:
-    """Device memory of a batch besides its plan [bytes]."""
-    program = program_for(problem, analysis.core, device, count)
-    return sum(program.sizes(program.groups).values())
+    return LockstepBatch(program, count, problem.request.device_memory)

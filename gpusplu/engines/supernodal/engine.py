@@ -24,6 +24,7 @@ class SupernodalEngine(DeviceEngine):
 
     name = "supernodal"
     methods = ("front",)
+    batches = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
 
     def obstacle(self, problem: Problem) -> str:
@@ -88,11 +89,6 @@ class SupernodalEngine(DeviceEngine):
         from .batch import make_batch
 
         return make_batch(problem, analysis, self.device(problem), count)
-
-    def batch_bytes(self, problem: Problem, analysis: Analysis, count: int) -> int:
-        from .batch import batch_bytes
-
-        return batch_bytes(problem, analysis, self.device(problem), count)
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan

@@ -33,6 +33,7 @@ SAMPLES = 3
 
 def add_arguments(parser):
     parser.add_argument("--systems", type=numbers, help="numbers joined by commas, of every case")
+    parser.add_argument("--grain", type=float, help="work of a subtree that a warp takes, instead of ours")
     parser.add_argument("--kernels", action="store_true", help="say what each kernel takes")
 
 
@@ -75,9 +76,9 @@ def seconds(clock, systems, refactor, solve):
     return {name: took / systems.count for name, took in (timed | {"wall_s": clock.wall(both)}).items()}
 
 
-def ours(case, systems, clock):
+def ours(case, systems, clock, grain):
     """Seconds, and what else is known."""
-    batch = internals.engine_batch(systems.A, case.definite, systems.count)
+    batch = internals.engine_batch(systems.A, case.definite, systems.count, grain)
     values = systems.values()
     batch.refactor(values)
     x = batch.solve(systems.b)
@@ -116,7 +117,7 @@ def of_case(case, arguments, clock):
     for count in arguments.systems or SYSTEMS.get(case.name, (64,)):
         gc.collect()
         systems = Systems(A, count, clock)
-        found, batch, values = ours(case, systems, clock)
+        found, batch, values = ours(case, systems, clock, arguments.grain)
         if arguments.kernels:
             note(f"{case.name} x {count}: {internals.batch_kernels(batch, values, systems.b, clock)}")
         del batch, values

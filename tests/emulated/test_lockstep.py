@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu.engines import registry
 from gpusplu.engines.supernodal import batch as lockstep
-from gpusplu.engines.supernodal.lanes import LanePlan
+from gpusplu.engines.supernodal import lanes
 from support import lockstep as checks
 from support.lockstep import CASES, CHOLESKY, LU, make_batch, right_hand_sides, systems
 
@@ -16,11 +16,18 @@ KINDS = pytest.mark.parametrize(
 )
 
 
+def cut(monkeypatch, grain, team_rows, alone_rows):
+    """Subtrees of this work are below the cut; fronts of more rows are large, or solved with by blocks."""
+    monkeypatch.setattr(lockstep, "LEAST_GRAIN", grain)
+    monkeypatch.setattr(lockstep, "MOST_GRAIN", grain)
+    monkeypatch.setattr(lanes, "TEAM_ROWS", team_rows)
+    monkeypatch.setattr(lanes, "ALONE_ROWS", alone_rows)
+
+
 @pytest.fixture(autouse=True)
 def small_subtrees(monkeypatch, device):
-    """So that small matrices have subtrees below the cut and several fronts above."""
-    monkeypatch.setattr(lockstep, "LEAST_GRAIN", 200.0)
-    monkeypatch.setattr(lockstep, "MOST_GRAIN", 200.0)
+    """So that small matrices have subtrees, and fronts of every kind above."""
+    cut(monkeypatch, 200.0, 14, 12)
     device.seed = 3
 
 
@@ -46,16 +53,16 @@ def test_bits_do_not_depend_on_the_cut(cupy, device, monkeypatch, definite, matr
     A = matrix(dtype)
     _, values = systems(A, 3)
     b, found, cuts = right_hand_sides(A, 3), [], []
-    for seed, grain in enumerate((1e-3, 2e3, 5e3, 1e9)):
-        monkeypatch.setattr(lockstep, "LEAST_GRAIN", grain)
-        monkeypatch.setattr(lockstep, "MOST_GRAIN", grain)
+    for seed, where in enumerate(((1e-3, 0, 0), (1e-3, 12, 14), (2e3, 99, 12), (5e3, 10, 99), (1e9, 0, 0))):
+        cut(monkeypatch, *where)
         device.seed = seed
         batch = make_batch(A, 3, definite)
         batch.refactor(values)
         found.append([batch.solve(b, trans).tobytes() for trans in range(3)] + [batch.report().tobytes()])
-        cuts.append(len(batch._program.plan.order))
+        plan = batch._program.plan
+        cuts.append([len(some) > 0 for some in (plan.leaves, plan.team_fronts, plan.tiles, plan.block_fronts)])
     assert all(each == found[0] for each in found)
-    assert cuts[0] > cuts[1] > cuts[2] > cuts[3] == 0
+    assert np.any(cuts, axis=0).all() and not np.all(cuts, axis=0).any() and cuts[4] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("dtype", "dF")
@@ -91,10 +98,11 @@ def test_nothing_waits_or_allocates(cupy, device):
     batch, values, b = make_batch(A, 33), cupy.asarray(values), cupy.asarray(right_hand_sides(A, 33))
     device.counts.clear()
     batch.refactor(values)
-    assert device.counts == {"clear": 1, "gather_lanes": 1, "factor_leaves": 1, "factor_tiles": 1}
+    factors = ("factor_leaves", "factor_fronts", "factor_tiles")
+    assert device.counts == {"clear": 1, "gather_lanes": 1} | dict.fromkeys(factors, 1)
     device.counts.clear()
     batch.solve(b)
-    rounds = dict.fromkeys(("forward_leaves", "solve_fronts", "backward_leaves", "measure_lanes"), 4)
+    rounds = dict.fromkeys(("forward_warps", "solve_fronts", "backward_warps", "measure_lanes"), 4)
     assert device.counts == {"clear": 1, "gather_lanes": 1, "scatter_lanes": 1} | rounds
     device.counts.clear()
     batch.errors()
@@ -140,11 +148,14 @@ def test_what_cannot_be_done_in_lockstep(device, monkeypatch):
 
 @pytest.mark.parametrize("grain", [0.5, 300.0, 3000.0])
 @KINDS
-def test_tickets(definite, matrix, grain, device):
-    """Every tile above the cut has one, after the tiles and the fronts that it waits for."""
+def test_tickets(definite, matrix, grain, device, monkeypatch):
+    """Every tile of a large front has one, after the tiles and the fronts that it waits for."""
+    monkeypatch.setattr(lanes, "TEAM_ROWS", 0)
     problem, analysis = gs.analyze(matrix("d"), cholesky=definite, engine="supernodal").parts()
     costs, pattern = lockstep.for_core(), problem.pattern
-    plan = LanePlan(lockstep._core.make_lockstep_plan(analysis.core, pattern.ptr, pattern.ind, costs, grain=grain))
+    plan = lanes.LanePlan(
+        lockstep._core.make_lockstep_plan(analysis.core, pattern.ptr, pattern.ind, costs, grain=grain)
+    )
     done, last = set(), dict.fromkeys(plan.order.tolist(), 0)
     for tile in plan.tiles:
         f, row, column = (int(tile[name]) for name in ("front", "row", "column"))

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from ..interface import Analysis
 
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
-LEAVES, TILES, SOLVE = "lockstep/leaves.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
-FILES = (MOVE, MEASURE, LEAVES, TILES, SOLVE)
+FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
+FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
 LANES, THREADS, WARPS = (constant(SHARED, name) for name in ("LANES", "LANE_THREADS", "LANE_WARPS"))
+TEAM_THREADS, TEAM_WARPS = constant(SHARED, "TEAM_THREADS"), constant(SHARED, "TEAM_WARPS")
 MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
 STEPS = constant(SHARED, "REFINEMENTS")
 LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
@@ -36,7 +37,7 @@ CONTROL_BYTES = 16  # of a block, besides tiles
 TICKETS = 4  # words of a launch
 
 REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
-LEAST_GRAIN, MOST_GRAIN = 500.0, 20000.0  # work of a subtree that a warp takes
+LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
 TASKS_A_WARP = 4  # of these for every warp of the device
 WARPS_RESIDENT = 16  # on a multiprocessor
 
@@ -94,6 +95,7 @@ class LockstepProgram(Part):
     def factor_arrays(self) -> dict[str, Buffer | None]:
         plan, items = self.plan, self.plan.items
         arrays = {"fronts": plan.fronts, "slot": plan.slot, "leaves": plan.leaves, "tiles": plan.tiles}
+        arrays |= {"team_fronts": plan.team_fronts}
         arrays |= {"above": plan.above, "tile_begin": plan.tile_begin, "pending": plan.pending}
         arrays |= {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
         return self.upload_all(arrays)
@@ -101,8 +103,9 @@ class LockstepProgram(Part):
     @cached_property
     def solve_arrays(self) -> dict[str, Buffer | None]:
         plan = self.plan
-        arrays = {"below": self.core.below, "slot": plan.row_slot, "order": plan.order, "pending": plan.pending_tasks}
-        shared = {name: self.factor_arrays[name] for name in ("fronts", "leaves", "above")}
+        arrays = {"below": self.core.below, "slot": plan.row_slot, "pending": plan.pending_tasks}
+        arrays |= {"warp_tasks": plan.warp_tasks, "block_fronts": plan.block_fronts}
+        shared = {name: self.factor_arrays[name] for name in ("fronts", "above")}
         return shared | self.upload_all(arrays)
 
     @cached_property
@@ -344,6 +347,7 @@ class LockstepBatch:
         limits = (0.0, 0.0) if core.cholesky else _core.small_pivots_of_fronts(self._dtype.char, self.n)
         fields = addresses(program.factor_arrays) | dict(
             leaf_count=len(plan.leaves),
+            team_count=len(plan.team_fronts),
             tile_count=len(plan.tiles),
             above_count=len(plan.order),
             n=self.n,
@@ -360,16 +364,23 @@ class LockstepBatch:
             singular=limits[1],
             **{name: memory[name].pointer for name in ("values", "factor", "shared", "stacks")},
         )
-        scalars = LANES * self._dtype.itemsize
-        if len(plan.leaves):
-            kernel = program.kernel(LEAVES, "factor_leaves")
-            args = record(kernel.arguments, **fields)
-            stream.launch(kernel, program.leaf_blocks, THREADS, WARPS * LEAF_ENTRIES * scalars, args)
-        if len(plan.tiles):
-            kernel = program.kernel(TILES, "factor_tiles")
-            grid = program.blocks(len(plan.tiles) * groups, 1, self._resident)
-            args = record(kernel.arguments, **fields)
-            stream.launch(kernel, grid, THREADS, TILE_ENTRIES * scalars + CONTROL_BYTES, args)
+        leaf, tile = (entries * LANES * self._dtype.itemsize for entries in (LEAF_ENTRIES, TILE_ENTRIES))
+        resident, work = self._resident, program.blocks
+        for file, name, count, grid, threads, shared in (
+            (FRONTS, "factor_leaves", len(plan.leaves), program.leaf_blocks, THREADS, 2 * WARPS * leaf),
+            (
+                *(FRONTS, "factor_fronts", len(plan.team_fronts)),
+                *(work(len(plan.team_fronts) * groups, 1, 2 * resident), TEAM_THREADS),
+                CONTROL_BYTES + (1 + TEAM_WARPS) * leaf,
+            ),
+            (
+                *(TILES, "factor_tiles", len(plan.tiles), work(len(plan.tiles) * groups, 1, resident), THREADS),
+                tile + CONTROL_BYTES,
+            ),
+        ):
+            if count:
+                kernel = program.kernel(file, name)
+                stream.launch(kernel, grid, threads, shared, record(kernel.arguments, **fields))
 
     @property
     def _resident(self) -> int:
@@ -420,7 +431,8 @@ class LockstepBatch:
             addresses(program.solve_arrays)
             | addresses(program.way(upper))
             | dict(
-                leaf_count=len(plan.leaves),
+                warp_count=len(plan.warp_tasks),
+                block_count=len(plan.block_fronts),
                 above_count=len(plan.order),
                 n=self.n,
                 groups=self._groups,
@@ -443,13 +455,13 @@ class LockstepBatch:
                 **{name: words[name] for name in ("tickets", "arrived", "done")},
             )
         )
-        warps = program.blocks(len(plan.leaves) * self._groups, WARPS, WARPS_RESIDENT // WARPS)
-        fronts = program.blocks(2 * len(plan.order) * self._groups, 1, self._resident)
+        warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
+        fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
         shared = CONTROL_BYTES + WARPS * SOLVE_ENTRIES * LANES * self._dtype.itemsize
         for name, grid, some in (
-            ("forward_leaves", warps, len(plan.leaves)),
-            ("solve_fronts", fronts, len(plan.order)),
-            ("backward_leaves", warps, len(plan.leaves)),
+            ("forward_warps", warps, len(plan.warp_tasks)),
+            ("solve_fronts", fronts, len(plan.block_fronts)),
+            ("backward_warps", warps, len(plan.warp_tasks)),
         ):
             if some:
                 kernel = program.kernel(SOLVE, name)

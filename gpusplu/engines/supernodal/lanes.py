@@ -18,10 +18,11 @@ FRONT, TASK = struct("shared/lockstep.hpp", "LockstepFront"), struct("shared/loc
 TILE = struct(SHARED, "FrontTile")
 LEAF_TILE, FRONT_TILE = constant(SHARED, "LEAF_TILE"), constant(SHARED, "FRONT_TILE")
 WARPS, PART_COLUMNS = constant(SHARED, "LANE_WARPS"), constant(SHARED, "PART_COLUMNS")
-SOLVE_ROWS = constant(SHARED, "SOLVE_ROWS")
+LANES, SOLVE_ROWS = constant(SHARED, "LANES"), constant(SHARED, "SOLVE_ROWS")
+TEAM_ROWS, ALONE_ROWS = constant(SHARED, "TEAM_ROWS"), constant(SHARED, "ALONE_ROWS")
 
-# When a tile of a front can be begun at the earliest, for the order of tickets: in steps of one tile.
-PIVOT_STEP, CHILDREN_STEP = 2.0, 1.0
+# What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself.
+TILE_STEP, PIVOT_STEP, FRONT_STEP = 0.1, 2.0, 3.0
 
 
 class Items(NamedTuple):
@@ -43,11 +44,14 @@ class LanePlan:
     Attributes
     ----------
     fronts, leaves, tiles : ndarray
-        Of FRONT, TASK and TILE; tiles in the order of their tickets.
+        Of FRONT, TASK and TILE; tiles of large fronts in the order of their tickets.
     above, order : ndarray of int32
         Number of every front among those above the cut, -1 below; and those fronts, children first.
+    team_fronts, warp_tasks, block_fronts : ndarray
+        Above the cut: fronts that a team factors; tasks that a warp solves with, the leaves too; fronts that a block
+        solves with; in the order of their tickets.
     tile_begin, pending, pending_tasks : ndarray
-        By that number: the first of its flags, and what its children report, tile by tile and task by task.
+        By that number: the first of its flags, and what its children report in a factorization and in a solve.
     slot, row_slot : ndarray of int32
         Where a front's tiles begin in the pointers of the items of a factorization and of a solve.
     """
@@ -65,16 +69,44 @@ class LanePlan:
         self.order = np.ascontiguousarray(last[~is_leaf])
         self.above = np.full(core.nf, -1, np.int32)
         self.above[self.order] = np.arange(len(self.order), dtype=np.int32)
-        is_above = self.above >= 0
-        self._size = np.where(is_above, FRONT_TILE, LEAF_TILE)
+        self._is_large = self._upwards(self._rows > TEAM_ROWS)
+        self._size = np.where(self._is_large, FRONT_TILE, LEAF_TILE)
         self._pivot_tiles, self._below_tiles = -(-self._width // self._size), -(-self._height // self._size)
         self._tiles = self._tile_number(np.arange(core.nf), None, None)
-        slots = self._tiles * np.where(is_above, WARPS, 1)
+        slots = self._tiles * np.where(self._is_large, WARPS, 1)
         self.slot = np.concatenate([[0], np.cumsum(slots)]).astype(np.int32)
         row_tiles = -(-self._width // SOLVE_ROWS) - (-self._height // SOLVE_ROWS)
         self.row_slot = np.concatenate([[0], np.cumsum(row_tiles)]).astype(np.int32)
-        self.tile_begin = (np.cumsum(self._tiles[self.order]) - self._tiles[self.order]).astype(np.int32)
+        tiles = np.where(self._is_large, self._tiles, 0)[self.order]
+        self.tile_begin = (np.cumsum(tiles) - tiles).astype(np.int32)
         self.pending, self.pending_tasks = self._pending()
+        self._start = self._starts()
+        ordered = self.order[np.argsort(self._start, kind="stable")]
+        self.team_fronts = ordered[~self._is_large[ordered]]
+        by_block = self._upwards(self._rows > ALONE_ROWS)
+        self.block_fronts = ordered[by_block[ordered]]
+        alone = ordered[~by_block[ordered]]
+        self.warp_tasks = np.concatenate([self.leaves, np.zeros(len(alone), TASK)])
+        self.warp_tasks["first"][len(self.leaves) :] = self.warp_tasks["last"][len(self.leaves) :] = alone
+
+    def _upwards(self, some: np.ndarray) -> np.ndarray:
+        """Which of the fronts above the cut are among some, or above one of them."""
+        found = some & (self.above >= 0)
+        for f in self.order:
+            parent = self.fronts["parent"][f]
+            if parent >= 0:
+                found[parent] |= found[f]
+        return found
+
+    def _starts(self) -> np.ndarray:
+        """When fronts above the cut can be begun at the earliest, by their numbers; later than their children."""
+        start, parent = np.zeros(len(self.order)), self.fronts["parent"]
+        takes = FRONT_STEP + PIVOT_STEP * self._pivot_tiles + TILE_STEP * np.where(self._is_large, 1, self._tiles)
+        for k, f in enumerate(self.order):
+            if parent[f] >= 0:
+                above = self.above[parent[f]]
+                start[above] = max(start[above], start[k] + takes[f])
+        return start
 
     def _tile_number(self, f: np.ndarray, row: np.ndarray | None, column: np.ndarray | None) -> np.ndarray:
         """``tile_number`` of kernels/shared/lanes.hpp; without row and column the number of all tiles."""
@@ -92,9 +124,8 @@ class LanePlan:
     def _pending(self) -> tuple[np.ndarray, np.ndarray]:
         parent, Q = self.fronts["parent"], self._below_tiles
         tops = np.concatenate([self.leaves["last"], self.order])
-        reports = np.where(
-            self.above[tops] < 0, 1, Q[tops] * (Q[tops] + 1) // 2 if self.core.cholesky else Q[tops] ** 2
-        )
+        blocks = Q[tops] * (Q[tops] + 1) // 2 if self.core.cholesky else Q[tops] ** 2
+        reports = np.where(self._is_large[tops], blocks, 1)
         tiles, counts = np.zeros(len(self.order), np.uint32), np.zeros(len(self.order), np.uint32)
         inner = parent[tops] >= 0
         to = self.above[parent[tops[inner]]]
@@ -114,9 +145,9 @@ class LanePlan:
     def _slots(self, f: np.ndarray, row: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slot and place of entries of fronts."""
         (tr, r), (tc, c) = self._tile_of(f, row), self._tile_of(f, column)
-        number, is_above = self._tile_number(f, tr, tc), self.above[f] >= 0
-        slot = self.slot[f] + np.where(is_above, number * WARPS + c // PART_COLUMNS, number)
-        return slot, r + self._size[f] * np.where(is_above, c % PART_COLUMNS, c)
+        number, is_large = self._tile_number(f, tr, tc), self._is_large[f]
+        slot = self.slot[f] + np.where(is_large, number * WARPS + c // PART_COLUMNS, number)
+        return slot, r + self._size[f] * np.where(is_large, c % PART_COLUMNS, c)
 
     @cached_property
     def items(self) -> Items:
@@ -157,29 +188,23 @@ class LanePlan:
         slot, at = self._slots(parent[c], place[below + i].astype(np.int64), place[below + j].astype(np.int64))
         return slot, at, self.fronts["block"][c] + i + j * H[c]
 
-    # ---- tiles of the fronts above the cut
+    # ---- tiles of large fronts
 
     @cached_property
     def tiles(self) -> np.ndarray:
         """In the order of their tickets: those that can be begun earliest first, and none before what it waits for."""
-        records, times, start = [], [], np.zeros(len(self.order))
-        for k, f in enumerate(self.order):
+        records, times = [np.zeros(0, TILE)], [np.zeros(0)]
+        for f in self.order[self._is_large[self.order]]:
             P, T = int(self._pivot_tiles[f]), int(self._pivot_tiles[f] + self._below_tiles[f])
             row, column = (index.reshape(-1) for index in np.indices((T, T)))
             if self.core.cholesky:
                 row, column = row[row >= column], column[row >= column]
             step = np.minimum(np.minimum(row, column), P)
-            number = self._tile_number(np.full(len(row), f), row, column)
             found = np.zeros(len(row), TILE)
-            found["front"], found["row"], found["column"], found["number"] = f, row, column, number
+            found["front"], found["row"], found["column"] = f, row, column
+            found["number"] = self._tile_number(np.full(len(row), f), row, column)
             records.append(found)
-            times.append(start[k] + PIVOT_STEP * step + (row != column))
-            parent = self.fronts["parent"][f]
-            if parent >= 0:
-                above = self.above[parent]
-                start[above] = max(start[above], start[k] + PIVOT_STEP * P + 1 + CHILDREN_STEP)
-        if not records:
-            return np.zeros(0, TILE)
+            times.append(self._start[self.above[f]] + PIVOT_STEP * step + (row != column))
         return np.concatenate(records)[np.argsort(np.concatenate(times), kind="stable")]
 
     # ---- items of a solve
@@ -221,8 +246,9 @@ def sorted_items(
 ) -> Items:
     """Items by slot, in the order in which they are given otherwise."""
     order = np.argsort(slot, kind="stable")
-    ptr = np.zeros(slots + 1, np.int32)
-    np.cumsum(np.bincount(slot, minlength=slots), out=ptr[1:])
+    ptr = np.zeros(slots + 1 + LANES, np.int32)  # kernels read some at a time
+    np.cumsum(np.bincount(slot, minlength=slots), out=ptr[1 : slots + 1])
+    ptr[slots + 1 :] = ptr[slots]
     item = np.empty((len(order), 2), np.int32)
     item[:, 0], item[:, 1] = source[order], place[order]
     return Items(ptr, item, None if scale is None else scale[order])

@@ -4,16 +4,17 @@
 
 struct LaneFactorArgs {
   const LockstepFront* fronts;
-  const int* slot;  // of every front: where its tiles begin in items.ptr; above the cut LANE_WARPS slots a tile
+  const int* slot;  // of every front: where its tiles begin in item_ptr; of large tiles LANE_WARPS slots each
   const int* item_ptr;
   const int2* item;
   const double* item_scale;  // null: ones
   const LockstepTask* leaves;
-  const FrontTile* tiles;   // of all fronts above the cut, as they can be computed
+  const int* team_fronts;   // those above the cut that a team factors, children first
+  const FrontTile* tiles;   // of the others, as they can be computed
   const int* above;         // of every front: its number among those above the cut
-  const int* tile_begin;    // by that number: where its tiles begin in `flags`
+  const int* tile_begin;    // by that number: where its large tiles begin in `flags`
   const unsigned* pending;  // by that number: what its children have to add to `arrived`
-  int leaf_count, tile_count;
+  int leaf_count, team_count, tile_count;
   int above_count;  // fronts above the cut; `arrived` has as many words a group, `flags` tile_count
   int n, groups;
   int nnz;

@@ -66,7 +66,7 @@ struct LanePivots {
 template <int COUNT>
 DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values, const Scalar* blocks, Scalar* tile,
                      LaneStatus& status) {
-  constexpr int TOGETHER = 4;
+  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
 #pragma unroll
   for (int k = 0; k < COUNT; k++) tile[k * LANES] = Scalar(0);
   for (int first = begin; first < end; first += LANES) {
@@ -81,6 +81,7 @@ DEVICE void assemble(const Items& items, int begin, int end, const Scalar* value
         const int source = shuffle(item.x, min(k + q, some - 1));
         const Real factor = (Real)shuffle(scale, min(k + q, some - 1));
         place[q] = shuffle(item.y, min(k + q, some - 1));
+        if (k + q >= some) continue;
         const Scalar* from = source < 0 ? blocks + (long long)~source * LANES : values + (long long)source * LANES;
         value[q] = factor * *from;
         if (source >= 0) status.entry = max(status.entry, magnitude_bits(value[q]));

@@ -1,8 +1,8 @@
 // r = b - op(A) x in lanes, normwise backward errors (docs/decisions/0003), and which systems need another step.
 //
 // Kernel: measure_lanes. Rows of op(A) in compressed rows: for the transposes that is canonical A, for A its transpose,
-// with `source` saying which canonical value an entry is. A warp sums row after row, products and sums in double
-// precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a group decides:
+// with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and
+// sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a group decides:
 // a solution is kept if it is better than the one before or good enough, and a system goes on while that halves its
 // error. Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4 doubles.
 // Precondition: norms of `errors` and `done` are zero. Deterministic.
@@ -27,17 +27,23 @@ DEVICE void join(double* norm, double v) {
   if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }
 
+constexpr int LONG_ROW = 2 * LANES;  // entries
+
+struct RowPart {
+  Wide product = Wide(0);
+  double sum = 0;
+};
+static_assert(sizeof(RowPart) <= 4 * sizeof(double), "shared memory");
+
 struct Norms {
   double residual = 0, x = 0, b = 0, a = 0;
 };
 
-// op(A)(row, :) x and the sum of moduli.
-template <bool NORM> DEVICE Wide row_product(const LaneMeasureArgs& args, int row, const Scalar* values,
-                                             const Scalar* x, double& row_sum) {
-  constexpr int TOGETHER = 4;
-  Wide sum(0);
-  const long long end = __ldg(args.ptr + row + 1);
-  for (long long first = __ldg(args.ptr + row); first < end; first += LANES) {
+// Entries first + LANES part, .. of op(A)(row, :) x and of the sum of moduli, LANES at a time and LANES * parts on.
+template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long long first, long long end, int parts,
+                                             const Scalar* values, const Scalar* x, Wide& sum, double& row_sum) {
+  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
+  for (; first < end; first += LANES * parts) {
     const long long mine = min(first + lane_of(), end - 1);
     const int some = (int)min((long long)LANES, end - first), column = __ldg(args.ind + mine),
               source = args.source ? __ldg(args.source + mine) : (int)mine;
@@ -46,38 +52,61 @@ template <bool NORM> DEVICE Wide row_product(const LaneMeasureArgs& args, int ro
 #pragma unroll
       for (int q = 0; q < TOGETHER; q++) {
         const int from = min(k + q, some - 1);
-        a[q] = values[(long long)shuffle(source, from) * LANES];
-        y[q] = x[(long long)shuffle(column, from) * LANES];
+        const long long at = (long long)shuffle(source, from) * LANES, of = (long long)shuffle(column, from) * LANES;
+        a[q] = k + q < some ? values[at] : Scalar(0), y[q] = k + q < some ? x[of] : Scalar(0);
       }
 #pragma unroll
       for (int q = 0; q < TOGETHER; q++) {
-        if (k + q >= some) break;
         const Wide wide = widen(a[q]);
         if (NORM) row_sum += modulus(wide);
-        sum = mul_add(args.conjugate ? conj(wide) : wide, widen(y[q]), sum);
+        if (k + q < some) sum = mul_add(args.conjugate ? conj(wide) : wide, widen(y[q]), sum);
       }
     }
   }
-  return sum;
 }
 
-// This block's rows of this lane.
-template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin) {
-  const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n),
-               *b = lane_entries(args.b, group, args.n);
-  Scalar* r = lane_entries(args.r, group, args.n);
+// What a row of op(A) x and its sum of moduli say.
+DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide product, double row_sum, Norms& norms) {
+  const long long at = (long long)row * LANES;
+  const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
+  narrow(residual, lane_entries(args.r, group, args.n)[at]);
+  const double size = modulus(residual);  // fmax drops NaN
+  norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
+  norms.x = fmax(norms.x, modulus(widen(lane_entries(args.x, group, args.n)[at])));
+  norms.b = fmax(norms.b, modulus(given));
+  norms.a = fmax(norms.a, row_sum);
+}
+
+// This block's rows of this lane: long ones by all warps, whose sums are joined in their order. `parts`: a product and a
+// sum of every thread.
+template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, RowPart* parts) {
+  const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
+  const int end = min(args.n, begin + MEASURED_ROWS);
   Norms norms;
-  for (int row = begin + warp_of(), end = min(args.n, begin + MEASURED_ROWS); row < end; row += LANE_WARPS) {
-    const long long at = (long long)row * LANES;
-    double row_sum = 0;
-    const Wide given = widen(b[at]), residual = given - row_product<NORM>(args, row, values, x, row_sum);
-    narrow(residual, r[at]);
-    const double size = modulus(residual);  // fmax drops NaN
-    norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
-    norms.x = fmax(norms.x, modulus(widen(x[at])));
-    norms.b = fmax(norms.b, modulus(given));
-    norms.a = fmax(norms.a, row_sum);
+  for (int row = begin + warp_of(); row < end; row += LANE_WARPS) {
+    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
+    if (last - first > LONG_ROW) continue;
+    RowPart part;
+    add_entries<NORM>(args, first, last, 1, values, x, part.product, part.sum);
+    note_row(args, group, row, part.product, part.sum, norms);
   }
+  for (int row = begin; row < end; row++) {
+    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
+    if (last - first <= LONG_ROW) continue;
+    RowPart part;
+    add_entries<NORM>(args, first + warp_of() * LANES, last, LANE_WARPS, values, x, part.product, part.sum);
+    __syncthreads();
+    parts[threadIdx.x] = part;
+    __syncthreads();
+    if (warp_of() != row % LANE_WARPS) continue;
+    RowPart whole = parts[lane_of()];
+    for (int w = 1; w < LANE_WARPS; w++) {
+      whole.product += parts[w * LANES + lane_of()].product;
+      whole.sum += parts[w * LANES + lane_of()].sum;
+    }
+    note_row(args, group, row, whole.product, whole.sum, norms);
+  }
+  __syncthreads();
   return norms;
 }
 
@@ -98,11 +127,13 @@ DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors) {
   return errors.active;
 }
 
-GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, 4) {
+GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 2 : 3) {
   const int parts = (args.n + MEASURED_ROWS - 1) / MEASURED_ROWS, group = blockIdx.x / parts,
             begin = blockIdx.x % parts * MEASURED_ROWS;
   if (args.active && !args.active[group]) return;
-  const Norms norms = args.step ? measure_rows<false>(args, group, begin) : measure_rows<true>(args, group, begin);
+  RowPart* pieces = (RowPart*)shared_memory;
+  const Norms norms =
+      args.step ? measure_rows<false>(args, group, begin, pieces) : measure_rows<true>(args, group, begin, pieces);
   Norms* shared = (Norms*)shared_memory;
   shared[threadIdx.x] = norms;
   __syncthreads();

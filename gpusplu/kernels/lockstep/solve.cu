@@ -1,10 +1,9 @@
 // op(A) x = b with the factors of many systems in lockstep, or a step of refinement.
 //
-// Kernels: forward_leaves, solve_fronts, backward_leaves, one after another. Below the cut a warp goes through a subtree
-// for 32 systems alone; above, a block does a front: all forward, then all backward, tickets in the order of the fronts,
-// all groups of a front one after another, and whoever waits does so for earlier tickets. Rows are worked on in tiles of
-// SOLVE_ROWS, a warp each. Grid: any of forward_leaves and backward_leaves, no more than is resident of solve_fronts;
-// block: LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * LANES scalars and 16 bytes. With `active` groups that
+// Kernels: forward_warps, solve_fronts, backward_warps, one after another. A warp goes through a subtree below the cut or
+// a front of few rows for 32 systems alone; a block does one of the fronts above these: all forward, then all backward.
+// Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for earlier
+// tickets. Rows are worked on in tiles of SOLVE_ROWS, a warp each. Grid: no more than is resident; block: LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * LANES scalars and 16 bytes. With `active` groups that
 // need nothing are passed over. Deterministic, and no bit depends on the cut.
 //
 // y holds the pivots' rows in the plan's order, `sums` what rows below pivots pass on to the parent. Of a factor M of a
@@ -18,13 +17,13 @@ struct LaneSolveArgs {
   const int* item_ptr;
   const int2* item;  // of b and of sums
   const double* item_scale;
-  const LockstepTask* leaves;
-  const int* order;  // fronts above the cut, children first
+  const LockstepTask* warp_tasks;  // subtrees below the cut and fronts of few rows above, children first
+  const int* block_fronts;         // the others, children first
   const int* above;  // of every front: its number among those above the cut
   const unsigned* pending;  // by that number: children's tasks
   const int* perm_out;
   const double* scale_out;
-  int leaf_count, above_count;
+  int warp_count, block_count, above_count;
   int n, groups;
   int sums_size;
   int upper_forward, scaled_forward, upper_backward, scaled_backward, conjugate_forward, conjugate_backward;
@@ -275,14 +274,10 @@ template <class Member> DEVICE void backward(const LaneSolveArgs& args, const Me
   }
 }
 
-struct LeafTicket {
-  int group;
-  LockstepTask task;
-};
-
-// Calls work(task, group) for subtree after subtree; by a warp. `last_first`: in the other order.
-template <class Work> DEVICE void over_leaves(const LaneSolveArgs& args, unsigned* tickets, bool last_first, Work&& work) {
-  const int count = args.leaf_count * args.groups;
+// Calls work(task, group, above) for task after task, by a warp; `above`: number of its last front, -1 below the cut.
+// `last_first`: in the other order.
+template <class Work> DEVICE void over_tasks(const LaneSolveArgs& args, unsigned* tickets, bool last_first, Work&& work) {
+  const int count = args.warp_count * args.groups;
   for (;;) {
     int ticket = 0;
     if (lane_of() == 0) ticket = (int)atomicAdd(tickets, 1u);
@@ -290,32 +285,48 @@ template <class Work> DEVICE void over_leaves(const LaneSolveArgs& args, unsigne
     if (ticket >= count) break;
     if (last_first) ticket = count - 1 - ticket;
     const int group = ticket % args.groups;
-    if (!args.active || args.active[group]) work(args.leaves[ticket / args.groups], group);
+    if (args.active && !args.active[group]) continue;
+    const LockstepTask* task = args.warp_tasks + ticket / args.groups;
+    work(task->first, task->last, group);
   }
+}
+
+// By a lane or a thread; the others wait for it.
+DEVICE void wait_for(const unsigned* counter, unsigned value) {
+  while (load_acquire(counter) < value) __nanosleep(32);
 }
 
 DEVICE Scalar* scratch_of_warp() { return (Scalar*)(shared_memory + 16) + warp_of() * S * LANES + lane_of(); }
 
 }  // namespace
 
-GPUSPLU_KERNEL(forward_leaves, LaneSolveArgs, LANE_THREADS, BLOCKS) {
-  over_leaves(args, args.tickets, false, [&](const LockstepTask& task, int group) {
-    for (int f = task.first; f <= task.last; f++) forward(args, Alone{}, f, group, scratch_of_warp());
-    const int parent = args.fronts[task.last].parent;
+GPUSPLU_KERNEL(forward_warps, LaneSolveArgs, LANE_THREADS, BLOCKS) {
+  over_tasks(args, args.tickets, false, [&](int first, int last, int group) {
+    unsigned* arrived = args.arrived + group * args.above_count;
+    const int above = args.above[last], parent = args.fronts[last].parent;
+    if (lane_of() == 0 && above >= 0) wait_for(arrived + above, args.pending[above]);
     __syncwarp();
-    if (lane_of() == 0 && parent >= 0) add_acquire_release(args.arrived + group * args.above_count + args.above[parent], 1u);
+    for (int f = first; f <= last; f++) forward(args, Alone{}, f, group, scratch_of_warp());
+    __syncwarp();
+    if (lane_of() == 0 && parent >= 0) add_acquire_release(arrived + args.above[parent], 1u);
   });
 }
 
-GPUSPLU_KERNEL(backward_leaves, LaneSolveArgs, LANE_THREADS, BLOCKS) {
-  over_leaves(args, args.tickets + 1, true, [&](const LockstepTask& task, int group) {
-    for (int f = task.last; f >= task.first; f--) backward(args, Alone{}, f, group);
+GPUSPLU_KERNEL(backward_warps, LaneSolveArgs, LANE_THREADS, BLOCKS) {
+  over_tasks(args, args.tickets + 1, true, [&](int first, int last, int group) {
+    unsigned* done = args.done + group * args.above_count;
+    const int above = args.above[last], parent = args.fronts[last].parent;
+    if (lane_of() == 0 && parent >= 0) wait_for(done + args.above[parent], 1u);
+    __syncwarp();
+    for (int f = last; f >= first; f--) backward(args, Alone{}, f, group);
+    __syncwarp();
+    if (lane_of() == 0 && above >= 0) store_release(done + above, 1u);
   });
 }
 
 GPUSPLU_KERNEL(solve_fronts, LaneSolveArgs, LANE_THREADS, BLOCKS) {
   int& shared_ticket = *(int*)shared_memory;
-  const int count = args.above_count * args.groups;
+  const int count = args.block_count * args.groups;
   const Team team{warp_of()};
   for (;;) {
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);
@@ -325,7 +336,7 @@ GPUSPLU_KERNEL(solve_fronts, LaneSolveArgs, LANE_THREADS, BLOCKS) {
     if (ticket >= 2 * count) break;
     const bool is_forward = ticket < count;
     const int k = ticket % count / args.groups, group = ticket % args.groups,
-              f = args.order[is_forward ? k : args.above_count - 1 - k], above = args.above[f],
+              f = args.block_fronts[is_forward ? k : args.block_count - 1 - k], above = args.above[f],
               parent = args.fronts[f].parent;
     if (args.active && !args.active[group]) continue;
     unsigned *arrived = args.arrived + group * args.above_count, *done = args.done + group * args.above_count;
@@ -334,7 +345,7 @@ GPUSPLU_KERNEL(solve_fronts, LaneSolveArgs, LANE_THREADS, BLOCKS) {
       const bool is_root = parent < 0;
       const unsigned* counter = is_forward || is_root ? arrived + above : done + args.above[parent];
       const unsigned value = is_forward ? args.pending[above] : is_root ? args.pending[above] + 1 : 1u;
-      while (load_acquire(counter) < value) __nanosleep(32);
+      wait_for(counter, value);
     }
     __syncthreads();
     if (is_forward) forward(args, team, f, group, scratch_of_warp());

@@ -1,6 +1,6 @@
-// Fronts above the cut: their tiles are tasks of a block, for 32 systems each, so that several blocks share a front.
+// Large fronts: their tiles are tasks of a block, for 32 systems each, so that several blocks share a front.
 //
-// Kernel: factor_tiles, after factor_leaves. Grid: no more than is resident; block: LANE_THREADS. Shared memory:
+// Kernel: factor_tiles, after those of fronts.cu. Grid: no more than is resident; block: LANE_THREADS. Shared memory:
 // FRONT_TILE^2 * LANES scalars and 16 bytes. A ticket is a tile and a group, all groups of a tile one after another; it
 // waits for tiles and fronts with earlier tickets only. A tile is summed in shared memory, PART_COLUMNS columns a warp;
 // loses in registers the products of tiles to the left and above, as they come; is finished by rows or columns, and is

@@ -2,9 +2,9 @@
 // top of the plan of fronts (shared/lockstep.hpp).
 //
 // Systems 32 g .. 32 g + 31 are group g. Entry e of an array of `size` entries lies at (g * size + e) * LANES + lane.
-// A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is LEAF_TILE
-// in subtrees that a warp works off, FRONT_TILE in the fronts above, whose tiles are tasks of a block. Tiles are numbered
-// column by column as they can be computed, see tile_number.
+// A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is FRONT_TILE
+// in fronts of more than TEAM_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE. Tiles are
+// numbered as they can be computed, see tile_number.
 #pragma once
 #include "shared/host_device.hpp"
 
@@ -13,13 +13,17 @@ namespace gs::gpu {
 constexpr int LANES = WARP_SIZE;
 constexpr int LANE_WARPS = 8;  // of a block
 constexpr int LANE_THREADS = LANE_WARPS * LANES;
+constexpr int TEAM_WARPS = 4;  // that factor a front together
+constexpr int TEAM_THREADS = TEAM_WARPS * LANES;
+constexpr int TEAM_ROWS = 64;  // of such a front at most; in larger ones tiles are tasks of blocks
 
 constexpr int LEAF_TILE = 4;
 constexpr int FRONT_TILE = 16;
 constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that a warp assembles
 constexpr int SUBTILE_ROWS = 4, SUBTILE_COLUMNS = 8;   // of a tile: what a warp holds in registers
 
-constexpr int SOLVE_ROWS = 8;  // of a front, that a warp solves for together
+constexpr int SOLVE_ROWS = 8;   // of a front, that a warp solves for together
+constexpr int ALONE_ROWS = 40;  // of a front above the cut that a warp solves with alone, at most
 
 constexpr int MOVED_ENTRIES = 256;  // of a system, that a block brings into lanes or out of them
 constexpr int MEASURED_ROWS = 64;   // of op(A), that a block sums
@@ -54,7 +58,7 @@ struct LaneOutcome {
   int reserved;
 };
 
-// A tile of a front above the cut.
+// A tile of a large front.
 struct FrontTile {
   int front;
   int row, column;  // of tiles

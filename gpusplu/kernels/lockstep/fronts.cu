@@ -1,0 +1,195 @@
+// Fronts of few rows: a warp factors a subtree below the cut for 32 systems, front after front, alone; above the cut a
+// team of warps does a front, panel by panel, each warp some tiles of it.
+//
+// Kernels: factor_leaves, factor_fronts. Grid: of factor_leaves any, no more than `stacks` has memory for; of
+// factor_fronts no more than is resident. Block: LANE_THREADS and TEAM_THREADS. Shared memory: for each warp, and once
+// more for each warp of factor_leaves or for the team, LEAF_TILE^2 * LANES scalars; 16 bytes more in factor_fronts. A
+// ticket is a task and a group, all groups of a task one after another, and waits for earlier tickets only. A tile is
+// summed in shared memory, loses in registers the products with pivots to the left, is finished and is stored once;
+// what is summed next is under way while others are waited for. Deterministic, with any team.
+#include "lockstep/factor.cuh"
+
+namespace {
+
+constexpr int S = LEAF_TILE;
+using LeafTile = Scalar[S][S];
+
+struct Alone {
+  static constexpr int rank = 0, size = 1;
+  DEVICE void sync() const {}
+};
+struct Team {
+  int rank;
+  static constexpr int size = TEAM_WARPS;
+  DEVICE void sync() const { __syncthreads(); }
+};
+
+// Pointers of items, 31 tiles at a time.
+struct Slots {
+  const int* ptr;
+  int first = -LANES, mine = 0;
+  DEVICE void find(int slot, int& begin, int& end) {
+    if (slot < first || slot > first + LANES - 2) first = slot, mine = __ldg(ptr + slot + lane_of());
+    begin = shuffle(mine, slot - first), end = shuffle(mine, slot - first + 1);
+  }
+};
+
+template <class Member> struct SmallFront {
+  const Member team;
+  const LaneFactorArgs& args;
+  const LaneFront& front;
+  const Scalar *values, *blocks;
+  Scalar *scratch, *diagonal;  // a tile of this warp, and one of the team
+  Slots slots;
+  int slot, ready = -1;  // of the front; whose tile is summed
+
+  DEVICE void sum(int number, LaneStatus& status) {
+    if (ready == number) return;
+    int begin, end;
+    slots.find(slot + number, begin, end);
+    assemble<S * S>({args.item_ptr, args.item, args.item_scale}, begin, end, values, blocks, scratch, status);
+    ready = number;
+  }
+  // Tile `number`, rows from i on and columns from j on, less the products of the first `before` pivots.
+  DEVICE void load(LeafTile& a, int number, int i, int j, int m, int n, int before, LaneStatus& status) {
+    sum(number, status);
+    load_tile(a, scratch, S);
+    subtract_products(a, front.rows_of_l(i), front.columns_of_u(j), m, n, 0, before);
+  }
+  // First row of the t-th tile behind pivot k + n - 1.
+  DEVICE int row_of(int t, int first) const {
+    const int inside = (front.W - first + S - 1) / S;
+    return t < inside ? first + t * S : front.W + (t - inside) * S;
+  }
+  DEVICE int size_from(int i) const { return min(S, (i < front.W ? front.W : front.R) - i); }
+
+  // Pivots k .. k + n - 1; `number`: of the diagonal tile. The number of the tile behind the panel.
+  DEVICE int panel(int k, int n, int position, int number, const LanePivots& pivots, LaneStatus& status) {
+    const int R = front.R, beside = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
+              count = CHOLESKY ? beside : 2 * beside, mine = (team.rank + team.size - 1) % team.size;
+    if (team.rank == 0) {
+      LeafTile d;
+      load(d, number, k, k, n, n, k, status);
+      eliminate_diagonal(d, n, position, pivots, status);
+      store_tile(d, front.lower + (k + k * R) * LANES, R, n, n);
+      store_tile(d, diagonal, S, S, S);
+    } else if (mine < count) {
+      sum(number + 1 + mine, status);
+    }
+    team.sync();
+#pragma unroll 1
+    for (int t = mine; t < count; t += team.size) {
+      LeafTile a, d;
+      const bool below = t < beside;
+      const int i = row_of(below ? t : t - beside, k + n), m = size_from(i);
+      if (below) {
+        load(a, number + 1 + t, i, k, m, n, k, status);
+        load_tile(d, diagonal, S);
+        eliminate_below(a, d, m, n, status);
+        store_tile(a, front.lower + (i + k * R) * LANES, R, m, n);
+      } else {
+        load(a, number + 1 + t, k, i, n, m, k, status);
+        load_tile(d, diagonal, S);
+        eliminate_right(a, d, n, m, status);
+        store_rows(a, k, i, n, m);
+      }
+    }
+    return number + 1 + count;
+  }
+  // Rows k .. k + m - 1 of U from column j on.
+  DEVICE void store_rows(const LeafTile& a, int k, int j, int m, int n) {
+    const Operand to = front.columns_of_u(j);
+    Scalar* u = (Scalar*)to.from;
+#pragma unroll
+    for (int i = 0; i < S; i++)
+#pragma unroll
+      for (int c = 0; c < S; c++)
+        if (i < m && c < n) u[(c * to.step + (k + i) * to.pivot) * LANES] = a[i][c];
+  }
+  // Tiles of the contribution block, column by column.
+  DEVICE void block(int number, LaneStatus& status) {
+    const int H = front.H, Q = (H + S - 1) / S, count = CHOLESKY ? Q * (Q + 1) / 2 : Q * Q;
+    int column = 0, begin = 0, length = Q;  // of the column of tiles
+    if (team.rank < count) sum(number + team.rank, status);
+    team.sync();
+#pragma unroll 1
+    for (int t = team.rank; t < count; t += team.size) {
+      while (t >= begin + length) {
+        begin += length, column++;
+        if (CHOLESKY) length--;
+      }
+      const int i = (t - begin + Q - length) * S, j = column * S, m = min(S, H - i), n = min(S, H - j);
+      LeafTile a;
+      load(a, number + t, front.W + i, front.W + j, m, n, front.W, status);
+      store_tile(a, front.block + (i + j * H) * LANES, H, m, n);
+    }
+  }
+  DEVICE void run(int position, const LanePivots& pivots, LaneStatus& status) {
+    int number = 0;
+#pragma unroll 1
+    for (int k = 0; k < front.W; k += S) {
+      if (k > 0) team.sync();
+      number = panel(k, min(S, front.W - k), position + k, number, pivots, status);
+    }
+    block(number, status);
+  }
+};
+
+template <class Member>
+DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f, int group, Scalar* stack,
+                         Scalar* scratch, Scalar* diagonal, LaneStatus& status) {
+  const LockstepFront record = args.fronts[f];
+  const LaneFront front(args, record, group, stack);
+  const LanePivots pivots(args.n, args.tiny, args.singular);
+  const Scalar* blocks = stack ? stack : lane_entries(args.shared, group, args.shared_size);
+  SmallFront<Member>{team, args, front, lane_entries(args.values, group, args.nnz), blocks, scratch, diagonal,
+                     {args.item_ptr}, __ldg(args.slot + f)}
+      .run(record.first, pivots, status);
+}
+
+}  // namespace
+
+GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+  Scalar* scratch = (Scalar*)shared_memory + warp_of() * S * S * LANES + lane_of();
+  Scalar* diagonal = scratch + LANE_WARPS * S * S * LANES;
+  Scalar* stack = lane_entries(args.stacks, blockIdx.x * LANE_WARPS + warp_of(), args.task_size);
+  for (;;) {
+    int ticket = 0;
+    if (lane_of() == 0) ticket = (int)atomicAdd(args.tickets, 1u);
+    ticket = shuffle(ticket, 0);
+    if (ticket >= args.leaf_count * args.groups) break;
+    const int group = ticket % args.groups;
+    const LockstepTask* task = args.leaves + ticket / args.groups;
+    LaneStatus status;
+    for (int f = task->first; f <= task->last; f++)
+      factor_front(args, Alone{}, f, group, stack, scratch, diagonal, status);
+    status.publish(args.reports + group * LANES + lane_of());
+    const int parent = args.fronts[task->last].parent;
+    __syncwarp();
+    if (lane_of() == 0 && parent >= 0)
+      add_acquire_release(args.arrived + group * args.above_count + args.above[parent], 1u);
+  }
+}
+
+GPUSPLU_KERNEL(factor_fronts, LaneFactorArgs, TEAM_THREADS, sizeof(Scalar) == 16 ? 2 : 4) {
+  int& shared_ticket = *(int*)shared_memory;
+  Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
+  Scalar* scratch = diagonal + (1 + warp_of()) * S * S * LANES;
+  for (;;) {
+    if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);
+    __syncthreads();
+    const int ticket = shared_ticket;
+    if (ticket >= args.team_count * args.groups) break;
+    const int group = ticket % args.groups, f = args.team_fronts[ticket / args.groups], above = args.above[f];
+    unsigned* arrived = args.arrived + group * args.above_count;
+    if (threadIdx.x == 0)
+      while (load_acquire(arrived + above) < args.pending[above]) __nanosleep(32);
+    __syncthreads();
+    LaneStatus status;
+    factor_front(args, Team{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal, status);
+    status.publish(args.reports + group * LANES + lane_of());
+    const int parent = args.fronts[f].parent;
+    __syncthreads();
+    if (threadIdx.x == 0 && parent >= 0) add_acquire_release(arrived + args.above[parent], 1u);
+  }
+}

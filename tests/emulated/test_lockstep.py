@@ -62,7 +62,7 @@ def test_bits_do_not_depend_on_the_cut(cupy, device, monkeypatch, definite, matr
         plan = batch._program.plan
         cuts.append([len(some) > 0 for some in (plan.leaves, plan.team_fronts, plan.tiles, plan.block_fronts)])
     assert all(each == found[0] for each in found)
-    assert np.any(cuts, axis=0).all() and not np.all(cuts, axis=0).any() and cuts[4] == [True, False, False, False]
+    assert np.any(cuts, axis=0).all() and not np.all(cuts, axis=0)[1:].any() and cuts[4] == [True, False, False, False]
 
 
 @pytest.mark.parametrize("dtype", "dF")
@@ -102,7 +102,7 @@ def test_nothing_waits_or_allocates(cupy, device):
     assert device.counts == {"clear": 1, "gather_lanes": 1} | dict.fromkeys(factors, 1)
     device.counts.clear()
     batch.solve(b)
-    rounds = dict.fromkeys(("forward_warps", "solve_fronts", "backward_warps", "measure_lanes"), 4)
+    rounds = dict.fromkeys(("solve_lanes", "measure_lanes"), 4)
     assert device.counts == {"clear": 1, "gather_lanes": 1, "scatter_lanes": 1} | rounds
     device.counts.clear()
     batch.errors()

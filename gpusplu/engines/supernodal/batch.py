@@ -157,14 +157,14 @@ class LockstepProgram(Part):
     def sizes(self, groups: int) -> dict[str, int]:
         """Bytes of what a batch of so many groups keeps."""
         core, entry = self.core, LANES * self.dtype.itemsize
-        above, tiles = len(self.plan.order), len(self.plan.tiles)
+        above, tiles = len(self.plan.numbered), len(self.plan.tiles)
         lanes = dict.fromkeys(("b", "x", "other", "r", "y"), self.n)
         lanes |= {"values": self.pattern.nnz, "factor": core.factor_size, "shared": core.shared_size}
         lanes["sums"] = len(core.below)
         sizes = {name: count * groups * entry for name, count in lanes.items()}
         sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
         sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
-        sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + groups * (2 + 2 * above))
+        sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
         sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
         return sizes
 
@@ -349,7 +349,7 @@ class LockstepBatch:
             leaf_count=len(plan.leaves),
             team_count=len(plan.team_fronts),
             tile_count=len(plan.tiles),
-            above_count=len(plan.order),
+            above_count=len(plan.numbered),
             n=self.n,
             groups=groups,
             nnz=self.nnz,
@@ -358,7 +358,7 @@ class LockstepBatch:
             task_size=core.task_size,
             tickets=tickets,
             arrived=arrived,
-            flags=arrived + 4 * groups * len(plan.order),
+            flags=arrived + 4 * groups * len(plan.numbered),
             reports=memory["factoring"].pointer,
             tiny=limits[0],
             singular=limits[1],
@@ -413,11 +413,11 @@ class LockstepBatch:
 
     def _round(self, step: int) -> dict[str, int]:
         """Words that one round of a solve counts with."""
-        groups, above = self._groups, len(self._program.plan.order)
+        groups, above = self._groups, len(self._program.plan.numbered)
         tickets = self._memory["solving"].pointer + groups * LANES * ERRORS.itemsize
-        tickets += 4 * step * (TICKETS + groups * (2 + 2 * above))
+        tickets += 4 * step * (TICKETS + 1 + groups * (2 + 2 * above))
         names = ("tickets", "measured", "active", "arrived", "done")
-        places = np.cumsum([0, TICKETS, groups, groups, groups * above]) * 4 + tickets
+        places = np.cumsum([0, TICKETS, groups, groups + 1, groups * above]) * 4 + tickets
         return dict(zip(names, places.tolist(), strict=True))
 
     def _substitute(self, stream: Stream, trans: int, step: int) -> None:
@@ -433,7 +433,7 @@ class LockstepBatch:
             | dict(
                 warp_count=len(plan.warp_tasks),
                 block_count=len(plan.block_fronts),
-                above_count=len(plan.order),
+                above_count=len(plan.numbered),
                 n=self.n,
                 groups=self._groups,
                 sums_size=len(core.below),
@@ -458,14 +458,8 @@ class LockstepBatch:
         warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
         fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
         shared = CONTROL_BYTES + WARPS * SOLVE_ENTRIES * LANES * self._dtype.itemsize
-        for name, grid, some in (
-            ("forward_warps", warps, len(plan.warp_tasks)),
-            ("solve_fronts", fronts, len(plan.block_fronts)),
-            ("backward_warps", warps, len(plan.warp_tasks)),
-        ):
-            if some:
-                kernel = program.kernel(SOLVE, name)
-                stream.launch(kernel, grid, THREADS, shared, record(kernel.arguments, **fields))
+        kernel = program.kernel(SOLVE, "solve_lanes")
+        stream.launch(kernel, max(warps, fronts), THREADS, shared, record(kernel.arguments, **fields))
 
     def _measure(self, stream: Stream, trans: int, step: int) -> None:
         program, memory, words = self._program, self._memory, self._round(step)

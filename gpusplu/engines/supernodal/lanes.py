@@ -45,8 +45,8 @@ class LanePlan:
     ----------
     fronts, leaves, tiles : ndarray
         Of FRONT, TASK and TILE; tiles of large fronts in the order of their tickets.
-    above, order : ndarray of int32
-        Number of every front among those above the cut, -1 below; and those fronts, children first.
+    order, numbered, above : ndarray of int32
+        Fronts above the cut, children first; these and roots that are below; their numbers by front, else -1.
     team_fronts, warp_tasks, block_fronts : ndarray
         Above the cut: fronts that a team factors; tasks that a warp solves with, the leaves too; fronts that a block
         solves with; in the order of their tickets.
@@ -68,7 +68,9 @@ class LanePlan:
         self.leaves = np.ascontiguousarray(tasks[is_leaf][heaviest])
         self.order = np.ascontiguousarray(last[~is_leaf])
         self.above = np.full(core.nf, -1, np.int32)
-        self.above[self.order] = np.arange(len(self.order), dtype=np.int32)
+        roots = self.leaves["last"][self.fronts["parent"][self.leaves["last"]] < 0]
+        self.numbered = np.concatenate([self.order, roots])
+        self.above[self.numbered] = np.arange(len(self.numbered), dtype=np.int32)
         self._is_large = self._upwards(self._rows > TEAM_ROWS)
         self._size = np.where(self._is_large, FRONT_TILE, LEAF_TILE)
         self._pivot_tiles, self._below_tiles = -(-self._width // self._size), -(-self._height // self._size)
@@ -91,7 +93,8 @@ class LanePlan:
 
     def _upwards(self, some: np.ndarray) -> np.ndarray:
         """Which of the fronts above the cut are among some, or above one of them."""
-        found = some & (self.above >= 0)
+        found = np.zeros(len(some), bool)
+        found[self.order] = some[self.order]
         for f in self.order:
             parent = self.fronts["parent"][f]
             if parent >= 0:
@@ -126,7 +129,7 @@ class LanePlan:
         tops = np.concatenate([self.leaves["last"], self.order])
         blocks = Q[tops] * (Q[tops] + 1) // 2 if self.core.cholesky else Q[tops] ** 2
         reports = np.where(self._is_large[tops], blocks, 1)
-        tiles, counts = np.zeros(len(self.order), np.uint32), np.zeros(len(self.order), np.uint32)
+        tiles, counts = np.zeros(len(self.numbered), np.uint32), np.zeros(len(self.numbered), np.uint32)
         inner = parent[tops] >= 0
         to = self.above[parent[tops[inner]]]
         np.add.at(tiles, to, reports[inner].astype(np.uint32))

@@ -19,8 +19,9 @@ struct LaneMeasureArgs {
   int step;       // of refinement; 0: the first solution, which also gets the norm of A
   double enough;  // error below which no step is needed
   LaneErrors* errors;
-  unsigned *done, *active;  // a word a group; active: there is something to do, null in step 0
-  unsigned* active_next;
+  unsigned* done;
+  const unsigned* active;  // a word a group, there is something to do, and one for any of them; null in step 0
+  unsigned* active_next;   // zero before
 };
 
 DEVICE void join(double* norm, double v) {
@@ -130,7 +131,7 @@ DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors) {
 GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 2 : 3) {
   const int parts = (args.n + MEASURED_ROWS - 1) / MEASURED_ROWS, group = blockIdx.x / parts,
             begin = blockIdx.x % parts * MEASURED_ROWS;
-  if (args.active && !args.active[group]) return;
+  if (args.active && !(args.active[args.groups] && args.active[group])) return;
   RowPart* pieces = (RowPart*)shared_memory;
   const Norms norms =
       args.step ? measure_rows<false>(args, group, begin, pieces) : measure_rows<true>(args, group, begin, pieces);
@@ -154,5 +155,5 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
   if (shuffle((int)before, 0) != parts - 1) return;
   __threadfence();
   const bool goes_on = __any_sync(~0u, decide(args, errors));
-  if (lane_of() == 0) args.active_next[group] = goes_on, args.done[group] = 0;
+  if (lane_of() == 0 && goes_on) args.active_next[group] = args.active_next[args.groups] = 1;
 }

@@ -1,7 +1,7 @@
 // op(A) x = b with the factors of many systems in lockstep, or a step of refinement.
 //
-// Kernels: forward_warps, solve_fronts, backward_warps, one after another. A warp goes through a subtree below the cut or
-// a front of few rows for 32 systems alone; a block does one of the fronts above these: all forward, then all backward.
+// Kernel: solve_lanes. First warps go forward, each through a subtree below the cut or a front of few rows for 32 systems;
+// then blocks do the fronts above these, one each: all forward, then all backward; then warps go backward.
 // Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for earlier
 // tickets. Rows are worked on in tiles of SOLVE_ROWS, a warp each. Grid: no more than is resident; block: LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * LANES scalars and 16 bytes. With `active` groups that
 // need nothing are passed over. Deterministic, and no bit depends on the cut.
@@ -19,7 +19,7 @@ struct LaneSolveArgs {
   const double* item_scale;
   const LockstepTask* warp_tasks;  // subtrees below the cut and fronts of few rows above, children first
   const int* block_fronts;         // the others, children first
-  const int* above;  // of every front: its number among those above the cut
+  const int* above;  // of every front: its number among those above the cut and roots, -1 for others
   const unsigned* pending;  // by that number: children's tasks
   const int* perm_out;
   const double* scale_out;
@@ -33,14 +33,13 @@ struct LaneSolveArgs {
   const Scalar* base;  // null: x is the solution, else this and the solution, of systems that are active
   Scalar* x;
   const LaneErrors* errors;
-  const unsigned* active;              // a word a group; null: all are
+  const unsigned* active;              // a word a group, and whether any is; null: all are
   unsigned *tickets, *arrived, *done;  // zero before; a word a group and front above the cut
 };
 
 namespace {
 
 constexpr int S = SOLVE_ROWS, TOGETHER = 4;  // pivots whose entries are loaded together
-constexpr int BLOCKS = sizeof(Scalar) == 16 ? 1 : 2;  // resident on a multiprocessor
 using Rows = Scalar[S];
 
 struct Alone {
@@ -274,8 +273,7 @@ template <class Member> DEVICE void backward(const LaneSolveArgs& args, const Me
   }
 }
 
-// Calls work(task, group, above) for task after task, by a warp; `above`: number of its last front, -1 below the cut.
-// `last_first`: in the other order.
+// Calls work(first, last, group), fronts of a task, for task after task, by a warp; `last_first`: in the other order.
 template <class Work> DEVICE void over_tasks(const LaneSolveArgs& args, unsigned* tickets, bool last_first, Work&& work) {
   const int count = args.warp_count * args.groups;
   for (;;) {
@@ -291,68 +289,92 @@ template <class Work> DEVICE void over_tasks(const LaneSolveArgs& args, unsigned
   }
 }
 
-// By a lane or a thread; the others wait for it.
-DEVICE void wait_for(const unsigned* counter, unsigned value) {
-  while (load_acquire(counter) < value) __nanosleep(32);
-}
+// How tasks of a group wait for each other; by one thread. A root tells itself that it has gone forward.
+struct Counters {
+  unsigned *own, *parent;  // children's tasks that have gone forward
+  unsigned *own_done, *parent_done;  // that it has gone backward
+  unsigned pending;
+  bool is_root;
+
+  DEVICE Counters(const LaneSolveArgs& args, int f, int group) {
+    const int above = args.above[f], up = args.fronts[f].parent, next = up < 0 ? above : args.above[up];
+    unsigned *arrived = args.arrived + group * args.above_count, *done = args.done + group * args.above_count;
+    is_root = up < 0, pending = above < 0 ? 0 : args.pending[above];
+    own = arrived + above, parent = arrived + next;
+    own_done = above < 0 ? nullptr : done + above, parent_done = done + next;
+  }
+  DEVICE static void wait(const unsigned* counter, unsigned value) {
+    while (load_acquire(counter) < value) __nanosleep(32);
+  }
+  DEVICE void wait_for_children() const {
+    if (pending > 0) wait(own, pending);
+  }
+  DEVICE void tell_parent() const { add_acquire_release(parent, 1u); }
+  DEVICE void wait_for_parent() const {
+    if (is_root) wait(own, pending + 1);
+    else wait(parent_done, 1);
+  }
+  DEVICE void tell_children() const {
+    if (own_done) store_release(own_done, 1u);
+  }
+};
 
 DEVICE Scalar* scratch_of_warp() { return (Scalar*)(shared_memory + 16) + warp_of() * S * LANES + lane_of(); }
 
-}  // namespace
-
-GPUSPLU_KERNEL(forward_warps, LaneSolveArgs, LANE_THREADS, BLOCKS) {
+// Subtrees and fronts of few rows forward, by warps.
+DEVICE void forward_warps(const LaneSolveArgs& args) {
   over_tasks(args, args.tickets, false, [&](int first, int last, int group) {
-    unsigned* arrived = args.arrived + group * args.above_count;
-    const int above = args.above[last], parent = args.fronts[last].parent;
-    if (lane_of() == 0 && above >= 0) wait_for(arrived + above, args.pending[above]);
+    const Counters counters(args, last, group);
+    if (lane_of() == 0) counters.wait_for_children();
     __syncwarp();
     for (int f = first; f <= last; f++) forward(args, Alone{}, f, group, scratch_of_warp());
     __syncwarp();
-    if (lane_of() == 0 && parent >= 0) add_acquire_release(arrived + args.above[parent], 1u);
+    if (lane_of() == 0) counters.tell_parent();
   });
 }
 
-GPUSPLU_KERNEL(backward_warps, LaneSolveArgs, LANE_THREADS, BLOCKS) {
+// And backward.
+DEVICE void backward_warps(const LaneSolveArgs& args) {
   over_tasks(args, args.tickets + 1, true, [&](int first, int last, int group) {
-    unsigned* done = args.done + group * args.above_count;
-    const int above = args.above[last], parent = args.fronts[last].parent;
-    if (lane_of() == 0 && parent >= 0) wait_for(done + args.above[parent], 1u);
+    const Counters counters(args, last, group);
+    if (lane_of() == 0) counters.wait_for_parent();
     __syncwarp();
     for (int f = last; f >= first; f--) backward(args, Alone{}, f, group);
     __syncwarp();
-    if (lane_of() == 0 && above >= 0) store_release(done + above, 1u);
+    if (lane_of() == 0) counters.tell_children();
   });
 }
 
-GPUSPLU_KERNEL(solve_fronts, LaneSolveArgs, LANE_THREADS, BLOCKS) {
+// The other fronts, by blocks.
+DEVICE void solve_blocks(const LaneSolveArgs& args) {
   int& shared_ticket = *(int*)shared_memory;
   const int count = args.block_count * args.groups;
   const Team team{warp_of()};
   for (;;) {
+    __syncthreads();
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);
     __syncthreads();
     const int ticket = shared_ticket;
-    __syncthreads();
     if (ticket >= 2 * count) break;
     const bool is_forward = ticket < count;
     const int k = ticket % count / args.groups, group = ticket % args.groups,
-              f = args.block_fronts[is_forward ? k : args.block_count - 1 - k], above = args.above[f],
-              parent = args.fronts[f].parent;
+              f = args.block_fronts[is_forward ? k : args.block_count - 1 - k];
     if (args.active && !args.active[group]) continue;
-    unsigned *arrived = args.arrived + group * args.above_count, *done = args.done + group * args.above_count;
-    // A front without a parent tells itself that it has gone forward.
-    if (threadIdx.x == 0) {
-      const bool is_root = parent < 0;
-      const unsigned* counter = is_forward || is_root ? arrived + above : done + args.above[parent];
-      const unsigned value = is_forward ? args.pending[above] : is_root ? args.pending[above] + 1 : 1u;
-      wait_for(counter, value);
-    }
+    const Counters counters(args, f, group);
+    if (threadIdx.x == 0) is_forward ? counters.wait_for_children() : counters.wait_for_parent();
     __syncthreads();
     if (is_forward) forward(args, team, f, group, scratch_of_warp());
     else backward(args, team, f, group);
     __syncthreads();
-    if (threadIdx.x > 0) continue;
-    if (is_forward) add_acquire_release(arrived + (parent < 0 ? above : args.above[parent]), 1u);
-    else store_release(done + above, 1u);
+    if (threadIdx.x == 0) is_forward ? counters.tell_parent() : counters.tell_children();
   }
+}
+
+}  // namespace
+
+GPUSPLU_KERNEL(solve_lanes, LaneSolveArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+  if (args.active && !args.active[args.groups]) return;
+  forward_warps(args);
+  solve_blocks(args);
+  backward_warps(args);
 }

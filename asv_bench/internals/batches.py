@@ -2,19 +2,19 @@
 
 import gpusplu as gs
 from gpusplu.engines import registry
-from gpusplu.engines.supernodal import batch
+from gpusplu.engines.supernodal import lockstep
 
 
 def engine_batch(A, definite, count, grain=None):
     """The supernodal engine's batch for `count` systems with the pattern of A; `grain` instead of what it chooses."""
     gs.cache_clear()
     if grain:
-        batch.LEAST_GRAIN = batch.MOST_GRAIN = grain
+        lockstep.LEAST_GRAIN = lockstep.MOST_GRAIN = grain
     problem, analysis = gs.analyze(A, cholesky=definite, engine="supernodal").parts()
     return registry.named("supernodal").factor_batch(problem, analysis, count)
 
 
-def batch_kernels(factors, values, b, clock):
+def batch_kernels(batch, values, b, clock):
     """Microseconds of every launch of a refactorization and a solve, in their order, by CUDA events."""
     import cupy
 
@@ -32,8 +32,8 @@ def batch_kernels(factors, values, b, clock):
     Stream.launch = marked
     try:
         clock.spin_for(2e-3)
-        factors.refactor(values)
-        factors.solve(b)
+        batch.refactor(values)
+        batch.solve(b)
         clock.synchronize()
     finally:
         Stream.launch = launch

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu.engines import registry
-from gpusplu.engines.supernodal import batch as lockstep
-from gpusplu.engines.supernodal import lanes
+from gpusplu.engines.supernodal import lanes, lockstep
 from support import lockstep as checks
 from support.lockstep import CASES, CHOLESKY, LU, make_batch, right_hand_sides, systems
 

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from ... import _core
-from ...cost.calibration import for_core
 from ...cuda.devices import usable_bytes
-from ...cuda.layout import constant, record, struct
+from ...cuda.layout import record
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ...matrix import EPS, Pattern
-from ..device.part import Part, address, addresses
-from .lanes import SHARED, Items, LanePlan
+from ..device.part import address
+from .lane_commands import THREADS, LaneCommands
+from .lockstep import (
+    DETERMINANTS,
+    LANES,
+    OUTCOME,
+    REPORT,
+    LockstepProgram,
+)
 
 if TYPE_CHECKING:
     from ...problem import Problem
     from ..interface import Analysis
-
-MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
-FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
-FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
-LANES, THREADS, WARPS = (constant(SHARED, name) for name in ("LANES", "LANE_THREADS", "LANE_WARPS"))
-TEAM_THREADS, TEAM_WARPS = constant(SHARED, "TEAM_THREADS"), constant(SHARED, "TEAM_WARPS")
-MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
-STEPS = constant(SHARED, "REFINEMENTS")
-LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
-SOLVE_ENTRIES = constant(SHARED, "SOLVE_ROWS")
-REPORT, ERRORS, OUTCOME = (struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome"))
-CONTROL_BYTES = 16  # of a block, besides tiles
-TICKETS = 4  # words of a launch
-
-REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
-LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
-TASKS_A_WARP = 4  # of these for every warp of the device
-WARPS_RESIDENT = 16  # on a multiprocessor
 
 #: What `report` says of every system.
 REPORTED = np.dtype(
@@ -52,121 +36,6 @@ REPORTED = np.dtype(
         ("not_finite", "?"),
     ]
 )
-
-
-class LockstepProgram(Part):
-    """A plan for so many groups of systems on a device, and its kernels.
-
-    Parameters
-    ----------
-    device : cuda.devices.Device
-    symbolic : _core.Symbolic
-        With scales for `dtype`.
-    pattern : Pattern
-    dtype : dtype
-    groups : int
-
-    Raises
-    ------
-    ValueError
-        There is no plan: a front is too large.
-    """
-
-    def __init__(self, device: Any, symbolic: Any, pattern: Pattern, dtype: np.dtype, groups: int):
-        super().__init__(device, dtype, symbolic.cholesky)
-        self.pattern, self.groups, self.n = pattern, groups, pattern.n
-        self.plan = LanePlan(self._planned(symbolic, groups))
-        self.core = self.plan.core
-
-    def _planned(self, symbolic: Any, groups: int) -> Any:
-        """The plan with subtrees of such a size that every warp gets some; no bit of a result depends on it."""
-        ptr, ind, costs = self.pattern.ptr, self.pattern.ind, for_core()
-        plan = _core.make_lockstep_plan(symbolic, ptr, ind, costs)
-        tasks = TASKS_A_WARP * WARPS_RESIDENT * self.device.multiprocessors / groups
-        grain = min(MOST_GRAIN, max(LEAST_GRAIN, plan.work / tasks))
-        return _core.make_lockstep_plan(symbolic, ptr, ind, costs, grain=grain)
-
-    @cached_property
-    def leaf_blocks(self) -> int:
-        """Of the launch that factors subtrees, each warp with a stack of its own."""
-        return self.blocks(len(self.plan.leaves) * self.groups, WARPS, WARPS_RESIDENT // WARPS)
-
-    @cached_property
-    def factor_arrays(self) -> dict[str, Buffer | None]:
-        plan, items = self.plan, self.plan.items
-        arrays = {"fronts": plan.fronts, "slot": plan.slot, "leaves": plan.leaves, "tiles": plan.tiles}
-        arrays |= {"team_fronts": plan.team_fronts}
-        arrays |= {"above": plan.above, "tile_begin": plan.tile_begin, "pending": plan.pending}
-        arrays |= {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
-        return self.upload_all(arrays)
-
-    @cached_property
-    def solve_arrays(self) -> dict[str, Buffer | None]:
-        plan = self.plan
-        arrays = {"below": self.core.below, "slot": plan.row_slot, "pending": plan.pending_tasks}
-        arrays |= {"warp_tasks": plan.warp_tasks, "block_fronts": plan.block_fronts}
-        shared = {name: self.factor_arrays[name] for name in ("fronts", "above")}
-        return shared | self.upload_all(arrays)
-
-    @cached_property
-    def _orders(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Permutation and scales of rows, of columns."""
-        core = self.core
-        return [(core.row_perm, core.row_scale), (core.col_perm, core.col_scale)]
-
-    def way(self, transposed: bool) -> dict[str, Buffer | None]:
-        """Items of the right-hand side and the order of the solution, for A or its transpose."""
-        return self._ways[transposed and not self.cholesky]
-
-    @cached_property
-    def _ways(self) -> list[dict[str, Buffer | None]]:
-        found = []
-        for into, out in ((0, 1), (1, 0)) if not self.cholesky else ((0, 1),):
-            items: Items = self.plan.solve_items(*self._orders[into])
-            arrays = {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
-            perm, scale = self._orders[out]
-            found.append(self.upload_all(arrays | {"perm_out": perm, "scale_out": scale}))
-        return found
-
-    @cached_property
-    def diagonal(self) -> Buffer | None:
-        return self.upload(self.plan.diagonal)
-
-    def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
-        return self._columns if trans or self.cholesky else self._rows
-
-    @cached_property
-    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
-
-    @cached_property
-    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        n, nnz = self.pattern.n, self.pattern.nnz
-        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
-        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
-        ptr, ind, source = map(self.upload, arrays)
-        return ptr, ind, source
-
-    def prepare(self) -> None:
-        """Compile, upload and load all that refactorizations and solves need."""
-        self.device.prepare(FILES, self.dtype.char, self.cholesky)
-        self.load(*FILES)
-        self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows  # noqa: B018
-
-    def sizes(self, groups: int) -> dict[str, int]:
-        """Bytes of what a batch of so many groups keeps."""
-        core, entry = self.core, LANES * self.dtype.itemsize
-        above, tiles = len(self.plan.numbered), len(self.plan.tiles)
-        lanes = dict.fromkeys(("b", "x", "other", "r", "y"), self.n)
-        lanes |= {"values": self.pattern.nnz, "factor": core.factor_size, "shared": core.shared_size}
-        lanes["sums"] = len(core.below)
-        sizes = {name: count * groups * entry for name, count in lanes.items()}
-        sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
-        sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
-        sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
-        sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
-        return sizes
 
 
 class LockstepBatch:
@@ -185,7 +54,9 @@ class LockstepBatch:
         self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
         self._program, self._device = program, program.device
         self._dtype, self._groups = program.dtype, -(-count // LANES)
-        self._lock, self._stream, self._event = RLock(), None, None
+        self._lock = RLock()
+        self._stream: Stream | None = None
+        self._event: Any = None
         device = self._device
         with device:
             program.prepare()
@@ -195,6 +66,7 @@ class LockstepBatch:
                 raise DeviceMemoryError(self.nbytes, usable)
             self._memory = {name: device.empty(size) for name, size in sizes.items()}
             self._sources: tuple[Any, Buffer | None] = (None, None)
+            self._commands = LaneCommands(program, self._memory, count)
             device.own_stream().synchronize()
 
     # ---- what the facade calls
@@ -204,8 +76,8 @@ class LockstepBatch:
         with self._device, self._lock:
             stream = self._begin()
             pointer, held = self._on_device(stream, values)
-            self._take(stream, pointer, values.shape[1], self._source(source))
-            self._factor(stream)
+            self._commands.take(stream, pointer, values.shape[1], self._source(source))
+            self._commands.factor(stream)
             self._leave(stream, held)
 
     def solve(self, b: Any, trans: int = 0) -> Any:
@@ -217,7 +89,7 @@ class LockstepBatch:
             x = self._device.array(b.shape[::-1], self._dtype).T
             given, held = self._on_device(stream, b)
             for k in range(columns):
-                self._solve_column(stream, given, self._device.pointer(x), k, columns, trans)
+                self._commands.solve_column(stream, given, self._device.pointer(x), k, columns, trans)
             self._leave(stream, held)
             if not on_host:
                 return x
@@ -311,181 +183,6 @@ class LockstepBatch:
         if self._sources[0] is not source:
             self._sources = source, self._device.upload(np.ascontiguousarray(source, np.int64))
         return self._sources[1]
-
-    def _gather(
-        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Any, reports: int
-    ) -> None:
-        program = self._program
-        kernel = program.kernel(MOVE, "gather_lanes")
-        args = record(
-            kernel.arguments,
-            **{"from": given},
-            source=address(source),
-            to=self._memory[to].pointer,
-            count=self.count,
-            entries=entries,
-            size=size,
-            stride=stride,
-            reports=reports,
-        )
-        stream.launch(kernel, self._groups * -(-entries // MOVED), THREADS, self._tile_bytes(), args)
-
-    def _tile_bytes(self) -> int:
-        return LANES * (LANES + 1) * self._dtype.itemsize
-
-    def _take(self, stream: Stream, given: int, size: int, source: Buffer | None) -> None:
-        """Values into lanes."""
-        factoring = self._memory["factoring"]
-        stream.clear(factoring.pointer, factoring.nbytes)
-        self._gather(stream, given, "values", self.nnz, size, 1, source, factoring.pointer)
-
-    def _factor(self, stream: Stream) -> None:
-        program, memory, groups = self._program, self._memory, self._groups
-        plan, core = program.plan, program.core
-        tickets = memory["factoring"].pointer + groups * LANES * REPORT.itemsize
-        arrived = tickets + 4 * TICKETS
-        limits = (0.0, 0.0) if core.cholesky else _core.small_pivots_of_fronts(self._dtype.char, self.n)
-        fields = addresses(program.factor_arrays) | dict(
-            leaf_count=len(plan.leaves),
-            team_count=len(plan.team_fronts),
-            tile_count=len(plan.tiles),
-            above_count=len(plan.numbered),
-            n=self.n,
-            groups=groups,
-            nnz=self.nnz,
-            factor_size=core.factor_size,
-            shared_size=core.shared_size,
-            task_size=core.task_size,
-            tickets=tickets,
-            arrived=arrived,
-            flags=arrived + 4 * groups * len(plan.numbered),
-            reports=memory["factoring"].pointer,
-            tiny=limits[0],
-            singular=limits[1],
-            **{name: memory[name].pointer for name in ("values", "factor", "shared", "stacks")},
-        )
-        leaf, tile = (entries * LANES * self._dtype.itemsize for entries in (LEAF_ENTRIES, TILE_ENTRIES))
-        resident, work = self._resident, program.blocks
-        for file, name, count, grid, threads, shared in (
-            (FRONTS, "factor_leaves", len(plan.leaves), program.leaf_blocks, THREADS, 2 * WARPS * leaf),
-            (
-                *(FRONTS, "factor_fronts", len(plan.team_fronts)),
-                *(work(len(plan.team_fronts) * groups, 1, 2 * resident), TEAM_THREADS),
-                CONTROL_BYTES + (1 + TEAM_WARPS) * leaf,
-            ),
-            (
-                *(TILES, "factor_tiles", len(plan.tiles), work(len(plan.tiles) * groups, 1, resident), THREADS),
-                tile + CONTROL_BYTES,
-            ),
-        ):
-            if count:
-                kernel = program.kernel(file, name)
-                stream.launch(kernel, grid, threads, shared, record(kernel.arguments, **fields))
-
-    @property
-    def _resident(self) -> int:
-        """Blocks that a multiprocessor holds of those that wait for each other."""
-        return 1 if self._dtype.itemsize == 16 else 2
-
-    def _solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int) -> None:
-        """One right-hand side of every system, with the steps of refinement that some need."""
-        solving, itemsize = self._memory["solving"], self._dtype.itemsize
-        stream.clear(solving.pointer, solving.nbytes)
-        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
-        for step in range(1 + STEPS):
-            self._substitute(stream, trans, step)
-            self._measure(stream, trans, step)
-        kernel = self._program.kernel(MOVE, "scatter_lanes")
-        args = record(
-            kernel.arguments,
-            **{"from": self._memory["x"].pointer},
-            other=self._memory["other"].pointer,
-            to=x + column * itemsize,
-            count=self.count,
-            entries=self.n,
-            size=self.n * columns,
-            stride=columns,
-            errors=solving.pointer,
-            outcomes=self._memory["outcomes"].pointer,
-            first=column == 0,
-        )
-        stream.launch(kernel, self._groups * -(-self.n // MOVED), THREADS, self._tile_bytes(), args)
-
-    def _round(self, step: int) -> dict[str, int]:
-        """Words that one round of a solve counts with."""
-        groups, above = self._groups, len(self._program.plan.numbered)
-        tickets = self._memory["solving"].pointer + groups * LANES * ERRORS.itemsize
-        tickets += 4 * step * (TICKETS + 1 + groups * (2 + 2 * above))
-        names = ("tickets", "measured", "active", "arrived", "done")
-        places = np.cumsum([0, TICKETS, groups, groups + 1, groups * above]) * 4 + tickets
-        return dict(zip(names, places.tolist(), strict=True))
-
-    def _substitute(self, stream: Stream, trans: int, step: int) -> None:
-        """x = op(A)^-1 b or, in a step of refinement, the other x = x + op(A)^-1 r for systems that need it."""
-        program, memory, words = self._program, self._memory, self._round(step)
-        plan, core, cholesky = program.plan, program.core, bool(program.cholesky)
-        upper = bool(trans) and not cholesky
-        conjugate = trans == 1 if cholesky else trans == 2
-        into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
-        fields = (
-            addresses(program.solve_arrays)
-            | addresses(program.way(upper))
-            | dict(
-                warp_count=len(plan.warp_tasks),
-                block_count=len(plan.block_fronts),
-                above_count=len(plan.numbered),
-                n=self.n,
-                groups=self._groups,
-                sums_size=len(core.below),
-                upper_forward=upper,
-                scaled_forward=upper or cholesky,
-                upper_backward=not upper and not cholesky,
-                scaled_backward=not upper or cholesky,
-                conjugate_forward=conjugate,
-                conjugate_backward=conjugate != cholesky,
-                factor_size=core.factor_size,
-                factor=memory["factor"].pointer,
-                b=memory["r" if step else "b"].pointer,
-                y=memory["y"].pointer,
-                sums=memory["sums"].pointer,
-                base=memory[base].pointer if step else 0,
-                x=memory[into].pointer,
-                errors=memory["solving"].pointer,
-                active=self._round(step - 1)["active"] if step else 0,
-                **{name: words[name] for name in ("tickets", "arrived", "done")},
-            )
-        )
-        warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
-        fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
-        shared = CONTROL_BYTES + WARPS * SOLVE_ENTRIES * LANES * self._dtype.itemsize
-        kernel = program.kernel(SOLVE, "solve_lanes")
-        stream.launch(kernel, max(warps, fronts), THREADS, shared, record(kernel.arguments, **fields))
-
-    def _measure(self, stream: Stream, trans: int, step: int) -> None:
-        program, memory, words = self._program, self._memory, self._round(step)
-        ptr, ind, source = program.rows_of(trans)
-        kernel = program.kernel(MEASURE, "measure_lanes")
-        args = record(
-            kernel.arguments,
-            ptr=address(ptr),
-            ind=address(ind),
-            source=address(source),
-            values=memory["values"].pointer,
-            x=memory["other" if step % 2 else "x"].pointer,
-            b=memory["b"].pointer,
-            r=memory["r"].pointer,
-            n=self.n,
-            nnz=self.nnz,
-            groups=self._groups,
-            conjugate=trans != 1 if program.cholesky else trans == 2,
-            step=step,
-            enough=REFINE_ABOVE * EPS[self._dtype],
-            errors=memory["solving"].pointer,
-            done=words["measured"],
-            active=self._round(step - 1)["active"] if step else 0,
-            active_next=words["active"],
-        )
-        stream.launch(kernel, self._groups * -(-self.n // MEASURED), THREADS, 32 * THREADS, args)
 
     # ---- what is read
 

@@ -118,11 +118,13 @@ class LanePlan:
         p = P if row is None or column is None else np.minimum(np.minimum(row, column), P)
         before = p + kinds * (p * (T - 1) - p * (p - 1) // 2)
         if row is None or column is None:
-            return before + (Q * (Q + 1) // 2 if cholesky else Q * Q)
+            every: np.ndarray = before + (Q * (Q + 1) // 2 if cholesky else Q * Q)
+            return every
         r, c = row - P, column - P
         inside = np.where(row >= column, row - p, T - 1 - p + column - p)
         behind = c * Q - c * (c - 1) // 2 + r - c if cholesky else c * Q + r
-        return before + np.where(p < P, inside, behind)
+        number: np.ndarray = before + np.where(p < P, inside, behind)
+        return number
 
     def _pending(self) -> tuple[np.ndarray, np.ndarray]:
         parent, Q = self.fronts["parent"], self._below_tiles

@@ -20,7 +20,7 @@ struct LaneFactorArgs {
   int nnz;
   long long factor_size, shared_size, task_size;
   const Scalar* values;
-  Scalar *factor, *shared, *stacks;  // stacks: task_size entries of every warp that is launched
+  Scalar *factor, *shared, *stacks;     // stacks: task_size entries of every warp that is launched
   unsigned *tickets, *arrived, *flags;  // zero before
   LaneReport* reports;
   double tiny, singular;

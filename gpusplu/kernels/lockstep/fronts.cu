@@ -135,15 +135,21 @@ template <class Member> struct SmallFront {
   }
 };
 
-template <class Member>
-DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f, int group, Scalar* stack,
-                         Scalar* scratch, Scalar* diagonal, LaneStatus& status) {
+template <class Member> DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f, int group,
+                                                 Scalar* stack, Scalar* scratch, Scalar* diagonal, LaneStatus& status) {
   const LockstepFront record = args.fronts[f];
   const LaneFront front(args, record, group, stack);
   const LanePivots pivots(args.n, args.tiny, args.singular);
   const Scalar* blocks = stack ? stack : lane_entries(args.shared, group, args.shared_size);
-  SmallFront<Member>{team, args, front, lane_entries(args.values, group, args.nnz), blocks, scratch, diagonal,
-                     {args.item_ptr}, __ldg(args.slot + f)}
+  SmallFront<Member>{team,
+                     args,
+                     front,
+                     lane_entries(args.values, group, args.nnz),
+                     blocks,
+                     scratch,
+                     diagonal,
+                     {args.item_ptr},
+                     __ldg(args.slot + f)}
       .run(record.first, pivots, status);
 }
 

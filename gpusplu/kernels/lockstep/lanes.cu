@@ -1,11 +1,11 @@
-// Values and vectors of many systems into lanes and out of them, through tiles in shared memory: the caller has a system
-// after another, lanes have the systems next to each other.
+// Values and vectors of many systems into lanes and out of them, through tiles in shared memory: the caller has a
+// system after another, lanes have the systems next to each other.
 //
 // gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
-// from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not in
-// the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that `errors`
-// says is better; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups * ceil(entries /
-// MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: LANES * (LANES + 1) scalars. Deterministic.
+// from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
+// in the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that
+// `errors` says is better; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups *
+// ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: LANES * (LANES + 1) scalars. Deterministic.
 #include "lockstep/lanes.cuh"
 
 struct LaneGatherArgs {

@@ -1,4 +1,5 @@
-// What the kernels of batches share: where a lane's entries lie, how entries are assembled, and what is noted of pivots.
+// What the kernels of batches share: where a lane's entries lie, how entries are assembled, and what is noted of
+// pivots.
 //
 // A lane reads and writes what belongs to its own system only, so a warp needs no synchronization with itself.
 #pragma once
@@ -63,9 +64,8 @@ struct LanePivots {
 
 // The COUNT entries of a tile, LANES apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of this
 // lane.
-template <int COUNT>
-DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values, const Scalar* blocks, Scalar* tile,
-                     LaneStatus& status) {
+template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
+                                          const Scalar* blocks, Scalar* tile, LaneStatus& status) {
   constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
 #pragma unroll
   for (int k = 0; k < COUNT; k++) tile[k * LANES] = Scalar(0);

@@ -2,10 +2,10 @@
 //
 // Kernel: measure_lanes. Rows of op(A) in compressed rows: for the transposes that is canonical A, for A its transpose,
 // with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and
-// sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a group decides:
-// a solution is kept if it is better than the one before or good enough, and a system goes on while that halves its
-// error. Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4 doubles.
-// Precondition: norms of `errors` and `done` are zero. Deterministic.
+// sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a
+// group decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
+// halves its error. Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4
+// doubles. Precondition: norms of `errors` and `done` are zero. Deterministic.
 #include "common/reduce.cuh"
 #include "lockstep/lanes.cuh"
 
@@ -78,8 +78,8 @@ DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide produ
   norms.a = fmax(norms.a, row_sum);
 }
 
-// This block's rows of this lane: long ones by all warps, whose sums are joined in their order. `parts`: a product and a
-// sum of every thread.
+// This block's rows of this lane: long ones by all warps, whose sums are joined in their order. `parts`: a product and
+// a sum of every thread.
 template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, RowPart* parts) {
   const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
   const int end = min(args.n, begin + MEASURED_ROWS);

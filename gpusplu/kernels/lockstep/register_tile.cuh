@@ -5,7 +5,8 @@
 #pragma once
 #include "lockstep/lanes.cuh"
 
-// Entries of L or U that products are made of: entry k of row (or column) i lies at from[(i * step + k * pivot) * LANES].
+// Entries of L or U that products are made of: entry k of row (or column) i lies at from[(i * step + k * pivot) *
+// LANES].
 struct Operand {
   const Scalar* from;
   int step, pivot;

@@ -1,10 +1,11 @@
 // op(A) x = b with the factors of many systems in lockstep, or a step of refinement.
 //
-// Kernel: solve_lanes. First warps go forward, each through a subtree below the cut or a front of few rows for 32 systems;
-// then blocks do the fronts above these, one each: all forward, then all backward; then warps go backward.
-// Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for earlier
-// tickets. Rows are worked on in tiles of SOLVE_ROWS, a warp each. Grid: no more than is resident; block: LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * LANES scalars and 16 bytes. With `active` groups that
-// need nothing are passed over. Deterministic, and no bit depends on the cut.
+// Kernel: solve_lanes. First warps go forward, each through a subtree below the cut or a front of few rows for 32
+// systems; then blocks do the fronts above these, one each: all forward, then all backward; then warps go backward.
+// Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for
+// earlier tickets. Rows are worked on in tiles of SOLVE_ROWS, a warp each. Grid: no more than is resident; block:
+// LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * LANES scalars and 16 bytes. With `active` groups that need
+// nothing are passed over. Deterministic, and no bit depends on the cut.
 //
 // y holds the pivots' rows in the plan's order, `sums` what rows below pivots pass on to the parent. Of a factor M of a
 // front, L or the transpose of U, e(i, p) is what row i > p of column p holds.
@@ -19,8 +20,8 @@ struct LaneSolveArgs {
   const double* item_scale;
   const LockstepTask* warp_tasks;  // subtrees below the cut and fronts of few rows above, children first
   const int* block_fronts;         // the others, children first
-  const int* above;  // of every front: its number among those above the cut and roots, -1 for others
-  const unsigned* pending;  // by that number: children's tasks
+  const int* above;                // of every front: its number among those above the cut and roots, -1 for others
+  const unsigned* pending;         // by that number: children's tasks
   const int* perm_out;
   const double* scale_out;
   int warp_count, block_count, above_count;
@@ -150,8 +151,8 @@ DEVICE void subtract_pivots(const FrontFactor& front, const Scalar* y, Scalar* r
   store_rows(tile, rows + i0 * LANES, count);
 }
 
-template <class Member> DEVICE void forward(const LaneSolveArgs& args, const Member& team, int f, int group,
-                                            Scalar* scratch) {
+template <class Member>
+DEVICE void forward(const LaneSolveArgs& args, const Member& team, int f, int group, Scalar* scratch) {
   const LockstepFront record = args.fronts[f];
   const FrontFactor front(args, record, group, args.upper_forward, args.conjugate_forward);
   const FrontRows rows(args, record, group);
@@ -274,7 +275,8 @@ template <class Member> DEVICE void backward(const LaneSolveArgs& args, const Me
 }
 
 // Calls work(first, last, group), fronts of a task, for task after task, by a warp; `last_first`: in the other order.
-template <class Work> DEVICE void over_tasks(const LaneSolveArgs& args, unsigned* tickets, bool last_first, Work&& work) {
+template <class Work>
+DEVICE void over_tasks(const LaneSolveArgs& args, unsigned* tickets, bool last_first, Work&& work) {
   const int count = args.warp_count * args.groups;
   for (;;) {
     int ticket = 0;
@@ -291,7 +293,7 @@ template <class Work> DEVICE void over_tasks(const LaneSolveArgs& args, unsigned
 
 // How tasks of a group wait for each other; by one thread. A root tells itself that it has gone forward.
 struct Counters {
-  unsigned *own, *parent;  // children's tasks that have gone forward
+  unsigned *own, *parent;            // children's tasks that have gone forward
   unsigned *own_done, *parent_done;  // that it has gone backward
   unsigned pending;
   bool is_root;

@@ -174,16 +174,15 @@ DEVICE void eliminate_vectors(Vectors& a, int n, int k0, const LaneFront& front,
 DEVICE void finish(const LaneFactorArgs& args, const Tile& tile, int position, Scalar* shared, LaneStatus& status) {
   const LaneFront& front = tile.front;
   const bool right = tile.row < tile.column;
-  const int p = min(tile.row, tile.column), k0 = p * S, n = tile.size(p),
-            other = max(tile.row, tile.column), begin = tile.first(other), count = tile.size(other);
+  const int p = min(tile.row, tile.column), k0 = p * S, n = tile.size(p), other = max(tile.row, tile.column),
+            begin = tile.first(other), count = tile.size(other);
   if (tile.row != tile.column) wait_until(tile.flag(p, p), 1);
   const int along = right ? 1 : S, across = right ? S : 1;  // entry k of vector v: shared[(k along + v across) LANES]
   Vectors a;
 #pragma unroll
   for (int q = 0; q < VECTORS; q++)
 #pragma unroll
-    for (int k = 0; k < S; k++)
-      a[q][k] = shared[(k * along + (q * LANE_WARPS + warp_of()) * across) * LANES];
+    for (int k = 0; k < S; k++) a[q][k] = shared[(k * along + (q * LANE_WARPS + warp_of()) * across) * LANES];
   if (tile.row == tile.column) {
     const LanePivots pivots(args.n, args.tiny, args.singular);
     if constexpr (CHOLESKY) eliminate_triangle(a, n, position + k0, pivots, shared, status);
@@ -204,12 +203,15 @@ DEVICE void finish(const LaneFactorArgs& args, const Tile& tile, int position, S
     }
 }
 
-DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int group, Scalar* shared,
-                     Control& control) {
+DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int group, Scalar* shared, Control& control) {
   const LockstepFront of = args.fronts[record.front];
   const LaneFront front(args, of, group, nullptr);
   const int P = (front.W + S - 1) / S, above = args.above[record.front];
-  const Tile tile{front, record.row, record.column, P, P + (front.H + S - 1) / S,
+  const Tile tile{front,
+                  record.row,
+                  record.column,
+                  P,
+                  P + (front.H + S - 1) / S,
                   args.flags + (long long)group * args.tile_count + args.tile_begin[above]};
   LaneStatus status;
   unsigned* arrived = args.arrived + group * args.above_count;

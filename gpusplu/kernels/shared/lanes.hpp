@@ -2,9 +2,9 @@
 // top of the plan of fronts (shared/lockstep.hpp).
 //
 // Systems 32 g .. 32 g + 31 are group g. Entry e of an array of `size` entries lies at (g * size + e) * LANES + lane.
-// A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is FRONT_TILE
-// in fronts of more than TEAM_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE. Tiles are
-// numbered as they can be computed, see tile_number.
+// A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is
+// FRONT_TILE in fronts of more than TEAM_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE.
+// Tiles are numbered as they can be computed, see tile_number.
 #pragma once
 #include "shared/host_device.hpp"
 

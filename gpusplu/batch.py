@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _core, matrix
 from .engines import registry
-from .engines.interface import EngineBatch
+from .engines.interface import EngineBatch, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import BatchError, NotPositiveDefiniteError, require
 from .factor import SlogDet
@@ -70,6 +70,7 @@ class BatchedFactor:
         self._status = np.zeros(count, np.int8)
         self._error = np.full(count, np.nan)
         self._pending = False  # nobody has looked at the last factorization
+        self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
 
@@ -116,8 +117,8 @@ class BatchedFactor:
             raise ValueError(f"refactor: values of {values.shape[0]} systems, the batch has {len(self)}")
         return values
 
-    def _load(self, values: Any, canonical: bool = False) -> None:
-        """Have the caller's values factored, or canonical ones."""
+    def _load(self, values: Any, canonical: bool = False, at_once: bool = False) -> None:
+        """Have the caller's values factored, or canonical ones; by the next solve, `at_once`, if the engine can."""
         direct, source = (True, None) if canonical else self._problem.pattern.direct_map(self._dtype)
         values = values if self._on_device else matrix.to_host(values)
         if self._systems is None or not direct:
@@ -126,11 +127,18 @@ class BatchedFactor:
             source = None
         if self._systems is not None:
             self._alone, self._pending = {}, True
-            self._systems.refactor(values, source)
+            self._waiting = (values, source)
+            if not (at_once and isinstance(self._systems, FactorsAndSolves)):
+                self._factor_those_that_wait()
             return
         self._held = values
         self._factored[...] = [self._own_factor(system, one) for system, one in enumerate(values)]
         self._tell()
+
+    def _factor_those_that_wait(self) -> None:
+        if self._waiting is not None:
+            (values, source), self._waiting = self._waiting, None
+            self._side_by_side.refactor(values, source)
 
     def _settle(self) -> None:
         """Look at the last factorization, and factor alone what needs other pivots."""
@@ -239,7 +247,11 @@ class BatchedFactor:
             for system in range(len(self)):
                 self._solve_alone(system, b, x, trans)
             return x
-        x = self._systems.solve(b, trans)
+        if self._waiting is not None and isinstance(self._systems, FactorsAndSolves):
+            (values, source), self._waiting = self._waiting, None
+            x = self._systems.refactor_solve(values, b, trans, source)
+        else:
+            x = self._side_by_side.solve(b, trans)
         self._settle()
         self._error[...] = self._systems.errors()
         refined = (self._systems.steps > 0) & (self._factored == BatchStatus.RIGHT)
@@ -283,8 +295,11 @@ class BatchedFactor:
         x : ndarray, shape (nbatch, n) or (nbatch, n, k)
         """
         with self._lock:
-            self._load(self._read(values))
-            return self.solve(rhs, trans)
+            self._load(self._read(values), at_once=True)
+            try:
+                return self.solve(rhs, trans)
+            finally:
+                self._factor_those_that_wait()
 
     # ---- what is known about the systems
 

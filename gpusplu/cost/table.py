@@ -96,6 +96,9 @@ _table: dict[str, Entry] = {
     # assembly. Only ratios matter, and the optimum is flat: half or twice any of them moves the
     # refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
     "cpu.supernodes": Entry({"fronts": 0.1e-6, "columns": 0.02e-6, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
+    # The same where a front is that of 8 systems in lockstep: what it costs besides arithmetic is shared by them, and
+    # factors, which are read from memory, are better small.
+    "lockstep.merging": Entry({"fronts": 20e-9, "columns": 5e-9, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
     "cpu.dissection": Entry({"rows": 0.8e-6, "entries": 0.06e-6}, ZEN),
     # The plan of fronts predicts the phases of a refactorization, and a solve; constants of this say how far off it is.
     "supernodal.refactor": Entry(

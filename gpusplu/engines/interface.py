@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -117,6 +117,14 @@ class EngineBatch(Protocol):
 
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host."""
+
+
+@runtime_checkable
+class FactorsAndSolves(Protocol):
+    """An `EngineBatch` that gains by doing both at once."""
+
+    def refactor_solve(self, values: Any, b: Any, trans: int = 0, source: np.ndarray | None = None) -> Any:
+        """`refactor`, then `solve`."""
 
 
 class Engine(ABC):

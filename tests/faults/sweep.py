@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpusplu import cholesky, gallery, splu
+from gpusplu import cholesky, cholesky_batch, gallery, splu, splu_batch
 from gpusplu.linalg import analyze, spsolve
 
 from .failing import allocations, failing
@@ -79,7 +79,17 @@ def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], obje
         x = spsolve(A, b)
         assert abs(A @ x - b).max() <= 1e-9 * (abs(A).max() * abs(x).max() + 1)
 
+    factorize_many = cholesky_batch if factorize is cholesky else splu_batch
+    all_values, sides = np.tile(A.data, (3, 1)), np.ones((3, *A.shape[:1]), A.dtype)
+    batch = factorize_many(A, all_values)
+
+    def side_by_side() -> None:
+        x = batch.solve(sides)
+        assert abs(A @ x.T - sides.T).max() <= 1e-9 * (abs(A).max() * abs(x).max() + 1)
+
     return {
+        "batch": (lambda: factorize_many(A, all_values).solve(sides), side_by_side),
+        "batches": (lambda: (batch.refactor_solve(all_values, sides), batch.slogdet(), batch.canonical(1)), side_by_side),
         "once": (once, once),
         "analyze": (lambda: analyze(A, cholesky=factorize is cholesky), fresh),
         "factor": (lambda: factorize(A, **options), fresh),

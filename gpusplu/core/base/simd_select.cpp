@@ -5,14 +5,14 @@
 
 namespace gs {
 
-#define GS_DECLARE_KERNELS(level)                          \
-  namespace level {                                        \
-  extern const DenseKernels<float> dense_s;                \
-  extern const DenseKernels<double> dense_d;               \
-  extern const DenseKernels<std::complex<float>> dense_c;  \
-  extern const DenseKernels<std::complex<double>> dense_z; \
-  extern const LockstepKernels<float> lockstep_s;          \
-  extern const LockstepKernels<double> lockstep_d;         \
+#define GS_DECLARE_KERNELS(level)                                \
+  namespace level {                                              \
+  extern const DenseKernels<float> dense_s;                      \
+  extern const DenseKernels<double> dense_d;                     \
+  extern const DenseKernels<std::complex<float>> dense_c;        \
+  extern const DenseKernels<std::complex<double>> dense_z;       \
+  extern const LockstepKernels<float> lockstep_s;                \
+  extern const LockstepKernels<double> lockstep_d;               \
   extern const LockstepKernels<std::complex<float>> lockstep_c;  \
   extern const LockstepKernels<std::complex<double>> lockstep_z; \
   }

@@ -26,33 +26,40 @@ template <class T> struct LockstepBinding {
 };
 
 template <class T> LockstepBinding<T>* make_binding(const Symbolic& symbolic, nb::object canonical, idx count, In<T>,
-                                                    In<double> merging, const std::string& refine) {
+                                                    const Costs& costs, const std::string& refine) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
   require_analysis_of(A, symbolic);
   require(symbolic.nnz == A.nnz(), "the analysis is of another pattern");
   require(count > 0, "count must be positive");
-  SupernodeCosts costs;
-  require(take_numbers(merging, costs), "merging must be as many constants as there are, finite and not negative");
+  const SupernodeCosts& merging = costs.lockstep.merging;
   const Ladder ladder(eps<T>, Pivoting::automatic, refine_of(refine), 0);
-  auto factor = without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, costs, ladder); });
+  auto factor = without_gil([&] { return std::make_unique<LockstepFactor<T>>(symbolic, A, count, merging, ladder); });
   const off nvalues = given.nvalues;
   return new LockstepBinding<T>{std::move(canonical), std::move(factor), nvalues};
 }
 
+// Values of all systems in canonical order, or with `source` the caller's.
 template <class T>
-void refactor_binding(LockstepBinding<T>& self, InRows<T> values, const std::optional<In<off>>& source) {
-  LockstepFactor<T>& factor = *self.factor;
+void require_values(const LockstepBinding<T>& self, const InRows<T>& values, const std::optional<In<off>>& source) {
+  const LockstepFactor<T>& factor = *self.factor;
   require(values.ndim() == 2, "values must have two dimensions");
   require((off)values.shape(0) == factor.count(), "values must have a row for each system");
   require((off)values.shape(1) >= (source ? self.nvalues : factor.nnz()), "a system has too few values");
   if (source) require_entries(*source, factor.nnz(), "source");
-  nb::gil_scoped_release release;
-  factor.refactor(values.data(), (off)values.shape(1), source ? source->data() : nullptr);
 }
 
-template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& self, InRows<T> b, int trans) {
-  LockstepFactor<T>& factor = *self.factor;
+template <class T>
+void refactor_binding(LockstepBinding<T>& self, InRows<T> values, const std::optional<In<off>>& source) {
+  require_values(self, values, source);
+  nb::gil_scoped_release release;
+  self.factor->refactor(values.data(), (off)values.shape(1), source ? source->data() : nullptr);
+}
+
+// Room for what solve(nrhs, x) finds for `b`.
+template <class T, class Solve>
+nb::ndarray<nb::numpy, T> solution(const LockstepBinding<T>& self, const InRows<T>& b, int trans, Solve&& solve) {
+  const LockstepFactor<T>& factor = *self.factor;
   require(b.ndim() == 2 || b.ndim() == 3, "b must have two dimensions or three");
   require((off)b.shape(0) == factor.count(), "b must have a row for each system");
   require((off)b.shape(1) == factor.n(), "a right-hand side has another order than the matrix");
@@ -61,8 +68,22 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& s
   const size_t shape[] = {b.shape(0), b.shape(1), nrhs};
   auto* x = new T[shape[0] * shape[1] * nrhs + 1];
   nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  if (nrhs) without_gil([&] { factor.solve((Trans)trans, (idx)nrhs, b.data(), x); });
+  without_gil([&] { solve((idx)nrhs, x); });
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner);
+}
+
+template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& self, InRows<T> b, int trans) {
+  return solution(self, b, trans, [&](idx nrhs, T* x) { self.factor->solve((Trans)trans, nrhs, b.data(), x); });
+}
+
+template <class T> nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBinding<T>& self, InRows<T> values,
+                                                                    InRows<T> b, int trans,
+                                                                    const std::optional<In<off>>& source) {
+  require_values(self, values, source);
+  return solution(self, b, trans, [&](idx nrhs, T* x) {
+    self.factor->refactor_solve(values.data(), (off)values.shape(1), source ? source->data() : nullptr, (Trans)trans,
+                                nrhs, b.data(), x);
+  });
 }
 
 template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_binding(const LockstepBinding<T>& self) {
@@ -78,12 +99,20 @@ template <class T> NumPy<std::uint8_t> report_binding(const LockstepBinding<T>& 
   return to_numpy(std::vector<std::uint8_t>(bytes, bytes + reports.size() * sizeof(LockstepReport)));
 }
 
+template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx system) {
+  require(system >= 0 && system < self.factor->count(), "there is no such system");
+  return to_numpy(without_gil([&] { return self.factor->values(system); }));
+}
+
 template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
   using Self = LockstepBinding<T>;
   nb::class_<Self>(m, name, "Systems of one pattern in lockstep; see core/numeric/lockstep_factor.hpp.")
       .def("refactor", &refactor_binding<T>, "values"_a.noconvert(), "source"_a = nb::none(),
            "Values (count, nnz) in canonical order, or with `source` the caller's.")
       .def("solve", &solve_binding<T>, "b"_a.noconvert(), "trans"_a = 0, "b: (count, n) or (count, n, nrhs).")
+      .def("refactor_solve", &refactor_solve_binding<T>, "values"_a.noconvert(), "b"_a.noconvert(), "trans"_a = 0,
+           "source"_a = nb::none())
+      .def("values", &values_binding<T>, "system"_a, "Canonical values of a system that were factored last.")
       .def("report", &report_binding<T>, "Bytes of a LockstepReport for each system.")
       .def("errors", [](const Self& self) { return to_numpy(self.factor->errors()); })
       .def("steps", [](const Self& self) { return to_numpy(self.factor->steps()); })
@@ -94,10 +123,10 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def_prop_ro("nbytes", [](const Self& self) { return self.factor->bytes(); })
       .def_prop_ro("flops", [](const Self& self) { return self.factor->plan().flops; })
       .def_prop_ro("factor_size", [](const Self& self) { return self.factor->plan().factor_size; });
-  m.def("lockstep", &make_binding<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "merging"_a,
+  m.def("lockstep", &make_binding<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
         nb::kw_only(), "refine"_a = "auto",
-        "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of `like`. "
-        "merging: SupernodeCosts.");
+        "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of "
+        "`like`.");
 }
 
 }  // namespace

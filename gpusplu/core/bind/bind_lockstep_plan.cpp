@@ -11,7 +11,7 @@ LockstepPlan make_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, co
   const PatternView A = pattern_view(ptr, ind);
   require_analysis_of(A, symbolic);
   require(grain >= 0, "grain must not be negative");
-  return without_gil([&] { return gpu::make_lockstep_plan(symbolic, A, {costs.cpu.supernodes, grain}); });
+  return without_gil([&] { return gpu::make_lockstep_plan(symbolic, A, {costs.lockstep.merging, grain}); });
 }
 
 }  // namespace

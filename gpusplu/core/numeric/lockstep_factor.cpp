@@ -36,11 +36,6 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A) {
           .col_scale = or_null(plan.col_scale)};
 }
 
-// Rows of the systems in the lanes of a group, `stride` numbers apart; the last system is in all lanes that are left.
-template <class T> void rows_of(idx group, int lanes, idx count, T* begin, off stride, T** rows) {
-  for (int l = 0; l < lanes; l++) rows[l] = begin + std::min<off>((off)group * lanes + l, count - 1) * stride;
-}
-
 }  // namespace
 
 template <class T> LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, PatternView A, idx count,
@@ -65,22 +60,34 @@ template <class T> off LockstepFactor<T>::bytes() const {
   return bytes;
 }
 
+// Rows of the systems in the lanes of a group, `stride` numbers apart; the last system is in all lanes that are left.
+template <class T> template <class Row>
+void LockstepFactor<T>::rows_of(idx group, Row* begin, off stride, Row** rows) const {
+  for (int l = 0; l < lanes; l++) rows[l] = begin + std::min<off>((off)group * lanes + l, count_ - 1) * stride;
+}
+
+// Runs work(group, memory) with `room` numbers of memory. What may throw comes first: nothing is half done.
+template <class T> template <class Work> void LockstepFactor<T>::over_groups(off room, Work&& work) {
+  const int threads = std::min<int>(num_threads(), n_groups());
+  if ((int)work_.size() < threads) work_.resize(threads);
+  for (int rank = 0; rank < threads; rank++)
+    if ((off)work_[rank].size() < room) work_[rank] = RawVector<R>(room);
+  share_out(threads, n_groups(), [&](std::size_t group, int rank) { work((idx)group, work_[rank].data()); });
+}
+
+template <class T> void LockstepFactor<T>::factor_group(idx group, const Values& values, R* work) {
+  const T* rows[lanes];
+  rows_of(group, values.begin, values.stride, rows);
+  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, plan_.n);
+  R *const own = values_of(group), *const blocks = work + (off)plan_.n * lanes;
+  LockstepNotes* notes = notes_.data() + (off)group * lanes;
+  kernels_.load(program_, rows, values.source, own, work, notes);
+  kernels_.factor(program_, own, factor_of(group), blocks, PivotRule{perturb_below, tiny_below}, notes);
+}
+
 template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
   const auto lock = use_.exclusive();
-  const int threads = std::min<int>(num_threads(), n_groups());
-  const off sums = (off)plan_.n * lanes, blocks = (plan_.task_size + plan_.shared_size) * numbers;
-  make_room(threads, sums + blocks);
-  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, plan_.n);
-  const PivotRule rule{perturb_below, tiny_below};
-  share_out(threads, n_groups(), [&](std::size_t group, int rank) {
-    const T* rows[lanes];
-    rows_of((idx)group, lanes, count_, values, stride, rows);
-    R* const work = work_[rank].data();
-    R* const own = const_cast<R*>(values_of((idx)group));
-    LockstepNotes* notes = notes_.data() + group * lanes;
-    kernels_.load(program_, rows, source, own, work, notes);
-    kernels_.factor(program_, own, factor_of((idx)group), work + sums, rule, notes);
-  });
+  over_groups(factor_room(), [&](idx group, R* work) { factor_group(group, {values, stride, source}, work); });
 }
 
 // A group's solution of some columns while it is measured and refined.
@@ -122,7 +129,7 @@ template <class T> struct LockstepFactor<T>::Solving {
     LockstepNorms norms[lockstep_columns];
     factor.kernels_.residual(factor.program_, factor.values_of(group), trans, room, x, b, r, norms);
     for (int l = 0; l < present; l++) {
-      const double norm = factor.notes_[group * lanes + l].norms[trans != Trans::none];
+      const double norm = factor.notes_[(off)group * lanes + l].norms[trans != Trans::none];
       errors[l] = 0;
       for (int q = 0; q < columns; q++) {
         const ResidualNorms own{norms[q].residual[l], norms[q].x[l], norms[q].b[l]};
@@ -154,50 +161,52 @@ template <class T> struct LockstepFactor<T>::Solving {
   }
 };
 
+template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& sides, R* work) {
+  const off stride = (off)plan_.n * sides.nrhs, first = (off)group * lanes;
+  const T* from[lanes];
+  T* to[lanes];
+  for (idx column = 0; column < sides.nrhs; column += lockstep_columns) {
+    Solving one(*this, group, sides.trans, std::min<idx>(sides.nrhs - column, lockstep_columns), work);
+    rows_of(group, sides.b + column, stride, from);
+    rows_of(group, sides.x + column, stride, to);
+    kernels_.take(plan_.n, one.columns, sides.nrhs, from, one.b);
+    one.substitute(one.b, one.x);
+    one.measure(one.errors);
+    if (ladder_.must_measure(Trust::none, 0)) one.refine();
+    kernels_.give(plan_.n, one.columns, sides.nrhs, one.x, one.present, to);
+    for (int l = 0; l < one.present; l++) {
+      double& error = errors_[first + l];
+      error = column == 0 ? one.errors[l] : max_or_nan(error, one.errors[l]);
+      steps_[first + l] = column == 0 ? one.steps[l] : std::max(steps_[first + l], one.steps[l]);
+    }
+  }
+}
+
 template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
-  const int threads = std::min<int>(num_threads(), n_groups());
-  const off vectors = 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers, stride = (off)plan_.n * nrhs;
-  make_room(threads, vectors);
-  std::fill(errors_.begin(), errors_.end(), 0), std::fill(steps_.begin(), steps_.end(), 0);
-  share_out(threads, n_groups(), [&](std::size_t group, int rank) {
-    for (idx column = 0; column < nrhs; column += lockstep_columns) {
-      const int columns = std::min<idx>(nrhs - column, lockstep_columns);
-      Solving one(*this, (idx)group, trans, columns, work_[rank].data());
-      const T* from[lanes];
-      T* to[lanes];
-      rows_of((idx)group, lanes, count_, b + column, stride, from);
-      rows_of((idx)group, lanes, count_, x + column, stride, to);
-      kernels_.take(plan_.n, columns, nrhs, from, one.b);
-      one.substitute(one.b, one.x);
-      one.measure(one.errors);
-      if (ladder_.must_measure(Trust::none, 0)) one.refine();
-      kernels_.give(plan_.n, columns, nrhs, one.x, one.present, to);
-      for (int l = 0; l < one.present; l++) {
-        const std::size_t s = group * lanes + l;
-        errors_[s] = max_or_nan(errors_[s], one.errors[l]), steps_[s] = std::max(steps_[s], one.steps[l]);
-      }
-    }
+  over_groups(solve_room(nrhs), [&](idx group, R* work) { solve_group(group, {trans, nrhs, b, x}, work); });
+}
+
+template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off stride, const off* source, Trans trans,
+                                                          idx nrhs, const T* b, T* x) {
+  const auto lock = use_.exclusive();
+  over_groups(std::max(factor_room(), solve_room(nrhs)), [&](idx group, R* work) {
+    factor_group(group, {values, stride, source}, work);
+    solve_group(group, {trans, nrhs, b, x}, work);
   });
 }
 
-template <class T> void LockstepFactor<T>::make_room(int threads, off size) {
-  if ((int)work_.size() < threads) work_.resize(threads);
-  for (int rank = 0; rank < threads; rank++)
-    if ((off)work_[rank].size() < size) work_[rank] = RawVector<R>(size);
-}
-
 template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const {
-  const auto lock = shared();
+  const auto lock = use_.together();
   std::vector<LockstepReport> reports(count_);
   for (idx s = 0; s < count_; s++) {
     const LockstepNotes& note = notes_[s];
     LockstepReport& report = reports[s];
     if (!plan_.cholesky) {
       report.multiplier = note.multiplier;
-      report.growth = note.largest_entry > 0 ? std::max(1.0, note.multiplier) * note.upper *
-                                                   std::max(1.0, 1 / note.largest_entry)
-                                             : 0;
+      report.growth = note.largest_entry > 0
+                          ? std::max(1.0, note.multiplier) * note.upper * std::max(1.0, 1 / note.largest_entry)
+                          : 0;
     }
     report.n_perturbed = note.n_perturbed, report.n_tiny = note.n_tiny, report.not_finite = note.not_finite;
     report.failed = note.failed < 0 ? -1 : plan_.col_perm[note.failed];
@@ -206,16 +215,16 @@ template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const
 }
 
 template <class T> std::vector<double> LockstepFactor<T>::errors() const {
-  const auto lock = shared();
+  const auto lock = use_.together();
   return errors_;
 }
 template <class T> std::vector<idx> LockstepFactor<T>::steps() const {
-  const auto lock = shared();
+  const auto lock = use_.together();
   return steps_;
 }
 
 template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus) const {
-  const auto lock = shared();
+  const auto lock = use_.together();
   double scales = 0;
   for (const double scale : plan_.row_scale) scales += std::log(scale);
   for (const double scale : plan_.col_scale) scales += std::log(scale);
@@ -232,6 +241,14 @@ template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus)
       }
     log_modulus[s] = plan_.cholesky ? 2 * log_modulus[s] : log_modulus[s] - scales;
   }
+}
+
+template <class T> std::vector<T> LockstepFactor<T>::values(idx system) const {
+  const auto lock = use_.together();
+  std::vector<T> values(A_.nnz());
+  const R* entry = values_of(system / lanes);
+  for (T& value : values) value = kernels_.number(entry, system % lanes), entry += numbers;
+  return values;
 }
 
 #define GS_INSTANTIATE(T) template class LockstepFactor<T>;

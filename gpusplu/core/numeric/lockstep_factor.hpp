@@ -24,24 +24,28 @@ struct LockstepReport {
   idx n_perturbed = 0;    // pivots that were replaced
   idx n_tiny = 0;         // of these, small enough to mean a singular matrix
   idx failed = -1;        // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
-  idx not_finite = 0;     // 1: there is a NaN or Inf
+  bool not_finite = false;
 };
 
 template <class T> class LockstepFactor {
  public:
   using R = real_t<T>;
   // What `A` points to must outlive it. Nothing is factored until `refactor` is called. Throws as make_lockstep_plan.
-  LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging, const Ladder& ladder);
+  LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
+                 const Ladder& ladder);
 
   // Entry k of system s is values[s * stride + source[k]]; a null source is the identity.
   void refactor(const T* values, off stride, const off* source);
   // Solves op(A) X = B: B and X are (count, n, nrhs). X must not overlap B.
   void solve(Trans trans, idx nrhs, const T* b, T* x);
+  // One after the other, group by group, so that a group's factor is still in the cache when it is solved with.
+  void refactor_solve(const T* values, off stride, const off* source, Trans trans, idx nrhs, const T* b, T* x);
 
   std::vector<LockstepReport> report() const;
   std::vector<double> errors() const;  // normwise backward errors of the last solve, the largest of its columns
   std::vector<idx> steps() const;      // of refinement that it took, the most of its columns
   void slogdet(T* sign, double* log_modulus) const;
+  std::vector<T> values(idx system) const;  // canonical, those factored last
 
   idx count() const { return count_; }
   idx n() const { return plan_.n; }
@@ -51,12 +55,27 @@ template <class T> class LockstepFactor {
   bool abandoned() const { return use_.abandoned(); }  // as Factor has it
 
  private:
+  struct Values {
+    const T* begin;
+    off stride;
+    const off* source;
+  };
+  struct Sides {
+    Trans trans;
+    idx nrhs;
+    const T* b;
+    T* x;
+  };
   struct Solving;
-  void make_room(int threads, off size);
   idx n_groups() const { return (count_ + lanes - 1) / lanes; }
-  const R* values_of(idx group) const { return values_.data() + group * A_.nnz() * numbers; }
+  off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers + (off)plan_.n * lanes; }
+  off solve_room(idx nrhs) const { return 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers; }
+  template <class Work> void over_groups(off room, Work&& work);
+  void factor_group(idx group, const Values& values, R* work);
+  void solve_group(idx group, const Sides& sides, R* work);
+  template <class Row> void rows_of(idx group, Row* begin, off stride, Row** rows) const;
+  R* values_of(idx group) const { return const_cast<R*>(values_.data()) + group * A_.nnz() * numbers; }
   R* factor_of(idx group) const { return const_cast<R*>(factor_.data()) + group * plan_.factor_size * numbers; }
-  std::shared_lock<std::shared_mutex> shared() const { return const_cast<UseLock&>(use_).together(); }
 
   static constexpr int lanes = lockstep_lanes<T>;
   static constexpr off numbers = lockstep_numbers<T>;

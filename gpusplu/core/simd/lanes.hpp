@@ -79,6 +79,8 @@ GS_INLINE Vec<float> root(Vec<float> v) {
 }
 #endif
 
+template <class R> constexpr R largest_number = sizeof(R) == 4 ? 3.40282347e38 : 1.7976931348623157e308;
+
 template <class R> GS_INLINE Vec<R> absolute(Vec<R> v) { return (Vec<R>)size_bits<R>(v); }
 // The larger one; b where either is NaN.
 #if defined(GS_MASK_REGISTERS)

@@ -23,9 +23,9 @@ struct LockstepProgram {
   const idx *below, *child, *entry_source;
   const std::uint16_t* place;
   const std::uint32_t* entry_target;
-  const double* entry_scale;                // null: ones
-  const idx *row_perm, *col_perm;           // gather
-  const double *row_scale, *col_scale;      // by A's rows and columns; null: ones
+  const double* entry_scale;            // null: ones
+  const idx *row_perm, *col_perm;       // gather
+  const double *row_scale, *col_scale;  // by A's rows and columns; null: ones
 };
 
 // What a factorization says of each lane.
@@ -59,8 +59,8 @@ template <class T> struct LockstepKernels {
   // x += step, or x = other, of `count` entries in the lanes that are chosen (not 0).
   void (*add)(off count, const std::uint8_t* chosen, const R* step, R* x);
   void (*choose)(off count, const std::uint8_t* chosen, const R* other, R* x);
-  // Entries (i, q), q < columns, of systems whose rows are `stride` numbers apart to lanes, lockstep_columns or 1 of them
-  // in a row and zero where there are fewer, and back to the first `present` systems.
+  // Entries (i, q), q < columns, of systems whose rows are `stride` numbers apart to lanes, lockstep_columns or 1 of
+  // them in a row and zero where there are fewer, and back to the first `present` systems.
   void (*take)(idx n, int columns, off stride, const T* const* systems, R* to);
   void (*give)(idx n, int columns, off stride, const R* from, int present, T* const* systems);
   // to(k) = scale[order[k]] from(order[k]), or with `back` to(order[k]) = scale[order[k]] from(k).

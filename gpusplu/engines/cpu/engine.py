@@ -12,7 +12,8 @@ from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...problem import Problem, Request
-from ..interface import Analysis, Engine, Measure
+from ..interface import Analysis, Engine, EngineBatch, Measure
+from .batch import cpu_batch
 from .factor import cpu_factor
 from .predict import predict
 
@@ -23,7 +24,7 @@ INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 class CpuEngine(Engine):
     """Column LU with threshold partial pivoting, or fronts, as the analysis finds best."""
 
-    name = "cpu"
+    name, batches = "cpu", True
 
     def analyze(self, problem: Problem) -> Analysis:
         return Analysis(problem.for_processor())
@@ -44,6 +45,9 @@ class CpuEngine(Engine):
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         return cpu_factor(analysis.core, problem.pattern, values, problem.options)
+
+    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
+        return cpu_batch(problem, analysis, count)
 
     def factor_at_once(
         self, A: Any, request: Request, lent: bool

@@ -44,9 +44,8 @@ LOCKSTEP void eliminate_pivots(const LockstepParts<V>& front, int k, int positio
   const Entries<V> at = front.lower + (k * R + k);
   V t[n][n];
   LOCKSTEP_UNROLL
-  for (int j = 0; j < n; j++)
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < n; i++) t[i][j] = cholesky && i < j ? V{} : at[j * R + i];
+  for (int j = 0; j < n; j++) LOCKSTEP_UNROLL
+  for (int i = 0; i < n; i++) t[i][j] = cholesky && i < j ? V{} : at[j * R + i];
   const auto right = right_of<cholesky>(front, k);
   subtract_products<cholesky>(t, k, front.lower + k, R, right.begin, right.step, right.column_step);
   LOCKSTEP_UNROLL
@@ -64,16 +63,14 @@ LOCKSTEP void eliminate_pivots(const LockstepParts<V>& front, int k, int positio
       if constexpr (!cholesky) watch.multiplier(t[i][p]);
     }
     LOCKSTEP_UNROLL
-    for (int j = p + 1; j < n; j++)
-      LOCKSTEP_UNROLL
-      for (int i = p + 1; i < n; i++)
-        if (!cholesky || i >= j) t[i][j] = mul_sub(t[i][p], cholesky ? conj(t[j][p]) : t[p][j], t[i][j]);
+    for (int j = p + 1; j < n; j++) LOCKSTEP_UNROLL
+    for (int i = p + 1; i < n; i++)
+      if (!cholesky || i >= j) t[i][j] = mul_sub(t[i][p], cholesky ? conj(t[j][p]) : t[p][j], t[i][j]);
   }
   LOCKSTEP_UNROLL
-  for (int j = 0; j < n; j++)
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < n; i++)
-      if (!cholesky || i >= j) at[j * R + i] = t[i][j];
+  for (int j = 0; j < n; j++) LOCKSTEP_UNROLL
+  for (int i = 0; i < n; i++)
+    if (!cholesky || i >= j) at[j * R + i] = t[i][j];
 }
 
 // Rows i .. i + m - 1 of columns k .. k + n - 1, below these pivots.
@@ -83,9 +80,8 @@ LOCKSTEP void finish_rows(const LockstepParts<V>& front, int k, int i0, Watch& w
   const Entries<V> at = front.lower + (k * R + i0), pivots = front.lower + (k * R + k);
   V t[m][n];
   LOCKSTEP_UNROLL
-  for (int j = 0; j < n; j++)
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < m; i++) t[i][j] = at[j * R + i];
+  for (int j = 0; j < n; j++) LOCKSTEP_UNROLL
+  for (int i = 0; i < m; i++) t[i][j] = at[j * R + i];
   const auto right = right_of<cholesky>(front, k);
   subtract_products<cholesky>(t, k, front.lower + i0, R, right.begin, right.step, right.column_step);
   LOCKSTEP_UNROLL
@@ -114,9 +110,8 @@ LOCKSTEP void finish_columns(const LockstepParts<V>& front, int k, int j0, Watch
   const Entries<V> at = right.begin + k * right.step, pivots = front.lower + (k * R + k);
   V t[n][m];
   LOCKSTEP_UNROLL
-  for (int j = 0; j < m; j++)
-    LOCKSTEP_UNROLL
-    for (int i = 0; i < n; i++) t[i][j] = at[i * right.step + j * right.column_step];
+  for (int j = 0; j < m; j++) LOCKSTEP_UNROLL
+  for (int i = 0; i < n; i++) t[i][j] = at[i * right.step + j * right.column_step];
   subtract_products<false>(t, k, front.lower + k, R, right.begin, right.step, right.column_step);
   LOCKSTEP_UNROLL
   for (int i = 0; i < n; i++) {
@@ -134,8 +129,10 @@ LOCKSTEP void finish_columns(const LockstepParts<V>& front, int k, int j0, Watch
   }
 }
 
-// Calls work(Count<m>(), i) for tiles of m rows, `most` and then fewer, that cover begin .. end - 1. Members take turns.
-template <int most, class Team, class Work> LOCKSTEP void over_tiles(const Team& team, int begin, int end, Work&& work) {
+// Calls work(Count<m>(), i) for tiles of m rows, `most` and then fewer, that cover begin .. end - 1. Members take
+// turns.
+template <int most, class Team, class Work>
+LOCKSTEP void over_tiles(const Team& team, int begin, int end, Work&& work) {
   int i = begin + team.rank * most;
   for (; i + most <= end; i += team.size * most) work(Count<most>(), i);
   if (i < end) with_count<most>(end - i, [&](auto m) { work(m, i); });
@@ -150,16 +147,14 @@ LOCKSTEP void write_block(const Team& team, const LockstepParts<V>& front) {
     over_tiles<M>(Alone{}, cholesky ? j0 : 0, H, [&](auto m, int i0) {
       V t[m.value][n.value];
       LOCKSTEP_UNROLL
-      for (int j = 0; j < n.value; j++)
-        LOCKSTEP_UNROLL
-        for (int i = 0; i < m.value; i++) t[i][j] = V{};
+      for (int j = 0; j < n.value; j++) LOCKSTEP_UNROLL
+      for (int i = 0; i < m.value; i++) t[i][j] = V{};
       subtract_products<cholesky>(t, front.W, front.lower + (front.W + i0), front.R, right.begin, right.step,
                                   right.column_step);
       const Entries<V> to = front.block + (j0 * H + i0);
       LOCKSTEP_UNROLL
-      for (int j = 0; j < n.value; j++)
-        LOCKSTEP_UNROLL
-        for (int i = 0; i < m.value; i++) to[j * H + i] = t[i][j];
+      for (int j = 0; j < n.value; j++) LOCKSTEP_UNROLL
+      for (int i = 0; i < m.value; i++) to[j * H + i] = t[i][j];
     });
   });
 }

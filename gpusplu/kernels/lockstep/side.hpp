@@ -2,8 +2,8 @@
 // of all lanes is that one thread works with. A file of either side includes its own definitions first:
 //
 //   Entries<V>      entries of an array, V each, as this thread sees them: [i] is entry i, + k begins k entries later.
-//                   On a device V is a scalar, of the lane, and entries are WARP_SIZE scalars apart; on a processor V is
-//                   a vector, or two of them for complex numbers.
+//                   On a device V is a scalar, of the lane, and entries are WARP_SIZE scalars apart; on a processor V
+//                   is a vector, or two of them for complex numbers.
 //   V               has +, -, * and +=, V{} is zero; conj(a); mul_sub(a, b, c): c - a b.
 //   TILE_ROWS<V>, TILE_COLUMNS<V>   of a tile that is kept in registers: 1, 2 or 4.
 //   a team          rank, size, sync(): who works on a front, each member with all lanes.

@@ -6,7 +6,8 @@
 //
 //   LU        A = L U      forward <lower>, backward <upper, scaled>; the transpose: forward <upper, scaled>, backward
 //                          <lower>, all conjugated for the conjugate transpose
-//   Cholesky  A = L L^H    forward <lower, scaled>, backward the same conjugated; the transpose: conjugated the other way
+//   Cholesky  A = L L^H    forward <lower, scaled>, backward the same conjugated; the transpose: conjugated the other
+//   way
 //
 // rows: rows.pivot(i, q) is row i < W of right-hand side q, rows.below(i, q) row W + i; both are references.
 #pragma once
@@ -23,16 +24,14 @@ template <class Way, class V> LOCKSTEP V pivot_entry(const LockstepParts<V>& fro
   return conj_where<Way::conjugate>(Way::upper ? front.lower[i * front.R + p] : front.lower[p * front.R + i]);
 }
 template <class Way, class V> LOCKSTEP V below_entry(const LockstepParts<V>& front, int i, int p) {
-  return conj_where<Way::conjugate>(Way::upper ? front.upper[p * front.H + i]
-                                               : front.lower[p * front.R + front.W + i]);
+  return conj_where<Way::conjugate>(Way::upper ? front.upper[p * front.H + i] : front.lower[p * front.R + front.W + i]);
 }
 
 template <class Way, int n, class V> LOCKSTEP void load_pivots(const LockstepParts<V>& front, int k, V (&e)[n][n]) {
   LOCKSTEP_UNROLL
-  for (int p = 0; p < n; p++)
-    LOCKSTEP_UNROLL
-    for (int i = p; i < n; i++)
-      if (i > p || Way::scaled) e[i][p] = pivot_entry<Way>(front, k + i, k + p);
+  for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
+  for (int i = p; i < n; i++)
+    if (i > p || Way::scaled) e[i][p] = pivot_entry<Way>(front, k + i, k + p);
 }
 
 template <class Way, int columns, class V, class Rows>
@@ -44,15 +43,14 @@ LOCKSTEP void forward(const LockstepParts<V>& front, const Rows& rows) {
       V e[n][n], x[n][columns];
       load_pivots<Way>(front, k, e);
       LOCKSTEP_UNROLL
-      for (int p = 0; p < n; p++)
+      for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
+      for (int q = 0; q < columns; q++) {
+        V v = rows.pivot(k + p, q);
         LOCKSTEP_UNROLL
-        for (int q = 0; q < columns; q++) {
-          V v = rows.pivot(k + p, q);
-          LOCKSTEP_UNROLL
-          for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
-          x[p][q] = Way::scaled ? v * e[p][p] : v;
-          rows.pivot(k + p, q) = x[p][q];
-        }
+        for (int i = 0; i < p; i++) v = mul_sub(e[p][i], x[i][q], v);
+        x[p][q] = Way::scaled ? v * e[p][p] : v;
+        rows.pivot(k + p, q) = x[p][q];
+      }
       const auto update = [&](V& to, const V(&entry)[n], int q) {
         V y = to;
         LOCKSTEP_UNROLL
@@ -81,38 +79,32 @@ template <int chains, int n, int columns, class V, class Entry, class Row>
 LOCKSTEP void subtract_rows(V (&x)[n][columns], int begin, int end, Entry&& entry, Row&& row) {
   V more[chains][n][columns];
   LOCKSTEP_UNROLL
-  for (int c = 1; c < chains; c++)
-    LOCKSTEP_UNROLL
-    for (int p = 0; p < n; p++)
-      LOCKSTEP_UNROLL
-      for (int q = 0; q < columns; q++) more[c][p][q] = V{};
+  for (int c = 1; c < chains; c++) LOCKSTEP_UNROLL
+  for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
+  for (int q = 0; q < columns; q++) more[c][p][q] = V{};
   int i = begin;
   for (; i + chains <= end; i += chains) {
     LOCKSTEP_UNROLL
-    for (int c = 0; c < chains; c++)
-      LOCKSTEP_UNROLL
-      for (int q = 0; q < columns; q++) {
-        const V y = row(i + c, q);
-        LOCKSTEP_UNROLL
-        for (int p = 0; p < n; p++) {
-          V& sum = c == 0 ? x[p][q] : more[c][p][q];
-          sum = mul_sub(entry(i + c, p), y, sum);
-        }
-      }
-  }
-  for (; i < end; i++)
-    LOCKSTEP_UNROLL
+    for (int c = 0; c < chains; c++) LOCKSTEP_UNROLL
     for (int q = 0; q < columns; q++) {
-      const V y = row(i, q);
+      const V y = row(i + c, q);
       LOCKSTEP_UNROLL
-      for (int p = 0; p < n; p++) x[p][q] = mul_sub(entry(i, p), y, x[p][q]);
+      for (int p = 0; p < n; p++) {
+        V& sum = c == 0 ? x[p][q] : more[c][p][q];
+        sum = mul_sub(entry(i + c, p), y, sum);
+      }
     }
-  LOCKSTEP_UNROLL
-  for (int c = 1; c < chains; c++)
+  }
+  for (; i < end; i++) LOCKSTEP_UNROLL
+  for (int q = 0; q < columns; q++) {
+    const V y = row(i, q);
     LOCKSTEP_UNROLL
-    for (int p = 0; p < n; p++)
-      LOCKSTEP_UNROLL
-      for (int q = 0; q < columns; q++) x[p][q] = x[p][q] + more[c][p][q];
+    for (int p = 0; p < n; p++) x[p][q] = mul_sub(entry(i, p), y, x[p][q]);
+  }
+  LOCKSTEP_UNROLL
+  for (int c = 1; c < chains; c++) LOCKSTEP_UNROLL
+  for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
+  for (int q = 0; q < columns; q++) x[p][q] = x[p][q] + more[c][p][q];
 }
 
 template <class Way, int columns, class V, class Rows>
@@ -123,9 +115,8 @@ LOCKSTEP void backward(const LockstepParts<V>& front, const Rows& rows) {
       constexpr int n = count.value, chains = columns > 1 ? 1 : n == 1 ? 4 : 2;
       V e[n][n], x[n][columns];
       LOCKSTEP_UNROLL
-      for (int p = 0; p < n; p++)
-        LOCKSTEP_UNROLL
-        for (int q = 0; q < columns; q++) x[p][q] = rows.pivot(k + p, q);
+      for (int p = 0; p < n; p++) LOCKSTEP_UNROLL
+      for (int q = 0; q < columns; q++) x[p][q] = rows.pivot(k + p, q);
       subtract_rows<chains>(
           x, 0, front.H, [&](int i, int p) { return below_entry<Way>(front, i, k + p); },
           [&](int i, int q) { return rows.below(i, q); });
@@ -134,15 +125,14 @@ LOCKSTEP void backward(const LockstepParts<V>& front, const Rows& rows) {
           [&](int i, int q) { return rows.pivot(i, q); });
       load_pivots<Way>(front, k, e);
       LOCKSTEP_UNROLL
-      for (int p = n - 1; p >= 0; p--)
+      for (int p = n - 1; p >= 0; p--) LOCKSTEP_UNROLL
+      for (int q = 0; q < columns; q++) {
+        V v = x[p][q];
         LOCKSTEP_UNROLL
-        for (int q = 0; q < columns; q++) {
-          V v = x[p][q];
-          LOCKSTEP_UNROLL
-          for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
-          x[p][q] = Way::scaled ? v * e[p][p] : v;
-          rows.pivot(k + p, q) = x[p][q];
-        }
+        for (int i = p + 1; i < n; i++) v = mul_sub(e[i][p], x[i][q], v);
+        x[p][q] = Way::scaled ? v * e[p][p] : v;
+        rows.pivot(k + p, q) = x[p][q];
+      }
     });
 }
 

@@ -88,8 +88,14 @@ struct ColumnsCosts {
   LongColumnCosts longest;
 };
 
+// Systems in lockstep: fronts of all lanes together.
+struct LockstepCosts {
+  SupernodeCosts merging;
+};
+
 struct Costs {
   CpuCosts cpu;
+  LockstepCosts lockstep;
   SupernodalCosts supernodal;
   GluCosts glu;
   ColumnsCosts columns;

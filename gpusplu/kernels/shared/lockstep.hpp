@@ -11,16 +11,16 @@ constexpr int MOST_LOCKSTEP_ROWS = 4096;  // of a front: places in it are int
 // block.
 struct LockstepFront {
   int width, rows;
-  int first;                     // plan position of the first pivot
-  int parent;                    // -1: root
-  int below;                     // into `below` and `place`: where its H rows begin
-  int above_pivots;              // of these, the first that are pivots of the parent
-  int child_begin, child_end;    // into `child`
-  int entry_begin, entry_end;    // entries of A
-  int block_shared;              // 1: its block lies in the arena that tasks share, 0: in the memory of its task
+  int first;                   // plan position of the first pivot
+  int parent;                  // -1: root
+  int below;                   // into `below` and `place`: where its H rows begin
+  int above_pivots;            // of these, the first that are pivots of the parent
+  int child_begin, child_end;  // into `child`
+  int entry_begin, entry_end;  // entries of A
+  int block_shared;            // 1: its block lies in the arena that tasks share, 0: in the memory of its task
   int reserved;
-  long long factor;              // where its factor begins [entries]
-  long long block;               // where its contribution block begins [entries]
+  long long factor;  // where its factor begins [entries]
+  long long block;   // where its contribution block begins [entries]
 };
 
 // Fronts first .. last, a subtree or one front above all of these, worked off in this order.
@@ -30,7 +30,7 @@ struct LockstepTask {
   int children;  // tasks
   int level;     // 0, or one more than the largest of its children
   int reserved;
-  double work;   // multiply-adds and assembled entries
+  double work;  // multiply-adds and assembled entries
 };
 
 }  // namespace gs::gpu

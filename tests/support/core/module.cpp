@@ -15,4 +15,5 @@ NB_MODULE(_core_testing, m) {
   gs::bind_column_lu(m);
   gs::bind_dense(m);
   gs::bind_fronts(m);
+  gs::bind_lockstep_solve(m);
 }

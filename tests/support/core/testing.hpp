@@ -35,5 +35,6 @@ void bind_structure(nb::module_&);
 void bind_column_lu(nb::module_&);
 void bind_dense(nb::module_&);
 void bind_fronts(nb::module_&);
+void bind_lockstep_solve(nb::module_&);
 
 }  // namespace gs

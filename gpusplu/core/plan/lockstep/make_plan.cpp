@@ -50,7 +50,8 @@ void place_fronts(const Symbolic& s, LockstepPlan& plan) {
   plan.child = std::move(children.list);
   plan.below.assign(s.row_ind.begin(), s.row_ind.end());
   plan.place.resize(s.rel_ind.size());
-  std::transform(s.rel_ind.begin(), s.rel_ind.end(), plan.place.begin(), [](idx place) { return (std::uint16_t)place; });
+  std::transform(s.rel_ind.begin(), s.rel_ind.end(), plan.place.begin(),
+                 [](idx place) { return (std::uint16_t)place; });
 }
 
 void place_entries(const Symbolic& s, PatternView A, LockstepPlan& plan) {

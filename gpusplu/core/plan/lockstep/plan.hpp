@@ -3,13 +3,14 @@
 //
 // Fronts are made anew of the analysis' ordering, because what merging of supernodes is worth is another matter where a
 // front is worked off by all lanes at once: they are numbered in postorder, own the plan positions first .. first +
-// width - 1, and their rows below are plan positions, ascending. Row k below is local row place[k] of the parent; places
-// ascend, so that the first `above_pivots` of them are pivots there. No front has more than MOST_LOCKSTEP_ROWS rows.
+// width - 1, and their rows below are plan positions, ascending. Row k below is local row place[k] of the parent;
+// places ascend, so that the first `above_pivots` of them are pivots there. No front has more than MOST_LOCKSTEP_ROWS
+// rows.
 //
-// The factor of a front begins at `factor`: lower, R x W by columns, entry (i, k) at k R + i, then, for LU, upper, W x H
-// by rows, entry (k, j) at R W + k H + j for column W + j of the front. Lower holds the multipliers of L below the
-// diagonal and U above it, for LU; L for Cholesky, where what is above the diagonal is never touched. The diagonal holds
-// reciprocals of pivots (Cholesky: of L's diagonal). Pivots are taken in the plan's order.
+// The factor of a front begins at `factor`: lower, R x W by columns, entry (i, k) at k R + i, then, for LU, upper, W x
+// H by rows, entry (k, j) at R W + k H + j for column W + j of the front. Lower holds the multipliers of L below the
+// diagonal and U above it, for LU; L for Cholesky, where what is above the diagonal is never touched. The diagonal
+// holds reciprocals of pivots (Cholesky: of L's diagonal). Pivots are taken in the plan's order.
 //
 // Contribution blocks are H x H by columns (Cholesky: the lower triangle of that). Those that another task reads lie in
 // an arena of shared_size entries, at places of their own; all others in memory of the task, task_size entries at most,
@@ -55,9 +56,9 @@ struct LockstepPlan {
   std::vector<LockstepTask> tasks;
 
   off factor_size = 0, shared_size = 0, task_size = 0;
-  idx tallest = 0;    // rows of a front, at most
-  double flops = 0;   // of a factorization of one system, explicit zeros included [flop]
-  double work = 0;    // of all fronts
+  idx tallest = 0;     // rows of a front, at most
+  double flops = 0;    // of a factorization of one system, explicit zeros included [flop]
+  double work = 0;     // of all fronts
   double seconds = 0;  // what making the plan took
 };
 

@@ -1,0 +1,82 @@
+"""Many systems of one pattern in lockstep on the processor: a lane of its vectors each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import _core
+from ...cost.calibration import for_core
+from ..interface import Analysis
+
+if TYPE_CHECKING:
+    from ...problem import Problem
+
+#: Above, fronts of one system fill vectors and threads by themselves [flop of a factorization].
+MOST_FLOPS = 1e8
+#: LockstepReport of core/numeric/lockstep_factor.hpp.
+REPORT = np.dtype(
+    [
+        ("multiplier", "f8"),
+        ("growth", "f8"),
+        ("n_perturbed", "i4"),
+        ("n_tiny", "i4"),
+        ("failed", "i4"),
+        ("not_finite", "?"),
+    ],
+    align=True,
+)
+
+
+class CpuBatch:
+    """An `EngineBatch` of the core; `refactor_solve` besides, which has a group's factor in the cache when it solves.
+
+    Parameters
+    ----------
+    core : _core.LockstepF64 or one of its like
+    """
+
+    def __init__(self, core: Any):
+        self._core = core
+        self.n: int = core.n
+        self.nbytes: int = core.nbytes
+        self.steps: np.ndarray = core.steps()
+        self.refactor, self.errors, self.slogdet, self.values = core.refactor, core.errors, core.slogdet, core.values
+
+    def solve(self, b: np.ndarray, trans: int = 0) -> Any:
+        """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined as the ladder has it."""
+        return self._solved(self._core.solve(b, trans))
+
+    def refactor_solve(
+        self, values: np.ndarray, b: np.ndarray, trans: int = 0, source: np.ndarray | None = None
+    ) -> Any:
+        """`refactor`, then `solve`."""
+        return self._solved(self._core.refactor_solve(values, b, trans, source))
+
+    def _solved(self, x: Any) -> Any:
+        self.steps, self.nbytes = self._core.steps(), self._core.nbytes
+        return x
+
+    def report(self) -> np.ndarray:
+        """What the last factorization says of each system."""
+        return np.asarray(self._core.report()).view(REPORT)
+
+
+def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | None:
+    """Room for `count` systems; None where each is better off with a factor of its own.
+
+    That is where pivots have to be sought, where there are no scales that say which are large enough, and where a
+    system is so large that its fronts fill vectors and threads by themselves.
+    """
+    options, symbolic = problem.options, analysis.core
+    if options.pivoting == "partial" or symbolic.structural_rank < problem.n:
+        return None
+    if symbolic.method == "column":
+        orders: dict[str, Any] = {"ordering": options.ordering, "perm": options.perm}
+        symbolic = _core.fronts_like(symbolic, problem.pattern.core, for_core(), **orders)
+    if symbolic.flops > MOST_FLOPS or (not symbolic.cholesky and symbolic.row_scale.size == 0):
+        return None
+    like = np.empty(0, problem.dtype)
+    symbolic = symbolic.with_scales_of(problem.dtype.char)
+    return CpuBatch(_core.lockstep(symbolic, problem.pattern.core, count, like, for_core(), refine=options.refine))

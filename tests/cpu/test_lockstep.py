@@ -1,0 +1,296 @@
+"""Systems in lockstep on the processor: every system as by NumPy, whatever lies in the other lanes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from gpusplu import _core, _core_testing
+from gpusplu.cost.calibration import for_core
+from gpusplu.engines.cpu.batch import CpuBatch
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
+
+DTYPES = "fdFD"
+OPS = (lambda M: M, lambda M: M.T, lambda M: M.conj().T)
+COUNTS = (1, 7, 8, 9, 33)
+
+
+@pytest.fixture(params=[level for level in (2, 3, 4) if level <= _core_testing.simd_level()] or [0])
+def simd(request):
+    _core_testing._set_simd_level(request.param)
+    assert _core_testing.simd_level() == request.param
+    yield
+    _core_testing._set_simd_level(0)
+
+
+def analysed(A, cholesky=False):
+    """Pointers, rows, canonical pattern, and the first analysis for fronts."""
+    ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+    pattern = _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64))
+    analysis = _core.analyze_fronts(ptr, ind, A.data, for_core(), cholesky=cholesky)[0]
+    return ptr, ind, pattern, analysis.with_scales_of(A.dtype.char)
+
+
+def lockstep(A, count, cholesky=False, **options):
+    """Room for systems with the pattern of `A`."""
+    _, _, pattern, analysis = analysed(A, cholesky)
+    return CpuBatch(_core.lockstep(analysis, pattern, count, A.data[:0], for_core(), **options))
+
+
+def near(A, count, seed=1):
+    """Values of systems like `A`."""
+    rng = np.random.default_rng(seed)
+    return (A.data * rng.uniform(0.8, 1.2, (count, A.nnz))).astype(A.dtype)
+
+
+def definite(A, count):
+    """Values of Hermitian positive definite systems."""
+    shifts = sp.eye_array(A.shape[0]) * abs(A).max()
+    return np.array([(canonical(A + k * shifts).data) for k in range(count)], A.dtype)
+
+
+def matrix_of(A, values):
+    return sp.csc_array((values, A.indices, A.indptr), shape=A.shape)
+
+
+def grid(side, dtype="d"):
+    """Hermitian positive definite, with fronts of many widths."""
+    path = sp.diags_array([-np.ones(side - 1), 4 * np.ones(side), -np.ones(side - 1)], offsets=[-1, 0, 1])
+    eye = sp.eye_array(side)
+    return phased(canonical(sp.kron(path, eye) + sp.kron(eye, path)), dtype, hermitian=True)
+
+
+def largest_error(A, values, b, x, trans):
+    return max(backward_error(OPS[trans](matrix_of(A, v)), x[k], b[k]) for k, v in enumerate(values))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lu_of_every_system(dtype, count):
+    A = random_matrix(70, dtype)
+    values, batch = near(A, count), lockstep(A, count)
+    batch.refactor(values)
+    report = batch.report()
+    assert (report["failed"] == -1).all() and not report["not_finite"].any() and not report["n_perturbed"].any()
+    for trans in range(3):
+        b = np.array([rhs(70, dtype, seed=k) for k in range(count)])
+        x = batch.solve(b, trans)
+        assert (x.shape, x.dtype) == (b.shape, A.dtype)
+        assert largest_error(A, values, b, x, trans) < 20 * EPS[dtype]
+        assert (batch.errors() < 20 * EPS[dtype]).all() and batch.errors().shape == batch.steps.shape == (count,)
+        for k in range(count):
+            expected = np.linalg.solve(OPS[trans](matrix_of(A, values[k])).toarray(), b[k])
+            np.testing.assert_allclose(x[k], expected, rtol=0, atol=1e4 * EPS[dtype] * abs(expected).max())
+
+
+@pytest.mark.parametrize("count", [1, 9])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("make", [lambda dtype: grid(12, dtype), lambda dtype: spd_matrix(40, dtype)])
+def test_cholesky_of_every_system(make, dtype, count):
+    A = make(dtype)
+    values, batch = definite(A, count), lockstep(A, count, cholesky=True)
+    batch.refactor(values)
+    assert (batch.report()["failed"] == -1).all()
+    for trans in range(3):
+        b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(count)])
+        assert largest_error(A, values, b, batch.solve(b, trans), trans) < 20 * EPS[dtype]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nrhs", [1, 2, 3, 4, 5, 9])
+def test_several_right_hand_sides(dtype, nrhs):
+    A = random_matrix(45, dtype, seed=2)
+    values, batch = near(A, 10), lockstep(A, 10)
+    batch.refactor(values)
+    b = np.array([rhs(45, dtype, (nrhs,), seed=k) for k in range(10)])
+    x = batch.solve(b)
+    assert x.shape == b.shape
+    for column in range(nrhs):
+        assert largest_error(A, values, b[..., column], x[..., column], 0) < 20 * EPS[dtype]
+    worst = [
+        max(backward_error(matrix_of(A, v), x[k, :, q], b[k, :, q]) for q in range(nrhs)) for k, v in enumerate(values)
+    ]
+    np.testing.assert_allclose(batch.errors(), worst, atol=2 * EPS[dtype])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 9, 13, 21])
+def test_dense_systems_of_every_size(n):
+    A = canonical(np.random.default_rng(n).uniform(-1, 1, (n, n)) + 2 * n * np.eye(n))
+    values, batch = near(A, 5), lockstep(A, 5)
+    batch.refactor(values)
+    b = np.array([rhs(n, seed=k) for k in range(5)])
+    assert largest_error(A, values, b, batch.solve(b), 0) < 10 * EPS["d"]
+    assert largest_error(A, values, b, batch.solve(b, 1), 1) < 10 * EPS["d"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_are_those_of_a_system_alone(dtype):
+    A = random_matrix(60, dtype, seed=3)
+    values, b = near(A, 33), np.array([rhs(60, dtype, seed=k) for k in range(33)])
+    together = lockstep(A, 33)
+    together.refactor(values)
+    x = together.solve(b)
+    for order in (np.arange(33)[::-1], np.array([5]), np.arange(7), np.array([0, 32, 3, 3, 3, 3, 3, 3, 1])):
+        some = lockstep(A, len(order))
+        some.refactor(values[order])
+        np.testing.assert_array_equal(some.solve(b[order]), x[order])
+        np.testing.assert_array_equal(some.errors(), together.errors()[order])
+        for field in some.report().dtype.names:
+            np.testing.assert_array_equal(some.report()[field], together.report()[field][order])
+
+
+def test_bits_do_not_depend_on_threads():
+    A, threads = grid(20), _core.num_threads()
+    values, b = near(A, 40), np.array([rhs(400, seed=k) for k in range(40)])
+    found = []
+    try:
+        for number in (1, 3):
+            _core.set_num_threads(number)
+            batch = lockstep(A, 40)
+            batch.refactor(values)
+            found.append(batch.solve(b))
+    finally:
+        _core.set_num_threads(threads)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_factoring_and_solving_at_once_has_the_same_bits(dtype):
+    A = random_matrix(50, dtype, seed=4)
+    values, b = near(A, 12), np.array([rhs(50, dtype, (3,), seed=k) for k in range(12)])
+    apart, at_once = lockstep(A, 12), lockstep(A, 12)
+    apart.refactor(values)
+    for trans in range(3):
+        np.testing.assert_array_equal(at_once.refactor_solve(values, b, trans), apart.solve(b, trans))
+        np.testing.assert_array_equal(at_once.errors(), apart.errors())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bad_systems_leave_the_others_as_they_are(dtype):
+    A = random_matrix(40, dtype, seed=5)
+    values, b = near(A, 20), np.array([rhs(40, dtype, seed=k) for k in range(20)])
+    good = lockstep(A, 20)
+    good.refactor(values)
+    x = good.solve(b)
+    bad = values.copy()
+    bad[3, 7], bad[8, 0], bad[11] = np.nan, np.inf, 0
+    bad[17, A.indptr[4] : A.indptr[5]] = 0
+    mixed = lockstep(A, 20)
+    mixed.refactor(bad)
+    y, report = mixed.solve(b), mixed.report()
+    others = np.setdiff1d(np.arange(20), [3, 8, 11, 17])
+    np.testing.assert_array_equal(y[others], x[others])
+    np.testing.assert_array_equal(report[others], good.report()[others])
+    assert (np.flatnonzero(report["not_finite"]) == [3, 8]).all()
+    assert report["n_tiny"][17] == report["n_perturbed"][17] == 1 and report["failed"][17] == 4
+    assert report["n_tiny"][11] == 40 and report["failed"][11] >= 0
+    assert not np.isfinite(mixed.errors()[[3, 8]]).any() and np.isnan(y[3]).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_first_column_without_a_positive_pivot(dtype):
+    A = grid(7, dtype)
+    batch, values = lockstep(A, 10, cholesky=True), definite(A, 10)
+    place = A.indptr[23] + np.searchsorted(A.indices[A.indptr[23] : A.indptr[24]], 23)
+    values[4, place], values[6, place], values[7, place] = -1, np.nan, 0
+    batch.refactor(values)
+    report = batch.report()
+    assert (np.flatnonzero(report["failed"] >= 0) == [4, 6, 7]).all() and report["failed"][4] == 23
+    assert (np.flatnonzero(report["not_finite"]) == [6]).all()
+    b = np.array([rhs(49, dtype, seed=k) for k in range(10)])
+    good, x = [k for k in range(10) if k not in (4, 6, 7)], batch.solve(b)
+    assert largest_error(A, values[good], b[good], x[good], 0) < 20 * EPS[dtype]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_growth_is_reported(dtype):
+    """A small pivot that is none too small: multipliers are large, and refinement makes up for it."""
+    small = 1e-3 if dtype in "fF" else 1e-6
+    A = canonical(np.array([[4.0, 1, 0.5], [1, 4, 1], [0.5, 1, 4]], dtype))
+    values = np.tile(A.data, (9, 1))
+    values[5, [0, 4, 8]] *= small
+    batch, never = lockstep(A, 9), lockstep(A, 9, refine="never")
+    b = np.array([rhs(3, dtype, seed=k) for k in range(9)])
+    batch.refactor(values), never.refactor(values)
+    x, rough = batch.solve(b), never.solve(b)
+    report = batch.report()
+    assert (report["multiplier"] > 0.1 / small).nonzero()[0].tolist() == [5] and report["multiplier"].max() < 10 / small
+    assert (report["growth"] > 0.1 / small).nonzero()[0].tolist() == [5]
+    assert batch.steps[5] > 0 and batch.steps.sum() == batch.steps[5] and not never.steps.any()
+    assert never.errors()[5] > 8 * EPS[dtype] > batch.errors()[5]
+    others = np.arange(9) != 5
+    np.testing.assert_array_equal(x[others], rough[others])
+    assert largest_error(A, values, b, x, 0) <= 8 * EPS[dtype]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_slogdet(dtype):
+    for A, cholesky in ((random_matrix(25, dtype, seed=6), False), (spd_matrix(25, dtype), True)):
+        values = definite(A, 9) if cholesky else near(A, 9)
+        batch = lockstep(A, 9, cholesky)
+        batch.refactor(values)
+        sign, logabsdet = batch.slogdet()
+        expected = np.linalg.slogdet(np.array([matrix_of(A, v).toarray() for v in values]))
+        np.testing.assert_allclose(sign, expected[0], atol=1e3 * EPS[dtype])
+        np.testing.assert_allclose(logabsdet, expected[1], atol=1e3 * EPS[dtype])
+
+
+@pytest.mark.parametrize("exponent", [-128, 120])
+def test_scales_that_single_precision_does_not_hold(exponent):
+    A = random_matrix(30, "f", seed=7)
+    A.data = np.ldexp(A.data, exponent)
+    batch = lockstep(A, 4)
+    batch.refactor(np.tile(A.data, (4, 1)))
+    report = batch.report()
+    assert not report["not_finite"].any() and (report["n_perturbed"] == 0).all() and (report["multiplier"] < 100).all()
+
+
+def test_values_through_a_source():
+    A = random_matrix(30, seed=8)
+    values, batch, turned = near(A, 6), lockstep(A, 6), lockstep(A, 6)
+    source = np.random.default_rng(0).permutation(A.nnz)
+    given = np.empty_like(values)
+    given[:, source] = values
+    batch.refactor(values), turned.refactor(given, source)
+    b = np.array([rhs(30, seed=k) for k in range(6)])
+    np.testing.assert_array_equal(turned.solve(b), batch.solve(b))
+    for k in range(6):
+        np.testing.assert_array_equal(turned.values(k), values[k])
+
+
+@pytest.mark.parametrize("cholesky", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_instruction_set(simd, dtype, cholesky):
+    A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
+    values = definite(A, 18) if cholesky else near(A, 18)
+    values[2, 1] = np.nan
+    b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
+    ptr, ind, _, analysis = analysed(A, cholesky)
+    x, not_finite = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), values.ravel(), b.ravel())
+    good = np.arange(18) != 2
+    assert (not_finite.astype(bool) == ~good).all()
+    assert largest_error(A, values[good], b[good], x.reshape(b.shape)[good], 0) < 20 * EPS[dtype]
+
+
+def test_wrong_arguments():
+    A = random_matrix(20)
+    batch = lockstep(A, 3)
+    with pytest.raises(ValueError, match="count must be positive"):
+        lockstep(A, 0)
+    with pytest.raises(ValueError, match="a row for each system"):
+        batch.refactor(near(A, 2))
+    with pytest.raises(ValueError, match="too few values"):
+        batch.refactor(near(A, 3)[:, :-1].copy())
+    with pytest.raises(TypeError):
+        batch.refactor(near(A, 3).astype("f"))
+    with pytest.raises(ValueError, match="too few source"):
+        batch.refactor(near(A, 3), np.arange(3))
+    batch.refactor(near(A, 3))
+    for shape, wrong in {(3,): "two dimensions or three", (2, 20): "row for each", (3, 19): "another order"}.items():
+        with pytest.raises(ValueError, match=wrong):
+            batch.solve(np.ones(shape))
+    with pytest.raises(ValueError, match="trans"):
+        batch.solve(np.ones((3, 20)), 3)
+    with pytest.raises(ValueError, match="no such system"):
+        batch.values(3)
+    assert batch.solve(np.ones((3, 20, 0))).shape == (3, 20, 0)

@@ -1,0 +1,37 @@
+#include "certify/accuracy.hpp"
+#include "numeric/lockstep_factor.hpp"
+#include "testing.hpp"
+
+namespace gs {
+namespace {
+
+// Systems factored and solved in lockstep by the instruction set that was set here: rows of `values` and of `b`.
+template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& symbolic, In<off> ptr, In<idx> ind,
+                                                              const Costs& costs, In<T> values, In<T> b) {
+  const PatternView A = pattern_view(ptr, ind);
+  const idx count = columns_of(b, A.n, "b");
+  require_length(values, A.nnz() * count, "values");
+  const Ladder ladder(eps<T>, Pivoting::automatic, Refine::automatic, 0);
+  std::vector<T> x(b.shape(0));
+  std::vector<LockstepReport> reports;
+  without_gil([&] {
+    LockstepFactor<T> factor(symbolic, A, count, costs.lockstep.merging, ladder);
+    factor.refactor(values.data(), A.nnz(), nullptr);
+    factor.solve(Trans::none, 1, b.data(), x.data());
+    reports = factor.report();
+  });
+  std::vector<idx> not_finite;
+  for (const LockstepReport& report : reports) not_finite.push_back(report.not_finite);
+  return nb::make_tuple(to_numpy(std::move(x)), to_numpy(std::move(not_finite)));
+}
+
+}  // namespace
+
+void bind_lockstep_solve(nb::module_& m) {
+  for_scalars([&]<class T>(const char*) {
+    m.def("lockstep_solve", &lockstep_solve<T>, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, "values"_a.noconvert(),
+          "b"_a.noconvert());
+  });
+}
+
+}  // namespace gs

@@ -92,7 +92,7 @@ def test_determinants(cupy, definite, matrix, dtype):
 
 def test_nothing_waits_or_allocates(cupy, device):
     """With arrays on the device; solutions are the caller's."""
-    A = LU["poisson"]("d")
+    A = LU["cube"]("d")
     _, values = systems(A, 33)
     batch, values, b = make_batch(A, 33), cupy.asarray(values), cupy.asarray(right_hand_sides(A, 33))
     device.counts.clear()

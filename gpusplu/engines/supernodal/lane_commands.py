@@ -19,6 +19,7 @@ THREADS, TEAM_THREADS = constant(SHARED, "LANE_THREADS"), constant(SHARED, "TEAM
 TEAM_WARPS, SOLVE_ENTRIES = constant(SHARED, "TEAM_WARPS"), constant(SHARED, "SOLVE_ROWS")
 MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
 LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
+STAGED_ITEMS = constant(SHARED, "STAGED_ITEMS")
 CONTROL_BYTES = 16  # of a block, besides tiles
 REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
 
@@ -92,14 +93,15 @@ class LaneCommands:
             singular=limits[1],
             **{name: memory[name].pointer for name in ("values", "factor", "shared", "stacks")},
         )
-        leaf, tile = (entries * LANES * self._dtype.itemsize for entries in (LEAF_ENTRIES, TILE_ENTRIES))
+        lanes = LANES * self._dtype.itemsize
+        leaf, tile, staged = LEAF_ENTRIES * lanes, TILE_ENTRIES * lanes, STAGED_ITEMS * lanes
         resident, work = self._resident, program.blocks
         for file, name, count, grid, threads, shared in (
             (FRONTS, "factor_leaves", len(plan.leaves), program.leaf_blocks, THREADS, 2 * WARPS * leaf),
             (
                 *(FRONTS, "factor_fronts", len(plan.team_fronts)),
                 *(work(len(plan.team_fronts) * groups, 1, 2 * resident), TEAM_THREADS),
-                CONTROL_BYTES + (1 + TEAM_WARPS) * leaf,
+                CONTROL_BYTES + (1 + TEAM_WARPS) * leaf + TEAM_WARPS * staged,
             ),
             (
                 *(TILES, "factor_tiles", len(plan.tiles), work(len(plan.tiles) * groups, 1, resident), THREADS),

@@ -20,6 +20,7 @@ LEAF_TILE, FRONT_TILE = constant(SHARED, "LEAF_TILE"), constant(SHARED, "FRONT_T
 WARPS, PART_COLUMNS = constant(SHARED, "LANE_WARPS"), constant(SHARED, "PART_COLUMNS")
 LANES, SOLVE_ROWS = constant(SHARED, "LANES"), constant(SHARED, "SOLVE_ROWS")
 TEAM_ROWS, ALONE_ROWS = constant(SHARED, "TEAM_ROWS"), constant(SHARED, "ALONE_ROWS")
+IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 
 # What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself.
 TILE_STEP, PIVOT_STEP, FRONT_STEP = 0.1, 2.0, 3.0
@@ -249,11 +250,11 @@ class LanePlan:
 def sorted_items(
     slot: np.ndarray, source: np.ndarray, place: np.ndarray, scale: np.ndarray | None, slots: int
 ) -> Items:
-    """Items by slot, in the order in which they are given otherwise."""
-    order = np.argsort(slot, kind="stable")
+    """Items by slot and place, in the order in which they are given otherwise."""
+    order = np.lexsort((place, slot))
     ptr = np.zeros(slots + 1 + LANES, np.int32)  # kernels read some at a time
     np.cumsum(np.bincount(slot, minlength=slots), out=ptr[1 : slots + 1])
     ptr[slots + 1 :] = ptr[slots]
     item = np.empty((len(order), 2), np.int32)
-    item[:, 0], item[:, 1] = source[order], place[order]
+    item[:, 0], item[:, 1] = source[order], (place + np.where(source < 0, 0, IS_ENTRY))[order]
     return Items(ptr, item, None if scale is None else scale[order])

@@ -3,10 +3,10 @@
 //
 // Kernels: factor_leaves, factor_fronts. Grid: of factor_leaves any, no more than `stacks` has memory for; of
 // factor_fronts no more than is resident. Block: LANE_THREADS and TEAM_THREADS. Shared memory: for each warp, and once
-// more for each warp of factor_leaves or for the team, LEAF_TILE^2 * LANES scalars; 16 bytes more in factor_fronts. A
-// ticket is a task and a group, all groups of a task one after another, and waits for earlier tickets only. A tile is
-// summed in shared memory, loses in registers the products with pivots to the left, is finished and is stored once;
-// what is summed next is under way while others are waited for. Deterministic, with any team.
+// more for each warp of factor_leaves or for the team, LEAF_TILE^2 * LANES scalars; in factor_fronts also STAGED_ITEMS *
+// LANES scalars a warp and 16 bytes. A ticket is a task and a group, all groups of a task one after another, and waits for earlier tickets only. A tile is
+// summed in shared memory, loses in registers the products with pivots to the left, is finished and is stored once.
+// Deterministic, with any team.
 #include "lockstep/factor.cuh"
 
 namespace {
@@ -34,25 +34,81 @@ struct Slots {
   }
 };
 
-template <class Member> struct SmallFront {
-  const Member team;
-  const LaneFactorArgs& args;
-  const LaneFront& front;
+// Sums of tiles of a warp alone.
+struct SumAlone {
+  const Items& items;
   const Scalar *values, *blocks;
-  Scalar *scratch, *diagonal;  // a tile of this warp, and one of the team
+  Scalar *scratch, *stage;
   Slots slots;
-  int slot, ready = -1;  // of the front; whose tile is summed
 
-  DEVICE void sum(int number, LaneStatus& status) {
-    if (ready == number) return;
+  DEVICE void begin(int slot, int end) {}
+  DEVICE void sum(int slot, int, int, LaneStatus& status) {
     int begin, end;
-    slots.find(slot + number, begin, end);
-    assemble<S * S>({args.item_ptr, args.item, args.item_scale}, begin, end, values, blocks, scratch, status);
-    ready = number;
+    slots.find(slot, begin, end);
+    assemble<S * S>(items, begin, end, values, blocks, scratch, status);
   }
+};
+
+// Sums of tiles of a warp of a team, every `step`-th slot: entries of the next tile are on their way to shared memory
+// while the warp works on this one, and of the tile behind it is known which these are.
+struct SumAhead {
+  const Items& items;
+  const Scalar *values, *blocks;
+  Scalar *scratch, *stage;
+  Slots slots;
+  int staged_end = 0, staged = 0, next_begin = 0, next_end = 0;  // items
+  ItemsInLanes lanes, next;
+
+  DEVICE void look(int slot, int last) {
+    next_begin = next_end = 0;
+    if (slot >= last) return;
+    slots.find(slot, next_begin, next_end);
+    if (next_begin < next_end) next.load(items, next_begin, next_end);
+  }
+  DEVICE void copy() {
+    const int some = min(STAGED_ITEMS, staged_end - staged);
+    for (int k = 0; k < some; k++)
+      copy_async<sizeof(Scalar)>(stage + k * LANES, lanes.at(k, values, blocks), sizeof(Scalar));
+    copy_commit();
+  }
+  DEVICE void advance() {
+    staged = next_begin, staged_end = next_end, lanes = next;
+    copy();
+  }
+  DEVICE void begin(int slot, int last) {
+    look(slot, last);
+    advance();
+  }
+  // The tile of `slot`, which is staged; `ahead`: the next one of this warp.
+  DEVICE void sum(int slot, int ahead, int last, LaneStatus& status) {
+    look(ahead, last);
+    clear_tile<S * S>(scratch);
+    RunningSum sum{scratch};
+    for (;;) {
+      copy_wait<0>();
+      const int some = min(STAGED_ITEMS, staged_end - staged);
+      for (int k = 0; k < some; k++) sum.add(items, lanes, k, stage[k * LANES], status);
+      staged += STAGED_ITEMS;
+      if (staged >= staged_end) break;
+      lanes.load(items, staged, staged_end);
+      copy();
+    }
+    sum.put();
+    advance();
+  }
+};
+
+template <class Member, class Sums> struct SmallFront {
+  const Member team;
+  const LaneFront& front;
+  Scalar *scratch, *diagonal;  // a tile of this warp, and one of the team
+  int slot, last;              // of the front's tiles
+  Sums sums;
+
+  DEVICE bool is_mine(int number) const { return number % team.size == team.rank; }
   // Tile `number`, rows from i on and columns from j on, less the products of the first `before` pivots.
   DEVICE void load(LeafTile& a, int number, int i, int j, int m, int n, int before, LaneStatus& status) {
-    sum(number, status);
+    sums.sum(slot + number, slot + number + team.size, last, status);
     load_tile(a, scratch, S);
     subtract_products(a, front.rows_of_l(i), front.columns_of_u(j), m, n, 0, before);
   }
@@ -63,38 +119,40 @@ template <class Member> struct SmallFront {
   }
   DEVICE int size_from(int i) const { return min(S, (i < front.W ? front.W : front.R) - i); }
 
+  // The first number from `number` on that is this warp's.
+  DEVICE int mine_from(int number) const { return number + (team.rank + team.size - number % team.size) % team.size; }
+
   // Pivots k .. k + n - 1; `number`: of the diagonal tile. The number of the tile behind the panel.
   DEVICE int panel(int k, int n, int position, int number, const LanePivots& pivots, LaneStatus& status) {
     const int R = front.R, beside = (front.W - k - n + S - 1) / S + (front.H + S - 1) / S,
-              count = CHOLESKY ? beside : 2 * beside, mine = (team.rank + team.size - 1) % team.size;
-    if (team.rank == 0) {
+              end = number + 1 + (CHOLESKY ? beside : 2 * beside);
+    if (is_mine(number)) {
       LeafTile d;
       load(d, number, k, k, n, n, k, status);
       eliminate_diagonal(d, n, position, pivots, status);
       store_tile(d, front.lower + (k + k * R) * LANES, R, n, n);
       store_tile(d, diagonal, S, S, S);
-    } else if (mine < count) {
-      sum(number + 1 + mine, status);
     }
     team.sync();
 #pragma unroll 1
-    for (int t = mine; t < count; t += team.size) {
+    for (int t = mine_from(number + 1); t < end; t += team.size) {
       LeafTile a, d;
-      const bool below = t < beside;
-      const int i = row_of(below ? t : t - beside, k + n), m = size_from(i);
+      const bool below = t - number <= beside;
+      const int i = row_of(t - number - (below ? 1 : 1 + beside), k + n), m = size_from(i);
       if (below) {
-        load(a, number + 1 + t, i, k, m, n, k, status);
+        load(a, t, i, k, m, n, k, status);
         load_tile(d, diagonal, S);
         eliminate_below(a, d, m, n, status);
         store_tile(a, front.lower + (i + k * R) * LANES, R, m, n);
       } else {
-        load(a, number + 1 + t, k, i, n, m, k, status);
+        load(a, t, k, i, n, m, k, status);
         load_tile(d, diagonal, S);
         eliminate_right(a, d, n, m, status);
         store_rows(a, k, i, n, m);
       }
     }
-    return number + 1 + count;
+    team.sync();
+    return end;
   }
   // Rows k .. k + m - 1 of U from column j on.
   DEVICE void store_rows(const LeafTile& a, int k, int j, int m, int n) {
@@ -110,10 +168,8 @@ template <class Member> struct SmallFront {
   DEVICE void block(int number, LaneStatus& status) {
     const int H = front.H, Q = (H + S - 1) / S, count = CHOLESKY ? Q * (Q + 1) / 2 : Q * Q;
     int column = 0, begin = 0, length = Q;  // of the column of tiles
-    if (team.rank < count) sum(number + team.rank, status);
-    team.sync();
 #pragma unroll 1
-    for (int t = team.rank; t < count; t += team.size) {
+    for (int t = mine_from(number) - number; t < count; t += team.size) {
       while (t >= begin + length) {
         begin += length, column++;
         if (CHOLESKY) length--;
@@ -125,31 +181,26 @@ template <class Member> struct SmallFront {
     }
   }
   DEVICE void run(int position, const LanePivots& pivots, LaneStatus& status) {
+    sums.begin(slot + team.rank, last);
     int number = 0;
 #pragma unroll 1
-    for (int k = 0; k < front.W; k += S) {
-      if (k > 0) team.sync();
+    for (int k = 0; k < front.W; k += S)
       number = panel(k, min(S, front.W - k), position + k, number, pivots, status);
-    }
     block(number, status);
   }
 };
 
-template <class Member> DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f, int group,
-                                                 Scalar* stack, Scalar* scratch, Scalar* diagonal, LaneStatus& status) {
+template <class Sums, class Member>
+DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f, int group, Scalar* stack,
+                         Scalar* scratch, Scalar* diagonal, Scalar* stage, LaneStatus& status) {
   const LockstepFront record = args.fronts[f];
   const LaneFront front(args, record, group, stack);
   const LanePivots pivots(args.n, args.tiny, args.singular);
+  const Items items{args.item_ptr, args.item, args.item_scale};
   const Scalar* blocks = stack ? stack : lane_entries(args.shared, group, args.shared_size);
-  SmallFront<Member>{team,
-                     args,
-                     front,
-                     lane_entries(args.values, group, args.nnz),
-                     blocks,
-                     scratch,
-                     diagonal,
-                     {args.item_ptr},
-                     __ldg(args.slot + f)}
+  const Scalar* values = lane_entries(args.values, group, args.nnz);
+  SmallFront<Member, Sums>{team, front, scratch, diagonal, __ldg(args.slot + f), __ldg(args.slot + f + 1),
+                           {items, values, blocks, scratch, stage, {args.item_ptr}}}
       .run(record.first, pivots, status);
 }
 
@@ -168,7 +219,7 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16
     const LockstepTask* task = args.leaves + ticket / args.groups;
     LaneStatus status;
     for (int f = task->first; f <= task->last; f++)
-      factor_front(args, Alone{}, f, group, stack, scratch, diagonal, status);
+      factor_front<SumAlone>(args, Alone{}, f, group, stack, scratch, diagonal, (Scalar*)nullptr, status);
     status.publish(args.reports + group * LANES + lane_of());
     const int parent = args.fronts[task->last].parent;
     __syncwarp();
@@ -180,7 +231,7 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16
 GPUSPLU_KERNEL(factor_fronts, LaneFactorArgs, TEAM_THREADS, sizeof(Scalar) == 16 ? 2 : 4) {
   int& shared_ticket = *(int*)shared_memory;
   Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
-  Scalar* scratch = diagonal + (1 + warp_of()) * S * S * LANES;
+  Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * LANES;
   for (;;) {
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);
     __syncthreads();
@@ -192,7 +243,8 @@ GPUSPLU_KERNEL(factor_fronts, LaneFactorArgs, TEAM_THREADS, sizeof(Scalar) == 16
       while (load_acquire(arrived + above) < args.pending[above]) __nanosleep(32);
     __syncthreads();
     LaneStatus status;
-    factor_front(args, Team{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal, status);
+    factor_front<SumAhead>(args, Team{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal,
+                           scratch + S * S * LANES, status);
     status.publish(args.reports + group * LANES + lane_of());
     const int parent = args.fronts[f].parent;
     __syncthreads();

@@ -15,10 +15,11 @@ template <class T> DEVICE T* lane_entries(T* array, int group, long long size) {
   return array + (size * group * LANES + lane_of());
 }
 
-// What goes into a tile, in this order: entries of A, then those of the children's blocks, child by child.
+// What goes into a tile: for every place, by ascending place, an entry of A first, then those of the children's blocks,
+// child by child.
 struct Items {
   const int* ptr;       // of tiles or parts of tiles
-  const int2* item;     // x: entry of A, or ~entry of a block; y: place in the tile
+  const int2* item;     // x: entry of A, or ~entry of a block; y: place in the tile, IS_ENTRY added to those of A
   const double* scale;  // of entries of A; null: ones
 };
 
@@ -62,33 +63,73 @@ struct LanePivots {
   }
 };
 
-// The COUNT entries of a tile, LANES apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of this
-// lane.
-template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
-                                          const Scalar* blocks, Scalar* tile, LaneStatus& status) {
-  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
-#pragma unroll
-  for (int k = 0; k < COUNT; k++) tile[k * LANES] = Scalar(0);
-  for (int first = begin; first < end; first += LANES) {
-    const int mine = min(first + lane_of(), end - 1), some = min(LANES, end - first);
+// Items first .. of a tile, up to LANES of them, one a lane.
+struct ItemsInLanes {
+  int source, place;
+  double scale;
+  DEVICE void load(const Items& items, int first, int end) {
+    const int mine = min(first + lane_of(), end - 1);
     const int2 item = __ldg(items.item + mine);
-    const double scale = items.scale ? __ldg(items.scale + mine) : 1.0;
-    for (int k = 0; k < some; k += TOGETHER) {
-      Scalar value[TOGETHER];
-      int place[TOGETHER];
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++) {
-        const int source = shuffle(item.x, min(k + q, some - 1));
-        const Real factor = (Real)shuffle(scale, min(k + q, some - 1));
-        place[q] = shuffle(item.y, min(k + q, some - 1));
-        if (k + q >= some) continue;
-        const Scalar* from = source < 0 ? blocks + (long long)~source * LANES : values + (long long)source * LANES;
-        value[q] = factor * *from;
-        if (source >= 0) status.entry = max(status.entry, magnitude_bits(value[q]));
-      }
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++)
-        if (k + q < some) tile[place[q] * LANES] += value[q];
+    source = item.x, place = item.y;
+    scale = items.scale ? __ldg(items.scale + mine) : 1.0;
+  }
+  // Where item k is, of this lane; `values` and `blocks` are.
+  DEVICE const Scalar* at(int k, const Scalar* values, const Scalar* blocks) const {
+    const int from = shuffle(source, k);
+    return from < 0 ? blocks + (long long)~from * LANES : values + (long long)from * LANES;
+  }
+};
+
+// Sums of items with one place after the other, each put into the tile when the next begins. `tile`: of this lane.
+struct RunningSum {
+  Scalar* tile;
+  Scalar sum;
+  int place = -1;
+
+  DEVICE void add(const Items& items, const ItemsInLanes& lanes, int k, Scalar value, LaneStatus& status) {
+    const int next = shuffle(lanes.place, k);
+    if (next & IS_ENTRY) {  // the first of its place
+      put();
+      sum = items.scale ? (Real)shuffle(lanes.scale, k) * value : value, place = next - IS_ENTRY;
+      status.entry = max(status.entry, magnitude_bits(sum));
+    } else if (next != place) {
+      put();
+      sum = value, place = next;
+    } else {
+      sum += value;
     }
   }
+  DEVICE void put() const {
+    if (place >= 0) tile[place * LANES] = sum;
+  }
+};
+
+template <int COUNT> DEVICE void clear_tile(Scalar* tile) {
+#pragma unroll
+  for (int k = 0; k < COUNT; k++) tile[k * LANES] = Scalar(0);
+}
+
+// The COUNT entries of a tile, LANES apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of this
+// lane.
+template <int COUNT>
+DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values, const Scalar* blocks, Scalar* tile,
+                     LaneStatus& status) {
+  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
+  clear_tile<COUNT>(tile);
+  RunningSum sum{tile};
+  for (int first = begin; first < end; first += LANES) {
+    const int some = min(LANES, end - first);
+    ItemsInLanes lanes;
+    lanes.load(items, first, end);
+    for (int k = 0; k < some; k += TOGETHER) {
+      Scalar value[TOGETHER];
+#pragma unroll
+      for (int q = 0; q < TOGETHER; q++)
+        if (k + q < some) value[q] = *lanes.at(k + q, values, blocks);
+#pragma unroll
+      for (int q = 0; q < TOGETHER; q++)
+        if (k + q < some) sum.add(items, lanes, k + q, value[q], status);
+    }
+  }
+  sum.put();
 }

@@ -18,6 +18,8 @@ constexpr int TEAM_THREADS = TEAM_WARPS * LANES;
 constexpr int TEAM_ROWS = 64;  // of such a front at most; in larger ones tiles are tasks of blocks
 
 constexpr int LEAF_TILE = 4;
+constexpr int IS_ENTRY = 1 << 16;  // in the place of an item
+constexpr int STAGED_ITEMS = 16;   // that a warp of a team has on their way into shared memory
 constexpr int FRONT_TILE = 16;
 constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that a warp assembles
 constexpr int SUBTILE_ROWS = 4, SUBTILE_COLUMNS = 8;   // of a tile: what a warp holds in registers

@@ -15,18 +15,19 @@ KINDS = pytest.mark.parametrize(
 )
 
 
-def cut(monkeypatch, grain, team_rows, alone_rows):
+def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
     """Subtrees of this work are below the cut; fronts of more rows are large, or solved with by blocks."""
     monkeypatch.setattr(lockstep, "LEAST_GRAIN", grain)
     monkeypatch.setattr(lockstep, "MOST_GRAIN", grain)
     monkeypatch.setattr(lanes, "TEAM_ROWS", team_rows)
+    monkeypatch.setattr(lanes, "WIDE_ROWS", wide_rows)
     monkeypatch.setattr(lanes, "ALONE_ROWS", alone_rows)
 
 
 @pytest.fixture(autouse=True)
 def small_subtrees(monkeypatch, device):
     """So that small matrices have subtrees, and fronts of every kind above."""
-    cut(monkeypatch, 200.0, 14, 12)
+    cut(monkeypatch, 200.0, 9, 14, 12)
     device.seed = 3
 
 
@@ -52,16 +53,20 @@ def test_bits_do_not_depend_on_the_cut(cupy, device, monkeypatch, definite, matr
     A = matrix(dtype)
     _, values = systems(A, 3)
     b, found, cuts = right_hand_sides(A, 3), [], []
-    for seed, where in enumerate(((1e-3, 0, 0), (1e-3, 12, 14), (2e3, 99, 12), (5e3, 10, 99), (1e9, 0, 0))):
+    for seed, where in enumerate(
+        ((1e-3, 0, 0, 0), (1e-3, 9, 12, 14), (2e3, 99, 99, 12), (2e3, 0, 99, 99), (1e9, 0, 0, 0))
+    ):
         cut(monkeypatch, *where)
         device.seed = seed
         batch = make_batch(A, 3, definite)
         batch.refactor(values)
         found.append([batch.solve(b, trans).tobytes() for trans in range(3)] + [batch.report().tobytes()])
         plan = batch._program.plan
-        cuts.append([len(some) > 0 for some in (plan.leaves, plan.team_fronts, plan.tiles, plan.block_fronts)])
+        cuts.append(
+            [len(some) > 0 for some in (plan.leaves, plan.team_fronts, plan.wide_fronts, plan.tiles, plan.block_fronts)]
+        )
     assert all(each == found[0] for each in found)
-    assert np.any(cuts, axis=0).all() and not np.all(cuts, axis=0)[1:].any() and cuts[4] == [True, False, False, False]
+    assert np.any(cuts, axis=0).all() and not np.all(cuts, axis=0)[1:].any() and cuts[4] == [True] + 4 * [False]
 
 
 @pytest.mark.parametrize("dtype", "dF")
@@ -97,7 +102,7 @@ def test_nothing_waits_or_allocates(cupy, device):
     batch, values, b = make_batch(A, 33), cupy.asarray(values), cupy.asarray(right_hand_sides(A, 33))
     device.counts.clear()
     batch.refactor(values)
-    factors = ("factor_leaves", "factor_fronts", "factor_tiles")
+    factors = ("factor_leaves", "factor_wide_fronts", "factor_tiles")
     assert device.counts == {"clear": 1, "gather_lanes": 1} | dict.fromkeys(factors, 1)
     device.counts.clear()
     batch.solve(b)
@@ -149,7 +154,7 @@ def test_what_cannot_be_done_in_lockstep(device, monkeypatch):
 @KINDS
 def test_tickets(definite, matrix, grain, device, monkeypatch):
     """Every tile of a large front has one, after the tiles and the fronts that it waits for."""
-    monkeypatch.setattr(lanes, "TEAM_ROWS", 0)
+    monkeypatch.setattr(lanes, "WIDE_ROWS", 0)
     problem, analysis = gs.analyze(matrix("d"), cholesky=definite, engine="supernodal").parts()
     costs, pattern = lockstep.for_core(), problem.pattern
     plan = lanes.LanePlan(

@@ -89,7 +89,10 @@ def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], obje
 
     return {
         "batch": (lambda: factorize_many(A, all_values).solve(sides), side_by_side),
-        "batches": (lambda: (batch.refactor_solve(all_values, sides), batch.slogdet(), batch.canonical(1)), side_by_side),
+        "batches": (
+            lambda: (batch.refactor_solve(all_values, sides), batch.slogdet(), batch.canonical(1)),
+            side_by_side,
+        ),
         "once": (once, once),
         "analyze": (lambda: analyze(A, cholesky=factorize is cholesky), fresh),
         "factor": (lambda: factorize(A, **options), fresh),

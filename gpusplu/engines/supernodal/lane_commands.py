@@ -77,6 +77,7 @@ class LaneCommands:
         fields = addresses(program.factor_arrays) | dict(
             leaf_count=len(plan.leaves),
             team_count=len(plan.team_fronts),
+            wide_count=len(plan.wide_fronts),
             tile_count=len(plan.tiles),
             above_count=len(plan.numbered),
             n=self.n,
@@ -95,21 +96,17 @@ class LaneCommands:
         )
         lanes = LANES * self._dtype.itemsize
         leaf, tile, staged = LEAF_ENTRIES * lanes, TILE_ENTRIES * lanes, STAGED_ITEMS * lanes
-        resident, work = self._resident, program.blocks
-        for file, name, count, grid, threads, shared in (
-            (FRONTS, "factor_leaves", len(plan.leaves), program.leaf_blocks, THREADS, 2 * WARPS * leaf),
-            (
-                *(FRONTS, "factor_fronts", len(plan.team_fronts)),
-                *(work(len(plan.team_fronts) * groups, 1, 2 * resident), TEAM_THREADS),
-                CONTROL_BYTES + (1 + TEAM_WARPS) * leaf + TEAM_WARPS * staged,
-            ),
-            (
-                *(TILES, "factor_tiles", len(plan.tiles), work(len(plan.tiles) * groups, 1, resident), THREADS),
-                tile + CONTROL_BYTES,
-            ),
+        of_team = leaf + staged  # of each warp
+        small, wide, large = (len(some) for some in (plan.team_fronts, plan.wide_fronts, plan.tiles))
+        for file, name, count, resident, threads, shared in (
+            (FRONTS, "factor_leaves", len(plan.leaves), 0, THREADS, 2 * WARPS * leaf),
+            (FRONTS, "factor_fronts", small, 2, TEAM_THREADS, CONTROL_BYTES + leaf + TEAM_WARPS * of_team),
+            (FRONTS, "factor_wide_fronts", wide, 1, THREADS, CONTROL_BYTES + leaf + WARPS * of_team),
+            (TILES, "factor_tiles", large, 1, THREADS, CONTROL_BYTES + tile),
         ):
             if count:
                 kernel = program.kernel(file, name)
+                grid = program.blocks(count * groups, 1, resident * self._resident) if resident else program.leaf_blocks
                 stream.launch(kernel, grid, threads, shared, record(kernel.arguments, **fields))
 
     @property

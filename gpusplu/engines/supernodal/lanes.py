@@ -19,7 +19,7 @@ TILE = struct(SHARED, "FrontTile")
 LEAF_TILE, FRONT_TILE = constant(SHARED, "LEAF_TILE"), constant(SHARED, "FRONT_TILE")
 WARPS, PART_COLUMNS = constant(SHARED, "LANE_WARPS"), constant(SHARED, "PART_COLUMNS")
 LANES, SOLVE_ROWS = constant(SHARED, "LANES"), constant(SHARED, "SOLVE_ROWS")
-TEAM_ROWS, ALONE_ROWS = constant(SHARED, "TEAM_ROWS"), constant(SHARED, "ALONE_ROWS")
+TEAM_ROWS, WIDE_ROWS, ALONE_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "ALONE"))
 IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 
 # What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself.
@@ -48,9 +48,9 @@ class LanePlan:
         Of FRONT, TASK and TILE; tiles of large fronts in the order of their tickets.
     order, numbered, above : ndarray of int32
         Fronts above the cut, children first; these and roots that are below; their numbers by front, else -1.
-    team_fronts, warp_tasks, block_fronts : ndarray
-        Above the cut: fronts that a team factors; tasks that a warp solves with, the leaves too; fronts that a block
-        solves with; in the order of their tickets.
+    team_fronts, wide_fronts, warp_tasks, block_fronts : ndarray
+        Above the cut: fronts that small and large teams factor; tasks that a warp solves with, the leaves too; fronts
+        that a block solves with; in the order of their tickets.
     tile_begin, pending, pending_tasks : ndarray
         By that number: the first of its flags, and what its children report in a factorization and in a solve.
     slot, row_slot : ndarray of int32
@@ -72,7 +72,7 @@ class LanePlan:
         roots = self.leaves["last"][self.fronts["parent"][self.leaves["last"]] < 0]
         self.numbered = np.concatenate([self.order, roots])
         self.above[self.numbered] = np.arange(len(self.numbered), dtype=np.int32)
-        self._is_large = self._upwards(self._rows > TEAM_ROWS)
+        self._is_large = self._upwards(self._rows > WIDE_ROWS)
         self._size = np.where(self._is_large, FRONT_TILE, LEAF_TILE)
         self._pivot_tiles, self._below_tiles = -(-self._width // self._size), -(-self._height // self._size)
         self._tiles = self._tile_number(np.arange(core.nf), None, None)
@@ -85,7 +85,9 @@ class LanePlan:
         self.pending, self.pending_tasks = self._pending()
         self._start = self._starts()
         ordered = self.order[np.argsort(self._start, kind="stable")]
-        self.team_fronts = ordered[~self._is_large[ordered]]
+        is_wide = self._upwards(self._rows > TEAM_ROWS)
+        self.team_fronts = ordered[~(is_wide | self._is_large)[ordered]]
+        self.wide_fronts = ordered[(is_wide & ~self._is_large)[ordered]]
         by_block = self._upwards(self._rows > ALONE_ROWS)
         self.block_fronts = ordered[by_block[ordered]]
         alone = ordered[~by_block[ordered]]

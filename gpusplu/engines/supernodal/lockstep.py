@@ -69,7 +69,7 @@ class LockstepProgram(Part):
     def factor_arrays(self) -> dict[str, Buffer | None]:
         plan, items = self.plan, self.plan.items
         arrays = {"fronts": plan.fronts, "slot": plan.slot, "leaves": plan.leaves, "tiles": plan.tiles}
-        arrays |= {"team_fronts": plan.team_fronts}
+        arrays |= {"team_fronts": plan.team_fronts, "wide_fronts": plan.wide_fronts}
         arrays |= {"above": plan.above, "tile_begin": plan.tile_begin, "pending": plan.pending}
         arrays |= {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
         return self.upload_all(arrays)

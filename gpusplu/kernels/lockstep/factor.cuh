@@ -9,12 +9,12 @@ struct LaneFactorArgs {
   const int2* item;
   const double* item_scale;  // null: ones
   const LockstepTask* leaves;
-  const int* team_fronts;   // those above the cut that a team factors, children first
-  const FrontTile* tiles;   // of the others, as they can be computed
-  const int* above;         // of every front: its number among those above the cut
-  const int* tile_begin;    // by that number: where its large tiles begin in `flags`
-  const unsigned* pending;  // by that number: what its children have to add to `arrived`
-  int leaf_count, team_count, tile_count;
+  const int *team_fronts, *wide_fronts;  // those above the cut that teams factor, children first
+  const FrontTile* tiles;                // of the others, as they can be computed
+  const int* above;                      // of every front: its number among those above the cut
+  const int* tile_begin;                 // by that number: where its large tiles begin in `flags`
+  const unsigned* pending;               // by that number: what its children have to add to `arrived`
+  int leaf_count, team_count, wide_count, tile_count;
   int above_count;  // fronts above the cut; `arrived` has as many words a group, `flags` tile_count
   int n, groups;
   int nnz;

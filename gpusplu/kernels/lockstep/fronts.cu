@@ -1,12 +1,12 @@
 // Fronts of few rows: a warp factors a subtree below the cut for 32 systems, front after front, alone; above the cut a
 // team of warps does a front, panel by panel, each warp some tiles of it.
 //
-// Kernels: factor_leaves, factor_fronts. Grid: of factor_leaves any, no more than `stacks` has memory for; of
-// factor_fronts no more than is resident. Block: LANE_THREADS and TEAM_THREADS. Shared memory: for each warp, and once
-// more for each warp of factor_leaves or for the team, LEAF_TILE^2 * LANES scalars; in factor_fronts also STAGED_ITEMS *
-// LANES scalars a warp and 16 bytes. A ticket is a task and a group, all groups of a task one after another, and waits for earlier tickets only. A tile is
-// summed in shared memory, loses in registers the products with pivots to the left, is finished and is stored once.
-// Deterministic, with any team.
+// Kernels: factor_leaves, factor_fronts, and factor_wide_fronts with larger teams. Grid: of factor_leaves any, no more
+// than `stacks` has memory for; of the others no more than is resident. Block: LANE_THREADS, of factor_fronts
+// TEAM_THREADS. Shared memory: for each warp, and once more for each warp of factor_leaves or for the team, LEAF_TILE^2
+// * LANES scalars; of teams also STAGED_ITEMS * LANES scalars a warp and 16 bytes. A ticket is a task and a group, all
+// groups of a task one after another, and waits for earlier tickets only. A tile is summed in shared memory, loses in
+// registers the products with pivots to the left, is finished and is stored once. Deterministic, with any team.
 #include "lockstep/factor.cuh"
 
 namespace {
@@ -18,9 +18,9 @@ struct Alone {
   static constexpr int rank = 0, size = 1;
   DEVICE void sync() const {}
 };
-struct Team {
+template <int WARPS> struct Team {
   int rank;
-  static constexpr int size = TEAM_WARPS;
+  static constexpr int size = WARPS;
   DEVICE void sync() const { __syncthreads(); }
 };
 
@@ -184,24 +184,54 @@ template <class Member, class Sums> struct SmallFront {
     sums.begin(slot + team.rank, last);
     int number = 0;
 #pragma unroll 1
-    for (int k = 0; k < front.W; k += S)
-      number = panel(k, min(S, front.W - k), position + k, number, pivots, status);
+    for (int k = 0; k < front.W; k += S) number = panel(k, min(S, front.W - k), position + k, number, pivots, status);
     block(number, status);
   }
 };
 
-template <class Sums, class Member>
-DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f, int group, Scalar* stack,
-                         Scalar* scratch, Scalar* diagonal, Scalar* stage, LaneStatus& status) {
+template <class Sums, class Member> DEVICE void factor_front(const LaneFactorArgs& args, const Member& team, int f,
+                                                             int group, Scalar* stack, Scalar* scratch,
+                                                             Scalar* diagonal, Scalar* stage, LaneStatus& status) {
   const LockstepFront record = args.fronts[f];
   const LaneFront front(args, record, group, stack);
   const LanePivots pivots(args.n, args.tiny, args.singular);
   const Items items{args.item_ptr, args.item, args.item_scale};
   const Scalar* blocks = stack ? stack : lane_entries(args.shared, group, args.shared_size);
   const Scalar* values = lane_entries(args.values, group, args.nnz);
-  SmallFront<Member, Sums>{team, front, scratch, diagonal, __ldg(args.slot + f), __ldg(args.slot + f + 1),
+  SmallFront<Member, Sums>{team,
+                           front,
+                           scratch,
+                           diagonal,
+                           __ldg(args.slot + f),
+                           __ldg(args.slot + f + 1),
                            {items, values, blocks, scratch, stage, {args.item_ptr}}}
       .run(record.first, pivots, status);
+}
+
+// Fronts above the cut, by blocks of WARPS warps.
+template <int WARPS>
+DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int count, unsigned* tickets) {
+  int& shared_ticket = *(int*)shared_memory;
+  Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
+  Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * LANES;
+  for (;;) {
+    if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(tickets, 1u);
+    __syncthreads();
+    const int ticket = shared_ticket;
+    if (ticket >= count * args.groups) break;
+    const int group = ticket % args.groups, f = fronts[ticket / args.groups], above = args.above[f];
+    unsigned* arrived = args.arrived + group * args.above_count;
+    if (threadIdx.x == 0)
+      while (load_acquire(arrived + above) < args.pending[above]) __nanosleep(32);
+    __syncthreads();
+    LaneStatus status;
+    factor_front<SumAhead>(args, Team<WARPS>{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal,
+                           scratch + S * S * LANES, status);
+    status.publish(args.reports + group * LANES + lane_of());
+    const int parent = args.fronts[f].parent;
+    __syncthreads();
+    if (threadIdx.x == 0 && parent >= 0) add_acquire_release(arrived + args.above[parent], 1u);
+  }
 }
 
 }  // namespace
@@ -229,25 +259,9 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16
 }
 
 GPUSPLU_KERNEL(factor_fronts, LaneFactorArgs, TEAM_THREADS, sizeof(Scalar) == 16 ? 2 : 4) {
-  int& shared_ticket = *(int*)shared_memory;
-  Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
-  Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * LANES;
-  for (;;) {
-    if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(args.tickets + 2, 1u);
-    __syncthreads();
-    const int ticket = shared_ticket;
-    if (ticket >= args.team_count * args.groups) break;
-    const int group = ticket % args.groups, f = args.team_fronts[ticket / args.groups], above = args.above[f];
-    unsigned* arrived = args.arrived + group * args.above_count;
-    if (threadIdx.x == 0)
-      while (load_acquire(arrived + above) < args.pending[above]) __nanosleep(32);
-    __syncthreads();
-    LaneStatus status;
-    factor_front<SumAhead>(args, Team{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal,
-                           scratch + S * S * LANES, status);
-    status.publish(args.reports + group * LANES + lane_of());
-    const int parent = args.fronts[f].parent;
-    __syncthreads();
-    if (threadIdx.x == 0 && parent >= 0) add_acquire_release(arrived + args.above[parent], 1u);
-  }
+  factor_by_teams<TEAM_WARPS>(args, args.team_fronts, args.team_count, args.tickets + 2);
+}
+
+GPUSPLU_KERNEL(factor_wide_fronts, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+  factor_by_teams<LANE_WARPS>(args, args.wide_fronts, args.wide_count, args.tickets + 3);
 }

@@ -111,9 +111,8 @@ template <int COUNT> DEVICE void clear_tile(Scalar* tile) {
 
 // The COUNT entries of a tile, LANES apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of this
 // lane.
-template <int COUNT>
-DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values, const Scalar* blocks, Scalar* tile,
-                     LaneStatus& status) {
+template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
+                                          const Scalar* blocks, Scalar* tile, LaneStatus& status) {
   constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
   clear_tile<COUNT>(tile);
   RunningSum sum{tile};

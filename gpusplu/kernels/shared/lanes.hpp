@@ -15,7 +15,8 @@ constexpr int LANE_WARPS = 8;  // of a block
 constexpr int LANE_THREADS = LANE_WARPS * LANES;
 constexpr int TEAM_WARPS = 4;  // that factor a front together
 constexpr int TEAM_THREADS = TEAM_WARPS * LANES;
-constexpr int TEAM_ROWS = 64;  // of such a front at most; in larger ones tiles are tasks of blocks
+constexpr int TEAM_ROWS = 16;  // of such a front at most
+constexpr int WIDE_ROWS = 64;  // of one that a block of LANE_WARPS factors; in larger ones tiles are tasks of blocks
 
 constexpr int LEAF_TILE = 4;
 constexpr int IS_ENTRY = 1 << 16;  // in the place of an item

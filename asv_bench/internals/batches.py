@@ -2,14 +2,16 @@
 
 import gpusplu as gs
 from gpusplu.engines import registry
-from gpusplu.engines.supernodal import lockstep
+from gpusplu.engines.supernodal import lanes, lockstep
 
 
-def engine_batch(A, definite, count, grain=None):
-    """The supernodal engine's batch for `count` systems with the pattern of A; `grain` instead of what it chooses."""
+def engine_batch(A, definite, count, grain=None, rows=None):
+    """The supernodal engine's batch for `count` systems with the pattern of A; `grain` and `rows` instead of its own."""
     gs.cache_clear()
     if grain:
         lockstep.LEAST_GRAIN = lockstep.MOST_GRAIN = grain
+    if rows:
+        lanes.TEAM_ROWS, lanes.WIDE_ROWS, lanes.ALONE_ROWS = rows
     problem, analysis = gs.analyze(A, cholesky=definite, engine="supernodal").parts()
     return registry.named("supernodal").factor_batch(problem, analysis, count)
 

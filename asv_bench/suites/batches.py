@@ -34,6 +34,7 @@ SAMPLES = 3
 def add_arguments(parser):
     parser.add_argument("--systems", type=numbers, help="numbers joined by commas, of every case")
     parser.add_argument("--grain", type=float, help="work of a subtree that a warp takes, instead of ours")
+    parser.add_argument("--rows", type=numbers, help="of fronts for small teams, large teams and a warp's solve")
     parser.add_argument("--kernels", action="store_true", help="say what each kernel takes")
 
 
@@ -76,9 +77,9 @@ def seconds(clock, systems, refactor, solve):
     return {name: took / systems.count for name, took in (timed | {"wall_s": clock.wall(both)}).items()}
 
 
-def ours(case, systems, clock, grain):
+def ours(case, systems, clock, grain, rows):
     """Seconds, and what else is known."""
-    batch = internals.engine_batch(systems.A, case.definite, systems.count, grain)
+    batch = internals.engine_batch(systems.A, case.definite, systems.count, grain, rows)
     values = systems.values()
     batch.refactor(values)
     x = batch.solve(systems.b)
@@ -117,7 +118,7 @@ def of_case(case, arguments, clock):
     for count in arguments.systems or SYSTEMS.get(case.name, (64,)):
         gc.collect()
         systems = Systems(A, count, clock)
-        found, batch, values = ours(case, systems, clock, arguments.grain)
+        found, batch, values = ours(case, systems, clock, arguments.grain, arguments.rows)
         if arguments.kernels:
             note(f"{case.name} x {count}: {internals.batch_kernels(batch, values, systems.b, clock)}")
         del batch, values
@@ -127,7 +128,8 @@ def of_case(case, arguments, clock):
                 its, peer = theirs(case, systems, clock), "cudss"
             except Exception as error:  # cuDSS fails for some batches, which is a finding
                 note(f"{case.name} x {count}: cudss: {error}")
-        more = {"systems": count, "loop_s": loop(case, systems)}
+        tuned = arguments.grain or arguments.rows
+        more = {"systems": count, "loop_s": None if tuned else loop(case, systems)}
         more |= {f"peer_{name}": value for name, value in its.items() if name != "both"}
         took, error = found.pop("both"), found.pop("backward_error")
         yield records.make(case.name, "supernodal", "both", took, peer, its.get("both"), error, **found, **more)

@@ -3,6 +3,7 @@
 from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
 from gpusplu.engines.glu.program import MODES as GLU_MODES
 
+from .batches import batch_kernels, engine_batch
 from .graphs import (
     GRAPHS,
     captured,
@@ -48,6 +49,7 @@ __all__ = [
     "TRAILING_COSTS",
     "TrailingCosts",
     "analysis",
+    "batch_kernels",
     "captured",
     "choice_reason",
     "column_plan",
@@ -57,6 +59,7 @@ __all__ = [
     "copies_of_values",
     "crisscross_variant",
     "emulate",
+    "engine_batch",
     "engine_names",
     "front_plan",
     "glu_choice",

@@ -17,6 +17,7 @@ GENERAL, SPD = 0, 3  # cudssMatrixType_t
 FULL, UPPER = 0, 2  # cudssMatrixViewType_t
 REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
 ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
+UBATCH_SIZE = 18  # cudssConfigParam_t of cuDSS 1.0: systems of a uniform batch, an int
 
 KINDS, MOST_FLOPS = (False, True), float("inf")
 
@@ -66,18 +67,21 @@ class CuDSS:
     ----------
     A : sparse array, shape (n, n)
         float64.
-    b : cupy.ndarray, shape (n,) or (n, k), by columns
+    b : cupy.ndarray, shape (n,) or (n, k), by columns, or (systems, n), by rows
     definite : bool
         Symmetric positive definite.
+    systems : int, optional
+        Of a uniform batch; their values lie one after another.
     """
 
-    def __init__(self, A, b, definite):
+    def __init__(self, A, b, definite, systems=0):
         import cupy
 
         self.cupy = cupy
         self.library = ctypes.CDLL(os.environ["CUDSS"])
         self.order = rows = self.stored(A, definite)
-        self.values = cupy.asarray(rows.data)
+        self.values = cupy.tile(cupy.asarray(rows.data), systems) if systems else cupy.asarray(rows.data)
+        self.systems = systems
         self.x = cupy.zeros_like(b)
         self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
         names = ("handle", "config", "data", "matrix", "rhs", "solution")
@@ -104,13 +108,16 @@ class CuDSS:
             check(library.cudssSetThreadingLayer(self.handle, os.environ["CUDSS_MT"].encode()))
         check(library.cudssSetStream(self.handle, ctypes.c_void_p(self.cupy.cuda.get_current_stream().ptr)))
         check(library.cudssConfigCreate(ref(self.config)))
+        if self.systems:
+            size = ctypes.c_int(self.systems)
+            check(library.cudssConfigSet(self.config, UBATCH_SIZE, ref(size), ctypes.sizeof(size)))
         check(library.cudssDataCreate(self.handle, ref(self.data)))
         pointers, columns, b = self.held
         kind = (SPD, UPPER) if self.definite else (GENERAL, FULL)
         structure = (pointer(pointers), None, pointer(columns), pointer(self.values), INT32, INT32, FLOAT64, *kind, 0)
         check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
         for vector, array in ((self.rhs, b), (self.solution, self.x)):
-            count = ctypes.c_int64(1 if array.ndim == 1 else array.shape[1])
+            count = ctypes.c_int64(1 if self.systems or array.ndim == 1 else array.shape[1])
             check(library.cudssMatrixCreateDn(ref(vector), n, count, n, pointer(array), FLOAT64, 0))
         return self
 

@@ -24,7 +24,7 @@ PROCESSOR = (
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),
-    *("crisscross_fit", "moves", "captured", "sanitize"),
+    *("crisscross_fit", "moves", "captured", "batches", "sanitize"),
 )
 NAMES = (*PROCESSOR, *DEVICE)
 

@@ -30,6 +30,8 @@ ONE_KIND = (
     "columns/sflu_symbolic.cu",
     "fronts/solve_transposed.cu",
     "common/values.cu",
+    "lockstep/lanes.cu",
+    "lockstep/measure.cu",
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

@@ -195,6 +195,7 @@ EMULATED = {
     "streaming": ["--cases", "poisson:9x9x9", "--shares", "1", "0.6"],
     "moves": ["--cases", "rlc:5x5", "--uses", "1,3", "--budget", "0.001", "--longest", "1e9"],
     "supernodal": ["--cases", "convdiff:4", "--peer", "none", "--budget", "0.001"],
+    "batches": ["--cases", "rlc:5x5", "--systems", "3", "--peer", "none"],
     "sanitize": ["--cases", "rlc:16x16", "--scalars", "d", "--engines", "sflu", "--apart"],
 }
 

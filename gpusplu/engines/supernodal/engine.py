@@ -24,6 +24,7 @@ class SupernodalEngine(DeviceEngine):
 
     name = "supernodal"
     methods = ("front",)
+    batches = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
 
     def obstacle(self, problem: Problem) -> str:
@@ -83,6 +84,11 @@ class SupernodalEngine(DeviceEngine):
         program = FrontProgram(self.device(problem), plan, problem.pattern)
         program.prepare()
         return program
+
+    def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
+        from .batch import make_batch
+
+        return make_batch(problem, analysis, self.device(problem), count)
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan

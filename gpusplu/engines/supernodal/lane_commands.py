@@ -1,0 +1,215 @@
+"""The launches of batches in lockstep: every method only adds commands to a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...cuda.layout import constant, record
+from ...cuda.stream import Buffer, Stream
+from ...matrix import EPS
+from ..device.part import address, addresses
+from .lanes import SHARED
+from .lockstep import ERRORS, FRONTS, LANES, MEASURE, MOVE, REPORT, SOLVE, STEPS, TICKETS, TILES, WARPS, LockstepProgram
+
+THREADS, TEAM_THREADS = constant(SHARED, "LANE_THREADS"), constant(SHARED, "TEAM_THREADS")
+TEAM_WARPS, SOLVE_ENTRIES = constant(SHARED, "TEAM_WARPS"), constant(SHARED, "SOLVE_ROWS")
+MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
+LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
+STAGED_ITEMS = constant(SHARED, "STAGED_ITEMS")
+CONTROL_BYTES = 16  # of a block, besides tiles
+REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
+
+
+class LaneCommands:
+    """What is done with the systems of one batch.
+
+    Parameters
+    ----------
+    program : LockstepProgram
+    memory : mapping of Buffer
+        Of the program's `sizes`.
+    count : int
+        Systems.
+    """
+
+    def __init__(self, program: LockstepProgram, memory: Mapping[str, Buffer], count: int):
+        self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
+        self._program, self._memory = program, memory
+        self._dtype, self._groups = program.dtype, -(-count // LANES)
+
+    def _gather(
+        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Any, reports: int
+    ) -> None:
+        program = self._program
+        kernel = program.kernel(MOVE, "gather_lanes")
+        args = record(
+            kernel.arguments,
+            **{"from": given},
+            source=address(source),
+            to=self._memory[to].pointer,
+            count=self.count,
+            entries=entries,
+            size=size,
+            stride=stride,
+            reports=reports,
+        )
+        stream.launch(kernel, self._groups * -(-entries // MOVED), THREADS, self._tile_bytes(), args)
+
+    def _tile_bytes(self) -> int:
+        return LANES * (LANES + 1) * self._dtype.itemsize
+
+    def take(self, stream: Stream, given: int, size: int, source: Buffer | None) -> None:
+        """Values into lanes."""
+        factoring = self._memory["factoring"]
+        stream.clear(factoring.pointer, factoring.nbytes)
+        self._gather(stream, given, "values", self.nnz, size, 1, source, factoring.pointer)
+
+    def factor(self, stream: Stream) -> None:
+        program, memory, groups = self._program, self._memory, self._groups
+        plan, core = program.plan, program.core
+        tickets = memory["factoring"].pointer + groups * LANES * REPORT.itemsize
+        arrived = tickets + 4 * TICKETS
+        limits = (0.0, 0.0) if core.cholesky else _core.small_pivots_of_fronts(self._dtype.char, self.n)
+        fields = addresses(program.factor_arrays) | dict(
+            leaf_count=len(plan.leaves),
+            team_count=len(plan.team_fronts),
+            wide_count=len(plan.wide_fronts),
+            tile_count=len(plan.tiles),
+            above_count=len(plan.numbered),
+            n=self.n,
+            groups=groups,
+            nnz=self.nnz,
+            factor_size=core.factor_size,
+            shared_size=core.shared_size,
+            task_size=core.task_size,
+            tickets=tickets,
+            arrived=arrived,
+            flags=arrived + 4 * groups * len(plan.numbered),
+            reports=memory["factoring"].pointer,
+            tiny=limits[0],
+            singular=limits[1],
+            **{name: memory[name].pointer for name in ("values", "factor", "shared", "stacks")},
+        )
+        lanes = LANES * self._dtype.itemsize
+        leaf, tile, staged = LEAF_ENTRIES * lanes, TILE_ENTRIES * lanes, STAGED_ITEMS * lanes
+        of_team = leaf + staged  # of each warp
+        small, wide, large = (len(some) for some in (plan.team_fronts, plan.wide_fronts, plan.tiles))
+        for file, name, count, resident, threads, shared in (
+            (FRONTS, "factor_leaves", len(plan.leaves), 0, THREADS, 2 * WARPS * leaf),
+            (FRONTS, "factor_fronts", small, 2, TEAM_THREADS, CONTROL_BYTES + leaf + TEAM_WARPS * of_team),
+            (FRONTS, "factor_wide_fronts", wide, 1, THREADS, CONTROL_BYTES + leaf + WARPS * of_team),
+            (TILES, "factor_tiles", large, 1, THREADS, CONTROL_BYTES + tile),
+        ):
+            if count:
+                kernel = program.kernel(file, name)
+                grid = program.blocks(count * groups, 1, resident * self._resident) if resident else program.leaf_blocks
+                stream.launch(kernel, grid, threads, shared, record(kernel.arguments, **fields))
+
+    @property
+    def _resident(self) -> int:
+        """Blocks that a multiprocessor holds of those that wait for each other."""
+        return 1 if self._dtype.itemsize == 16 else 2
+
+    def solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int) -> None:
+        """One right-hand side of every system, with the steps of refinement that some need."""
+        solving, itemsize = self._memory["solving"], self._dtype.itemsize
+        stream.clear(solving.pointer, solving.nbytes)
+        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
+        for step in range(1 + STEPS):
+            self._substitute(stream, trans, step)
+            self._measure(stream, trans, step)
+        kernel = self._program.kernel(MOVE, "scatter_lanes")
+        args = record(
+            kernel.arguments,
+            **{"from": self._memory["x"].pointer},
+            other=self._memory["other"].pointer,
+            to=x + column * itemsize,
+            count=self.count,
+            entries=self.n,
+            size=self.n * columns,
+            stride=columns,
+            errors=solving.pointer,
+            outcomes=self._memory["outcomes"].pointer,
+            first=column == 0,
+        )
+        stream.launch(kernel, self._groups * -(-self.n // MOVED), THREADS, self._tile_bytes(), args)
+
+    def _round(self, step: int) -> dict[str, int]:
+        """Words that one round of a solve counts with."""
+        groups, above = self._groups, len(self._program.plan.numbered)
+        tickets = self._memory["solving"].pointer + groups * LANES * ERRORS.itemsize
+        tickets += 4 * step * (TICKETS + 1 + groups * (2 + 2 * above))
+        names = ("tickets", "measured", "active", "arrived", "done")
+        places = np.cumsum([0, TICKETS, groups, groups + 1, groups * above]) * 4 + tickets
+        return dict(zip(names, places.tolist(), strict=True))
+
+    def _substitute(self, stream: Stream, trans: int, step: int) -> None:
+        """x = op(A)^-1 b or, in a step of refinement, the other x = x + op(A)^-1 r for systems that need it."""
+        program, memory, words = self._program, self._memory, self._round(step)
+        plan, core, cholesky = program.plan, program.core, bool(program.cholesky)
+        upper = bool(trans) and not cholesky
+        conjugate = trans == 1 if cholesky else trans == 2
+        into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
+        fields = (
+            addresses(program.solve_arrays)
+            | addresses(program.way(upper))
+            | dict(
+                warp_count=len(plan.warp_tasks),
+                block_count=len(plan.block_fronts),
+                above_count=len(plan.numbered),
+                n=self.n,
+                groups=self._groups,
+                sums_size=len(core.below),
+                upper_forward=upper,
+                scaled_forward=upper or cholesky,
+                upper_backward=not upper and not cholesky,
+                scaled_backward=not upper or cholesky,
+                conjugate_forward=conjugate,
+                conjugate_backward=conjugate != cholesky,
+                factor_size=core.factor_size,
+                factor=memory["factor"].pointer,
+                b=memory["r" if step else "b"].pointer,
+                y=memory["y"].pointer,
+                sums=memory["sums"].pointer,
+                base=memory[base].pointer if step else 0,
+                x=memory[into].pointer,
+                errors=memory["solving"].pointer,
+                active=self._round(step - 1)["active"] if step else 0,
+                **{name: words[name] for name in ("tickets", "arrived", "done")},
+            )
+        )
+        warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
+        fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
+        shared = CONTROL_BYTES + WARPS * SOLVE_ENTRIES * LANES * self._dtype.itemsize
+        kernel = program.kernel(SOLVE, "solve_lanes")
+        stream.launch(kernel, max(warps, fronts), THREADS, shared, record(kernel.arguments, **fields))
+
+    def _measure(self, stream: Stream, trans: int, step: int) -> None:
+        program, memory, words = self._program, self._memory, self._round(step)
+        ptr, ind, source = program.rows_of(trans)
+        kernel = program.kernel(MEASURE, "measure_lanes")
+        args = record(
+            kernel.arguments,
+            ptr=address(ptr),
+            ind=address(ind),
+            source=address(source),
+            values=memory["values"].pointer,
+            x=memory["other" if step % 2 else "x"].pointer,
+            b=memory["b"].pointer,
+            r=memory["r"].pointer,
+            n=self.n,
+            nnz=self.nnz,
+            groups=self._groups,
+            conjugate=trans != 1 if program.cholesky else trans == 2,
+            step=step,
+            enough=REFINE_ABOVE * EPS[self._dtype],
+            errors=memory["solving"].pointer,
+            done=words["measured"],
+            active=self._round(step - 1)["active"] if step else 0,
+            active_next=words["active"],
+        )
+        stream.launch(kernel, self._groups * -(-self.n // MEASURED), THREADS, 32 * THREADS, args)

@@ -1,0 +1,143 @@
+"""A plan of fronts in lockstep on a device: what its kernels read, and how much a batch writes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ... import _core
+from ...cost.calibration import for_core
+from ...cuda.layout import constant, struct
+from ...cuda.stream import Buffer
+from ...matrix import Pattern
+from ..device.part import Part
+from .lanes import SHARED, Items, LanePlan
+
+MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
+FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
+FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
+LANES, WARPS, STEPS = (constant(SHARED, name) for name in ("LANES", "LANE_WARPS", "REFINEMENTS"))
+REPORT, ERRORS, OUTCOME = (struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome"))
+TICKETS = 4  # words of a launch
+
+LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
+TASKS_A_WARP = 4  # of these for every warp of the device
+WARPS_RESIDENT = 16  # on a multiprocessor
+
+
+class LockstepProgram(Part):
+    """A plan for so many groups of systems on a device, and its kernels.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    symbolic : _core.Symbolic
+        With scales for `dtype`.
+    pattern : Pattern
+    dtype : dtype
+    groups : int
+
+    Raises
+    ------
+    ValueError
+        There is no plan: a front is too large.
+    """
+
+    def __init__(self, device: Any, symbolic: Any, pattern: Pattern, dtype: np.dtype, groups: int):
+        super().__init__(device, dtype, symbolic.cholesky)
+        self.pattern, self.groups, self.n = pattern, groups, pattern.n
+        self.plan = LanePlan(self._planned(symbolic, groups))
+        self.core = self.plan.core
+
+    def _planned(self, symbolic: Any, groups: int) -> Any:
+        """The plan with subtrees of such a size that every warp gets some; no bit of a result depends on it."""
+        ptr, ind, costs = self.pattern.ptr, self.pattern.ind, for_core()
+        plan = _core.make_lockstep_plan(symbolic, ptr, ind, costs)
+        tasks = TASKS_A_WARP * WARPS_RESIDENT * self.device.multiprocessors / groups
+        grain = min(MOST_GRAIN, max(LEAST_GRAIN, plan.work / tasks))
+        return _core.make_lockstep_plan(symbolic, ptr, ind, costs, grain=grain)
+
+    @cached_property
+    def leaf_blocks(self) -> int:
+        """Of the launch that factors subtrees, each warp with a stack of its own."""
+        return self.blocks(len(self.plan.leaves) * self.groups, WARPS, WARPS_RESIDENT // WARPS)
+
+    @cached_property
+    def factor_arrays(self) -> dict[str, Buffer | None]:
+        plan, items = self.plan, self.plan.items
+        arrays = {"fronts": plan.fronts, "slot": plan.slot, "leaves": plan.leaves, "tiles": plan.tiles}
+        arrays |= {"team_fronts": plan.team_fronts, "wide_fronts": plan.wide_fronts}
+        arrays |= {"above": plan.above, "tile_begin": plan.tile_begin, "pending": plan.pending}
+        arrays |= {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
+        return self.upload_all(arrays)
+
+    @cached_property
+    def solve_arrays(self) -> dict[str, Buffer | None]:
+        plan = self.plan
+        arrays = {"below": self.core.below, "slot": plan.row_slot, "pending": plan.pending_tasks}
+        arrays |= {"warp_tasks": plan.warp_tasks, "block_fronts": plan.block_fronts}
+        shared = {name: self.factor_arrays[name] for name in ("fronts", "above")}
+        return shared | self.upload_all(arrays)
+
+    @cached_property
+    def _orders(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Permutation and scales of rows, of columns."""
+        core = self.core
+        return [(core.row_perm, core.row_scale), (core.col_perm, core.col_scale)]
+
+    def way(self, transposed: bool) -> dict[str, Buffer | None]:
+        """Items of the right-hand side and the order of the solution, for A or its transpose."""
+        return self._ways[transposed and not self.cholesky]
+
+    @cached_property
+    def _ways(self) -> list[dict[str, Buffer | None]]:
+        found = []
+        for into, out in ((0, 1), (1, 0)) if not self.cholesky else ((0, 1),):
+            items: Items = self.plan.solve_items(*self._orders[into])
+            arrays = {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
+            perm, scale = self._orders[out]
+            found.append(self.upload_all(arrays | {"perm_out": perm, "scale_out": scale}))
+        return found
+
+    @cached_property
+    def diagonal(self) -> Buffer | None:
+        return self.upload(self.plan.diagonal)
+
+    def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
+        return self._columns if trans or self.cholesky else self._rows
+
+    @cached_property
+    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
+
+    @cached_property
+    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        n, nnz = self.pattern.n, self.pattern.nnz
+        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
+        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
+        ptr, ind, source = map(self.upload, arrays)
+        return ptr, ind, source
+
+    def prepare(self) -> None:
+        """Compile, upload and load all that refactorizations and solves need."""
+        self.device.prepare(FILES, self.dtype.char, self.cholesky)
+        self.load(*FILES)
+        self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows  # noqa: B018
+
+    def sizes(self, groups: int) -> dict[str, int]:
+        """Bytes of what a batch of so many groups keeps."""
+        core, entry = self.core, LANES * self.dtype.itemsize
+        above, tiles = len(self.plan.numbered), len(self.plan.tiles)
+        lanes = dict.fromkeys(("b", "x", "other", "r", "y"), self.n)
+        lanes |= {"values": self.pattern.nnz, "factor": core.factor_size, "shared": core.shared_size}
+        lanes["sums"] = len(core.below)
+        sizes = {name: count * groups * entry for name, count in lanes.items()}
+        sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
+        sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
+        sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
+        sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
+        return sizes

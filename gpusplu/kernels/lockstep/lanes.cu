@@ -1,0 +1,96 @@
+// Values and vectors of many systems into lanes and out of them, through tiles in shared memory: the caller has a
+// system after another, lanes have the systems next to each other.
+//
+// gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
+// from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
+// in the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that
+// `errors` says is better; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups *
+// ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: LANES * (LANES + 1) scalars. Deterministic.
+#include "lockstep/lanes.cuh"
+
+struct LaneGatherArgs {
+  const Scalar* from;
+  const long long* source;
+  Scalar* to;
+  int count, entries;  // systems; entries of each
+  long long size, stride;
+  LaneReport* reports;
+};
+
+struct LaneScatterArgs {
+  const Scalar *from, *other;
+  Scalar* to;
+  int count, entries;
+  long long size, stride;
+  const LaneErrors* errors;
+  LaneOutcome* outcomes;
+  int first;  // right-hand side of a solve
+};
+
+constexpr int LD = LANES + 1, ROUNDS = LANES / LANE_WARPS;
+
+struct Moved {
+  int group, begin, end;  // entries of this block
+  DEVICE explicit Moved(int entries) {
+    const int parts = (entries + MOVED_ENTRIES - 1) / MOVED_ENTRIES;
+    group = blockIdx.x / parts, begin = blockIdx.x % parts * MOVED_ENTRIES;
+    end = min(entries, begin + MOVED_ENTRIES);
+  }
+};
+
+GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
+  const Moved moved(args.entries);
+  Scalar* tile = (Scalar*)shared_memory;
+  Scalar* to = lane_entries(args.to, moved.group, args.entries);
+  int bad = 0;
+  for (int first = moved.begin; first < moved.end; first += LANES) {
+    const int entry = min(first + lane_of(), moved.end - 1);
+    const long long at = (args.source ? args.source[entry] : entry) * args.stride;
+    Scalar value[ROUNDS];
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) {
+      const int system = min(moved.group * LANES + q * LANE_WARPS + warp_of(), args.count - 1);
+      value[q] = args.from[system * args.size + at];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) tile[(q * LANE_WARPS + warp_of()) * LD + lane_of()] = value[q];
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) {
+      const int k = q * LANE_WARPS + warp_of();
+      if (first + k >= moved.end) continue;
+      const Scalar v = tile[lane_of() * LD + k];
+      to[(long long)(first + k) * LANES] = v;
+      bad += magnitude_bits(v) >= NAN_BITS;
+    }
+  }
+  if (args.reports && bad) atomicAdd(&args.reports[moved.group * LANES + lane_of()].not_finite, bad);
+}
+
+GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
+  const Moved moved(args.entries);
+  Scalar* tile = (Scalar*)shared_memory;
+  const LaneErrors& errors = args.errors[moved.group * LANES + lane_of()];
+  const Scalar* from = lane_entries(errors.best ? args.other : args.from, moved.group, args.entries);
+  for (int first = moved.begin; first < moved.end; first += LANES) {
+    Scalar value[ROUNDS];
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++)
+      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), moved.end - 1) * LANES];
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = value[q];
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) {
+      const int k = q * LANE_WARPS + warp_of(), system = moved.group * LANES + k;
+      if (first + lane_of() < moved.end && system < args.count)
+        args.to[system * args.size + (first + lane_of()) * args.stride] = tile[k * LD + lane_of()];
+    }
+  }
+  if (moved.begin > 0 || warp_of() > 0) return;
+  LaneOutcome& outcome = args.outcomes[moved.group * LANES + lane_of()];
+  outcome.error = args.first ? errors.error : fmax(outcome.error, errors.error);
+  outcome.steps = args.first ? errors.steps : max(outcome.steps, errors.steps);
+}

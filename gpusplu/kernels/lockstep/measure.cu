@@ -1,0 +1,159 @@
+// r = b - op(A) x in lanes, normwise backward errors (docs/decisions/0003), and which systems need another step.
+//
+// Kernel: measure_lanes. Rows of op(A) in compressed rows: for the transposes that is canonical A, for A its transpose,
+// with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and
+// sums in double precision. Blocks join norms, in any order, which does not matter to the largest; the last block of a
+// group decides: a solution is kept if it is better than the one before or good enough, and a system goes on while that
+// halves its error. Grid: groups * ceil(n / MEASURED_ROWS) blocks of LANE_THREADS. Shared memory: LANE_THREADS * 4
+// doubles. Precondition: norms of `errors` and `done` are zero. Deterministic.
+#include "common/reduce.cuh"
+#include "lockstep/lanes.cuh"
+
+struct LaneMeasureArgs {
+  const long long* ptr;
+  const int *ind, *source;  // source null: entry p is value p
+  const Scalar *values, *x, *b;
+  Scalar* r;
+  int n, nnz, groups;
+  int conjugate;  // the values
+  int step;       // of refinement; 0: the first solution, which also gets the norm of A
+  double enough;  // error below which no step is needed
+  LaneErrors* errors;
+  unsigned* done;
+  const unsigned* active;  // a word a group, there is something to do, and one for any of them; null in step 0
+  unsigned* active_next;   // zero before
+};
+
+DEVICE void join(double* norm, double v) {
+  if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
+}
+
+constexpr int LONG_ROW = 2 * LANES;  // entries
+
+struct RowPart {
+  Wide product = Wide(0);
+  double sum = 0;
+};
+static_assert(sizeof(RowPart) <= 4 * sizeof(double), "shared memory");
+
+struct Norms {
+  double residual = 0, x = 0, b = 0, a = 0;
+};
+
+// Entries first + LANES part, .. of op(A)(row, :) x and of the sum of moduli, LANES at a time and LANES * parts on.
+template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long long first, long long end, int parts,
+                                             const Scalar* values, const Scalar* x, Wide& sum, double& row_sum) {
+  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
+  for (; first < end; first += LANES * parts) {
+    const long long mine = min(first + lane_of(), end - 1);
+    const int some = (int)min((long long)LANES, end - first), column = __ldg(args.ind + mine),
+              source = args.source ? __ldg(args.source + mine) : (int)mine;
+    for (int k = 0; k < some; k += TOGETHER) {
+      Scalar a[TOGETHER], y[TOGETHER];
+#pragma unroll
+      for (int q = 0; q < TOGETHER; q++) {
+        const int from = min(k + q, some - 1);
+        const long long at = (long long)shuffle(source, from) * LANES, of = (long long)shuffle(column, from) * LANES;
+        a[q] = k + q < some ? values[at] : Scalar(0), y[q] = k + q < some ? x[of] : Scalar(0);
+      }
+#pragma unroll
+      for (int q = 0; q < TOGETHER; q++) {
+        const Wide wide = widen(a[q]);
+        if (NORM) row_sum += modulus(wide);
+        if (k + q < some) sum = mul_add(args.conjugate ? conj(wide) : wide, widen(y[q]), sum);
+      }
+    }
+  }
+}
+
+// What a row of op(A) x and its sum of moduli say.
+DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide product, double row_sum, Norms& norms) {
+  const long long at = (long long)row * LANES;
+  const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
+  narrow(residual, lane_entries(args.r, group, args.n)[at]);
+  const double size = modulus(residual);  // fmax drops NaN
+  norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
+  norms.x = fmax(norms.x, modulus(widen(lane_entries(args.x, group, args.n)[at])));
+  norms.b = fmax(norms.b, modulus(given));
+  norms.a = fmax(norms.a, row_sum);
+}
+
+// This block's rows of this lane: long ones by all warps, whose sums are joined in their order. `parts`: a product and
+// a sum of every thread.
+template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, RowPart* parts) {
+  const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
+  const int end = min(args.n, begin + MEASURED_ROWS);
+  Norms norms;
+  for (int row = begin + warp_of(); row < end; row += LANE_WARPS) {
+    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
+    if (last - first > LONG_ROW) continue;
+    RowPart part;
+    add_entries<NORM>(args, first, last, 1, values, x, part.product, part.sum);
+    note_row(args, group, row, part.product, part.sum, norms);
+  }
+  for (int row = begin; row < end; row++) {
+    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
+    if (last - first <= LONG_ROW) continue;
+    RowPart part;
+    add_entries<NORM>(args, first + warp_of() * LANES, last, LANE_WARPS, values, x, part.product, part.sum);
+    __syncthreads();
+    parts[threadIdx.x] = part;
+    __syncthreads();
+    if (warp_of() != row % LANE_WARPS) continue;
+    RowPart whole = parts[lane_of()];
+    for (int w = 1; w < LANE_WARPS; w++) {
+      whole.product += parts[w * LANES + lane_of()].product;
+      whole.sum += parts[w * LANES + lane_of()].sum;
+    }
+    note_row(args, group, row, whole.product, whole.sum, norms);
+  }
+  __syncthreads();
+  return norms;
+}
+
+// By a lane of the last block: what becomes of its system.
+DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors) {
+  const double r = __ldcg(&errors.residual), x = __ldcg(&errors.x_norm), b = __ldcg(&errors.b_norm),
+               a = __ldcg(&errors.a_norm);
+  const double error = r > 1.7976931348623157e308 ? r : r > 0 ? r / fma(a, x, b) : 0.0;
+  errors.residual = errors.x_norm = errors.b_norm = 0;
+  if (args.step == 0) {
+    errors.error = error, errors.best = errors.steps = 0;
+    errors.active = !(error <= args.enough);
+  } else if (errors.active) {
+    const bool better = error < fmax(errors.error, args.enough);
+    errors.active = better && error > args.enough && error < 0.5 * errors.error;
+    if (better) errors.error = error, errors.best = args.step & 1, errors.steps = args.step;
+  }
+  return errors.active;
+}
+
+GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 2 : 3) {
+  const int parts = (args.n + MEASURED_ROWS - 1) / MEASURED_ROWS, group = blockIdx.x / parts,
+            begin = blockIdx.x % parts * MEASURED_ROWS;
+  if (args.active && !(args.active[args.groups] && args.active[group])) return;
+  RowPart* pieces = (RowPart*)shared_memory;
+  const Norms norms =
+      args.step ? measure_rows<false>(args, group, begin, pieces) : measure_rows<true>(args, group, begin, pieces);
+  Norms* shared = (Norms*)shared_memory;
+  shared[threadIdx.x] = norms;
+  __syncthreads();
+  if (warp_of() > 0) return;
+  Norms largest = norms;
+  for (int w = 1; w < LANE_WARPS; w++) {
+    const Norms& other = shared[w * LANES + lane_of()];
+    largest.residual = fmax(largest.residual, other.residual), largest.x = fmax(largest.x, other.x);
+    largest.b = fmax(largest.b, other.b), largest.a = fmax(largest.a, other.a);
+  }
+  LaneErrors& errors = args.errors[group * LANES + lane_of()];
+  join(&errors.residual, largest.residual), join(&errors.x_norm, largest.x);
+  join(&errors.b_norm, largest.b), join(&errors.a_norm, largest.a);
+  __threadfence();
+  __syncwarp();
+  unsigned before = 0;
+  if (lane_of() == 0) before = add_acquire_release(args.done + group, 1u);
+  if (shuffle((int)before, 0) != parts - 1) return;
+  __threadfence();
+  const bool goes_on = __any_sync(~0u, decide(args, errors));
+  if (lane_of() == 0 && goes_on) args.active_next[group] = args.active_next[args.groups] = 1;
+}

@@ -1,0 +1,85 @@
+// Batches on a device: a warp works 32 systems in lockstep, a lane each. Sizes, and what is listed for the kernels on
+// top of the plan of fronts (shared/lockstep.hpp).
+//
+// Systems 32 g .. 32 g + 31 are group g. Entry e of an array of `size` entries lies at (g * size + e) * LANES + lane.
+// A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is
+// FRONT_TILE in fronts of more than TEAM_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE.
+// Tiles are numbered as they can be computed, see tile_number.
+#pragma once
+#include "shared/host_device.hpp"
+
+namespace gs::gpu {
+
+constexpr int LANES = WARP_SIZE;
+constexpr int LANE_WARPS = 8;  // of a block
+constexpr int LANE_THREADS = LANE_WARPS * LANES;
+constexpr int TEAM_WARPS = 4;  // that factor a front together
+constexpr int TEAM_THREADS = TEAM_WARPS * LANES;
+constexpr int TEAM_ROWS = 16;  // of such a front at most
+constexpr int WIDE_ROWS = 64;  // of one that a block of LANE_WARPS factors; in larger ones tiles are tasks of blocks
+
+constexpr int LEAF_TILE = 4;
+constexpr int IS_ENTRY = 1 << 16;  // in the place of an item
+constexpr int STAGED_ITEMS = 16;   // that a warp of a team has on their way into shared memory
+constexpr int FRONT_TILE = 16;
+constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that a warp assembles
+constexpr int SUBTILE_ROWS = 4, SUBTILE_COLUMNS = 8;   // of a tile: what a warp holds in registers
+
+constexpr int SOLVE_ROWS = 8;   // of a front, that a warp solves for together
+constexpr int ALONE_ROWS = 40;  // of a front above the cut that a warp solves with alone, at most
+
+constexpr int MOVED_ENTRIES = 256;  // of a system, that a block brings into lanes or out of them
+constexpr int MEASURED_ROWS = 64;   // of op(A), that a block sums
+constexpr int REFINEMENTS = 3;      // steps at most
+
+// What a factorization says of a system.
+struct LaneReport {
+  unsigned multiplier;  // leading bits (common/pivots.cuh) of the largest entry of L beside the diagonal
+  unsigned upper;       // of U
+  unsigned entry;       // of A, scaled
+  int n_perturbed;      // pivots that were replaced; Cholesky: that are not positive
+  int n_tiny;           // of these, below `singular`
+  int failed;           // n - position of the first pivot that is tiny or not positive; 0: none
+  int not_finite;       // values that are NaN or Inf
+  int reserved;
+};
+
+// What a measured solve says of a system.
+struct LaneErrors {
+  double residual, x_norm, b_norm, a_norm;  // of the solution looked at last
+  double error;                             // normwise backward error of the best solution
+  int active;                               // 1: another step may help
+  int best;                                 // which of the two solutions is the best
+  int steps;                                // that were kept
+  int reserved;
+};
+
+// What solves with all right-hand sides say of a system.
+struct LaneOutcome {
+  double error;  // the largest normwise backward error
+  int steps;     // most steps of refinement
+  int reserved;
+};
+
+// A tile of a large front.
+struct FrontTile {
+  int front;
+  int row, column;  // of tiles
+  int number;       // of its flag and of its item_ptr / (LANE_WARPS + 1)
+};
+
+// Tiles of a front of T tiles a side before those of panel p.
+GPUSPLU_HOST_DEVICE constexpr int tiles_before(int p, int T, bool cholesky) {
+  const int beside = p * (T - 1) - p * (p - 1) / 2;
+  return p + (cholesky ? 1 : 2) * beside;
+}
+// Number of tile (row, column) of a front with P tiles of pivots and T in all: panel by panel the diagonal tile, those
+// below and, in LU, those to the right; at last the contribution block, column by column.
+GPUSPLU_HOST_DEVICE constexpr int tile_number(int row, int column, int P, int T, bool cholesky) {
+  const int p = row < column ? row : column, Q = T - P;
+  if (p < P) return tiles_before(p, T, cholesky) + (row >= column ? row - p : T - 1 - p + column - p);
+  const int r = row - P, c = column - P;
+  return tiles_before(P, T, cholesky) + (cholesky ? c * Q - c * (c - 1) / 2 + r - c : c * Q + r);
+}
+
+}  // namespace gs::gpu

@@ -1,0 +1,66 @@
+"""Batches in lockstep on a device: what the emulator's tests hold, and real matrices."""
+
+import numpy as np
+import pytest
+
+from gpusplu import gallery
+from support import lockstep as checks
+from support.lockstep import CASES, CHOLESKY, LU
+from support.small_matrices import canonical
+
+pytestmark = pytest.mark.gpu
+KINDS = pytest.mark.parametrize(
+    ("definite", "matrix"), [(False, LU["poisson"]), (True, CHOLESKY["poisson"])], ids=["lu", "cholesky"]
+)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(("definite", "name", "matrix"), CASES, ids=lambda value: str(value))
+def test_solutions(cupy, definite, name, matrix, dtype):
+    checks.check_solutions(matrix(dtype), definite, cupy.asarray)
+
+
+def test_solutions_of_host_arrays(cupy):
+    checks.check_solutions(LU["poisson"]("d"), False, np.asarray)
+
+
+@pytest.mark.parametrize("name", ["add20", "memplus", "case3375wp_nrjac", "ibmpg1t_mna_tran"])
+def test_circuits(cupy, real_matrix, name):
+    checks.check_solutions(canonical(real_matrix(name)), False, cupy.asarray, 40, sound=False)
+
+
+@pytest.mark.parametrize("definite", [False, True])
+@pytest.mark.parametrize("name", ["elast:5x5x5", "poisson:12x12x12"])
+def test_large_fronts(cupy, name, definite):
+    checks.check_solutions(canonical(gallery.named(name)), definite, cupy.asarray, 33)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", ["poisson:40x40", "elast:4x4x4"])
+@pytest.mark.parametrize("definite", [False, True])
+def test_bits(cupy, definite, name, dtype):
+    checks.check_bits(canonical(gallery.named(name)).astype(dtype), definite, cupy.asarray, (1, 33, 500), 1000)
+
+
+@pytest.mark.parametrize("dtype", "dF")
+def test_failures(cupy, dtype):
+    checks.check_failures(cupy.asarray, dtype)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_refinement(cupy, dtype):
+    checks.check_refinement(cupy.asarray, dtype)
+
+
+def test_several_right_hand_sides(cupy):
+    checks.check_columns(cupy.asarray)
+
+
+def test_source(cupy):
+    checks.check_source(cupy.asarray)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@KINDS
+def test_determinants(cupy, definite, matrix, dtype):
+    checks.check_determinants(matrix(dtype), definite, cupy.asarray)

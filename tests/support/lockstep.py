@@ -11,7 +11,19 @@ from gpusplu.timing import backward_error
 from .small_matrices import EPS, phased, random_matrix, rhs
 from .solves import on_host
 
+
+def arrow(dtype, n=150):
+    """Two rows and two columns are long."""
+    A = sp.lil_array((n, n))
+    A.setdiag(4.0)
+    for k in (3, n - 2):
+        A[k, :] = A[:, k] = np.linspace(0.1, 0.3, n)
+        A[k, k] = n
+    return phased(sp.csc_array(A), dtype)
+
+
 LU = {
+    "arrow": arrow,
     "random": lambda dtype: random_matrix(60, dtype),
     "poisson": lambda dtype: phased(gallery.poisson(9, 8), dtype),
     "cube": lambda dtype: phased(gallery.poisson(6, 5, 5), dtype),

@@ -162,7 +162,7 @@ class BatchedFactor:
 
     def _unfit(self, report: np.ndarray) -> np.ndarray:
         """Which systems need pivots of their own, by what the ladder says of each."""
-        unfit: np.ndarray = (report["failed"] >= 0) | report["not_finite"]
+        unfit: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
         if self._symbolic.cholesky:
             return unfit
         unfit |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)

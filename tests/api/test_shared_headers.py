@@ -53,7 +53,7 @@ def test_planner_and_kernels_have_no_type_of_the_same_name():
 
 def test_includes_go_downwards():
     allowed = {"shared": {"shared"}, "common": {"shared", "common"}}
-    allowed |= {folder: {*allowed["common"], folder} for folder in ("fronts", "columns")}
+    allowed |= {folder: {*allowed["common"], folder} for folder in ("fronts", "columns", "lockstep")}
     for path in nvrtc.FOLDER.rglob("*.*"):
         included = {name.split("/")[0] for name in nvrtc.INCLUDE.findall(path.read_text())} - {"cuda_emulator.hpp"}
         assert included <= allowed[path.parent.name], path

@@ -201,7 +201,7 @@ template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const
   std::vector<LockstepReport> reports(count_);
   for (idx s = 0; s < count_; s++) {
     const LockstepNotes& note = notes_[s];
-    LockstepReport& report = reports[s];
+    LockstepReport& report = reports[s] = {};
     if (!plan_.cholesky) {
       report.multiplier = note.multiplier;
       report.growth = note.largest_entry > 0

@@ -17,15 +17,7 @@
 
 namespace gs {
 
-// As Python reads it, field by field.
-struct LockstepReport {
-  double multiplier = 0;  // largest |L| (Cholesky: 0)
-  double growth = 0;      // as PivotReport has it (Cholesky: 0)
-  idx n_perturbed = 0;    // pivots that were replaced
-  idx n_tiny = 0;         // of these, small enough to mean a singular matrix
-  idx failed = -1;        // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
-  bool not_finite = false;
-};
+using gpu::LockstepReport;
 
 template <class T> class LockstepFactor {
  public:

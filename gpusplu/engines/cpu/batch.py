@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _core
 from ...cost.calibration import for_core
+from ...cuda.layout import struct
 from ..interface import Analysis
 
 if TYPE_CHECKING:
@@ -15,18 +16,7 @@ if TYPE_CHECKING:
 
 #: Above, fronts of one system fill vectors and threads by themselves [flop of a factorization].
 MOST_FLOPS = 1e8
-#: LockstepReport of core/numeric/lockstep_factor.hpp.
-REPORT = np.dtype(
-    [
-        ("multiplier", "f8"),
-        ("growth", "f8"),
-        ("n_perturbed", "i4"),
-        ("n_tiny", "i4"),
-        ("failed", "i4"),
-        ("not_finite", "?"),
-    ],
-    align=True,
-)
+REPORT = struct("shared/lockstep.hpp", "LockstepReport")
 
 
 class CpuBatch:

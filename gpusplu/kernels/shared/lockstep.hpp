@@ -33,4 +33,14 @@ struct LockstepTask {
   double work;  // multiply-adds and assembled entries
 };
 
+// What a factorization says of a system.
+struct LockstepReport {
+  double multiplier;  // largest |L| (Cholesky: 0)
+  double growth;      // as PivotReport has it (Cholesky: 0)
+  int n_perturbed;    // pivots that were replaced
+  int n_tiny;         // of these, small enough to mean a singular matrix
+  int failed;         // column of A of the first tiny pivot (Cholesky: that is not positive), or -1
+  int not_finite;     // 1: there is a NaN or Inf
+};
+
 }  // namespace gs::gpu

@@ -6,7 +6,7 @@ from gpusplu.engines.supernodal import lanes, lockstep
 
 
 def engine_batch(A, definite, count, grain=None, rows=None):
-    """The supernodal engine's batch for `count` systems with the pattern of A; `grain` and `rows` instead of its own."""
+    """The supernodal engine's batch for `count` systems like A; `grain` and `rows` instead of its own."""
     gs.cache_clear()
     if grain:
         lockstep.LEAST_GRAIN = lockstep.MOST_GRAIN = grain

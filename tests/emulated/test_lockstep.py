@@ -176,3 +176,22 @@ def test_tickets(definite, matrix, grain, device, monkeypatch):
     for f in plan.order:
         numbers = np.sort(plan.tiles["number"][plan.tiles["front"] == f])
         assert np.array_equal(numbers, np.arange(len(numbers)))
+
+
+@pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
+def test_facade(cupy, make):
+    """Systems that fail are flagged or get pivots of their own, arrays stay where they are."""
+    A = CHOLESKY["poisson"]("d")
+    made, values = systems(A, 6)
+    values[2] *= 0
+    values[4, A.indptr[3]] = np.nan
+    b = right_hand_sides(A, 6)
+    batch = make(A, cupy.asarray(values), engine="supernodal")
+    x = batch.solve(cupy.asarray(b))
+    assert type(x) is cupy.ndarray
+    assert batch.stats.side_by_side and batch.engine == "supernodal"
+    wrong = gs.BatchStatus.SINGULAR if make is gs.splu_batch else gs.BatchStatus.NOT_DEFINITE
+    assert batch.status.tolist() == [0, 0, wrong, 0, gs.BatchStatus.NOT_FINITE, 0]
+    for k in (0, 1, 3, 5):
+        assert np.abs(made[k] @ np.asarray(x[k]) - b[k]).max() < 1e-12
+    assert np.isnan(np.asarray(x[[2, 4]])).all()

@@ -1,6 +1,7 @@
 """What batches in lockstep have to fulfil, in the emulator as on a device; `put` takes arrays where they are given."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
@@ -11,7 +12,19 @@ from gpusplu.timing import backward_error
 from .small_matrices import EPS, phased, random_matrix, rhs
 from .solves import on_host
 
+
+def arrow(dtype, n=150):
+    """Two rows and two columns are long."""
+    A = sp.lil_array((n, n))
+    A.setdiag(4.0)
+    for k in (3, n - 2):
+        A[k, :] = A[:, k] = np.linspace(0.1, 0.3, n)
+        A[k, k] = n
+    return phased(sp.csc_array(A), dtype)
+
+
 LU = {
+    "arrow": arrow,
     "random": lambda dtype: random_matrix(60, dtype),
     "poisson": lambda dtype: phased(gallery.poisson(9, 8), dtype),
     "cube": lambda dtype: phased(gallery.poisson(6, 5, 5), dtype),
@@ -45,6 +58,13 @@ def transposed(B, trans):
     return (B, B.T, B.conj().T)[trans]
 
 
+def exact_error(op, x, b):
+    """Normwise backward error in double precision."""
+    wide = op.astype(np.result_type(op.dtype, "d"))
+    size = abs(wide).sum(axis=1).max() * np.abs(x.astype(wide.dtype)).max() + np.abs(b.astype(wide.dtype)).max()
+    return np.abs(b - wide @ x).max() / size
+
+
 def check_solutions(A, definite, put, count=3, sound=True):
     """As accurate as ordinary factors, for all three ways to solve; `sound`: without refinement."""
     made, values = systems(A, count)
@@ -61,6 +81,8 @@ def check_solutions(A, definite, put, count=3, sound=True):
             error = backward_error(op, on_host(x)[k], b[k])
             assert error < max(20 * eps, 10 * backward_error(op, alone.solve(b[k], "NTH"[trans]), b[k]))
             assert errors[k] <= 8 * eps and error < 2 * errors[k] + eps
+            if A.dtype.char in "fF":
+                assert errors[k] == pytest.approx(exact_error(op, on_host(x)[k], b[k]), rel=1e-6)
     report = batch.report()
     assert (report["failed"] == -1).all() and not report["not_finite"].any()
     assert not sound or (not report["n_perturbed"].any() and not batch.steps.any())

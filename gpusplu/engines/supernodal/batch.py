@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...cuda.devices import usable_bytes
-from ...cuda.layout import record
+from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.part import address
@@ -26,16 +26,7 @@ if TYPE_CHECKING:
     from ..interface import Analysis
 
 #: What `report` says of every system.
-REPORTED = np.dtype(
-    [
-        ("multiplier", "f8"),
-        ("growth", "f8"),
-        ("n_perturbed", "i4"),
-        ("n_tiny", "i4"),
-        ("failed", "i4"),
-        ("not_finite", "?"),
-    ]
-)
+REPORTED = struct("shared/lockstep.hpp", "LockstepReport")
 
 
 class LockstepBatch:

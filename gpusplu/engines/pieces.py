@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
     from .interface import Analysis, Engine, EngineBatch
 
-LANES = 32  # systems that a warp factors side by side: pieces are multiples of it where they can be
+MULTIPLE = 32  # of which pieces have that many systems where they can: as many as a warp factors side by side
 
 
 def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
@@ -31,7 +31,7 @@ def make_batch(engine: Engine, problem: Problem, analysis: Analysis, count: int)
             if size == 1:
                 raise
             size = -(-size // 2)
-            size -= size % LANES if size > LANES else 0
+            size -= size % MULTIPLE if size > MULTIPLE else 0
             continue
         return batch if size == count or batch is None else Pieces(batch, count, size)
 

@@ -13,10 +13,13 @@ from ...cost.calibration import for_core
 from ...cost.features import factor_features
 from ...cost.model import Features
 from ...cost.observation import Observation, Observations, beside_solve
+from ...cuda.layout import struct
 from ...timing import other_values, repeated, timed
 from ...traits import structure_of
 from .predict import PHASES
 
+SYSTEMS = 8  # of a group in double precision
+FRONT = struct("shared/lockstep.hpp", "LockstepFront")
 COLUMN_FLOPS = 2e9  # above, column LU is no choice and takes too long [flop]
 
 
@@ -40,20 +43,32 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
             found[f"cpu.{method}.{phase}"] = [Observation(half if one_triangle else features, took[phase])]
         if method == "front":
             found["cpu.supernodes"] = [Observation(supernode_features(symbolic), took["refactor"])]
+            found["lockstep.merging"] = [observe_lockstep(symbolic, pattern, values, budget)]
     found["cpu.dissection"] = [observe_dissection(ptr, ind, A.data)]
     return found
 
 
 def supernode_features(symbolic: Any) -> Features:
     """Of a factorization, front by front."""
-    width, below = np.diff(symbolic.super_ptr).astype(float), np.diff(symbolic.row_ptr).astype(float)
-    scalars = float(((width + below) ** 2 + below**2).sum())
-    return {
-        "fronts": float(symbolic.nsuper),
-        "columns": float(symbolic.n),
-        "flops": float(symbolic.flops),
-        "bytes": 8 * scalars,
-    }
+    width, below = np.diff(symbolic.super_ptr), np.diff(symbolic.row_ptr)
+    return front_features(width, width + below, float(symbolic.flops))
+
+
+def front_features(width: np.ndarray, rows: np.ndarray, flops: float) -> Features:
+    """Of fronts with so many pivots and rows."""
+    width, rows = width.astype(float), rows.astype(float)
+    scalars = float((rows**2 + (rows - width) ** 2).sum())
+    return {"fronts": float(width.size), "columns": float(width.sum()), "flops": flops, "bytes": 8 * scalars}
+
+
+def observe_lockstep(symbolic: Any, pattern: Any, values: np.ndarray, budget: float) -> Observation:
+    """A system of a batch: refactorizations of one group, whose fronts are others than those of a system alone."""
+    plan = _core.make_lockstep_plan(symbolic, pattern.ptr, pattern.ind, for_core())
+    fronts = plan.front_bytes.view(FRONT)
+    many = np.tile(values, (SYSTEMS, 1))
+    batch = _core.lockstep(symbolic, pattern, SYSTEMS, values[:0], for_core())
+    took = repeated(lambda: batch.refactor(many), budget) / SYSTEMS
+    return Observation(front_features(fronts["width"], fronts["rows"], float(symbolic.flops)), took)
 
 
 def observe_dissection(ptr: np.ndarray, ind: np.ndarray, values: np.ndarray) -> Observation:

@@ -162,19 +162,19 @@ GPUSPLU_KERNEL(update_pipeline, GluPipeline, MOST_PIPELINE_THREADS, 1) {
 }
 
 GPUSPLU_KERNEL(finish_glu, GluFinish, GLU_THREADS, GLU_BLOCKS) {
-  constexpr int LANES = GLU_FINISH_THREADS;
+  constexpr int TOGETHER = GLU_FINISH_THREADS;
   const GluPivots pivots(args.tiny);
   const unsigned singular_bits = magnitude_bits((Real)args.singular);
-  const int lane = threadIdx.x % LANES, together = blockDim.x / LANES;
+  const int lane = threadIdx.x % TOGETHER, together = blockDim.x / TOGETHER;
   unsigned multiplier_bits = 0;
   int perturbed = 0, tiny = 0, not_finite = 0;
   for (int first = blockIdx.x * together; first < args.n; first += gridDim.x * together) {
-    const int k = first + threadIdx.x / LANES;
+    const int k = first + threadIdx.x / TOGETHER;
     const bool is_column = k < args.n;
     const long long diagonal = is_column ? __ldg(args.diag + k) : 0, end = is_column ? __ldg(args.col_ptr + k + 1) : 0;
     const Scalar pivot = args.factor[diagonal];
     const Scalar inverse = pivots.inverse(pivot);
-    for (long long p = diagonal + 1 + lane; p < end; p += LANES) {
+    for (long long p = diagonal + 1 + lane; p < end; p += TOGETHER) {
       const Scalar x = args.factor[p] * inverse;
       args.factor[p] = x;
       multiplier_bits = max(multiplier_bits, magnitude_bits(x));

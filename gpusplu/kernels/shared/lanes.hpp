@@ -23,7 +23,8 @@ constexpr int IS_ENTRY = 1 << 16;  // in the place of an item
 constexpr int STAGED_ITEMS = 16;   // that a warp of a team has on their way into shared memory
 constexpr int FRONT_TILE = 16;
 constexpr int PART_COLUMNS = FRONT_TILE / LANE_WARPS;  // columns of a tile that a warp assembles
-constexpr int SUBTILE_ROWS = 4, SUBTILE_COLUMNS = 8;   // of a tile: what a warp holds in registers
+constexpr int SUBTILE_ROWS = 4;                        // of a tile: what a warp holds in registers
+constexpr int SUBTILE_COLUMNS = 8;
 
 constexpr int SOLVE_ROWS = 8;   // of a front, that a warp solves for together
 constexpr int ALONE_ROWS = 40;  // of a front above the cut that a warp solves with alone, at most

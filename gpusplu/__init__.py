@@ -17,6 +17,7 @@ from .errors import (
     EngineUnavailableError,
     GpuspluError,
     NonFiniteError,
+    NoSymmetricFactorError,
     NotHermitianError,
     NotPositiveDefiniteError,
     PatternMismatchError,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
     from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
-    from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
+    from .ldl_factor import Inertia, LDLFactor
+    from .linalg import analyze, cholesky, explain, factorized, ldlt, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
     from .symbolic import Symbolic
 
@@ -43,7 +45,10 @@ __all__ = [
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "Inertia",
+    "LDLFactor",
     "LUFactor",
+    "NoSymmetricFactorError",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
@@ -59,6 +64,7 @@ __all__ = [
     "explain",
     "factorized",
     "install",
+    "ldlt",
     "splu",
     "splu_batch",
     "spsolve",
@@ -71,6 +77,8 @@ LAZY = {
     "BatchedCholeskyFactor": "batch",
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
+    "Inertia": "ldl_factor",
+    "LDLFactor": "ldl_factor",
     "LUFactor": "factor",
     "Symbolic": "symbolic",
     "analyze": "linalg",
@@ -82,6 +90,7 @@ LAZY = {
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",
+    "ldlt": "linalg",
     "linalg": "linalg",
     "splu": "linalg",
     "splu_batch": "batches",

@@ -1,4 +1,4 @@
-"""scipy.sparse.linalg with our direct solvers: splu, factorized, spsolve, and cholesky; all other names are SciPy's."""
+"""scipy.sparse.linalg with our direct solvers: splu, factorized, spsolve, cholesky and ldlt; the rest is SciPy's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from . import matrix
 from ._scipy import umfpack_is_demanded, warn
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
+from .indefinite import ldlt as ldlt
+from .indefinite import options_of_ldlt
 from .options import Options, cholesky_options, lu_options
-from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, solve_once
+from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, read, solve_once
 from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
@@ -231,6 +233,7 @@ def analyze(
     A: Any,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
@@ -238,6 +241,7 @@ def analyze(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    hermitian: bool | None = None,
 ) -> Symbolic:
     """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
 
@@ -247,20 +251,26 @@ def analyze(
         Its values guide matching and scaling.
     cholesky : bool, optional
         A is Hermitian positive definite.
+    ldlt : bool, optional
+        A is Hermitian or symmetric, for factors like those of :func:`ldlt`.
     engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
         As in :func:`splu`.
+    hermitian : bool, optional
+        As in :func:`ldlt`.
 
     Returns
     -------
     Symbolic
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    return prepare(
-        A,
-        request,
-        cholesky,
-        lambda n: cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine),
-    )[0]
+    if cholesky and ldlt:
+        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    if ldlt:
+        A, request = read(A, request._replace(movable=False))
+        return prepare(A, request, "ldlt", options_of_ldlt(A, ordering, refine, hermitian))[0]
+    if cholesky:
+        return prepare(A, request, "cholesky", lambda n: cholesky_options(n, ordering, refine))[0]
+    return prepare(A, request, "lu", lambda n: own_lu_options(n, ordering, pivoting, refine))[0]
 
 
 def explain(
@@ -292,7 +302,7 @@ def explain(
             return cholesky_options(n, ordering, "auto")
         return own_lu_options(n, ordering)
 
-    symbolic, canonical = prepare(A, request, cholesky, options)
+    symbolic, canonical = prepare(A, request, "cholesky" if cholesky else "lu", options)
     return explain_matrix(symbolic, canonical)
 
 

@@ -139,6 +139,7 @@ template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonica
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, symbolic);
   nb::gil_scoped_release release;
+  if (symbolic.ldlt) return scales_fit(A, values.data(), symbolic.row_scale);
   return matching_fits(A, values.data(), symbolic.row_perm, symbolic.col_perm, symbolic.row_scale, symbolic.col_scale);
 }
 

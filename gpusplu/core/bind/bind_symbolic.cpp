@@ -23,9 +23,10 @@ const char* method_name(Method method) { return method == Method::column ? "colu
 
 // All fields of Symbolic, in the order of its declaration.
 template <class S> auto fields(S& s) {
-  return std::tie(s.n, s.nnz, s.cholesky, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.block_ptr, s.parent,
-                  s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind, s.ordering, s.lnz, s.flops,
-                  s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds, s.costs);
+  return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.block_ptr,
+                  s.parent, s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind, s.ordering,
+                  s.lnz, s.flops, s.structural_rank, s.column_levels, s.super_levels, s.critical_path, s.seconds,
+                  s.costs);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
@@ -72,6 +73,10 @@ void bind_symbolic(nb::module_& m) {
       .def_ro("n", &Symbolic::n)
       .def_ro("nnz", &Symbolic::nnz)
       .def_ro("cholesky", &Symbolic::cholesky)
+      .def_ro("ldlt", &Symbolic::ldlt)
+      .def_prop_ro("kind", [](const Symbolic& s) { return s.cholesky ? "cholesky"
+                                                          : s.ldlt   ? "ldlt"
+                                                                     : "lu"; })
       .def_prop_ro("method", [](const Symbolic& s) { return method_name(s.method); })
       .def_prop_ro("nsuper", &Symbolic::nsuper)
       .def_prop_ro("row_perm", &view_of<&Symbolic::row_perm>)

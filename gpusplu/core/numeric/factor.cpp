@@ -40,6 +40,7 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
 
 template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
   symbolic_ = std::move(symbolic);
+  if (symbolic_->ldlt) ldlt_ = symbolic_;
   scales_[0] = range_of(symbolic_->row_scale), scales_[1] = range_of(symbolic_->col_scale);
 }
 
@@ -62,6 +63,11 @@ template <class T> double Factor<T>::norm(Trans trans) {
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
   n_resorts_ = 0, wide_ = {};
+  if (ldlt_ && !symbolic_->ldlt) {
+    column_.reset();
+    take(ldlt_);
+    fresh = true;
+  }
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
   } else {
@@ -118,7 +124,7 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
 }
 
 template <class T> void Factor<T>::factor_front(bool fresh) {
-  if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_);
+  if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
   info_ = front_->factor(values_.data(), PivotRule{perturb_below, tiny_below});
   if (symbolic_->cholesky) {
@@ -129,6 +135,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   if (fresh) return use_partial_pivoting();
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
+  again.ldlt = symbolic_->ldlt;
   auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
   if (renewed->structural_rank < renewed->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
@@ -299,7 +306,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   all.symbolic = symbolic_;
   all.method = front_ ? Method::front : Method::column;
   if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
-  else all.nnz = front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
+  else all.nnz = front_->nnz_lower() + (symbolic_->one_triangle() ? 0 : front_->nnz_upper());
   all.bytes = front_ ? front_->bytes() : column_->bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
   all.error_bound = error_bound();
@@ -327,6 +334,11 @@ template <class T> std::vector<idx> Factor<T>::col_perm() const {
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
   return held_by([](const auto& engine) { return engine.diagonal(); });
+}
+
+template <class T> std::vector<T> Factor<T>::below_diagonal() const {
+  const std::shared_lock shared = held();
+  return front_ ? front_->below_diagonal() : std::vector<T>(A_.n);
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {

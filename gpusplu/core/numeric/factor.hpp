@@ -26,6 +26,7 @@ struct FactorOptions {
   double pivot_threshold = 0.1;
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
+  bool hermitian = true;  // of LDL^T: A equals its conjugate transpose, else its transpose
 };
 
 struct SingularError : std::runtime_error {
@@ -58,6 +59,14 @@ struct FactorSummary {
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
 };
 
+// How many eigenvalues are positive and negative, if that is certain.
+struct Inertia {
+  bool held = false;  // as LDL^T; else pivots were chosen anew by LU
+  bool certain = false;
+  idx positive = 0, negative = 0;  // by D
+  double distance = 0;             // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
+};
+
 template <class T> class Factor {
  public:
   // What `A` points to must outlive the factor; `values` is copied. Throws SingularError or NotPositiveDefinite.
@@ -81,12 +90,15 @@ template <class T> class Factor {
   idx n() const { return A_.n; }
   std::vector<T> values() const;  // canonical, those factored last
   double reciprocal_condition() const;
-  // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.
+  // Of LDL^T, of which D tells it if the factors are close enough to A.
+  Inertia inertia() const;
+  // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations.
   std::vector<idx> row_perm() const;
   std::vector<idx> col_perm() const;
   Matrix<T> lower() const;
   Matrix<T> upper() const;
-  std::vector<T> diagonal() const;  // of U (Cholesky: of L)
+  std::vector<T> diagonal() const;        // of U (Cholesky: of L; LDL^T: of D)
+  std::vector<T> below_diagonal() const;  // of D
 
  private:
   struct Factored {  // by one of the engines
@@ -105,6 +117,7 @@ template <class T> class Factor {
   Symbolic analysis_by_columns(bool matching) const;
   Symbolic unscaled_analysis() const;
   bool certified();
+  double distance_of_factors() const;
   double error_bound() const;
   PivotReport report() const;
   void decide_checks(bool fresh);
@@ -124,6 +137,7 @@ template <class T> class Factor {
   bool must_measure(Trans trans) const;
 
   std::shared_ptr<const Symbolic> symbolic_;
+  std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
   PatternView A_;
   std::vector<T> values_, spare_;
   FactorOptions options_;

@@ -65,6 +65,21 @@ template <class T> struct DenseKernels {
   void (*update_lower)(idx n, idx K, const T* A, off lda, T* C, off ldc);         // lower triangle of C -= A A^H
   void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats* stats);  // entries on and above the diagonal
   idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
+
+  // Pieces of LDL^T fronts (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.
+  // Pivots are sought in the whole block as long as an entry is above `stop`; returns how many. Row and column k were
+  // exchanged with swaps[k], in turn; work has 2 n entries.
+  idx (*ldlt_block)(idx n, T* A, off lda, T* d, T* e, idx* swaps, T* work, double stop, bool hermitian,
+                    PivotStats* stats);
+  void (*swap_symmetric)(idx n, T* A, off lda, idx p, idx q, bool hermitian);  // rows and columns p <= q of A, lower
+  void (*solve_unit_h)(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj);  // X L^-H or X L^-T, unit
+  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // largest magnitudes, and what was there
+  void (*divide_by_pivots)(idx m, idx n, const T* Y, off ldy, const T* d, const T* e, T* X, off ldx, bool hermitian,
+                           PivotStats* stats);  // X = Y D^-1: multipliers
+  void (*times_pivots)(idx m, idx n, const T* X, off ldx, const T* d, const T* e, T* Y, off ldy,
+                       bool hermitian);  // Y = X D
+  void (*update_lower_by)(idx n, idx K, const T* Y, off ldy, const T* L, off ldl, T* C, off ldc,
+                          bool conj);  // lower triangle of C -= Y L^H or Y L^T
 };
 
 }  // namespace gs

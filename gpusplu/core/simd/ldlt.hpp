@@ -1,0 +1,240 @@
+// LDL^T of a block with pivots of order 1 and 2 that are sought in all of what is left of it (Bunch and Parlett, Direct
+// methods for solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971); the test for
+// pivots of order 2 is algorithm 4.1 of Duff, Hogg, Lopez, A new sparse LDL^T solver using a posteriori threshold
+// pivoting, SIAM J. Sci. Comput. 42 (2020)), and products with D and its inverse.
+//
+// D is kept apart from L: d is its diagonal, and e[k] below d[k] is zero unless d[k] and d[k + 1] are a pivot of order
+// 2. Below the diagonal L then is that of a unit triangle. Everything is for Hermitian matrices if `hermitian`, else
+// for symmetric ones.
+#pragma once
+#include "simd/dense_kernels.hpp"
+#include "simd/lu.hpp"
+#include "simd/solve.hpp"
+
+namespace gs::GS_SIMD {
+
+template <class S> GS_INLINE S conjugate_if(S v, bool conj) { return conj ? conjugate<true>(v) : v; }
+template <class S> GS_INLINE S real_if(S v, bool real) { return real ? from_real<S>(real_part(v)) : v; }
+
+// out = base - y1 c1 - y2 c2 for m rows, with base = out or, if not `subtract`, the negative without a base. Returns
+// the magnitudes of the largest entries written.
+template <class S, int terms, bool subtract>
+GS_INLINE BitVec<real<S>> combine(idx m, const S* y1_, const S* y2_, S c1, S c2, S* out_) {
+  using R = real<S>;
+  using V = Vec<R>;
+  constexpr int L = lanes<R>, w = width<S>;
+  const R *y1 = (const R*)y1_, *y2 = (const R*)y2_;
+  R* out = (R*)out_;
+  const Coefficient<S> a = coefficient(c1, false), b = coefficient(c2, false);
+  const auto rows = [&](idx i, Mask<R> last, bool partial) __attribute__((always_inline)) {
+    V sum = {};
+    if constexpr (subtract) sum = partial ? load(out + i, last) : load(out + i);
+    const V u = partial ? load(y1 + i, last) : load(y1 + i);
+    sum = sub_times_vec(sum, u, a.first);
+    if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(u), a.second);
+    if constexpr (terms == 2) {
+      const V v = partial ? load(y2 + i, last) : load(y2 + i);
+      sum = sub_times_vec(sum, v, b.first);
+      if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), b.second);
+    }
+    if constexpr (!subtract) sum = -sum;
+    if (partial) store(out + i, sum, last);
+    else store(out + i, sum);
+    return magnitude_bits<S>(sum);
+  };
+  BitVec<R> largest{};
+  const idx count = m * w;
+  idx i = 0;
+  for (; i + L <= count; i += L) largest = larger(largest, rows(i, first_lanes<R>(L), false));
+  if (i < count) largest = larger(largest, rows(i, first_lanes<R>((int)(count - i)), true));
+  return largest;
+}
+
+// The largest entry of some columns.
+template <class S> struct LargestEntry {
+  Bits<real<S>> bits = -1;
+  idx column = 0;
+  void see(Bits<real<S>> here, idx j) {
+    if (here > bits) bits = here, column = j;
+  }
+};
+
+// Of the magnitudes of m entries.
+template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_) {
+  using R = real<S>;
+  const R* x = (const R*)x_;
+  const idx count = m * width<S>;
+  BitVec<R> largest{};
+  idx i = 0;
+  for (; i + lanes<R> <= count; i += lanes<R>) largest = larger(largest, magnitude_bits<S>(load(x + i)));
+  if (i < count) largest = larger(largest, magnitude_bits<S>(load(x + i, first_lanes<R>((int)(count - i)))));
+  return largest_lane<R>(largest);
+}
+
+// Rows and columns p <= q of a symmetric matrix, of which the lower triangle is there, change places, those of L before
+// them too.
+template <class S> static void swap_symmetric(idx n, S* A, off lda, idx p, idx q, bool hermitian) {
+  if (p == q) return;
+  swap_entries(p, A + p, A + q, lda);
+  const S corner = A[p + p * lda];
+  A[p + p * lda] = A[q + q * lda], A[q + q * lda] = corner;
+  for (idx i = p + 1; i < q; i++) {
+    const S below = A[i + p * lda];
+    A[i + p * lda] = conjugate_if(A[q + i * lda], hermitian);
+    A[q + i * lda] = conjugate_if(below, hermitian);
+  }
+  A[q + p * lda] = conjugate_if(A[q + p * lda], hermitian);
+  swap_entries(n - q - 1, A + q + 1 + p * lda, A + q + 1 + q * lda, 1);
+}
+
+// The inverse of [d1 conj(e); e d2] from the right: l1 = y1 i11 + y2 i21, l2 = y1 i12 + y2 i22.
+template <class S> struct PairInverse {
+  S i11, i21, i12, i22;
+  PairInverse(S d1, S e, S d2, bool hermitian) {
+    const S inverse_e = inverse(e), conj_e = conjugate_if(e, hermitian), a = times(d1, inverse_e);
+    const S scale = inverse(sub_times(times(a, d2), conj_e, from_real<S>(1)));
+    i11 = times(times(d2, inverse_e), scale), i22 = times(a, scale);
+    i21 = sub_times(from_real<S>(0), scale, from_real<S>(1));
+    i12 = times(times(i21, conj_e), inverse_e);
+  }
+};
+
+// Whether [a conj(e); e b] is far from singular, of entries that are no larger than e.
+template <class S> GS_INLINE bool is_good_pair(S a, S e, S b, bool hermitian) {
+  const S square = times(e, conjugate_if(e, hermitian));
+  return 2 * magnitude(sub_times(square, a, b)) >= magnitude(square);
+}
+
+// Columns k .. of the block lose what the pivots before them, y and l = y D^-1, leave there. Rows of y1 and y2 are
+// those of the block.
+template <class S, int terms> GS_INLINE LargestEntry<S> eliminate_pivot(idx k, idx n, S* A, off lda, const S* y1,
+                                                                        const S* y2, const S* l1, const S* l2,
+                                                                        bool hermitian) {
+  LargestEntry<S> best;
+  for (idx j = k; j < n; j++) {
+    const S c1 = conjugate_if(l1[j], hermitian), c2 = terms == 2 ? conjugate_if(l2[j], hermitian) : c1;
+    const BitVec<real<S>> seen =
+        combine<S, terms, true>(n - j, y1 + j, terms == 2 ? y2 + j : nullptr, c1, c2, A + j + j * lda);
+    best.see(largest_lane<real<S>>(seen), j);
+  }
+  return best;
+}
+
+template <class S> struct LdltBlock {
+  idx n;
+  S* A;
+  off lda;
+  S *d, *e;
+  idx* swaps;
+  S* work;  // 2 n
+  bool hermitian;
+
+  void swap(idx k, idx p) {
+    swaps[k] = p;
+    swap_symmetric(n, A, lda, k, p, hermitian);
+  }
+
+  LargestEntry<S> take_one(idx k) {
+    S* column = A + k * lda;
+    d[k] = real_if(column[k], hermitian), e[k] = from_real<S>(0);
+    const S i = inverse(d[k]);
+    for (idx r = k + 1; r < n; r++) work[r] = column[r];
+    combine<S, 1, false>(n - k - 1, work + k + 1, nullptr, i, i, column + k + 1);
+    return eliminate_pivot<S, 1>(k + 1, n, A, lda, work, nullptr, column, nullptr, hermitian);
+  }
+
+  LargestEntry<S> take_two(idx k) {
+    S *one = A + k * lda, *two = one + lda, *other = work + n;
+    d[k] = real_if(one[k], hermitian), d[k + 1] = real_if(two[k + 1], hermitian);
+    e[k] = one[k + 1], e[k + 1] = from_real<S>(0), one[k + 1] = from_real<S>(0);
+    const PairInverse<S> i(d[k], e[k], d[k + 1], hermitian);
+    for (idx r = k + 2; r < n; r++) work[r] = one[r], other[r] = two[r];
+    const idx m = n - k - 2;
+    combine<S, 2, false>(m, work + k + 2, other + k + 2, i.i11, i.i21, one + k + 2);
+    combine<S, 2, false>(m, work + k + 2, other + k + 2, i.i12, i.i22, two + k + 2);
+    return eliminate_pivot<S, 2>(k + 2, n, A, lda, work, other, one, two, hermitian);
+  }
+};
+
+// Returns how many pivots were found; what is left of the block has no entry above `stop`.
+template <class T> static idx ldlt_block(idx n, T* A_, off lda, T* d_, T* e_, idx* swaps, T* work_, double stop,
+                                         bool hermitian, PivotStats* stats) {
+  auto *A = native(A_), *d = native(d_), *e = native(e_), *work = native(work_);
+  using S = std::remove_pointer_t<decltype(A)>;
+  LdltBlock<S> block{n, A, lda, d, e, swaps, work, hermitian};
+  LargestEntry<S> largest;
+  for (idx j = 0; j < n; j++) largest.see(largest_magnitude(n - j, A + j + j * lda), j);
+  idx k = 0;
+  while (k < n) {
+    const double size = from_bits<real<S>>(largest.bits);
+    if (!(size > stop)) break;
+    stats->max_upper = size > stats->max_upper ? size : stats->max_upper;
+    idx c = largest.column, r = c + find_row(A + c + c * lda, n - c, largest.bits);
+    const S a = real_if(A[c + c * lda], hermitian), b = real_if(A[r + r * lda], hermitian);
+    if (r != c && is_good_pair(a, A[r + c * lda], b, hermitian)) {
+      block.swap(k, c);
+      block.swap(k + 1, r);
+      largest = block.take_two(k);
+      k += 2;
+    } else {
+      block.swap(k, magnitude(b) > magnitude(a) ? r : c);
+      largest = block.take_one(k);
+      k++;
+    }
+  }
+  for (idx j = k; j < n; j++) swaps[j] = j;
+  return k;
+}
+
+// The largest magnitude of each of n columns, no less than what is in `sizes` already.
+template <class T> static void column_sizes(idx m, idx n, const T* X, off ldx, double* sizes) {
+  using R = real<std::remove_cv_t<std::remove_pointer_t<decltype(native((T*)nullptr))>>>;
+  for (idx j = 0; j < n; j++) {
+    const double size = from_bits<R>(largest_magnitude(m, native(X) + j * ldx));
+    sizes[j] = size > sizes[j] || size != size ? size : sizes[j];
+  }
+}
+
+// X = Y D^-1 for m rows: multipliers.
+template <class T> static void divide_by_pivots(idx m, idx n, const T* Y_, off ldy, const T* d_, const T* e_, T* X_,
+                                                off ldx, bool hermitian, PivotStats* stats) {
+  const auto *Y = native(Y_), *d = native(d_), *e = native(e_);
+  auto* X = native(X_);
+  using S = std::remove_pointer_t<decltype(X)>;
+  using R = real<S>;
+  BitVec<R> largest{};
+  for (idx k = 0; k < n; k++) {
+    if (magnitude(e[k]) == 0) {
+      const S i = inverse(d[k]);
+      largest = larger(largest, combine<S, 1, false>(m, Y + k * ldy, nullptr, i, i, X + k * ldx));
+      continue;
+    }
+    const PairInverse<S> i(d[k], e[k], d[k + 1], hermitian);
+    const S *y1 = Y + k * ldy, *y2 = y1 + ldy;
+    largest = larger(largest, combine<S, 2, false>(m, y1, y2, i.i11, i.i21, X + k * ldx));
+    largest = larger(largest, combine<S, 2, false>(m, y1, y2, i.i12, i.i22, X + (k + 1) * ldx));
+    k++;
+  }
+  add_largest<R>(largest_lane<R>(largest), stats->max_multiplier, *stats);
+}
+
+// Y = X D for m rows.
+template <class T>
+static void times_pivots(idx m, idx n, const T* X_, off ldx, const T* d_, const T* e_, T* Y_, off ldy, bool hermitian) {
+  const auto *X = native(X_), *d = native(d_), *e = native(e_);
+  auto* Y = native(Y_);
+  using S = std::remove_pointer_t<decltype(Y)>;
+  for (idx k = 0; k < n; k++) {
+    const S *x1 = X + k * ldx, *x2 = x1 + ldx;
+    S *y1 = Y + k * ldy, *y2 = y1 + ldy;
+    if (magnitude(e[k]) == 0) {
+      combine<S, 1, false>(m, x1, nullptr, d[k], d[k], y1);
+      continue;
+    }
+    combine<S, 2, false>(m, x1, x2, d[k], e[k], y1);
+    combine<S, 2, false>(m, x1, x2, conjugate_if(e[k], hermitian), d[k + 1], y2);
+    k++;
+  }
+}
+
+}  // namespace gs::GS_SIMD

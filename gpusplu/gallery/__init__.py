@@ -1,4 +1,4 @@
-"""Matrices to test, measure and show with, at any size: circuits, power grids, finite elements and differences, saddles.
+"""Matrices to test, measure and show with, at any size: circuits, power grids, finite elements, saddle points.
 
 Every generator is vectorized, takes a seed where it draws random numbers, and returns a canonical `csc_array` of
 float64 with int32 indices. :func:`named` makes one from the short names that tables and benchmarks use.
@@ -34,7 +34,7 @@ FAMILIES: dict[str, Callable[..., csc_array]] = {
     "convdiff": lambda *shape: convection_diffusion(*(shape * 3 if len(shape) == 1 else shape)),
     "elast": elasticity,
     "helmholtz": helmholtz,
-    "kkt": lambda *shape: kkt(*shape[:2], barrier=10.0 ** -sum(shape[2:])),
+    "kkt": lambda variables, constraints, digits=3: kkt(variables, constraints, 10.0**-digits),
     "lines": rlc_lines,
     "mixed": mixed_elements,
     "poisson": poisson,
@@ -51,8 +51,8 @@ def named(name: str) -> csc_array:
     ----------
     name : str
         ``family:AxB`` or ``family:AxBxC`` with a family of ``circuit`` (the Jacobian of :func:`circuit` at rest),
-        ``convdiff`` (one number means a cube), ``elast``, ``helmholtz``, ``kkt`` (:func:`kkt`; a third number is minus
-        the exponent of the barrier parameter), ``lines`` (:func:`rlc_lines`), ``mixed`` (:func:`mixed_elements`),
+        ``convdiff`` (one number means a cube), ``elast``, ``helmholtz``, ``kkt`` (:func:`kkt`; a third number: the barrier
+        parameter is ten to minus it), ``lines`` (:func:`rlc_lines`), ``mixed`` (:func:`mixed_elements`),
         ``poisson``, ``power``, ``rlc`` or ``stokes``.
 
     Returns

@@ -127,6 +127,8 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
   info_ = front_->factor(values_.data(), PivotRule{perturb_below, tiny_below});
+  // A tiny pivot may be one of the order only, which no pivots from outside of a front have mended.
+  if (symbolic_->ldlt && info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
   if (symbolic_->cholesky) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;

@@ -59,12 +59,15 @@ struct FactorSummary {
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
 };
 
+// Of L D L^H from A, in the norm of numeric/factor_inertia.cpp: below, both have the same inertia.
+constexpr double certain_distance = 0.01;
+
 // How many eigenvalues are positive and negative, if that is certain.
 struct Inertia {
   bool held = false;  // as LDL^T; else pivots were chosen anew by LU
   bool certain = false;
   idx positive = 0, negative = 0;  // by D
-  double distance = 0;             // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
+  double distance = 0;  // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
 };
 
 template <class T> class Factor {

@@ -18,7 +18,6 @@ namespace gs {
 namespace {
 
 constexpr idx n_samples = 8;
-constexpr double certain_below = 0.01;
 
 }  // namespace
 
@@ -47,7 +46,7 @@ template <class T> Inertia Factor<T>::inertia() const {
   if (!found.held) return found;
   std::tie(found.positive, found.negative) = front_->inertia_of_pivots();
   found.distance = A_.n ? distance_of_factors() : 0;
-  found.certain = found.distance < certain_below;
+  found.certain = found.distance < certain_distance;
   return found;
 }
 

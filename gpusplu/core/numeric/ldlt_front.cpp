@@ -245,7 +245,13 @@ template <class T> void ldlt_front(const Team& team, const LdltBlocks<T>& front,
                                    const PivotRule& rule, PivotStats& stats) {
   const Team one;
   const bool serial = ldlt_flops(front.W, front.H) < serial_flops;
-  if (!serial || team.rank == 0) {
+  const auto at_once = [&] {
+    const auto& [W, H, L, ldl, C, ldc, d, e, order, hermitian] = front;
+    return W <= ldlt_small_columns && kernels<T>().ldlt_small_front(W, H, L, ldl, C, ldc, d, e, order, shared,
+                                                                    rule.tiny_below, largest_multiplier, hermitian,
+                                                                    &stats);
+  };
+  if (!serial || (team.rank == 0 && !at_once())) {
     Phases phases(serial ? one : team);
     LdltFront<T> work(serial ? one : team, phases, front, shared, own, rule, stats);
     work.factor_square();

@@ -27,6 +27,8 @@ struct PivotStats {
   bool finite = true;         // false after an Inf, a NaN or a zero pivot
 };
 
+constexpr idx ldlt_small_columns = 32;
+
 template <class T> struct DenseKernels {
   // One front on one thread without BLAS. pivots[k] >= k is the row of A11 that row k was exchanged with, in turn.
   void (*lu_front)(idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots, const PivotRule* rule,
@@ -66,7 +68,10 @@ template <class T> struct DenseKernels {
   void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats* stats);  // entries on and above the diagonal
   idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
 
-  // Pieces of LDL^T fronts (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.
+  // An LDL^T front of W <= ldlt_small_columns columns at once: simd/ldlt.hpp. Row and column order[k] became number k.
+  bool (*ldlt_small_front)(idx W, idx H, T* L, off ldl, T* C, off ldc, T* d, T* e, idx* order, T* Y, double stop,
+                           double most, bool hermitian, PivotStats* stats);
+  // Pieces of others (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.
   // Pivots are sought in the whole block as long as an entry is above `stop`; returns how many. Row and column k were
   // exchanged with swaps[k], in turn; work has 2 n entries.
   idx (*ldlt_block)(idx n, T* A, off lda, T* d, T* e, idx* swaps, T* work, double stop, bool hermitian,

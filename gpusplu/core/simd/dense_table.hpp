@@ -89,6 +89,7 @@ template <class T> struct Pieces {
                                 Pieces<T>::update_lower,     \
                                 Pieces<T>::largest_upper,    \
                                 Pieces<T>::cholesky_square,  \
+                                ldlt_small_front<T>,         \
                                 ldlt_block<T>,               \
                                 Pieces<T>::swap_symmetric,   \
                                 Pieces<T>::solve_unit_h,     \

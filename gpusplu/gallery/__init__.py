@@ -51,8 +51,8 @@ def named(name: str) -> csc_array:
     ----------
     name : str
         ``family:AxB`` or ``family:AxBxC`` with a family of ``circuit`` (the Jacobian of :func:`circuit` at rest),
-        ``convdiff`` (one number means a cube), ``elast``, ``helmholtz``, ``kkt`` (:func:`kkt`; a third number: the barrier
-        parameter is ten to minus it), ``lines`` (:func:`rlc_lines`), ``mixed`` (:func:`mixed_elements`),
+        ``convdiff`` (one number means a cube), ``elast``, ``helmholtz``, ``kkt`` (:func:`kkt`; with a third number, the
+        barrier parameter is ten to minus it), ``lines`` (:func:`rlc_lines`), ``mixed`` (:func:`mixed_elements`),
         ``poisson``, ``power``, ``rlc`` or ``stokes``.
 
     Returns

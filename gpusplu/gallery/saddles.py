@@ -1,7 +1,8 @@
 """Symmetric indefinite matrices: interior-point and saddle-point systems, Stokes flow, mixed elements, Helmholtz."""
 
 import numpy as np
-from scipy.sparse import block_array, coo_array, csc_array, diags_array, eye_array, kron, random_array, sparray, triu
+from numpy.typing import NDArray
+from scipy.sparse import block_array, coo_array, csc_array, diags_array, eye_array, kron, sparray, triu
 
 from .fields import check_shape, poisson
 
@@ -31,18 +32,18 @@ def kkt(variables: int, constraints: int, barrier: float = 1e-3, seed: int = 0) 
     if constraints > variables:
         raise ValueError(f"constraints={constraints} must not be more than variables={variables}")
     rng = np.random.default_rng(seed)
-    band = random_array((variables, variables), density=min(1.0, 1.5 / variables), rng=rng)
-    hessian = band @ band.T + diags_array(rng.uniform(0.01, 1.0, variables))
-    beside = random_array((constraints, variables), density=min(1.0, 3.0 / variables), rng=rng)
+    own = np.arange(constraints) * variables // constraints  # a variable of its own for each constraint
+    coupled = near(rng, np.arange(variables), 2, variables)
+    hessian = coupled @ coupled.T + diags_array(rng.uniform(0.01, 1.0, variables))
+    beside = near(rng, own, 3, variables)
     jacobian = beside + coo_array(
-        (rng.choice([-1.0, 1.0], constraints), (np.arange(constraints), np.arange(constraints))),
-        (constraints, variables),
+        (rng.choice([-1.0, 1.0], constraints), (np.arange(constraints), own)), (constraints, variables)
     )
-    free = variables - constraints
-    at_bound = np.zeros(variables, dtype=bool)
-    at_bound[constraints:] = rng.permutation(free) < min(free, variables // 3)
-    spread = rng.uniform(0.1, 10.0, variables)
-    hessian = hessian + diags_array(np.where(at_bound, spread / barrier, spread * barrier))
+    others = np.setdiff1d(np.arange(variables), own)
+    at_bound = rng.permutation(others)[: variables // 3]
+    weight = rng.uniform(0.1, 10.0, variables) * barrier
+    weight[at_bound] /= barrier**2
+    hessian = hessian + diags_array(weight)
     return canonical(block_array([[hessian, jacobian.T], [jacobian, None]]))
 
 
@@ -131,6 +132,13 @@ def helmholtz(*shape: int, waves: float | None = None) -> csc_array:
     points = shape[0] + 1
     shift = 2 * np.pi * (points / 10 if waves is None else waves) / points
     return canonical(poisson(*shape) - shift**2 * eye_array(int(np.prod(shape))))
+
+
+def near(rng: np.random.Generator, centres: NDArray[np.int64], count: int, n: int) -> coo_array:
+    """A matrix of n columns with `count` random entries a row, in columns near its centre."""
+    rows = np.repeat(np.arange(centres.size), count)
+    columns = (centres[rows] + rng.integers(-20, 21, rows.size)) % n
+    return coo_array((rng.uniform(-0.5, 0.5, rows.size), (rows, columns)), (centres.size, n))
 
 
 def product_of(factors: list[sparray]) -> sparray:

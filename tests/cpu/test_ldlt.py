@@ -1,0 +1,176 @@
+"""LDL^T fronts: pivots of order 1 and 2 beside dense references, postponed and perturbed ones, teams, the ladder."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import _core, gallery
+from gpusplu.cost.calibration import for_core
+from gpusplu.timing import backward_error
+from support.small_matrices import EPS, canonical, rhs
+
+
+def core_factor(A, hermitian=True, **options):
+    """The core's factor of a matrix with both triangles."""
+    ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+    symbolic = _core.analyze(ptr, ind, A.data, for_core(), ldlt=True, **options)
+    return _core.factor(
+        symbolic, _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64)), A.data, hermitian=hermitian
+    )
+
+
+def parts(factor, n, hermitian=True):
+    ptr, ind, values = factor.lower()
+    d, e = factor.pivots()
+    L = sp.csc_array((values, ind, ptr), shape=(n, n)).toarray()
+    above = e.conj() if hermitian else e
+    return L, np.diag(d) + np.diag(e[:-1], -1) + np.diag(above[:-1], 1), L.conj().T if hermitian else L.T
+
+
+def dense(n, dtype, hermitian=True, seed=0):
+    rng = np.random.default_rng(seed)
+    B = rng.standard_normal((n, n))
+    if np.dtype(dtype).kind == "c":
+        B = B + 1j * rng.standard_normal((n, n))
+    return (B + (B.conj() if hermitian else B).T).astype(dtype)
+
+
+def whole(B):
+    """A dense matrix with all its entries stored, zeros too."""
+    n = B.shape[0]
+    return sp.csc_array((B.ravel(order="F"), np.tile(np.arange(n), n), n * np.arange(n + 1)), shape=(n, n))
+
+
+def check_product(A, factor, hermitian=True, most=100.0):
+    n = A.shape[0]
+    L, D, upper = parts(factor, n, hermitian)
+    perm = factor.col_perm
+    difference = abs(L @ D @ upper - A.toarray()[np.ix_(perm, perm)]).max()
+    assert difference <= most * n * EPS[A.dtype.char] * abs(A).max()
+    assert np.array_equal(factor.row_perm, perm)
+    return L
+
+
+@pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), *[(c, h) for c in "FD" for h in (0, 1)]])
+@pytest.mark.parametrize("n", [*range(1, 10), 17, 32, 33, 65, 130, 300])
+def test_one_front(n, dtype, hermitian):
+    A = whole(dense(n, dtype, hermitian))
+    factor = core_factor(A, bool(hermitian))
+    L = check_product(A, factor, hermitian)
+    assert abs(L).max() < 200  # 100 in modulus or beside it below a block
+    if hermitian:
+        eigenvalues = np.linalg.eigvalsh(A.toarray())
+        assert factor.inertia()[:4] == (True, True, np.sum(eigenvalues > 0), np.sum(eigenvalues < 0))
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 20, 40, 120])
+@pytest.mark.parametrize("dtype", "dD")
+def test_zero_diagonal(n, dtype):
+    B = dense(n, dtype)
+    np.fill_diagonal(B, 0)
+    A = whole(B)
+    factor = core_factor(A)
+    check_product(A, factor)
+    _, e = factor.pivots()
+    assert np.count_nonzero(e) > 0 and factor.stats()["n_perturbed"] == 0
+
+
+@pytest.mark.parametrize("m", [3, 10, 40, 150])
+def test_columns_are_postponed_until_they_have_partners(m):
+    """Two zero blocks on the diagonal of one front, wider than the blocks in which pivots are sought."""
+    B = np.random.default_rng(m).standard_normal((m, m)) + 3 * np.eye(m)
+    A = whole(np.block([[np.zeros((m, m)), B], [B.T, np.zeros((m, m))]]))
+    factor = core_factor(A, ordering="natural")
+    check_product(A, factor, most=1e4)
+    assert factor.inertia()[:4] == (True, True, m, m)
+    assert factor.stats()["n_perturbed"] == 0
+
+
+def test_multipliers_in_the_rows_below_are_bounded():
+    """Columns whose diagonal is small beside the rows below their front wait for others of the front."""
+    rng = np.random.default_rng(0)
+    w, h = 12, 30
+    B = np.zeros((w + h, w + h))
+    B[:w, :w] = np.diag(np.r_[np.full(w // 2, 1e-3), np.full(w // 2, 10.0)])
+    B[:w, :w] += np.kron([[0, 1e-3], [1e-3, 0]], np.ones((w // 2, w // 2)))
+    B[w:, :w] = rng.uniform(-1, 1, (h, w))
+    B[w:, w:] = 20 * np.diag(rng.choice([-1.0, 1.0], h))
+    B = np.tril(B) + np.tril(B, -1).T
+    A = canonical(B)
+    factor = core_factor(A, ordering="natural")
+    check_product(A, factor, most=1e4)
+    assert factor.stats()["max_multiplier"] < 1e4
+    eigenvalues = np.linalg.eigvalsh(B)
+    assert factor.inertia()[:4] == (True, True, np.sum(eigenvalues > 0), np.sum(eigenvalues < 0))
+
+
+def test_zero_pivots_of_the_order_are_perturbed_and_certified():
+    """Edges matched to squares around a vertex: what their front leaves of them is singular, the matrix is not."""
+    A = gallery.mixed_elements(60, 60)
+    factor = gs.ldlt(A, ordering="nd")
+    assert factor.stats.n_perturbed > 0 and factor.stats.method == "front"
+    b = rhs(A.shape[0])
+    assert backward_error(A, factor.solve(b), b) < 10 * EPS["d"]
+    assert factor.inertia() == (2 * 60 * 61, 3600, 0)
+
+
+@pytest.mark.parametrize("power", [40, 200])
+def test_bad_scales(power):
+    A = gallery.kkt(200, 80)
+    scale = sp.diags_array(2.0 ** np.random.default_rng(1).integers(-power, power, 280))
+    B = canonical(scale @ A @ scale)
+    factor = gs.ldlt(B)
+    assert factor.inertia() == (200, 80, 0)
+    b = B @ np.ones(280)
+    assert backward_error(B, factor.solve(b), b) < 10 * EPS["d"]
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    A = gallery.stokes(11, 11, 11)
+    b, found = rhs(A.shape[0]), []
+    before = _core.num_threads()
+    try:
+        for threads in (1, 2, 3):
+            _core.set_num_threads(threads)
+            factor = core_factor(A)
+            found.append((factor.solve(b), *factor.pivots(), factor.col_perm))
+    finally:
+        _core.set_num_threads(before)
+    for other in found[1:]:
+        for mine, theirs in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_pairs_stay_in_one_front():
+    A = gallery.kkt(300, 120)
+    symbolic = _core.analyze(A.indptr.astype(np.int64), A.indices, A.data, for_core(), ldlt=True)
+    place = np.empty(420, int)
+    place[symbolic.col_perm] = np.repeat(np.arange(symbolic.nsuper), np.diff(symbolic.super_ptr))
+    beside = [set(place[A.indices[A.indptr[j] : A.indptr[j + 1]]]) for j in range(300, 420)]
+    assert all(place[300 + k] in beside[k] for k in range(120))
+    np.testing.assert_array_equal(symbolic.row_perm, symbolic.col_perm)
+    np.testing.assert_array_equal(symbolic.row_scale, symbolic.col_scale)
+
+
+def test_good_diagonals_are_not_matched():
+    A = gallery.helmholtz(20, 20, waves=1.5)
+    symbolic = _core.analyze(A.indptr.astype(np.int64), A.indices, A.data, for_core(), ldlt=True)
+    np.testing.assert_array_equal(symbolic.row_scale, 0.5)
+
+
+def test_where_no_symmetric_pivots_help_lu_does():
+    """Values of which one triangle is another matrix's: solves with what was factored are found wrong."""
+    A, b = gallery.kkt(60, 20), rhs(80)
+    factor = gs.ldlt(A)
+    lopsided = sp.csc_array(sp.tril(A) + 3 * sp.triu(A, 1))
+    factor.refactor(lopsided.data)
+    assert backward_error(lopsided, factor.solve(b), b) < 10 * EPS["d"]
+    assert factor.stats.method == "column" and factor.stats.n_repivoted > 0
+    assert "column LU" in factor.explain()
+    for ask in (lambda: factor.L, lambda: factor.D, lambda: factor.perm):
+        with pytest.raises(gs.NoSymmetricFactorError, match="LU with partial pivoting"):
+            ask()
+    assert abs(factor.slogdet().logabsdet - np.linalg.slogdet(lopsided.toarray()).logabsdet) < 1e-9
+    factor.refactor(A.data)
+    assert factor.stats.method == "front" and factor.inertia() == (60, 20, 0)

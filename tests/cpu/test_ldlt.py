@@ -108,14 +108,32 @@ def test_columns_are_postponed_where_multipliers_would_be_large():
     assert factor.inertia()[:4] == (True, True, np.sum(eigenvalues > 0), np.sum(eigenvalues < 0))
 
 
-def test_zero_pivots_of_the_order_are_perturbed_and_certified():
+def test_zero_pivots_of_the_order_are_delayed():
     """Edges matched to squares around a vertex: what their front leaves of them is singular, the matrix is not."""
     A = gallery.mixed_elements(60, 60)
     factor = gs.ldlt(A, ordering="nd")
-    assert factor.stats.n_perturbed > 0 and factor.stats.method == "front"
+    assert factor.stats.n_delayed > 0 and factor.stats.n_perturbed == 0 and factor.stats.method == "front"
+    assert abs(factor.L).max() < 200
     b = rhs(A.shape[0])
     assert backward_error(A, factor.solve(b), b) < 10 * EPS["d"]
     assert factor.inertia() == (2 * 60 * 61, 3600, 0)
+
+
+def test_perturbed_pivots_are_certified():
+    """Values with many zero pivots on an analysis that was made for good ones."""
+    n, m = 60, 30
+    A = gallery.kkt(n, m, barrier=1.0)
+    K = sp.csc_array(A + sp.diags_array(np.r_[np.full(n, 30.0), np.full(m, -30.0)]))
+    factor = gs.ldlt(canonical(K))
+    saddle = K.copy()
+    columns = np.repeat(np.arange(n + m), np.diff(K.indptr))
+    saddle.data[(K.indices == columns) & (columns >= n)] = 0
+    factor.refactor(saddle.data)
+    b = rhs(n + m)
+    assert backward_error(saddle, factor.solve(b), b) < 10 * EPS["d"]
+    assert factor.inertia() == (n, m, 0)
+    L, D, perm = factor.L, factor.D, factor.perm
+    assert abs(L @ D @ L.T - saddle[perm][:, perm]).max() < 1e-6 * abs(saddle).max()
 
 
 @pytest.mark.parametrize("power", [40, 200])

@@ -208,6 +208,7 @@ template <class T> Dict stats_binding(const FactorBinding<T>& self) {
   const FactorInfo& i = summary.info;
   nb::dict d;
   d["n_refactor"] = s.n_refactor;
+  d["n_delayed"] = s.n_delayed;
   d["n_reanalyzed"] = s.n_reanalyzed;
   d["n_repivoted"] = s.n_repivoted;
   d["n_refinement"] = s.n_refinement;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "analysis/delays.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
@@ -14,6 +15,9 @@
 
 namespace gs {
 namespace {
+
+constexpr int most_delays = 8;                             // rounds of a factorization
+constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a part of all, or so many
 
 // Of a system with a known answer: 1, unless the entries of A are near an end of the range.
 template <class T> T moderate_entry(double largest_of_A) {
@@ -126,9 +130,9 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
 template <class T> void Factor<T>::factor_front(bool fresh) {
   if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
-  info_ = front_->factor(values_.data(), PivotRule{perturb_below, tiny_below});
-  // A tiny pivot may be one of the order only, which no pivots from outside of a front have mended.
-  if (symbolic_->ldlt && info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
+  const PivotRule rule{perturb_below, tiny_below};
+  info_ = front_->factor(values_.data(), rule);
+  if (symbolic_->ldlt && info_.n_perturbed > 0) delay_perturbed_pivots(rule);
   if (symbolic_->cholesky) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
@@ -144,6 +148,21 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   front_.reset();
   take(std::move(renewed));
   factor_front(true);
+}
+
+// Small pivots of LDL^T may be small in this order only: their columns find better ones in the fronts of parents, or
+// what tiny ones are perturbed by is shown not to matter.
+template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule) {
+  for (int round = 0; round < most_delays && info_.n_perturbed > 0; round++) {
+    const std::vector<idx>& columns = front_->perturbed_columns();
+    if (columns.empty() || columns.size() > std::max(least_delayed, most_delayed * A_.n)) break;
+    stats_.n_delayed += (idx)columns.size();
+    auto delayed = std::make_shared<const Symbolic>(delay_columns(*symbolic_, columns));
+    front_ = std::make_shared<FrontFactor<T>>(delayed, A_, options_.hermitian);
+    take(std::move(delayed));
+    info_ = front_->factor(values_.data(), rule);
+  }
+  if (info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
 }
 
 // Whether the factor can be left to the checks of solve().

@@ -42,6 +42,7 @@ struct NotPositiveDefinite : std::runtime_error {
 
 struct FactorStats {
   idx n_refactor = 0;    // refactorizations that succeeded
+  idx n_delayed = 0;     // columns that LDL^T moved to the fronts of parents, over all factorizations
   idx n_reanalyzed = 0;  // times the ladder matched and ordered again with newer values
   idx n_repivoted = 0;   // times pivots were chosen anew by threshold partial pivoting
   off n_refinement = 0;  // refinement steps over all solves
@@ -67,7 +68,7 @@ struct Inertia {
   bool held = false;  // as LDL^T; else pivots were chosen anew by LU
   bool certain = false;
   idx positive = 0, negative = 0;  // by D
-  double distance = 0;  // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
+  double distance = 0;             // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
 };
 
 template <class T> class Factor {
@@ -115,6 +116,7 @@ template <class T> class Factor {
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
   void factor_front(bool fresh);
+  void delay_perturbed_pivots(const PivotRule& rule);
   bool factor_column(double threshold);
   void use_partial_pivoting();
   Symbolic analysis_by_columns(bool matching) const;

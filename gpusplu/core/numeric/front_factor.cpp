@@ -51,6 +51,7 @@ template <class T> struct FrontFactor<T>::Run {
     PivotStats stats;
     real_t<T> largest_entry = 0, smallest_pivot = std::numeric_limits<real_t<T>>::max(), largest_pivot = 0;
     idx n_off_diagonal = 0;
+    std::vector<idx> perturbed;  // columns
   };
 
   FrontFactor& factor;
@@ -229,9 +230,11 @@ template <class T> struct FrontFactor<T>::Run {
                                factor.below_diagonal_.data() + start,
                                factor.pivots_.data() + start,
                                factor.hermitian_};
+    const idx n_perturbed = member.stats.n_perturbed;
     ldlt_front(team, blocks, factor.scratch_[team.size > 1 ? 0 : rank].data(), factor.scratch_[rank].data(),
                rule_for(H), member.stats);
     if (team.rank) return;
+    if (H > 0 && member.stats.n_perturbed > n_perturbed) note_perturbed(member, s, blocks);
     for (idx k = 0; k < W; k++) {
       const real_t<T> e = abs1(blocks.e[k]), pivot = e > 0 ? e : abs1(blocks.d[k]);
       member.smallest_pivot = std::min(member.smallest_pivot, pivot);
@@ -239,6 +242,14 @@ template <class T> struct FrontFactor<T>::Run {
       member.n_off_diagonal += blocks.order[k] != k;
       k += e > 0;
     }
+  }
+
+  // A perturbed pivot has the size that pivots are perturbed to.
+  void note_perturbed(Member& member, idx s, const LdltBlocks<T>& front) const {
+    const double size = rule_for(front.H).perturb_below;
+    for (idx k = 0; k < front.W; k++)
+      if (front.e[k] == T(0) && std::abs(abs1(front.d[k]) - size) <= 1e-3 * size)
+        member.perturbed.push_back(symbolic.col_perm[symbolic.super_ptr[s] + front.order[k]]);
   }
 
   // Contribution blocks that nobody took, after a failure.
@@ -249,13 +260,17 @@ template <class T> struct FrontFactor<T>::Run {
   FactorInfo report() {
     FactorInfo info;
     Member all;
+    factor.perturbed_columns_.clear();
     for (const Member& member : members) {
+      factor.perturbed_columns_.insert(factor.perturbed_columns_.end(), member.perturbed.begin(),
+                                       member.perturbed.end());
       merge(all.stats, member.stats);
       all.largest_entry = std::max(all.largest_entry, member.largest_entry);
       all.smallest_pivot = std::min(all.smallest_pivot, member.smallest_pivot);
       all.largest_pivot = std::max(all.largest_pivot, member.largest_pivot);
       info.n_off_diagonal += member.n_off_diagonal;
     }
+    std::sort(factor.perturbed_columns_.begin(), factor.perturbed_columns_.end());
     info.n_perturbed = all.stats.n_perturbed;
     info.n_tiny = all.stats.n_tiny;
     info.min_pivot = symbolic.n ? all.smallest_pivot : 0, info.max_pivot = all.largest_pivot;

@@ -47,6 +47,8 @@ template <class T> class FrontFactor {
   std::vector<T> diagonal() const;        // of U, of D or of the Cholesky L, without scaling
   std::vector<T> below_diagonal() const;  // of D, n entries without scaling: zero but for pivots of order 2
 
+  // Columns in A's numbering, of LDL^T, whose pivots the last factor() perturbed.
+  const std::vector<idx>& perturbed_columns() const { return perturbed_columns_; }
   // Of D: how many of its eigenvalues are positive and negative.
   std::pair<idx, idx> inertia_of_pivots() const;
 
@@ -78,7 +80,8 @@ template <class T> class FrontFactor {
   RawVector<T> panels_;  // pages come when fronts are assembled, near the thread that does it
   // By column: row of the front's diagonal block it was exchanged with; of LDL^T, the column that came here.
   std::vector<idx> pivots_;
-  bool hermitian_;                            // LDL^T
+  bool hermitian_;  // LDL^T
+  std::vector<idx> perturbed_columns_;
   std::vector<T> diagonal_, below_diagonal_;  // of D (numeric/ldlt_front.hpp)
   std::vector<RawVector<T>> scratch_;         // of LDL^T, for each thread
   std::vector<T*> contribution_;              // of fronts whose parent has not taken it yet

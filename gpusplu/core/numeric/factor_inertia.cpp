@@ -22,7 +22,8 @@ constexpr idx n_samples = 8;
 }  // namespace
 
 template <class T> double Factor<T>::distance_of_factors() const {
-  const std::vector<double>& scale = symbolic_->row_scale;
+  const std::vector<double> ones(symbolic_->row_scale.empty() ? A_.n : 0, 1.0);
+  const std::vector<double>& scale = ones.empty() ? symbolic_->row_scale : ones;
   const std::size_t n = A_.n, size = n * n_samples;
   std::vector<T> b(size), x(size), r(size);
   std::mt19937_64 random(n);

@@ -245,11 +245,17 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   // A perturbed pivot has the size that pivots are perturbed to.
-  void note_perturbed(Member& member, idx s, const LdltBlocks<T>& front) const {
+  void note_perturbed(Member& member, idx s, const LdltBlocks<T>& front) {
     const double size = rule_for(front.H).perturb_below;
-    for (idx k = 0; k < front.W; k++)
-      if (front.e[k] == T(0) && std::abs(abs1(front.d[k]) - size) <= 1e-3 * size)
-        member.perturbed.push_back(symbolic.col_perm[symbolic.super_ptr[s] + front.order[k]]);
+    const auto is_perturbed = [&](idx k) {
+      return front.e[k] == T(0) && std::abs(abs1(front.d[k]) - size) <= 1e-3 * size;
+    };
+    try {
+      for (idx k = 0; k < front.W; k++)
+        if (is_perturbed(k)) member.perturbed.push_back(symbolic.col_perm[symbolic.super_ptr[s] + front.order[k]]);
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
   }
 
   // Contribution blocks that nobody took, after a failure.

@@ -247,9 +247,9 @@ template <class T> void ldlt_front(const Team& team, const LdltBlocks<T>& front,
   const bool serial = ldlt_flops(front.W, front.H) < serial_flops;
   const auto at_once = [&] {
     const auto& [W, H, L, ldl, C, ldc, d, e, order, hermitian] = front;
-    return W <= ldlt_small_columns && kernels<T>().ldlt_small_front(W, H, L, ldl, C, ldc, d, e, order, shared,
-                                                                    rule.tiny_below, largest_multiplier, hermitian,
-                                                                    &stats);
+    return W <= ldlt_small_columns &&
+           kernels<T>().ldlt_small_front(W, H, L, ldl, C, ldc, d, e, order, shared, rule.tiny_below, largest_multiplier,
+                                         hermitian, &stats);
   };
   if (!serial || (team.rank == 0 && !at_once())) {
     Phases phases(serial ? one : team);

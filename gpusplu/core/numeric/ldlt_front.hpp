@@ -4,7 +4,7 @@
 // Pivots are sought in blocks of columns as if there were nothing else; then the rows below are divided by them, and
 // what turns out too small beside its column is postponed, and tried again when all other columns of the front are done
 // (a posteriori threshold pivoting: Duff, Hogg, Lopez, SIAM J. Sci. Comput. 42 (2020)). What never becomes a good pivot
-// is taken as it is or, where it is small, perturbed and counted: no column is left to the parent.
+// is taken as it is or, where it is small, perturbed and counted; analysis/delays.hpp leaves its column to the parent.
 //
 // All members call with the same arguments. The result depends on the sizes and values only, not on the team.
 #pragma once

@@ -107,11 +107,10 @@ template <class S> GS_INLINE bool is_good_pair(S a, S e, S b, bool hermitian) {
   return 2 * magnitude(sub_times(square, a, b)) >= magnitude(square);
 }
 
-// Columns k .. of the block lose what the pivots before them, y and l = y D^-1, leave there. Rows of y1 and y2 are those
-// of the block.
-template <class S, int terms>
-GS_INLINE void eliminate_pivot(idx k, idx n, S* A, off lda, const S* y1, const S* y2, const S* l1, const S* l2,
-                               bool hermitian) {
+// Columns k .. of the block lose what the pivots before them, y and l = y D^-1, leave there. Rows of y1 and y2 are
+// those of the block.
+template <class S, int terms> GS_INLINE void eliminate_pivot(idx k, idx n, S* A, off lda, const S* y1, const S* y2,
+                                                             const S* l1, const S* l2, bool hermitian) {
   for (idx j = k; j < n; j++) {
     const S c1 = conjugate_if(l1[j], hermitian), c2 = terms == 2 ? conjugate_if(l2[j], hermitian) : c1;
     combine<S, terms, true>(n - j, y1 + j, terms == 2 ? y2 + j : nullptr, c1, c2, A + j + j * lda);
@@ -286,8 +285,8 @@ GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian,
   return true;
 }
 
-template <class S> GS_INLINE bool ldlt_any_tiny(idx W, S* A, off lda, S* d, S* e, double stop, bool hermitian,
-                                                PivotStats& stats) {
+template <class S>
+GS_INLINE bool ldlt_any_tiny(idx W, S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
 #define GS_CASE(n) \
   case n:          \
     return ldlt_tiny<S, n>(A, lda, d, e, stop, hermitian, stats);

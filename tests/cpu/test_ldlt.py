@@ -1,5 +1,7 @@
 """LDL^T fronts: pivots of order 1 and 2 beside dense references, postponed and perturbed ones, teams, the ladder."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -145,6 +147,52 @@ def test_bad_scales(power):
     assert factor.inertia() == (200, 80, 0)
     b = B @ np.ones(280)
     assert backward_error(B, factor.solve(b), b) < 10 * EPS["d"]
+
+
+def exact_inertia(A):
+    """By elimination in rational numbers."""
+    rows = {i: {j: Fraction(v) for j, v in enumerate(row) if v} for i, row in enumerate(A.toarray().tolist())}
+    signs = []
+
+    def eliminate(columns, product):
+        beside = sorted({j for i in columns for j in rows[i]} - set(columns))
+        of = [rows.pop(i) for i in columns]
+        for a in beside:
+            for i in columns:
+                rows[a].pop(i, None)
+            for b in beside:
+                rows[a][b] = rows[a].get(b, 0) - product(*((one.get(a, 0), one.get(b, 0)) for one in of))
+                if not rows[a][b]:
+                    del rows[a][b]
+
+    while any(rows.values()):
+        i = min((i for i in rows if rows[i]), key=lambda i: (i not in rows[i], len(rows[i])))
+        if i in rows[i]:
+            d = rows[i][i]
+            signs.append(d)
+            eliminate([i], lambda one, d=d: one[0] * one[1] / d)
+        else:
+            j = min(rows[i], key=lambda j: len(rows[j]))
+            e = rows[i][j]
+            signs += [1, -1]
+            eliminate([i, j], lambda one, two, e=e: (one[0] * two[1] + two[0] * one[1]) / e)
+    positive = sum(sign > 0 for sign in signs)
+    return positive, len(signs) - positive, len(rows)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_inertia_beside_exact_arithmetic(seed):
+    """Scales so bad that eigenvalues in double precision are too inaccurate to be counted."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((40, 40), density=0.08, rng=rng)
+    scale = sp.diags_array(2.0 ** rng.integers(-30, 30, 40))
+    A = canonical(scale @ (A + A.T + sp.diags_array(rng.uniform(-1, 1, 40) * (rng.random(40) < 0.5))) @ scale)
+    exact = exact_inertia(A)
+    if exact[2]:
+        with pytest.raises(RuntimeError, match="exactly singular"):
+            gs.ldlt(A)
+    else:
+        assert gs.ldlt(A).inertia() == exact
 
 
 def test_the_same_bits_on_any_number_of_threads():

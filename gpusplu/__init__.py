@@ -20,6 +20,7 @@ from .errors import (
     GpuspluError,
     IllConditionedUpdateError,
     NonFiniteError,
+    NoSymmetricFactorError,
     NotHermitianError,
     NotPositiveDefiniteError,
     PatternMismatchError,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
     from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
-    from .linalg import analyze, cholesky, explain, factorized, splu, spsolve
+    from .ldl_factor import Inertia, LDLFactor
+    from .linalg import analyze, cholesky, explain, factorized, ldlt, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
     from .schur import SchurFactor, SchurSymbolic
     from .symbolic import Symbolic
@@ -50,7 +52,10 @@ __all__ = [
     "EngineUnavailableError",
     "GpuspluError",
     "IllConditionedUpdateError",
+    "Inertia",
+    "LDLFactor",
     "LUFactor",
+    "NoSymmetricFactorError",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
@@ -70,6 +75,7 @@ __all__ = [
     "factorization_count",
     "factorized",
     "install",
+    "ldlt",
     "splu",
     "splu_batch",
     "spsolve",
@@ -82,6 +88,8 @@ LAZY = {
     "BatchedCholeskyFactor": "batch",
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
+    "Inertia": "ldl_factor",
+    "LDLFactor": "ldl_factor",
     "LUFactor": "factor",
     "SchurFactor": "schur",
     "SchurSymbolic": "schur",
@@ -96,6 +104,7 @@ LAZY = {
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",
+    "ldlt": "linalg",
     "linalg": "linalg",
     "splu": "linalg",
     "splu_batch": "batches",

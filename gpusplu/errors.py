@@ -13,6 +13,7 @@ __all__ = [
     "EngineUnavailableError",
     "GpuspluError",
     "IllConditionedUpdateError",
+    "NoSymmetricFactorError",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
@@ -40,7 +41,7 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
         self.pivot = float(pivot)
         super().__init__(
             f"cholesky: column {self.column} of A has pivot {self.pivot:.3g}, so A is not positive definite; "
-            "if A is Hermitian indefinite use splu(A)"
+            "if A is Hermitian indefinite use ldlt(A)"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -48,7 +49,20 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
 
 
 class NotHermitianError(GpuspluError, ValueError):
-    """cholesky was given both triangles and they differ."""
+    """cholesky or ldlt was given both triangles and they differ."""
+
+
+class NoSymmetricFactorError(GpuspluError, RuntimeError):
+    """The factor of ldlt has no L and D: its pivots were chosen anew by LU, which solves go by."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "ldlt: no symmetric pivots inside the fronts were accurate for these values, so that they were factored by "
+            "LU with partial pivoting, which solves go by; there are no L, D and inertia"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
 
 
 class NonFiniteError(GpuspluError, ValueError):

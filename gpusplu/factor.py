@@ -1,4 +1,4 @@
-"""LUFactor and CholeskyFactor: what users hold."""
+"""LUFactor and CholeskyFactor: what users hold, and what LDLFactor shares with them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNKNOWN = (-2,)
 
 
 class Factor(Triangles, PartsOfInverse):
-    """What LU and Cholesky factors share.
+    """What LU, Cholesky and LDL^T factors share.
 
     A factor may be used from several threads at once: solves run side by side, refactor waits for them.
     """
@@ -226,7 +226,8 @@ class Factor(Triangles, PartsOfInverse):
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
-        canonical = matrix.values_for(pattern, values, self._symbolic.cholesky)
+        problem = self._symbolic.parts()[0]
+        canonical = matrix.values_for(pattern, values, problem.kind, problem.options.hermitian)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
         self._factor_anew()
         try:
@@ -393,7 +394,7 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     NotPositiveDefiniteError
     """
     whole = isinstance(kind, type) and issubclass(kind, Factor) and isinstance(symbolic, Symbolic)
-    require(whole and issubclass(kind, CholeskyFactor if symbolic.cholesky else LUFactor), "a part is something else")
+    require(whole and issubclass(kind, FACTORS[symbolic.kind]), "a part is something else")
     values = isinstance(canonical, np.ndarray) and canonical.dtype in matrix.FLOATS
     require(values and canonical.shape == (symbolic.nnz,), "the values are not those of the analysis")
     canonical = np.ascontiguousarray(canonical)

@@ -1,4 +1,4 @@
-"""scipy.sparse.linalg with our direct solvers: splu, factorized, spsolve, and cholesky; all other names are SciPy's."""
+"""scipy.sparse.linalg with our direct solvers: splu, factorized, spsolve, cholesky and ldlt; the rest is SciPy's."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
+from .indefinite import ldlt as ldlt
+from .indefinite import options_of_ldlt
 from .options import Options, cholesky_options, lu_options
-from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, prepare_schur, solve_once
+from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, prepare_schur, read, solve_once
 from .problem import Request
 from .report import explain_matrix
 from .rhs import check_rhs
@@ -238,6 +240,7 @@ def analyze(
     A: Any,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
@@ -245,6 +248,7 @@ def analyze(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    hermitian: bool | None = None,
     schur: Any = None,
 ) -> Any:
     """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
@@ -255,8 +259,12 @@ def analyze(
         Its values guide matching and scaling.
     cholesky : bool, optional
         A is Hermitian positive definite.
+    ldlt : bool, optional
+        A is Hermitian or symmetric, for factors like those of :func:`ldlt`.
     engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
         As in :func:`splu`.
+    hermitian : bool, optional
+        As in :func:`ldlt`.
     schur : array_like of int, or of bool with shape (n,), optional
         Unknowns to be left out, of which factors then have the Schur complement.
 
@@ -265,13 +273,19 @@ def analyze(
     Symbolic, or SchurSymbolic with `schur`
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-
-    def options(n: int) -> Options:
-        return cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine)
-
+    if cholesky and ldlt:
+        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    if ldlt:
+        A, request = read(A, request._replace(movable=False))
+    kind = "ldlt" if ldlt else "cholesky" if cholesky else "lu"
+    options: Callable[[int], Options] = {
+        "ldlt": lambda: options_of_ldlt(A, ordering, refine, hermitian),
+        "cholesky": lambda: lambda n: cholesky_options(n, ordering, refine),
+        "lu": lambda: lambda n: own_lu_options(n, ordering, pivoting, refine),
+    }[kind]()
     if schur is None:
-        return prepare(A, request, cholesky, options)[0]
-    return prepare_schur(A, request, cholesky, options, schur)
+        return prepare(A, request, kind, options)[0]
+    return prepare_schur(A, request, kind, options, schur)
 
 
 @takes_arrays
@@ -304,7 +318,7 @@ def explain(
             return cholesky_options(n, ordering, "auto")
         return own_lu_options(n, ordering)
 
-    symbolic, canonical = prepare(A, request, cholesky, options)
+    symbolic, canonical = prepare(A, request, "cholesky" if cholesky else "lu", options)
     return explain_matrix(symbolic, canonical)
 
 

@@ -21,7 +21,7 @@ from .errors import NonFiniteError, NotHermitianError, PatternMismatchError
 FLOATS = tuple(np.dtype(char) for char in "fdFD")
 EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 
-# Relative difference between A[i, j] and conj(A[j, i]) up to which cholesky takes A for Hermitian: assembled matrices
+# Relative difference between A[i, j] and conj(A[j, i]) up to which A is taken for Hermitian: assembled matrices
 # differ by rounding. In units of the precision.
 HERMITIAN_TOLERANCE = 1e3
 
@@ -214,44 +214,64 @@ def same_integers(A: Any, *names: str) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(first, dtype=dtype), np.ascontiguousarray(second, dtype=dtype)
 
 
-def hermitian(pattern: Pattern, data: np.ndarray) -> Pattern:
-    """Pattern of the Hermitian matrix that `pattern` and the caller's values `data` hold in full or as one triangle.
+def both_triangles(pattern: Pattern, data: np.ndarray, kind: str, hermitian: bool = True) -> Pattern:
+    """Pattern of the Hermitian matrix, or the symmetric one, that `pattern` and the caller's values `data` hold in full
+    or as one triangle, for the factorization `kind`.
 
     Raises
     ------
     NotHermitianError
-        Both triangles are there and differ by more than rounding, or the diagonal is not real.
+        Both triangles are there and differ by more than rounding, or the diagonal of a Hermitian matrix is not real.
     """
     if pattern.core.triangle != "full":
-        pattern = Pattern(pattern.core.mirrored())
+        pattern = Pattern(pattern.core.mirrored(hermitian))
         if data.dtype.kind == "f":
             return pattern
-    check_hermitian(pattern, pattern.gather(data))
+    check_symmetry(pattern, pattern.gather(data), kind, hermitian)
     return pattern
 
 
-def check_hermitian(pattern: Pattern, canonical: np.ndarray) -> None:
-    """Refuse canonical values, both triangles of them, that are not of a Hermitian matrix.
+def is_symmetric(pattern: Pattern, canonical: np.ndarray, hermitian: bool) -> bool:
+    """Whether canonical values, both triangles, are of a Hermitian matrix, or a symmetric one, up to rounding."""
+    traits = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
+    error: float = traits["hermitian_error" if hermitian else "symmetric_error"]
+    return error <= HERMITIAN_TOLERANCE * EPS[canonical.dtype]
+
+
+def check_symmetry(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool = True) -> None:
+    """Refuse canonical values, both triangles of them, that `kind` is not for.
 
     Raises
     ------
     NotHermitianError
     """
-    traits = _core.symmetry_traits(pattern.ptr, pattern.ind, canonical)
-    if traits["hermitian_error"] > HERMITIAN_TOLERANCE * EPS[canonical.dtype]:
-        raise not_hermitian(pattern, canonical)
+    if not is_symmetric(pattern, canonical, hermitian):
+        raise not_hermitian(pattern, canonical, kind, hermitian)
 
 
-def not_hermitian(pattern: Pattern, canonical: np.ndarray) -> NotHermitianError:
+def not_hermitian(pattern: Pattern, canonical: np.ndarray, kind: str, hermitian: bool) -> NotHermitianError:
     """The error about the pair of entries that differ most."""
     A = sp.csc_array((canonical, pattern.ind, pattern.ptr), shape=(pattern.n,) * 2)
-    difference = abs(A - A.conj().T).tocoo()
+    difference = abs(A - (A.conj() if hermitian else A).T).tocoo()
     worst = int(difference.data.argmax())
     i, j = int(difference.row[worst]), int(difference.col[worst])
+    other, what = (f"the conjugate of A[{j}, {i}]", "Hermitian") if hermitian else (f"A[{j}, {i}]", "symmetric")
     return NotHermitianError(
-        f"cholesky: A[{i}, {j}] and the conjugate of A[{j}, {i}] differ by {difference.data[worst]:.3g}, so A is not "
-        "Hermitian; pass one triangle only, or use splu(A)"
+        f"{kind}: A[{i}, {j}] and {other} differ by {difference.data[worst]:.3g}, so A is not {what}; pass one "
+        "triangle only, or use splu(A)"
     )
+
+
+def is_hermitian(A: Any) -> bool:
+    """What `A`, from `read_matrix`, is for ldlt where the caller does not say: False for complex matrices that equal
+    their transpose and not their conjugate transpose. One triangle means a Hermitian matrix, as for cholesky."""
+    if np.dtype(A.dtype).kind != "c":
+        return True
+    pattern, data = canonicalize(A)
+    canonical = pattern.gather(data)
+    if pattern.core.triangle != "full" or is_symmetric(pattern, canonical, True):
+        return True
+    return not is_symmetric(pattern, canonical, False)
 
 
 def check_finite(pattern: Pattern, canonical: np.ndarray) -> None:
@@ -288,8 +308,10 @@ def pattern_mismatch(old: Pattern, new: Pattern) -> PatternMismatchError:
     )
 
 
-def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
+def values_for(pattern: Pattern, values: Any, kind: str, hermitian: bool = True) -> np.ndarray:
     """Canonical values from what a caller hands to refactor: values in the order of A.data, or a matrix.
+
+    `kind` is that of the factorization; what is `hermitian`, or symmetric, may be one triangle.
 
     Raises
     ------
@@ -301,14 +323,14 @@ def values_for(pattern: Pattern, values: Any, cholesky: bool) -> np.ndarray:
         `values` are no numbers.
     """
     values = to_host(values)
-    if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and not cholesky:
+    if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and kind == "lu":
         data = values[pattern.ind, np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))]
         if np.count_nonzero(data) == np.count_nonzero(values):  # zeros may be entries
             return np.ascontiguousarray(data, dtype=float_dtype(data.dtype))
     if sp.issparse(values) or np.ndim(values) == 2:
         new, data = canonicalize(read_matrix(values))
-        if cholesky:
-            new = hermitian(new, data)
+        if kind != "lu":
+            new = both_triangles(new, data, kind, hermitian)
         if not pattern.matches(new):
             raise pattern_mismatch(pattern, new)
         return new.gather(data)

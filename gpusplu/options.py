@@ -1,4 +1,4 @@
-"""Keyword arguments of splu and cholesky, checked once and passed on as one value."""
+"""Keyword arguments of splu, cholesky and ldlt, checked once and passed on as one value."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ class Options:
         Permute large entries to the diagonal first.
     symbolic : {"host", "device"}
         Where the pattern of the factors is found.
+    hermitian : bool
+        What is factored from one triangle equals its conjugate transpose, else its transpose.
     """
 
     ordering: str = "auto"
@@ -55,6 +57,7 @@ class Options:
     pivot_threshold: float = PIVOT_THRESHOLD
     matching: bool = True
     symbolic: str = "host"
+    hermitian: bool = True
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
@@ -131,6 +134,12 @@ def cholesky_options(n: int, ordering: Any, refine: str) -> Options:
     """Read the arguments of cholesky."""
     name, perm = read_ordering(ordering, n)
     return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), matching=False)
+
+
+def ldlt_options(n: int, ordering: Any, refine: str, hermitian: bool) -> Options:
+    """Read the arguments of ldlt, of which `hermitian` has been settled."""
+    name, perm = read_ordering(ordering, n)
+    return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), hermitian=hermitian)
 
 
 def is_natural(col_perm: Any) -> bool:

@@ -93,15 +93,15 @@ class Sight(NamedTuple):
     second: np.ndarray
 
 
-def sight_of(A: Any, cholesky: bool, options: Any, request: Any) -> Sight | None:
+def sight_of(A: Any, kind: str, options: Any, request: Any) -> Sight | None:
     """Of a matrix from `matrix.read_matrix`; None where its analysis must not be used again.
 
     That is where nobody watches what became of pivots that were chosen for other values, or the caller says so.
     """
-    if not request.remembered or (not cholesky and (options.pivoting == "static" or options.refine == "never")):
+    if not request.remembered or (kind != "cholesky" and (options.pivoting == "static" or options.refine == "never")):
         return None
     perm = None if options.perm is None else options.perm.tobytes()
-    tag = (cholesky, A.format, matrix.float_dtype(A.dtype).char, ANALYSED_BY(options), perm, request)
+    tag = (kind, A.format, matrix.float_dtype(A.dtype).char, ANALYSED_BY(options), perm, request)
     return Sight(tag, A.shape[0], *matrix.index_arrays(A))
 
 

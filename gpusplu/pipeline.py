@@ -34,24 +34,24 @@ Made = TypeVar("Made", bound=Factor)
 Batch = TypeVar("Batch", bound=BatchedFactor)
 
 
-def prepare(A: Any, request: Request, cholesky: bool, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
+def prepare(A: Any, request: Request, kind: str, options: Callable[[int], Options]) -> tuple[Symbolic, np.ndarray]:
     """Canonicalize, check and analyse, whatever is remembered: what analyze and explain share."""
     start = perf_counter()
     A, request = read(A, request)
-    return analyzed(A, request, cholesky, options(A.shape[0]), start)
+    return analyzed(A, request, kind, options(A.shape[0]), start)
 
 
 def prepare_schur(
-    A: Any, request: Request, cholesky: bool, options: Callable[[int], Options], indices: Any
+    A: Any, request: Request, kind: str, options: Callable[[int], Options], indices: Any
 ) -> SchurSymbolic:
     """Canonicalize and check, and analyse what is left without the unknowns of `indices`."""
     A, request = read(A, request)
     pattern, data = matrix.canonicalize(A)
     matrix.check_finite(pattern, pattern.gather(data))
-    if cholesky:
-        pattern = matrix.hermitian(pattern, data)
+    if kind != "lu":
+        pattern = matrix.both_triangles(pattern, data, kind, options(pattern.n).hermitian)
     return SchurSymbolic(
-        pattern, pattern.gather(data), indices, lambda inside: prepare(inside, request, cholesky, options)[0]
+        pattern, pattern.gather(data), indices, lambda inside: prepare(inside, request, kind, options)[0]
     )
 
 
@@ -63,17 +63,17 @@ def read(A: Any, request: Request) -> tuple[Any, Request]:
 
 
 def analyzed(
-    A: Any, request: Request, cholesky: bool, options: Options, start: float, indices: Any = None
+    A: Any, request: Request, kind: str, options: Options, start: float, indices: Any = None
 ) -> tuple[Symbolic, np.ndarray]:
     """A new analysis of a matrix from `read`, and its canonical values."""
     pattern, data = matrix.canonicalize(A, indices)
     matrix.check_finite(pattern, pattern.gather(data))
-    if cholesky:
-        pattern = matrix.hermitian(pattern, data)
+    if kind != "lu":
+        pattern = matrix.both_triangles(pattern, data, kind, options.hermitian)
     canonical = pattern.gather(data)
     if request.engine == AUTO:
         request = without_small(request, pattern.nnz)
-    problem = Problem(pattern, canonical, "cholesky" if cholesky else "lu", options, request)
+    problem = Problem(pattern, canonical, kind, options, request)
     problem.seconds["canonicalize"] = perf_counter() - start
     return analyze_problem(problem), canonical
 
@@ -82,8 +82,8 @@ def factored(
     A: Any,
     request: Request,
     options: Callable[[int], Options],
-    kind: type[Made],
-    cholesky: bool = False,
+    made: type[Made],
+    kind: str = "lu",
     lent: bool = False,
 ) -> tuple[Made, Any]:
     """A factor by the analysis that is remembered of the pattern or by a new one, and what was remembered or None.
@@ -93,18 +93,18 @@ def factored(
     start = perf_counter()
     A, request = read(A, request)
     chosen = options(A.shape[0])
-    sight = patterns.sight_of(A, cholesky, chosen, request)
+    sight = patterns.sight_of(A, kind, chosen, request)
     known: Any = patterns.STORE.find(*sight) if sight else None
     if sight and known is not None:
         symbolic = followed(known.value)
         if symbolic is not known.value:
             patterns.keep(sight, symbolic)
-        factor = factored_again(A, chosen, symbolic, known, kind, lent, start)
+        factor = factored_again(A, chosen, symbolic, known, made, lent, start)
         if factor is not None:
             return factor, known
         patterns.STORE.miss()
     indices = (sight.first, sight.second) if sight else None
-    factor = kind(*analyzed(A, request, cholesky, chosen, start, indices))
+    factor = made(*analyzed(A, request, kind, chosen, start, indices))
     if sight:
         patterns.keep(sight, factor.symbolic)
     return factor, None
@@ -121,8 +121,8 @@ def factored_again(
     pattern = problem.pattern
     canonical = pattern.gather(matrix.values_on(pattern, matrix.float_values(A)))
     matrix.check_finite(pattern, canonical)
-    if problem.cholesky:
-        matrix.check_hermitian(pattern, canonical)
+    if problem.kind != "lu":
+        matrix.check_symmetry(pattern, canonical, problem.kind, options.hermitian)
     matched = analysis.core.row_scale.size > 0
     left = known.take() if lent and symbolic is known.value else None
     try:
@@ -135,17 +135,17 @@ def factored_again(
         return None
 
 
-def analysis_of(A: Any, request: Request, cholesky: bool, options: Callable[[int], Options]) -> Symbolic:
+def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Options]) -> Symbolic:
     """The analysis that is remembered of a pattern, where its matching suits the values of `A`, or a new one."""
     start = perf_counter()
     A, request = read(A, request)
     chosen = options(A.shape[0])
-    sight = patterns.sight_of(A, cholesky, chosen, request)
+    sight = patterns.sight_of(A, kind, chosen, request)
     known: Any = patterns.STORE.find(*sight) if sight else None
     if known is not None and suits(known.value, A):
         found: Symbolic = known.value.again(known.call, perf_counter() - start, chosen)
         return found
-    symbolic, _ = analyzed(A, request, cholesky, chosen, start, (sight.first, sight.second) if sight else None)
+    symbolic, _ = analyzed(A, request, kind, chosen, start, (sight.first, sight.second) if sight else None)
     if sight:
         patterns.keep(sight, symbolic)
     return symbolic
@@ -156,19 +156,21 @@ def suits(symbolic: Symbolic, A: Any) -> bool:
     problem, analysis = symbolic.parts()
     canonical = problem.pattern.gather(matrix.values_on(problem.pattern, matrix.float_values(A)))
     matrix.check_finite(problem.pattern, canonical)
-    if problem.cholesky:
-        matrix.check_hermitian(problem.pattern, canonical)
+    if problem.kind != "lu":
+        matrix.check_symmetry(problem.pattern, canonical, problem.kind, problem.options.hermitian)
     matched = analysis.core.row_scale.size > 0
     return not matched or bool(_core.matching_fits(analysis.core, problem.pattern.core, canonical))
 
 
 def factor_batch(
-    A: Any, values: Any, request: Request, kind: type[Batch], options: Callable[[int], Options], errors: str
+    A: Any, values: Any, request: Request, made: type[Batch], options: Callable[[int], Options], errors: str
 ) -> Batch:
     """What splu_batch and cholesky_batch do."""
 
     def work() -> Batch:
-        return kind(analysis_of(A, request, kind is BatchedCholeskyFactor, options), values, errors)
+        return made(
+            analysis_of(A, request, "cholesky" if made is BatchedCholeskyFactor else "lu", options), values, errors
+        )
 
     batch: Batch = within_memory(work)
     return batch
@@ -184,7 +186,7 @@ def factor_lu(
 
 def factor_cholesky(A: Any, request: Request, options: Callable[[int], Options]) -> CholeskyFactor:
     """What cholesky does."""
-    factor: CholeskyFactor = within_memory(factored, A, request, options, CholeskyFactor, True)[0]
+    factor: CholeskyFactor = within_memory(factored, A, request, options, CholeskyFactor, "cholesky")[0]
     return factor
 
 

@@ -69,7 +69,7 @@ class Problem:
     pattern : Pattern
     values : ndarray, shape (nnz,)
         Canonical and finite. They guide matching and scaling.
-    kind : {"lu", "cholesky"}
+    kind : {"lu", "cholesky", "ldlt"}
     options : Options
     request : Request
     once : Once, optional
@@ -143,6 +143,7 @@ class Problem:
             "for_processor",
             _core.analyze,
             cholesky=self.cholesky,
+            ldlt=self.kind == "ldlt",
             method="column" if self.options.pivoting == "partial" else "front" if self.request.systems else "auto",
             refactorizations=self.request.refactorizations,
         )

@@ -76,7 +76,8 @@ class SchurSymbolic:
 
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""
-        canonical = matrix.values_for(self._pattern, values, self.interior.cholesky)
+        problem = self.interior.parts()[0]
+        canonical = matrix.values_for(self._pattern, values, problem.kind, problem.options.hermitian)
         matrix.check_finite(self._pattern, canonical)
         return canonical
 

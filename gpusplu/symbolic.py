@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from . import _core, matrix
 from .arrays import takes_arrays
 from .engines import registry
-from .engines.interface import KINDS, Analysis
+from .engines.interface import Analysis
 from .errors import EngineUnavailableError, require
 from .options import ORDERINGS, PIVOTINGS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
 from .problem import Problem, Request
@@ -18,6 +18,7 @@ from .selection.select import Choice, select
 
 if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
+    from .ldl_factor import LDLFactor
 
 
 #: The class of a factor by the kind of factorization; factor.py enters its own.
@@ -36,6 +37,8 @@ class Symbolic:
     ----------
     n, nnz : int
         Order and number of entries of A.
+    kind : {"lu", "cholesky", "ldlt"}
+        Of the factorization that it is for.
     cholesky : bool
         For Hermitian positive definite matrices.
     method : {"column", "front"}
@@ -65,6 +68,7 @@ class Symbolic:
     nnz = property(lambda self: self._problem.nnz)
     shape = property(lambda self: (self.n, self.n))
     engine = property(lambda self: self._choice.engine)
+    kind = property(lambda self: self._problem.kind)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -85,7 +89,7 @@ class Symbolic:
 
         Returns
         -------
-        LUFactor or CholeskyFactor, BatchedLUFactor or BatchedCholeskyFactor
+        LUFactor, CholeskyFactor or LDLFactor, BatchedLUFactor or BatchedCholeskyFactor
 
         Raises
         ------
@@ -100,14 +104,16 @@ class Symbolic:
         pattern = self._problem.pattern
         if not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
             return self.factor_batch(values, errors)
-        canonical = matrix.values_for(pattern, values, self.cholesky)
+        canonical = matrix.values_for(pattern, values, self.kind, self._problem.options.hermitian)
         matrix.check_finite(pattern, canonical)
-        factor: LUFactor | CholeskyFactor = FACTORS[self._problem.kind](self, canonical)
+        factor: LUFactor | CholeskyFactor | LDLFactor = FACTORS[self._problem.kind](self, canonical)
         return factor
 
     def factor_batch(self, values: Any, errors: str = "flag") -> Any:
         """`factor` of values of two dimensions."""
-        return BATCHES[self._problem.kind](self, values, errors)
+        if self.kind not in BATCHES:
+            raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
+        return BATCHES[self.kind](self, values, errors)
 
     def again(self, call: int, seconds: float, options: Options) -> Symbolic:
         """The same for another call that found it, after `seconds`, with its own threshold for pivots."""
@@ -145,7 +151,7 @@ class Symbolic:
         return restore_symbolic, (*known, self._choice, self._analysis.core, self.seconds)
 
     def __repr__(self) -> str:
-        kind = "Cholesky" if self.cholesky else "LU"
+        kind = {"lu": "LU", "cholesky": "Cholesky", "ldlt": "LDL^T"}[self.kind]
         return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {self.method}s, {self.ordering}>"
 
 
@@ -170,12 +176,13 @@ def restore_symbolic(
     classes = (matrix.Pattern, np.dtype, Options, Choice, _core.Symbolic, dict)
     whole = all(map(isinstance, (pattern, dtype, options, choice, core, seconds), classes))
     require(whole and isinstance(pattern.core, _core.Canonical), "a part is something else")
-    require(dtype in matrix.FLOATS and kind == KINDS[core.cholesky], "the analysis is not of this kind")
+    require(dtype in matrix.FLOATS and kind == core.kind, "the analysis is not of this kind")
     _core.validate(core, pattern.core)
     one_of("ordering", options.ordering, ORDERINGS)
     one_of("pivoting", options.pivoting, PIVOTINGS)
     one_of("refine", options.refine, REFINEMENTS)
     one_of("symbolic", options.symbolic, SYMBOLIC_PHASES)
+    require(isinstance(options.hermitian, bool), "whether the matrix is Hermitian is not told")
     one_of("engine", choice.engine, registry.names())
     engine, method = registry.named(choice.engine), core.method
     fits = kind in engine.kinds and method in engine.methods

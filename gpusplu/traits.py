@@ -56,6 +56,7 @@ class Structure:
     itemsize : int
         Bytes of an entry.
     cholesky : bool
+        One triangle is factored.
     method : {"column", "front"}
         Of the CPU engine.
     ordering : str
@@ -108,7 +109,7 @@ def structure_of(symbolic: Any, nnz: int, itemsize: int) -> Structure:
         n=int(symbolic.n),
         nnz=int(nnz),
         itemsize=int(itemsize),
-        cholesky=bool(symbolic.cholesky),
+        cholesky=symbolic.kind != "lu",
         method=str(symbolic.method),
         ordering=str(symbolic.ordering),
         fill=int(symbolic.lnz),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..problem import Problem, Request
     from ..timing import Measured
 
-KINDS = ("lu", "cholesky")  # of factorizations
+KINDS = ("lu", "cholesky", "ldlt")  # of factorizations
 
 Measure = Callable[[str, bool], "Measured | str"]
 
@@ -159,7 +159,7 @@ class Engine(ABC):
     """
 
     name: ClassVar[str]
-    kinds: ClassVar[tuple[str, ...]] = KINDS
+    kinds: ClassVar[tuple[str, ...]] = KINDS[:2]
     methods: ClassVar[tuple[str, ...]] = ("column", "front")
     symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
     batches: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Matrices to test, measure and show with, at any size: circuits, power grids, finite elements and differences.
+"""Matrices to test, measure and show with, at any size: circuits, power grids, finite elements, saddle points.
 
 Every generator is vectorized, takes a seed where it draws random numbers, and returns a canonical `csc_array` of
 float64 with int32 indices. :func:`named` makes one from the short names that tables and benchmarks use.
@@ -10,6 +10,7 @@ from scipy.sparse import csc_array
 
 from .circuits import power_mesh, rlc_lines, rlc_mesh
 from .fields import convection_diffusion, elasticity, poisson
+from .saddles import helmholtz, kkt, mixed_elements, stokes
 from .transient import Circuit, circuit
 
 __all__ = [
@@ -17,21 +18,29 @@ __all__ = [
     "circuit",
     "convection_diffusion",
     "elasticity",
+    "helmholtz",
+    "kkt",
+    "mixed_elements",
     "named",
     "poisson",
     "power_mesh",
     "rlc_lines",
     "rlc_mesh",
+    "stokes",
 ]
 
 FAMILIES: dict[str, Callable[..., csc_array]] = {
     "circuit": lambda *shape: circuit(*shape).matrix(),
     "convdiff": lambda *shape: convection_diffusion(*(shape * 3 if len(shape) == 1 else shape)),
     "elast": elasticity,
+    "helmholtz": helmholtz,
+    "kkt": lambda variables, constraints, digits=3: kkt(variables, constraints, 10.0**-digits),
     "lines": rlc_lines,
+    "mixed": mixed_elements,
     "poisson": poisson,
     "power": power_mesh,
     "rlc": rlc_mesh,
+    "stokes": stokes,
 }
 
 
@@ -42,8 +51,9 @@ def named(name: str) -> csc_array:
     ----------
     name : str
         ``family:AxB`` or ``family:AxBxC`` with a family of ``circuit`` (the Jacobian of :func:`circuit` at rest),
-        ``convdiff`` (one number means a cube), ``elast``, ``lines`` (:func:`rlc_lines`), ``poisson``, ``power`` or
-        ``rlc``.
+        ``convdiff`` (one number means a cube), ``elast``, ``helmholtz``, ``kkt`` (:func:`kkt`; with a third number, the
+        barrier parameter is ten to minus it), ``lines`` (:func:`rlc_lines`), ``mixed`` (:func:`mixed_elements`),
+        ``poisson``, ``power``, ``rlc`` or ``stokes``.
 
     Returns
     -------

@@ -90,7 +90,7 @@ def fronts(A: Any, ordering: Any = "auto", cholesky: bool = False) -> Fronts:
     """
     pattern, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
     if cholesky:
-        pattern = matrix.hermitian(pattern, data)
+        pattern = matrix.both_triangles(pattern, data, "cholesky")
     name, perm = read_ordering(ordering, pattern.n)
     values = pattern.gather(data)
     arrays = pattern.ptr, pattern.ind, values

@@ -57,12 +57,16 @@ def choose(problem: Problem) -> Choice:
     where they may pay, and first where they will."""
     request = problem.request
     hosts, devices = ([e for e in registry.engines(kind) if not e.obstacle(problem)] for kind in (False, True))
+    if request.device is not None and not devices:
+        raise EngineUnavailableError(f"no GPU engine has a {problem.kind} factorization; leave out device=")
     if request.device is not None:
         return choose_on_device(problem, with_batches(devices) if request.systems else devices)
     if not hosts:
         raise EngineUnavailableError(registry.named(registry.DEFAULT).obstacle(problem))
     if request.reason:
         return at_home(problem, hosts, request.reason)
+    if not devices:
+        return at_home(problem, hosts, f"no GPU engine has {problem.kind}")
     if problem.options.pivoting == "partial":
         return at_home(problem, hosts, "partial pivoting, which no GPU engine has")
     here: tuple[Prediction, ...] = ()

@@ -10,6 +10,7 @@ import gpusplu as gs
 PARENTS = {
     gs.NotPositiveDefiniteError: np.linalg.LinAlgError,
     gs.NotHermitianError: ValueError,
+    gs.NoSymmetricFactorError: RuntimeError,
     gs.NonFiniteError: ValueError,
     gs.PatternMismatchError: ValueError,
     gs.AccuracyError: RuntimeError,
@@ -37,7 +38,7 @@ def test_not_positive_definite_says_where_and_what_to_do():
     assert (error.column, error.pivot) == (17, -3.2e-5)
     assert str(error) == (
         "cholesky: column 17 of A has pivot -3.2e-05, so A is not positive definite; "
-        "if A is Hermitian indefinite use splu(A)"
+        "if A is Hermitian indefinite use ldlt(A)"
     )
 
 

@@ -11,14 +11,20 @@ NAMES = [
     "convdiff:5",
     "convdiff:9x7",
     "elast:3x2x4",
+    "helmholtz:9x8",
+    "kkt:30x12",
+    "kkt:40x30x8",
     "lines:1x2x9",
     "lines:4x3x5",
+    "mixed:4x5",
     "poisson:11",
     "poisson:8x6",
     "poisson:4x3x5",
     "power:12x9",
     "power:9x5x3",
     "rlc:12x9",
+    "stokes:5x4",
+    "stokes:3x4x2",
 ]
 
 
@@ -163,6 +169,53 @@ def test_circuit_does_not_overflow():
         assert np.all(np.isfinite(values)) and np.all(np.isfinite(residual))
 
 
+@pytest.mark.parametrize(
+    ("A", "positive"),
+    [
+        (gallery.kkt(40, 15, barrier), 40)
+        for barrier in (1.0, 1e-3, 1e-6)  # eigenvalues of the next are too far apart for a dense check
+    ]
+    + [
+        (gallery.kkt(20, 20), 20),
+        (gallery.stokes(6, 5), 5 * 5 + 6 * 4),
+        (gallery.stokes(3, 4, 2), 2 * 4 * 2 + 3 * 3 * 2 + 3 * 4),
+        (gallery.mixed_elements(4, 6), 4 * 7 + 5 * 6),
+    ],
+)
+def test_saddle_points(A, positive):
+    dense = A.toarray()
+    assert np.array_equal(dense, dense.T)
+    eigenvalues = np.linalg.eigvalsh(dense)
+    assert (np.sum(eigenvalues > 0), np.sum(eigenvalues < 0)) == (positive, A.shape[0] - positive)
+    assert not A.diagonal()[positive:].any()
+
+
+def test_stokes_velocities_of_a_gradient_are_balanced_by_pressures():
+    """A force that is a gradient moves nothing: the pressures take it."""
+    A = gallery.stokes(6, 5).toarray()
+    flows = 5 * 5 + 6 * 4
+    pressures = np.random.default_rng(0).normal(size=A.shape[0] - flows)
+    solution = np.linalg.solve(A, np.concatenate([A[:flows, flows:] @ pressures, np.zeros(pressures.size)]))
+    np.testing.assert_allclose(solution, np.concatenate([np.zeros(flows), pressures]), atol=1e-12)
+
+
+def test_uniform_flow_through_mixed_elements_is_darcys_law():
+    """Flux 1 through all edges across: minus the pressure grows by the resistance of each square."""
+    rows, cols = 3, 4
+    A = gallery.mixed_elements(rows, cols, contrast=1.0).toarray()
+    across, down = rows * (cols + 1), (rows + 1) * cols
+    x = np.zeros(A.shape[0])
+    x[:across] = 1
+    x[across + down :] = np.tile(np.arange(1.0, cols + 1), rows)
+    inner = (A @ x)[:across].reshape(rows, cols + 1)[:, 1:-1]
+    np.testing.assert_allclose(inner, 0, atol=1e-14)
+    np.testing.assert_allclose((A @ x)[across + down :], 0, atol=1e-14)
+
+
+def test_helmholtz_has_a_negative_eigenvalue_for_each_standing_wave():
+    assert np.sum(np.linalg.eigvalsh(gallery.helmholtz(99, waves=3.2).toarray()) < 0) == 6
+
+
 def test_bad_arguments():
     for bad in ("poisson", "poisson:0x3", "poisson:3x", "cube:3", "poisson:-3"):
         with pytest.raises(ValueError, match="is not family"):
@@ -178,3 +231,7 @@ def test_bad_arguments():
             call()
     with pytest.raises(ValueError, match="poisson_ratio"):
         gallery.elasticity(2, 2, 2, poisson_ratio=0.5)
+    with pytest.raises(ValueError, match="constraints=4 must not be more"):
+        gallery.kkt(3, 4)
+    with pytest.raises(ValueError, match="two cells"):
+        gallery.stokes(1, 5)

@@ -143,7 +143,7 @@ def test_hermitian_completes(dtype, triangle, name):
     part = {"full": A, "lower": np.tril(A), "upper": np.triu(A), "diagonal": np.diag(np.diag(A))}[triangle]
     M = sp.coo_array(part).asformat(name)
     pattern, data = matrix.canonicalize(matrix.read_matrix(M))
-    whole = matrix.hermitian(pattern, data)
+    whole = matrix.both_triangles(pattern, data, "cholesky")
     assert_canonical(whole)
     expected = part if triangle in ("full", "diagonal") else A
     np.testing.assert_array_equal(dense(whole, whole.gather(data)), expected)
@@ -157,10 +157,10 @@ def test_hermitian_tolerates_rounding_and_one_sided_zeros():
     A = np.array([[4.0, 1, 0], [1 + 1e-15, 4, 0], [0, 0, 4]])
     M = sp.csc_array(A)
     pattern, data = matrix.canonicalize(M)
-    matrix.hermitian(pattern, data)
+    matrix.both_triangles(pattern, data, "cholesky")
     zeros = sp.coo_array((np.append(M.data, 0.0), (np.append(M.indices, 2), [0, 0, 1, 1, 2, 0])), shape=(3, 3))
     pattern, data = matrix.canonicalize(zeros)
-    np.testing.assert_array_equal(dense(matrix.hermitian(pattern, data), pattern.gather(data)), A)
+    np.testing.assert_array_equal(dense(matrix.both_triangles(pattern, data, "cholesky"), pattern.gather(data)), A)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_hermitian_tolerates_rounding_and_one_sided_zeros():
 def test_hermitian_refuses(A, where):
     pattern, data = matrix.canonicalize(sp.csc_array(np.array(A)))
     with pytest.raises(gs.NotHermitianError, match=where):
-        matrix.hermitian(pattern, data)
+        matrix.both_triangles(pattern, data, "cholesky")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -223,10 +223,10 @@ def test_values_for():
     pattern, data = matrix.canonicalize(A)
     expected = pattern.gather(data)
     for values in (data, list(data), A, A.tocsc(), A.tocoo(), A.toarray(), sp.csr_matrix(A), A.astype("f")):
-        np.testing.assert_array_equal(matrix.values_for(pattern, values, False), expected)
+        np.testing.assert_array_equal(matrix.values_for(pattern, values, "lu"), expected)
     with pytest.raises(ValueError, match=f"values has 3 entries, A.data had {A.nnz}"):
-        matrix.values_for(pattern, data[:3], False)
+        matrix.values_for(pattern, data[:3], "lu")
     with pytest.raises(gs.PatternMismatchError):
-        matrix.values_for(pattern, sp.eye_array(6), False)
+        matrix.values_for(pattern, sp.eye_array(6), "lu")
     with pytest.raises(ValueError, match="can only factor square matrices"):
-        matrix.values_for(pattern, A[:, :4], False)
+        matrix.values_for(pattern, A[:, :4], "lu")

@@ -16,7 +16,7 @@ from support.analyses import analyze
 from support.small_matrices import random_matrix, spd_matrix
 
 FIELDS = (
-    *("method", "n", "nnz", "cholesky", "row_perm", "col_perm", "row_scale", "col_scale"),
+    *("method", "n", "nnz", "cholesky", "ldlt", "row_perm", "col_perm", "row_scale", "col_scale"),
     *("keeps_diagonal", "block_ptr", "parent"),
     *("col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind", "ordering", "lnz", "flops"),
     *("structural_rank", "column_levels", "super_levels", "critical_path", "seconds", "costs"),

@@ -28,7 +28,7 @@ def matrix(kind: str, dtype: str) -> sp.csc_array:
     """A diagonally dominant matrix, unsymmetric or Hermitian, the same every time."""
     generator = np.random.default_rng(7)
     A = sp.random_array((SIZE, SIZE), density=0.06, rng=generator, format="csc") + 4 * sp.eye_array(SIZE)
-    A = sp.csc_array(A + A.T if kind == "cholesky" else A).astype(dtype)
+    A = sp.csc_array(A + A.T if kind in ("cholesky", "ldlt") else A).astype(dtype)
     if kind == "scaled":
         A = sp.csc_array(sp.diags_array(10.0 ** generator.integers(-6, 6, SIZE)) @ A).astype(dtype)
     return A
@@ -38,10 +38,12 @@ def matrix(kind: str, dtype: str) -> sp.csc_array:
 def originals() -> list[bytes]:
     """Pickles of factors and analyses of every kind, by two protocols."""
     made = []
-    for kind, dtype in (("lu", "d"), ("lu", "F"), ("scaled", "d"), ("cholesky", "d"), ("cholesky", "D")):
+    for kind, dtype in (("lu", "d"), ("lu", "F"), ("scaled", "d"), ("cholesky", "d"), ("cholesky", "D"), ("ldlt", "d")):
         A = matrix(kind, dtype)
         if kind == "cholesky":
             made += [gs.cholesky(A), gs.analyze(sp.tril(A), cholesky=True)]
+        elif kind == "ldlt":
+            made += [gs.ldlt(A), gs.analyze(sp.tril(A), ldlt=True)]
         else:
             made += [gs.splu(A), gs.analyze(A.tocsr()), gs.splu(A, ordering="natural")]
             made += [factor_by_fronts(A), gs.splu(A, pivoting="partial")]

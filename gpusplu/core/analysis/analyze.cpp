@@ -7,6 +7,7 @@
 
 #include "analysis/graph.hpp"
 #include "analysis/matching.hpp"
+#include "analysis/pairs.hpp"
 #include "analysis/selection.hpp"
 #include "analysis/structure.hpp"
 #include "base/beside.hpp"
@@ -56,6 +57,43 @@ off entries_of_diagonal(PatternView A) {
   return count;
 }
 
+// A caller's order of the columns as one of the vertices of a graph of pairs: where the first of their columns are.
+std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, const std::vector<idx>& partner) {
+  std::vector<idx> vertex(partner.size(), -1), order;
+  for (idx v = 0; v < paired.graph.n; v++) vertex[paired.first[v]] = vertex[partner[paired.first[v]]] = v;
+  std::vector<char> seen(paired.graph.n, 0);
+  for (std::size_t k = 0; k < partner.size(); k++)
+    if (const idx v = vertex[perm[k]]; !seen[v]) seen[v] = 1, order.push_back(v);
+  return order;
+}
+
+// Columns that the matching pairs are ordered as one and stay in one supernode.
+template <class T> void analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s) {
+  SymmetricMatching matching = timed(s, "matching", [&] { return match_symmetric(A, values); });
+  s.structural_rank = matching.structural_rank;
+  if (s.structural_rank < s.n) return;
+  s.row_scale = std::move(matching.scale);
+  s.col_scale = s.row_scale;
+  Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, nullptr); });
+  const std::vector<idx>& partner = matching.partner;
+  PairedGraph paired;
+  if (!partner.empty()) paired = timed(s, "symmetrize", [&] { return merge_pairs(graph.view(), partner); });
+  if (partner.empty() || paired.graph.n == s.n) {
+    Ordered order = timed(s, "order", [&] { return choose_ordering(graph.view(), options, s); });
+    return finish_front(s, graph.view(), std::move(order), nullptr);
+  }
+  AnalyzeOptions of_pairs(options);
+  std::vector<idx> own;
+  if (options.ordering == Ordering::user) {
+    own = order_of_pairs(options.user_perm, paired, partner);
+    of_pairs.user_perm = own.data();
+  }
+  Ordered order = timed(s, "order", [&] { return choose_ordering(paired.graph.view(), of_pairs, s); });
+  graph = timed(s, "symmetrize", [&] { return split_pairs(paired, partner); });
+  order.tree = ordered_tree(graph.view(), split_order(paired, partner, order.tree.perm));
+  finish_front(s, graph.view(), std::move(order), nullptr);
+}
+
 // Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
 // LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
 // their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
@@ -101,7 +139,7 @@ Symbolic described(PatternView A, const AnalyzeOptions& options) {
   Symbolic s;
   s.n = A.n;
   s.nnz = A.nnz();
-  s.cholesky = options.cholesky;
+  s.cholesky = options.cholesky, s.ldlt = options.ldlt;
   s.costs = options.costs;
   return s;
 }
@@ -139,6 +177,10 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
   Symbolic s = described(A, options);
   if (options.cholesky) {
     analyze_cholesky(A, options, s);
+    return s;
+  }
+  if (options.ldlt) {
+    analyze_ldlt(A, values, options, s);
     return s;
   }
   if (options.ordering == Ordering::natural) {  // pivoting alone chooses the rows

@@ -24,6 +24,7 @@ struct AnalyzeOptions {
 
   CpuCosts costs;         // what orderings and methods are chosen by
   bool cholesky = false;  // A is Hermitian and stored in full; the values are not looked at
+  bool ldlt = false;      // A is Hermitian or symmetric and stored in full
   Ordering ordering = Ordering::automatic;
   const idx* user_perm = nullptr;  // gather column order for Ordering::user
   MethodChoice method = MethodChoice::automatic;

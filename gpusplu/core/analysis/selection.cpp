@@ -54,7 +54,8 @@ bool only_dissection(PatternView graph, idx from) {
 }
 
 double predicted_total(Method method, const Ordered& order, const AnalyzeOptions& options, Symbolic& s) {
-  const MethodSeconds seconds = predict_seconds(options.costs, method, s.n, s.nnz, order.tree.cost, options.cholesky);
+  const MethodSeconds seconds =
+      predict_seconds(options.costs, method, s.n, s.nnz, order.tree.cost, options.cholesky || options.ldlt);
   const Considered now{order.name, method, seconds.total(options.refactorizations)};
   if (s.considered.empty()) s.considered.reserve(4);  // two orderings, two methods
   const auto known = std::find_if(s.considered.begin(), s.considered.end(), [&](const Considered& other) {

@@ -129,7 +129,7 @@ void measure(Symbolic& out) {
   for (const idx count : out.col_count) {
     out.lnz += count;
     const double below = count - 1;
-    out.flops += out.cholesky ? (double)count * count : below + 2 * below * below;
+    out.flops += out.one_triangle() ? (double)count * count : below + 2 * below * below;
   }
   out.column_levels = tree_height(out.parent);
   out.super_levels = tree_height(out.super_parent);
@@ -139,7 +139,7 @@ void measure(Symbolic& out) {
     const double width = out.super_ptr[s + 1] - out.super_ptr[s],
                  height = (double)(out.row_ptr[s + 1] - out.row_ptr[s]);
     const idx above = out.super_parent[s];
-    path[s] = front_flops(width, height, out.cholesky) + (above >= 0 ? path[above] : 0);
+    path[s] = front_flops(width, height, out.one_triangle()) + (above >= 0 ? path[above] : 0);
     out.critical_path = std::max(out.critical_path, path[s]);
   }
 }
@@ -149,7 +149,7 @@ void measure(Symbolic& out) {
 std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const Relaxation& relaxation,
                                       Symbolic& out) {
   count_columns(graph, tree);
-  SupernodePartition partition = relaxed_supernodes(tree.parent, tree.col_count, out.cholesky, relaxation);
+  SupernodePartition partition = relaxed_supernodes(tree.parent, tree.col_count, out.one_triangle(), relaxation);
   out.parent = renumber_tree(tree.parent, partition.column_order);
   out.col_count = gather(tree.col_count, partition.column_order);
   out.super_ptr = std::move(partition.super_ptr);

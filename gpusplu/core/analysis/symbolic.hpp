@@ -30,6 +30,7 @@ struct Symbolic {
   idx n = 0;
   off nnz = 0;            // of A (canonical)
   bool cholesky = false;  // then row_perm == col_perm and there is no scaling
+  bool ldlt = false;      // then row_perm == col_perm and row_scale == col_scale
   Method method = Method::front;
 
   std::vector<idx> row_perm, col_perm;
@@ -65,6 +66,7 @@ struct Symbolic {
   std::vector<Considered> considered;                  // what was predicted; empty where nothing was to be chosen
 
   idx nsuper() const { return (idx)super_parent.size(); }
+  bool one_triangle() const { return cholesky || ldlt; }  // is factored, and stands for both
 };
 
 // Cuts scales off at this exponent, and at minus it. Whether there was anything to cut.

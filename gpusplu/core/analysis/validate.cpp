@@ -58,10 +58,13 @@ void validate_permutations(const Symbolic& s) {
   require(!complete || (is_permutation(s.row_perm, s.n) && is_permutation(s.col_perm, s.n)),
           "a pickled analysis is damaged: an order of rows or columns is no permutation");
   require(!complete || s.structural_rank == s.n, "a pickled analysis is damaged: its rank contradicts its structure");
-  require(!s.cholesky || s.row_perm == s.col_perm, "a pickled analysis is damaged: rows and columns differ in order");
+  require(!s.one_triangle() || s.row_perm == s.col_perm,
+          "a pickled analysis is damaged: rows and columns differ in order");
   require(are_scales(s.row_scale, s.n) && are_scales(s.col_scale, s.n) && s.row_scale.empty() == s.col_scale.empty(),
           "a pickled analysis is damaged: a scale is no power of two");
   require(!s.cholesky || s.row_scale.empty(), "a pickled analysis is damaged: it scales a Hermitian matrix");
+  require(!s.ldlt || (!s.cholesky && s.row_scale == s.col_scale),
+          "a pickled analysis is damaged: rows and columns differ in scale");
   require(s.block_ptr.empty() || s.n == 0 || ascends(s.block_ptr, (off)s.block_ptr.size() - 1, s.n, true),
           "a pickled analysis is damaged: its blocks do not ascend to the order of the matrix");
 }
@@ -113,7 +116,7 @@ template <class Visit> bool for_all_entries(const Symbolic& s, PatternView A, co
 }
 
 bool has_place_in_fronts(const Symbolic& s, const Places& places, idx i, idx j) {
-  if (i < j && s.cholesky) return true;  // what the other triangle says
+  if (i < j && s.one_triangle()) return true;  // what the other triangle says
   const auto [first, last] = std::minmax(i, j);
   const idx front = places.part[first];
   if (last < s.super_ptr[front + 1]) return true;
@@ -127,8 +130,8 @@ void validate(const Symbolic& s) {
   validate_numbers(s);
   validate_permutations(s);
   if (s.method == Method::front && (s.structural_rank == s.n || !s.super_ptr.empty())) return validate_fronts(s);
-  require(!s.cholesky && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() && s.super_parent.empty() &&
-              s.row_ptr.empty() && s.row_ind.empty() && s.rel_ind.empty(),
+  require(!s.one_triangle() && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() &&
+              s.super_parent.empty() && s.row_ptr.empty() && s.row_ind.empty() && s.rel_ind.empty(),
           "a pickled analysis is damaged: it has fronts and none");
 }
 

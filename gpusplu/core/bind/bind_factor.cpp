@@ -26,7 +26,8 @@ template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::devi
 template <class T> struct FactorBinding {
   nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
-  off nnz, nvalues;  // of the canonical matrix, and what the caller has
+  off nnz, nvalues;       // of the canonical matrix, and what the caller has
+  bool hermitian = true;  // of LDL^T
 
   ~FactorBinding() {
     if (factor && factor->abandoned()) (void)factor.release();
@@ -35,17 +36,17 @@ template <class T> struct FactorBinding {
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
-                                                    const std::string& refine) {
+                                                    const std::string& refine, bool hermitian) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, *symbolic);
   require(pivot_threshold >= 0 && pivot_threshold <= 1, "pivot_threshold must be between 0 and 1");
-  const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine)};
+  const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine), hermitian};
   auto factor =
       without_gil([&] { return std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options); });
   const off nvalues = given.nvalues;
-  return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
+  return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues, hermitian};
 }
 
 // (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
@@ -167,10 +168,35 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> inverse_on_factors_bi
   return matrix_tuple(Matrix<T>{std::move(entries.pattern), std::move(entries.values)});
 }
 
+// The same for LDL^T, of blocks of order 1 and 2. A determinant of a Hermitian matrix is real.
+template <class T> Tuple<T, double> slogdet_of_pivots(const Factor<T>& f, bool hermitian) {
+  const std::vector<T> d = f.diagonal(), e = f.below_diagonal();
+  T sign = 1;
+  double log_modulus = 0;
+  const auto multiply = [&](T factor) {
+    log_modulus += std::log((double)std::abs(factor));
+    sign *= factor / T(std::abs(factor));
+  };
+  for (size_t k = 0; k < d.size(); k++) {
+    if (e[k] == T(0)) {
+      multiply(d[k]);
+      continue;
+    }
+    const T conj_e = conj_if(e[k], hermitian);
+    multiply(d[k] / conj_e * (d[k + 1] / e[k]) - T(1));
+    multiply(e[k]), multiply(conj_e);
+    k++;
+  }
+  if (is_complex<T> && hermitian) sign = T(std::real(sign) > 0 ? 1 : -1);
+  return nb::make_tuple(sign, log_modulus);
+}
+
 // sign and log |det A| from the diagonal of U, or of L twice
 template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
   const Factor<T>& f = *self.factor;
-  const bool cholesky = f.summary().symbolic->cholesky;
+  const FactorSummary summary = f.summary();
+  if (summary.symbolic->ldlt) return slogdet_of_pivots(f, self.hermitian);
+  const bool cholesky = summary.symbolic->cholesky;
   T sign = cholesky ? T(1) : T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm())));
   double log_modulus = 0;
   for (const T& d : f.diagonal()) {
@@ -180,12 +206,18 @@ template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self
   return nb::make_tuple(sign, (cholesky ? 2 : 1) * log_modulus);
 }
 
+template <class T> Tuple<bool, bool, idx, idx, double> inertia_binding(const FactorBinding<T>& self) {
+  const Inertia found = without_gil([&] { return self.factor->inertia(); });
+  return nb::make_tuple(found.held, found.certain, found.positive, found.negative, found.distance);
+}
+
 template <class T> Dict stats_binding(const FactorBinding<T>& self) {
   const FactorStats s = self.factor->stats();
   const FactorSummary summary = self.factor->summary();
   const FactorInfo& i = summary.info;
   nb::dict d;
   d["n_refactor"] = s.n_refactor;
+  d["n_delayed"] = s.n_delayed;
   d["n_reanalyzed"] = s.n_reanalyzed;
   d["n_repivoted"] = s.n_repivoted;
   d["n_refinement"] = s.n_refinement;
@@ -222,6 +254,15 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self, false).values); })
       .def("inverse_on_factors", &inverse_on_factors_binding<T>)
       .def("slogdet", &slogdet_binding<T>)
+      .def(
+          "pivots",
+          [](const Self& self) {
+            return Tuple<NumPy<T>, NumPy<T>>(
+                nb::make_tuple(to_numpy(self.factor->diagonal()), to_numpy(self.factor->below_diagonal())));
+          },
+          "D of LDL^T: its diagonal, and what is below.")
+      .def("inertia", &inertia_binding<T>,
+           "(whether there are factors by LDL^T, whether it is certain, positive, negative, distance)")
       .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)
       .def_prop_ro(
@@ -238,7 +279,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; })
       .def_prop_ro("bytes", [](const Self& self) { return self.factor->summary().bytes; });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
-        "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto",
+        "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
   m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "data"_a.noconvert(), "costs"_a, "lent"_a,

@@ -127,8 +127,12 @@ void bind_matrix(nb::module_& m) {
       .def_prop_ro("fingerprint", [](const Canonical& c) { return pattern_fingerprint(c.pattern.view()); })
       .def_prop_ro("triangle", [](const Canonical& c) { return triangle_name(stored_triangle(c.pattern.view())); })
       .def(
-          "mirrored", [](const Canonical& c) { return mirror_triangle(c, stored_triangle(c.pattern.view())); },
-          nb::call_guard<nb::gil_scoped_release>(), "The Hermitian matrix of which this is one triangle.")
+          "mirrored",
+          [](const Canonical& c, bool hermitian) {
+            return mirror_triangle(c, stored_triangle(c.pattern.view()), hermitian);
+          },
+          "hermitian"_a = true, nb::call_guard<nb::gil_scoped_release>(),
+          "The Hermitian matrix, or the symmetric one, of which this is one triangle.")
       .def("__getstate__", &canonical_state)
       .def("__setstate__", &set_canonical_state);
   m.def(

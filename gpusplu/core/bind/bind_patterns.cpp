@@ -140,6 +140,7 @@ template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonica
   require_analysis_of(A, symbolic);
   nb::gil_scoped_release release;
   const Symbolic& s = symbolic;
+  if (s.ldlt) return scales_fit(A, values.data(), s.row_scale);
   return matching_fits(A, values.data(), s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal);
 }
 

@@ -23,7 +23,7 @@ const char* method_name(Method method) { return method == Method::column ? "colu
 
 // All fields of Symbolic, in the order of its declaration.
 template <class S> auto fields(S& s) {
-  return std::tie(s.n, s.nnz, s.cholesky, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal,
+  return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal,
                   s.block_ptr, s.parent, s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind,
                   s.ordering, s.lnz, s.flops, s.structural_rank, s.column_levels, s.super_levels, s.critical_path,
                   s.seconds, s.costs);
@@ -74,6 +74,10 @@ void bind_symbolic(nb::module_& m) {
       .def_ro("nnz", &Symbolic::nnz)
       .def_ro("cholesky", &Symbolic::cholesky)
       .def_ro("keeps_diagonal", &Symbolic::keeps_diagonal)
+      .def_ro("ldlt", &Symbolic::ldlt)
+      .def_prop_ro("kind", [](const Symbolic& s) { return s.cholesky ? "cholesky"
+                                                          : s.ldlt   ? "ldlt"
+                                                                     : "lu"; })
       .def_prop_ro("method", [](const Symbolic& s) { return method_name(s.method); })
       .def_prop_ro("nsuper", &Symbolic::nsuper)
       .def_prop_ro("row_perm", &view_of<&Symbolic::row_perm>)

@@ -181,7 +181,7 @@ Triangle stored_triangle(PatternView A) {
 
 // Column j of the full matrix is column j of the upper triangle followed by column j of the lower one, the diagonal
 // once; one of them is given and the other is its transpose.
-Canonical mirror_triangle(const Canonical& given, Triangle triangle) {
+Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermitian) {
   if (triangle == Triangle::full) return given;
   const PatternView half = given.pattern.view();
   const Grouped mirrored = group(half.n, half.nnz(), compressed_stream(half.n, half.ptr, half.ind));
@@ -207,7 +207,7 @@ Canonical mirror_triangle(const Canonical& given, Triangle triangle) {
   };
   const auto append_mirrored = [&](idx j) {
     for (off k = mirrored.ptr[j]; k < mirrored.ptr[j + 1]; k++)
-      if (mirrored.minor[k] != j) append(mirrored.minor[k], mirrored.source[k], true);
+      if (mirrored.minor[k] != j) append(mirrored.minor[k], mirrored.source[k], hermitian);
   };
   for (idx j = 0; j < half.n; j++) {
     if (triangle == Triangle::upper) append_given(j);

@@ -34,8 +34,8 @@ enum class Triangle { full, lower, upper };
 // Which triangle holds all entries; `full` when neither does, or when both do (a diagonal matrix).
 Triangle stored_triangle(PatternView A);
 
-// The Hermitian matrix of which `given` holds one triangle.
-Canonical mirror_triangle(const Canonical& given, Triangle triangle);
+// The Hermitian matrix, or the symmetric one, of which `given` holds one triangle.
+Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermitian = true);
 
 // A 64-bit hash of n, ptr and ind.
 std::uint64_t pattern_fingerprint(PatternView A);

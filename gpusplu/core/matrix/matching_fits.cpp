@@ -48,9 +48,23 @@ template <class T> bool matching_fits(PatternView A, const T* values, const std:
   return fits.load();
 }
 
+template <class T> bool scales_fit(PatternView A, const T* values, const std::vector<double>& scale) {
+  std::atomic<bool> fits{true};
+  over_range(A.n, A.nnz(), [&](idx begin, idx end) {
+    for (idx j = begin; j < end; j++) {
+      double largest = 0;
+      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++)
+        largest = std::max(largest, (double)abs1(values[p]) * scale[A.ind[p]]);
+      if (!(largest * scale[j] * farthest_from_1 >= 1 && largest * scale[j] <= farthest_from_1)) fits.store(false);
+    }
+  });
+  return fits.load();
+}
+
 #define GS_INSTANTIATE(T)                                                                              \
   template bool matching_fits(PatternView, const T*, const std::vector<idx>&, const std::vector<idx>&, \
-                              const std::vector<double>&, const std::vector<double>&, bool);
+                              const std::vector<double>&, const std::vector<double>&, bool);           \
+  template bool scales_fit(PatternView, const T*, const std::vector<double>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -15,4 +15,7 @@ template <class T> bool matching_fits(PatternView A, const T* values, const std:
                                       const std::vector<idx>& col_perm, const std::vector<double>& row_scale,
                                       const std::vector<double>& col_scale, bool keeps);
 
+// The same of scales for LDL^T: the largest entry of every column is about 1.
+template <class T> bool scales_fit(PatternView A, const T* values, const std::vector<double>& scale);
+
 }  // namespace gs

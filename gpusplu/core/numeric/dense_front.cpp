@@ -6,6 +6,7 @@
 // matters.
 #include "numeric/dense_front.hpp"
 #include "base/scalars.hpp"
+#include "numeric/phases.hpp"
 
 #include <algorithm>
 
@@ -14,40 +15,6 @@ namespace {
 
 constexpr double serial_flops = 16e6;  // smaller fronts are left to one thread: about 0.4 ms [flop]
 constexpr idx wide_block = 128, narrow_block = 64;
-constexpr idx rows_per_task = 96;
-
-// Tasks are taken in turn; next_phase() waits until all are done. The word that rank 0 sets in a phase is what every
-// member sees after it. Once the team is in its own way, rank 0 goes on alone and the others find no more tasks.
-class Phases {
- public:
-  explicit Phases(const Team& team) : team_(team), alone_(team.size == 1 || team.crowded()) {}
-  ~Phases() { team_.sync(); }  // the counters are zero again before anyone enters the next front
-  int take() {
-    if (!alone_) return team_.barrier->turn[phase_ & 1].fetch_add(1, std::memory_order_relaxed);
-    return team_.rank == 0 ? own_turn_++ : no_task;
-  }
-  void set_word(int word) {
-    own_word_ = word;
-    if (!alone_) team_.barrier->word[phase_ & 1].store(word, std::memory_order_relaxed);
-  }
-  int next_phase() {
-    own_turn_ = 0;
-    if (alone_) return own_word_;
-    team_.sync();
-    own_word_ = team_.barrier->word[phase_ & 1].load(std::memory_order_relaxed);
-    if (team_.rank == 0) team_.barrier->turn[phase_ & 1].store(0, std::memory_order_relaxed);
-    phase_++;
-    alone_ = team_.crowded();
-    return own_word_;
-  }
-
- private:
-  static constexpr int no_task = 1 << 22;  // more than any front has, and times a block no overflow
-
-  const Team& team_;
-  bool alone_;
-  int phase_ = 0, own_turn_ = 0, own_word_ = 0;
-};
 
 idx block_size(idx W) { return W > 768 ? wide_block : narrow_block; }
 

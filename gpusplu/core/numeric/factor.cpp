@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "analysis/delays.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
@@ -14,6 +15,9 @@
 
 namespace gs {
 namespace {
+
+constexpr int most_delays = 8;                             // rounds of a factorization
+constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a part of all, or so many
 
 // Of a system with a known answer: 1, unless the entries of A are near an end of the range.
 template <class T> T moderate_entry(double largest_of_A) {
@@ -40,6 +44,7 @@ template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, P
 
 template <class T> void Factor<T>::take(std::shared_ptr<const Symbolic> symbolic) {
   symbolic_ = std::move(symbolic);
+  if (symbolic_->ldlt) ldlt_ = symbolic_;
   scales_[0] = range_of(symbolic_->row_scale), scales_[1] = range_of(symbolic_->col_scale);
 }
 
@@ -62,6 +67,11 @@ template <class T> double Factor<T>::norm(Trans trans) {
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
   n_resorts_ = 0, wide_ = {};
+  if (ldlt_ && !symbolic_->ldlt) {
+    column_.reset();
+    take(ldlt_);
+    fresh = true;
+  }
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
   } else {
@@ -134,9 +144,11 @@ template <class T> bool Factor<T>::factor_column(double threshold) {
 }
 
 template <class T> void Factor<T>::factor_front(bool fresh) {
-  if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_);
+  if (!front_) front_ = std::make_unique<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, A_.n);
-  info_ = front_->factor(values_.data(), PivotRule{perturb_below, tiny_below});
+  const PivotRule rule{perturb_below, tiny_below};
+  info_ = front_->factor(values_.data(), rule);
+  if (symbolic_->ldlt && info_.n_perturbed > 0) delay_perturbed_pivots(rule);
   if (symbolic_->cholesky) {
     if (info_.status != FactorInfo::ok) throw NotPositiveDefinite(info_.column, info_.min_pivot);
     return;
@@ -145,12 +157,28 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   if (fresh) return use_partial_pivoting();
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
+  again.ldlt = symbolic_->ldlt;
   auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), again));
   if (renewed->structural_rank < renewed->n) throw SingularError(-1);
   stats_.n_reanalyzed++;
   front_.reset();
   take(std::move(renewed));
   factor_front(true);
+}
+
+// Small pivots of LDL^T may be small in this order only: their columns find better ones in the fronts of parents, or
+// what tiny ones are perturbed by is shown not to matter.
+template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule) {
+  for (int round = 0; round < most_delays && info_.n_perturbed > 0; round++) {
+    const std::vector<idx>& columns = front_->perturbed_columns();
+    if (columns.empty() || columns.size() > std::max(least_delayed, most_delayed * A_.n)) break;
+    stats_.n_delayed += (idx)columns.size();
+    auto delayed = std::make_shared<const Symbolic>(delay_columns(*symbolic_, columns));
+    front_ = std::make_shared<FrontFactor<T>>(delayed, A_, options_.hermitian);
+    take(std::move(delayed));
+    info_ = front_->factor(values_.data(), rule);
+  }
+  if (info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
 }
 
 // Whether the factor can be left to the checks of solve().
@@ -316,7 +344,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
   all.symbolic = symbolic_;
   all.method = front_ ? Method::front : Method::column;
   if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
-  else all.nnz = front_->nnz_lower() + (symbolic_->cholesky ? 0 : front_->nnz_upper());
+  else all.nnz = front_->nnz_lower() + (symbolic_->one_triangle() ? 0 : front_->nnz_upper());
   all.bytes = front_ ? front_->bytes() : column_->bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
   all.error_bound = error_bound();
@@ -344,6 +372,11 @@ template <class T> std::vector<idx> Factor<T>::col_perm() const {
 
 template <class T> std::vector<T> Factor<T>::diagonal() const {
   return held_by([](const auto& engine) { return engine.diagonal(); });
+}
+
+template <class T> std::vector<T> Factor<T>::below_diagonal() const {
+  const std::shared_lock shared = held();
+  return front_ ? front_->below_diagonal() : std::vector<T>(A_.n);
 }
 
 template <class T> Matrix<T> Factor<T>::lower() const {

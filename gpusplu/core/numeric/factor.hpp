@@ -27,6 +27,7 @@ struct FactorOptions {
   double pivot_threshold = 0.1;
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
+  bool hermitian = true;  // of LDL^T: A equals its conjugate transpose, else its transpose
 };
 
 struct SingularError : std::runtime_error {
@@ -42,6 +43,7 @@ struct NotPositiveDefinite : std::runtime_error {
 
 struct FactorStats {
   idx n_refactor = 0;    // refactorizations that succeeded
+  idx n_delayed = 0;     // columns that LDL^T moved to the fronts of parents, over all factorizations
   idx n_reanalyzed = 0;  // times the ladder matched and ordered again with newer values
   idx n_repivoted = 0;   // times pivots were chosen anew by threshold partial pivoting
   off n_refinement = 0;  // refinement steps over all solves
@@ -57,6 +59,17 @@ struct FactorSummary {
   off nnz = 0;             // entries of L and U that are stored
   off bytes = 0;           // held by the factor besides its matrix [bytes]
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
+};
+
+// Of L D L^H from A, in the norm of numeric/factor_inertia.cpp: below, both have the same inertia.
+constexpr double certain_distance = 0.01;
+
+// How many eigenvalues are positive and negative, if that is certain.
+struct Inertia {
+  bool held = false;  // as LDL^T; else pivots were chosen anew by LU
+  bool certain = false;
+  idx positive = 0, negative = 0;  // by D
+  double distance = 0;             // estimate of ||I - A (L D L^H)^-1||, scaled; far below 1 where certain
 };
 
 template <class T> class Factor {
@@ -93,12 +106,15 @@ template <class T> class Factor {
   idx n() const { return A_.n; }
   std::vector<T> values() const;  // canonical, those factored last
   double reciprocal_condition() const;
-  // Pr A Pc = L U, or A[perm][:, perm] = L L^H; gather permutations.
+  // Of LDL^T, of which D tells it if the factors are close enough to A.
+  Inertia inertia() const;
+  // Pr A Pc = L U, or A[perm][:, perm] = L L^H or L D L^H; gather permutations.
   std::vector<idx> row_perm() const;
   std::vector<idx> col_perm() const;
   Matrix<T> lower() const;
   Matrix<T> upper() const;
-  std::vector<T> diagonal() const;  // of U (Cholesky: of L)
+  std::vector<T> diagonal() const;        // of U (Cholesky: of L; LDL^T: of D)
+  std::vector<T> below_diagonal() const;  // of D
 
  private:
   struct Factored {  // by one of the engines
@@ -113,11 +129,13 @@ template <class T> class Factor {
   void factor(bool fresh);
   void factor_front(bool fresh);
   bool factor_first();
+  void delay_perturbed_pivots(const PivotRule& rule);
   bool factor_column(double threshold);
   void use_partial_pivoting();
   Symbolic analysis_by_columns(bool matching) const;
   Symbolic unscaled_analysis() const;
   bool certified();
+  double distance_of_factors() const;
   double error_bound() const;
   PivotReport report() const;
   void decide_checks(bool fresh);
@@ -140,6 +158,7 @@ template <class T> class Factor {
   bool must_measure(Trans trans) const;
 
   std::shared_ptr<const Symbolic> symbolic_;
+  std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
   PatternView A_;
   std::vector<T> values_, spare_;
   FactorOptions options_;

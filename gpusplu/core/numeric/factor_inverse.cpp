@@ -133,12 +133,13 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   {
     const std::shared_lock shared = held();
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
-    if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
+    const bool by_fronts = front_ && !symbolic_->ldlt;             // L D L^T has no such recurrence here yet
+    if (by_fronts && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
     if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
     if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(on_factors, best);
       std::lock_guard lock(use_.counts);
-      stats_.n_repivoted++;
+      stats_.n_repivoted += !symbolic_->ldlt;
     }
   }
   best.accurate = ladder_.may_be_inverse(best.error);

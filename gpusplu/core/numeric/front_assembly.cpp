@@ -48,14 +48,14 @@ template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange col
   const auto [W, H, R] = front.shape;
   const idx panel_end = std::min(columns.end, W), c_begin = std::max(columns.begin, W) - W, c_end = columns.end - W;
   if (columns.begin == 0 && columns.end == R) {
-    zero(front.L, off(W) * (R + (front.cholesky ? 0 : H)));
+    zero(front.L, off(W) * (R + (front.one_triangle ? 0 : H)));
   } else {
     if (columns.begin < panel_end) zero(front.L + off(columns.begin) * R, off(panel_end - columns.begin) * R);
-    if (!front.cholesky && c_begin < c_end)
+    if (!front.one_triangle && c_begin < c_end)
       for (idx k = 0; k < W; k++) zero(front.Ut + c_begin + off(k) * H, c_end - c_begin);
   }
   if (keep_c || c_begin >= c_end) return;
-  if (!front.cholesky || H < 64) return zero(front.C + off(c_begin) * H, off(c_end - c_begin) * H);
+  if (!front.one_triangle || H < 64) return zero(front.C + off(c_begin) * H, off(c_end - c_begin) * H);
   for (idx j = c_begin; j < c_end; j++) zero(front.C + j + off(j) * H, H - j);
 }
 
@@ -100,12 +100,12 @@ template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange colum
   const bool c_run = n_rows > n_pivot && rel[n_rows - 1] - rel[n_pivot] == n_rows - 1 - n_pivot;
 
   for (idx j = j_begin; j < std::min(j_end, n_pivot); j++)
-    scatter<false>(front.L + off(rel[j]) * R, rel, front.cholesky ? j : 0, n_rows, from + off(j) * n_rows, run);
+    scatter<false>(front.L + off(rel[j]) * R, rel, front.one_triangle ? j : 0, n_rows, from + off(j) * n_rows, run);
   const idx c_begin = std::max(j_begin, n_pivot);
-  if (!front.cholesky) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from);
+  if (!front.one_triangle) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from);
   for (idx j = c_begin; j < j_end; j++) {
     T* to = front.C + off(rel[j] - W) * H - W;
-    const idx i_begin = front.cholesky ? j : n_pivot;
+    const idx i_begin = front.one_triangle ? j : n_pivot;
     if (assign_c) scatter<true>(to, rel, i_begin, n_rows, from + off(j) * n_rows, c_run);
     else scatter<false>(to, rel, i_begin, n_rows, from + off(j) * n_rows, c_run);
   }

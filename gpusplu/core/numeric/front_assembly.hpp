@@ -5,11 +5,12 @@
 
 namespace gs {
 
-// Where a front is assembled: L (R x W), Ut (H x W, LU only) right behind it, C (H x H, lower triangle for Cholesky).
+// Where a front is assembled: L (R x W), Ut (H x W, LU only) right behind it, C (H x H, lower triangle if there is
+// one).
 template <class T> struct FrontBlocks {
   FrontShape shape;
   T *L, *Ut, *C;
-  bool cholesky;
+  bool one_triangle;
 };
 
 // Columns of the front, counted 0 .. R-1, that one team member assembles: column j < W of the panel, and beyond them

@@ -59,8 +59,10 @@ template <class T> std::vector<idx> FrontFactor<T>::row_perm() const {
   std::vector<idx> perm = symbolic_->row_perm;
   if (symbolic_->cholesky) return perm;
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
-    const idx start = symbolic_->super_ptr[s];
-    for (idx k = 0; k < shape(s).W; k++) std::swap(perm[start + k], perm[start + pivots_[start + k]]);
+    const idx start = symbolic_->super_ptr[s], W = shape(s).W;
+    for (idx k = 0; k < W; k++)
+      if (symbolic_->ldlt) perm[start + k] = symbolic_->row_perm[start + pivots_[start + k]];
+      else std::swap(perm[start + k], perm[start + pivots_[start + k]]);
   }
   return perm;
 }
@@ -118,8 +120,11 @@ template <class T> Matrix<T> FrontFactor<T>::upper() const {
 
 template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
   const std::vector<double> row_scale = gathered(symbolic_->row_scale, row_perm());
-  const std::vector<double> col_scale = gathered(symbolic_->col_scale, symbolic_->col_perm);
+  const std::vector<double> col_scale = gathered(symbolic_->col_scale, col_perm());
   std::vector<T> diagonal(symbolic_->n);
+  for (std::size_t k = 0; k < diagonal_.size(); k++)
+    diagonal[k] = scaled(diagonal_[k], 1 / (row_scale[k] * col_scale[k]));
+  if (symbolic_->ldlt) return diagonal;
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
     const auto [W, H, R] = shape(s);
     for (idx k = 0; k < W; k++) {
@@ -130,11 +135,35 @@ template <class T> std::vector<T> FrontFactor<T>::diagonal() const {
   return diagonal;
 }
 
-#define GS_INSTANTIATE(T)                                     \
-  template std::vector<idx> FrontFactor<T>::row_perm() const; \
-  template Matrix<T> FrontFactor<T>::lower() const;           \
-  template Matrix<T> FrontFactor<T>::upper() const;           \
-  template std::vector<T> FrontFactor<T>::diagonal() const;
+template <class T> std::vector<T> FrontFactor<T>::below_diagonal() const {
+  const std::vector<double> scale = gathered(symbolic_->row_scale, row_perm());
+  std::vector<T> below(below_diagonal_);
+  for (std::size_t k = 0; k + 1 < below.size(); k++) below[k] = scaled(below[k], 1 / (scale[k] * scale[k + 1]));
+  return below;
+}
+
+template <class T> std::pair<idx, idx> FrontFactor<T>::inertia_of_pivots() const {
+  idx positive = 0, negative = 0;
+  for (std::size_t k = 0; k < diagonal_.size(); k++) {
+    const real_t<T> d = std::real(diagonal_[k]), e = std::abs(below_diagonal_[k]);
+    if (e == 0) {
+      (d > 0 ? positive : negative)++;
+    } else if (d / e * (std::real(diagonal_[++k]) / e) < 1) {
+      positive++, negative++;
+    } else {
+      (d > 0 ? positive : negative) += 2;
+    }
+  }
+  return {positive, negative};
+}
+
+#define GS_INSTANTIATE(T)                                         \
+  template std::vector<idx> FrontFactor<T>::row_perm() const;     \
+  template Matrix<T> FrontFactor<T>::lower() const;               \
+  template Matrix<T> FrontFactor<T>::upper() const;               \
+  template std::vector<T> FrontFactor<T>::diagonal() const;       \
+  template std::vector<T> FrontFactor<T>::below_diagonal() const; \
+  template std::pair<idx, idx> FrontFactor<T>::inertia_of_pivots() const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -18,11 +18,14 @@ constexpr double kWorkPerThread = 250e3;  // less than this does not pay for a f
 
 }  // namespace
 
-template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A)
+template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A, bool hermitian)
     : symbolic_(std::move(symbolic)),
       plan_(*symbolic_, A),
       panels_(plan_.panel_ptr.back()),
       pivots_(symbolic_->n),
+      hermitian_(hermitian),
+      diagonal_(symbolic_->ldlt ? symbolic_->n : 0),
+      below_diagonal_(diagonal_.size()),
       contribution_(symbolic_->nsuper(), nullptr) {
   prefer_huge_pages(panels_);
   for (idx s = 0; s < symbolic_->nsuper(); s++) {
@@ -37,6 +40,8 @@ template <class T> off FrontFactor<T>::bytes() const {
   off bytes =
       panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
   for (const BlockPool& pool : pools_) bytes += pool.bytes();
+  for (const auto& scratch : scratch_) bytes += scratch.size() * sizeof(T);
+  bytes += 2 * diagonal_.size() * sizeof(T);
   return bytes;
 }
 
@@ -46,6 +51,7 @@ template <class T> struct FrontFactor<T>::Run {
     PivotStats stats;
     real_t<T> largest_entry = 0, smallest_pivot = std::numeric_limits<real_t<T>>::max(), largest_pivot = 0;
     idx n_off_diagonal = 0;
+    std::vector<idx> perturbed;  // columns
   };
 
   FrontFactor& factor;
@@ -107,7 +113,7 @@ template <class T> struct FrontFactor<T>::Run {
   FrontBlocks<T> blocks(idx s) const {
     const FrontShape shape = factor.shape(s);
     T* L = factor.panel(s);
-    return {shape, L, L + off(shape.W) * shape.R, factor.contribution_[s], symbolic.cholesky};
+    return {shape, L, L + off(shape.W) * shape.R, factor.contribution_[s], symbolic.one_triangle()};
   }
 
   // The child that is added first may be copied into C if it covers all of it.
@@ -139,7 +145,7 @@ template <class T> struct FrontFactor<T>::Run {
     note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, front.L));
     assemble_children(front, s, all, assign_c);
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
-    eliminate(Team{}, member, s, front);
+    eliminate(Team{}, rank, s, front);
   }
 
   void front_by_team(const Team& team, idx s) {
@@ -163,15 +169,15 @@ template <class T> struct FrontFactor<T>::Run {
     team.sync();
     if (team.rank == 0)
       for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
-    eliminate(team, member, s, front);
+    eliminate(team, team.rank, s, front);
   }
 
-  // Columns of equal area for each member: for Cholesky column j has R - j rows.
+  // Columns of equal area for each member: of one triangle column j has R - j rows.
   static ColumnRange share(const FrontBlocks<T>& front, const Team& team) {
     const idx R = front.shape.R;
     auto boundary = [&](int rank) {
       const double part = double(rank) / team.size;
-      return rank == team.size ? R : idx(R * (front.cholesky ? 1 - std::sqrt(1 - part) : part));
+      return rank == team.size ? R : idx(R * (front.one_triangle ? 1 - std::sqrt(1 - part) : part));
     };
     return {boundary(team.rank), boundary(team.rank + 1)};
   }
@@ -180,27 +186,75 @@ template <class T> struct FrontFactor<T>::Run {
     member.largest_entry = std::max(member.largest_entry, largest);
   }
 
-  void eliminate(const Team& team, Member& member, idx s, const FrontBlocks<T>& front) {
+  // `rank`: of the thread, which may be at the front alone.
+  void eliminate(const Team& team, int rank, idx s, const FrontBlocks<T>& front) {
+    if (symbolic.ldlt) return eliminate_ldlt(team, rank, s, front);
+    Member& member = members[rank];
     const auto [W, H, R] = front.shape;
     idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
-    if (front.cholesky) {
+    if (symbolic.cholesky) {
       const idx column = cholesky_front(team, W, H, front.L, off(R), front.C, off(H));
       if (column >= 0) {
         if (team.rank == 0) fail(s, column);
         return;
       }
     } else {
-      // Where there are no rows but the front's own, pivoting is complete and a small pivot is what the matrix has.
-      const PivotRule own{H > 0 ? rule.perturb_below : std::min(rule.perturb_below, rule.tiny_below), rule.tiny_below};
-      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C, off(H), pivots, own, member.stats);
+      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C, off(H), pivots, rule_for(H), member.stats);
     }
     if (team.rank) return;
     for (idx k = 0; k < W; k++) {
       const real_t<T> pivot =
-          front.cholesky ? abs1(front.L[k + off(k) * R] * front.L[k + off(k) * R]) : abs1(front.L[k + off(k) * R]);
+          symbolic.cholesky ? abs1(front.L[k + off(k) * R] * front.L[k + off(k) * R]) : abs1(front.L[k + off(k) * R]);
       member.smallest_pivot = std::min(member.smallest_pivot, pivot);
       member.largest_pivot = std::max(member.largest_pivot, pivot);
-      if (!front.cholesky) member.n_off_diagonal += pivots[k] != k;
+      if (!symbolic.cholesky) member.n_off_diagonal += pivots[k] != k;
+    }
+  }
+
+  // Where there are no rows but the front's own, pivoting is complete and a small pivot is what the matrix has.
+  PivotRule rule_for(idx H) const {
+    return {H > 0 ? rule.perturb_below : std::min(rule.perturb_below, rule.tiny_below), rule.tiny_below};
+  }
+
+  void eliminate_ldlt(const Team& team, int rank, idx s, const FrontBlocks<T>& front) {
+    Member& member = members[rank];
+    const auto [W, H, R] = front.shape;
+    const idx start = symbolic.super_ptr[s];
+    const LdltBlocks<T> blocks{W,
+                               H,
+                               front.L,
+                               off(R),
+                               front.C,
+                               off(H),
+                               factor.diagonal_.data() + start,
+                               factor.below_diagonal_.data() + start,
+                               factor.pivots_.data() + start,
+                               factor.hermitian_};
+    const idx n_perturbed = member.stats.n_perturbed;
+    ldlt_front(team, blocks, factor.scratch_[team.size > 1 ? 0 : rank].data(), factor.scratch_[rank].data(),
+               rule_for(H), member.stats);
+    if (team.rank) return;
+    if (H > 0 && member.stats.n_perturbed > n_perturbed) note_perturbed(member, s, blocks);
+    for (idx k = 0; k < W; k++) {
+      const real_t<T> e = abs1(blocks.e[k]), pivot = e > 0 ? e : abs1(blocks.d[k]);
+      member.smallest_pivot = std::min(member.smallest_pivot, pivot);
+      member.largest_pivot = std::max(member.largest_pivot, pivot);
+      member.n_off_diagonal += blocks.order[k] != k;
+      k += e > 0;
+    }
+  }
+
+  // A perturbed pivot has the size that pivots are perturbed to.
+  void note_perturbed(Member& member, idx s, const LdltBlocks<T>& front) {
+    const double size = rule_for(front.H).perturb_below;
+    const auto is_perturbed = [&](idx k) {
+      return front.e[k] == T(0) && std::abs(abs1(front.d[k]) - size) <= 1e-3 * size;
+    };
+    try {
+      for (idx k = 0; k < front.W; k++)
+        if (is_perturbed(k)) member.perturbed.push_back(symbolic.col_perm[symbolic.super_ptr[s] + front.order[k]]);
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
     }
   }
 
@@ -212,13 +266,17 @@ template <class T> struct FrontFactor<T>::Run {
   FactorInfo report() {
     FactorInfo info;
     Member all;
+    factor.perturbed_columns_.clear();
     for (const Member& member : members) {
+      factor.perturbed_columns_.insert(factor.perturbed_columns_.end(), member.perturbed.begin(),
+                                       member.perturbed.end());
       merge(all.stats, member.stats);
       all.largest_entry = std::max(all.largest_entry, member.largest_entry);
       all.smallest_pivot = std::min(all.smallest_pivot, member.smallest_pivot);
       all.largest_pivot = std::max(all.largest_pivot, member.largest_pivot);
       info.n_off_diagonal += member.n_off_diagonal;
     }
+    std::sort(factor.perturbed_columns_.begin(), factor.perturbed_columns_.end());
     info.n_perturbed = all.stats.n_perturbed;
     info.n_tiny = all.stats.n_tiny;
     info.min_pivot = symbolic.n ? all.smallest_pivot : 0, info.max_pivot = all.largest_pivot;
@@ -241,6 +299,10 @@ template <class T> struct FrontFactor<T>::Run {
 template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
   if ((int)pools_.size() < want) pools_.resize(want);
+  if (symbolic_->ldlt) {
+    if ((int)scratch_.size() < want) scratch_.resize(want);
+    for (auto& scratch : scratch_) scratch.resize(ldlt_scratch(tallest_));
+  }
   Run run(*this, values, rule, want);
   UpwardWalk walk(plan_, want > 1);
   auto subtree = [&](int rank, idx t) {
@@ -260,9 +322,9 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   return run.report();
 }
 
-#define GS_INSTANTIATE(T)                                                             \
-  template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView); \
-  template off FrontFactor<T>::bytes() const;                                         \
+#define GS_INSTANTIATE(T)                                                                   \
+  template FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic>, PatternView, bool); \
+  template off FrontFactor<T>::bytes() const;                                               \
   template FactorInfo FrontFactor<T>::factor(const T*, const PivotRule&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

@@ -1,4 +1,4 @@
-// Multifrontal LU and Cholesky factorization over the supernodal structure of a Symbolic.
+// Multifrontal LU, Cholesky and LDL^T factorization over the supernodal structure of a Symbolic.
 //
 // B = (Dr A Dc)[row_perm][:, col_perm] is eliminated front by front: the entries of A and the contribution blocks of
 // the children are summed straight into the front's place in the factor, the dense kernels eliminate its W columns, and
@@ -11,6 +11,7 @@
 // for any number of threads.
 #pragma once
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "analysis/symbolic.hpp"
@@ -19,16 +20,18 @@
 #include "numeric/factor_info.hpp"
 #include "numeric/front_memory.hpp"
 #include "numeric/front_plan.hpp"
+#include "numeric/ldlt_front.hpp"
 
 namespace gs {
 
 template <class T> class FrontFactor {
  public:
-  // LU, or Cholesky if symbolic->cholesky: A then holds both triangles.
-  FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A);
+  // What `symbolic` is for; A holds both triangles in any case. `hermitian`: of LDL^T, else A equals its transpose.
+  FrontFactor(std::shared_ptr<const Symbolic> symbolic, PatternView A, bool hermitian = true);
 
   // Factors the matrix with these canonical values. A first factorization and a refactorization are the same. `rule` is
-  // for LU: bounds are absolute, for the scaled matrix. If the status is not ok, the factor holds nothing usable.
+  // for LU and LDL^T: bounds are absolute, for the scaled matrix. If the status is not ok, the factor holds nothing
+  // usable.
   FactorInfo factor(const T* values, const PivotRule& rule);
 
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
@@ -38,13 +41,20 @@ template <class T> class FrontFactor {
   // factors only; it is A's if it will be asked for again.
   void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
 
-  // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H; no scaling in L and U.
+  // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H, or L D L^H (L D L^T of
+  // complex symmetric A), L with unit diagonal; no scaling in L, U and D.
   // Compressed columns with sorted rows, entries that are exactly zero left out.
   Matrix<T> lower() const;
   Matrix<T> upper() const;
   std::vector<idx> row_perm() const;  // with the interchanges of the last factor()
-  const std::vector<idx>& col_perm() const { return symbolic_->col_perm; }
-  std::vector<T> diagonal() const;  // of U or of the Cholesky L, without scaling
+  std::vector<idx> col_perm() const { return symbolic_->ldlt ? row_perm() : symbolic_->col_perm; }
+  std::vector<T> diagonal() const;        // of U, of D or of the Cholesky L, without scaling
+  std::vector<T> below_diagonal() const;  // of D, n entries without scaling: zero but for pivots of order 2
+
+  // Columns in A's numbering, of LDL^T, whose pivots the last factor() perturbed.
+  const std::vector<idx>& perturbed_columns() const { return perturbed_columns_; }
+  // Of D: how many of its eigenvalues are positive and negative.
+  std::pair<idx, idx> inertia_of_pivots() const;
 
   const Symbolic& symbolic() const { return *symbolic_; }
   off nnz_lower() const { return nnz_lower_; }  // diagonal and zeros of relaxed supernodes included
@@ -84,10 +94,15 @@ template <class T> class FrontFactor {
 
   std::shared_ptr<const Symbolic> symbolic_;
   FrontPlan plan_;
-  RawVector<T> panels_;           // pages come when fronts are assembled, near the thread that does it
-  std::vector<idx> pivots_;       // by column: row of the front's diagonal block it was exchanged with
-  std::vector<T*> contribution_;  // of fronts whose parent has not taken it yet
-  std::vector<BlockPool> pools_;  // one for each thread
+  RawVector<T> panels_;  // pages come when fronts are assembled, near the thread that does it
+  // By column: row of the front's diagonal block it was exchanged with; of LDL^T, the column that came here.
+  std::vector<idx> pivots_;
+  bool hermitian_;  // LDL^T
+  std::vector<idx> perturbed_columns_;
+  std::vector<T> diagonal_, below_diagonal_;  // of D (numeric/ldlt_front.hpp)
+  std::vector<RawVector<T>> scratch_;         // of LDL^T, for each thread
+  std::vector<T*> contribution_;              // of fronts whose parent has not taken it yet
+  std::vector<BlockPool> pools_;              // one for each thread
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front
 

@@ -59,7 +59,7 @@ void FrontPlan::place_panels(const Symbolic& symbolic) {
   panel_ptr.resize(nsuper + 1);
   for (idx s = 0; s < nsuper; s++) {
     const FrontShape front(symbolic, s);
-    const off size = off(front.R + (symbolic.cholesky ? 0 : front.H)) * front.W;
+    const off size = off(front.R + (symbolic.one_triangle() ? 0 : front.H)) * front.W;
     if (size > std::numeric_limits<std::uint32_t>::max())
       throw std::length_error("a front has more than 4294967295 entries: the fill of this matrix is too large");
     panel_ptr[s + 1] = panel_ptr[s] + size;
@@ -74,7 +74,7 @@ void FrontPlan::place_entries(const Symbolic& symbolic, PatternView A) {
     for (int e = exponent.lowest; e <= exponent.highest; e++) scale_table.push_back(std::ldexp(1.0, e));
   EntryPlaces<idx> places({.n = symbolic.n,
                            .nf = symbolic.nsuper(),
-                           .cholesky = symbolic.cholesky,
+                           .cholesky = symbolic.one_triangle(),
                            .row_perm = symbolic.row_perm.data(),
                            .col_perm = symbolic.col_perm.data(),
                            .first = symbolic.super_ptr.data(),
@@ -107,7 +107,7 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
   std::vector<double> work(nsuper), subtree(nsuper);
   std::vector<idx> first(nsuper);  // first front of the subtree
   for (idx s = 0; s < nsuper; s++) {
-    work[s] = front_work(FrontShape(symbolic, s), symbolic.cholesky);
+    work[s] = front_work(FrontShape(symbolic, s), symbolic.one_triangle());
     subtree[s] = work[s], first[s] = s;
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++) subtree[s] += subtree[child[c]];
     if (child_ptr[s] < child_ptr[s + 1]) first[s] = first[child[child_ptr[s]]];

@@ -40,7 +40,7 @@ template <class T> FrontFactor<T>::Workspace::Workspace(const FrontFactor& facto
   carry = zeroed<T>(std::size_t(factor.plan_.carry_size) * block);
   for (int t = 0; t < threads; t++) {
     sums.push_back(zeroed<T>(n * block));
-    scratch.push_back(zeroed<T>(std::size_t(factor.tallest_) * block));
+    scratch.push_back(zeroed<T>(std::size_t(factor.tallest_) * (block + 1)));  // and one for permutations
   }
 }
 
@@ -49,7 +49,8 @@ template <class T> struct FrontFactor<T>::Solver {
   const Symbolic& symbolic;
   const FrontPlan& plan;
   const DenseKernels<T>& kernel = kernels<T>();
-  const bool transposed, conj, cholesky;
+  const bool transposed, conj, cholesky, ldlt;
+  const bool mirrored;  // LDL^T: what is solved with is the conjugate of A
   // Right-hand side k of the permuted system is b[from[k]] * from_scale[from[k]], solution k goes to x[to[k]].
   const idx *from, *to;
   const double *from_scale = nullptr, *to_scale = nullptr;
@@ -64,9 +65,11 @@ template <class T> struct FrontFactor<T>::Solver {
       : factor(factor),
         symbolic(*factor.symbolic_),
         plan(factor.plan_),
-        transposed(trans != Trans::none && !symbolic.cholesky),
+        transposed(trans != Trans::none && !symbolic.one_triangle()),
         conj(symbolic.cholesky ? trans == Trans::transpose : trans == Trans::conj_transpose),
         cholesky(symbolic.cholesky),
+        ldlt(symbolic.ldlt),
+        mirrored(symbolic.ldlt && trans == (factor.hermitian_ ? Trans::transpose : Trans::conj_transpose)),
         from((transposed ? symbolic.col_perm : symbolic.row_perm).data()),
         to((transposed ? symbolic.row_perm : symbolic.col_perm).data()) {
     if (!symbolic.row_scale.empty()) {
@@ -87,21 +90,32 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 
   // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.
-  void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy) const {
+  void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy, T* work) const {
     const auto [W, H, R] = shape;
     const T* L = factor.panel(s);
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
     if (cholesky) return kernel.cholesky_forward(W, H, width, L, R, X, ldx, Y, ldy, conj);
+    if (ldlt) {
+      const idx start = symbolic.super_ptr[s];
+      apply_order(W, pivots, width, X, ldx, work, false);
+      kernel.lu_forward(W, H, width, L, R, X, ldx, Y, ldy);
+      return solve_pivots(W, factor.diagonal_.data() + start, factor.below_diagonal_.data() + start, factor.hermitian_,
+                          width, X, ldx);
+    }
     if (transposed) return kernel.lu_forward_t(W, H, width, L, R, L + off(R) * W, H, X, ldx, Y, ldy, conj);
     apply_pivots(W, pivots, width, X, ldx);
     kernel.lu_forward(W, H, width, L, R, X, ldx, Y, ldy);
   }
 
-  void backward(idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy) const {
+  void backward(idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy, T* work) const {
     const auto [W, H, R] = shape;
     const T* L = factor.panel(s);
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
     if (cholesky) return kernel.cholesky_backward(W, H, width, L, R, X, ldx, Y, ldy, conj);
+    if (ldlt) {
+      kernel.lu_backward_t(W, H, width, L, R, X, ldx, Y, ldy, factor.hermitian_);
+      return apply_order(W, pivots, width, X, ldx, work, true);
+    }
     if (!transposed) return kernel.lu_backward(W, H, width, L, R, L + off(R) * W, H, X, ldx, Y, ldy);
     kernel.lu_backward_t(W, H, width, L, R, X, ldx, Y, ldy, conj);
     apply_pivots(W, pivots, width, X, ldx, true);
@@ -110,7 +124,7 @@ template <class T> struct FrontFactor<T>::Solver {
   // Row k of the permuted right-hand side.
   T right_hand_side(idx k, idx r) const {
     const idx i = from[k];
-    const T v = b[i + r * ldb];
+    const T v = conj_if(b[i + r * ldb], mirrored);
     return from_scale ? scaled(v, from_scale[i]) : v;
   }
 
@@ -145,7 +159,7 @@ template <class T> struct FrontFactor<T>::Solver {
       for (idx i = 0; i < n_rows; i++)
         for (idx r = 0; r < width; r++) Z[rel[i] + off(r) * R] += in[off(i) * width + r];
     }
-    forward(s, shape, Z, R, Z + W, R);
+    forward(s, shape, Z, R, Z + W, R, Z + off(width) * R);
     T* solved = space->solution.get() + off(start) * width;
     for (idx k = 0; k < W; k++)
       for (idx r = 0; r < width; r++) solved[k * width + r] = Z[k + off(r) * R];
@@ -180,13 +194,13 @@ template <class T> struct FrontFactor<T>::Solver {
       for (idx k = 0; k < W; k++) z[k] = own[k * width + r];
       for (idx i = 0; i < H; i++) z[W + i] = space->solution.get()[off(rows[i]) * width + r];
     }
-    backward(s, shape, Z, R, Z + W, R);
+    backward(s, shape, Z, R, Z + W, R, Z + off(width) * R);
     for (idx k = 0; k < W; k++) {
       const idx row = to[start + k];
       for (idx r = 0; r < width; r++) {
-        const T v = Z[k + off(r) * R];
+        const T v = Z[k + off(r) * R], u = conj_if(v, mirrored);
         own[k * width + r] = v;
-        x[row + r * ldx] = to_scale ? scaled(v, to_scale[row]) : v;
+        x[row + r * ldx] = to_scale ? scaled(u, to_scale[row]) : u;
       }
     }
   }

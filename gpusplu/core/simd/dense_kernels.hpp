@@ -27,6 +27,8 @@ struct PivotStats {
   bool finite = true;         // false after an Inf, a NaN or a zero pivot
 };
 
+constexpr idx ldlt_small_columns = 32;
+
 template <class T> struct DenseKernels {
   // One front on one thread without BLAS. pivots[k] >= k is the row of A11 that row k was exchanged with, in turn.
   void (*lu_front)(idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots, const PivotRule* rule,
@@ -65,6 +67,24 @@ template <class T> struct DenseKernels {
   void (*update_lower)(idx n, idx K, const T* A, off lda, T* C, off ldc);         // lower triangle of C -= A A^H
   void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats* stats);  // entries on and above the diagonal
   idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
+
+  // An LDL^T front of W <= ldlt_small_columns columns at once: simd/ldlt.hpp. Row and column order[k] became number k.
+  bool (*ldlt_small_front)(idx W, idx H, T* L, off ldl, T* C, off ldc, T* d, T* e, idx* order, T* Y, double stop,
+                           double most, bool hermitian, PivotStats* stats);
+  // Pieces of others (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.
+  // Pivots are sought in the whole block as long as an entry is above `stop`; returns how many. Row and column k were
+  // exchanged with swaps[k], in turn; work has 2 n entries.
+  idx (*ldlt_block)(idx n, T* A, off lda, T* d, T* e, idx* swaps, T* work, double stop, bool hermitian,
+                    PivotStats* stats);
+  void (*swap_symmetric)(idx n, T* A, off lda, idx p, idx q, bool hermitian);  // rows and columns p <= q of A, lower
+  void (*solve_unit_h)(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj);  // X L^-H or X L^-T, unit
+  void (*column_sizes)(idx m, idx n, const T* X, off ldx, double* sizes);  // largest magnitudes, and what was there
+  void (*divide_by_pivots)(idx m, idx n, const T* Y, off ldy, const T* d, const T* e, T* X, off ldx, bool hermitian,
+                           PivotStats* stats);  // X = Y D^-1: multipliers
+  void (*times_pivots)(idx m, idx n, const T* X, off ldx, const T* d, const T* e, T* Y, off ldy,
+                       bool hermitian);  // Y = X D
+  void (*update_lower_by)(idx n, idx K, const T* Y, off ldy, const T* L, off ldl, T* C, off ldc,
+                          bool conj);  // lower triangle of C -= Y L^H or Y L^T
 };
 
 }  // namespace gs

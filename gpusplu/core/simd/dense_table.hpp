@@ -2,6 +2,7 @@
 #pragma once
 #include "simd/cholesky.hpp"
 #include "simd/dense_kernels.hpp"
+#include "simd/ldlt.hpp"
 #include "simd/lu.hpp"
 #include "simd/solve.hpp"
 
@@ -51,6 +52,16 @@ template <class T> struct Pieces {
     add_upper_triangle(j0, j1, native(L), ldl, *stats);
   }
   static idx cholesky_square(idx n, T* A, off lda) { return GS_SIMD::cholesky_square(n, native(A), lda); }
+  static void swap_symmetric(idx n, T* A, off lda, idx p, idx q, bool hermitian) {
+    GS_SIMD::swap_symmetric(n, native(A), lda, p, q, hermitian);
+  }
+  static void solve_unit_h(idx m, idx n, T* X, off ldx, const T* L, off ldl, bool conj) {
+    Largest<S> unused;
+    solve_right<S, Shape::rows, true>(m, n, native(X), ldx, native(L), ldl, conj, unused);
+  }
+  static void update_lower_by(idx n, idx K, const T* Y, off ldy, const T* L, off ldl, T* C, off ldc, bool conj) {
+    GS_SIMD::update<S, Shape::rows, true>(n, n, K, native(Y), ldy, native(L), ldl, native(C), ldc, conj);
+  }
 };
 
 }  // namespace gs::GS_SIMD
@@ -77,5 +88,13 @@ template <class T> struct Pieces {
                                 Pieces<T>::update_t,         \
                                 Pieces<T>::update_lower,     \
                                 Pieces<T>::largest_upper,    \
-                                Pieces<T>::cholesky_square}; \
+                                Pieces<T>::cholesky_square,  \
+                                ldlt_small_front<T>,         \
+                                ldlt_block<T>,               \
+                                Pieces<T>::swap_symmetric,   \
+                                Pieces<T>::solve_unit_h,     \
+                                column_sizes<T>,             \
+                                divide_by_pivots<T>,         \
+                                times_pivots<T>,             \
+                                Pieces<T>::update_lower_by}; \
   }

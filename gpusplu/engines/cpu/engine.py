@@ -12,7 +12,7 @@ from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...problem import Problem, Request
-from ..interface import Analysis, Engine, EngineBatch, Measure
+from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
 from .batch import cpu_batch
 from .factor import cpu_factor
 from .predict import predict
@@ -22,9 +22,10 @@ INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 class CpuEngine(Engine):
-    """Column LU with threshold partial pivoting, or fronts, as the analysis finds best."""
+    """Column LU with threshold partial pivoting, or fronts, as the analysis finds best; the other kinds by fronts."""
 
     name, batches = "cpu", True
+    kinds = KINDS
 
     def analyze(self, problem: Problem) -> Analysis:
         return Analysis(problem.for_processor())
@@ -36,7 +37,7 @@ class CpuEngine(Engine):
         """By the analysis for the processor; where there are others and not yet this one, it is guessed from them."""
         request = problem.request
         if problem.once.get("for_processor") is None and problem.once.get("for_fronts") is not None:
-            methods = ("front",) if problem.cholesky else ("column", "front")
+            methods = ("column", "front") if problem.kind == "lu" else ("front",)
             structures = [replace(one, method=method) for one in problem.structures() for method in methods]
         else:
             structures = [problem.structure(problem.for_processor())]

@@ -35,7 +35,7 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
         ``Factor is exactly singular``.
     NotPositiveDefiniteError
     """
-    if options.ordering == "natural" and options.perm is None and symbolic.method == "front" and not symbolic.cholesky:
+    if options.ordering == "natural" and options.perm is None and symbolic.method == "front" and symbolic.kind == "lu":
         symbolic = _core.analyze(pattern.ptr, pattern.ind, canonical, for_core(), ordering="natural")
     with indefinite_by_name():
         return _core.factor(
@@ -45,6 +45,7 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
             pivot_threshold=options.pivot_threshold,
             pivoting=options.pivoting,
             refine=options.refine,
+            hermitian=options.hermitian,
         )
 
 

@@ -1,0 +1,355 @@
+// LDL^T of a block with pivots of order 1 and 2 that are sought in all of what is left of it (Bunch and Parlett, Direct
+// methods for solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971); the test for
+// pivots of order 2 is algorithm 4.1 of Duff, Hogg, Lopez, A new sparse LDL^T solver using a posteriori threshold
+// pivoting, SIAM J. Sci. Comput. 42 (2020)), and products with D and its inverse.
+//
+// D is kept apart from L: d is its diagonal, and e[k] below d[k] is zero unless d[k] and d[k + 1] are a pivot of order
+// 2. Below the diagonal L then is that of a unit triangle. Everything is for Hermitian matrices if `hermitian`, else
+// for symmetric ones.
+#pragma once
+#include "simd/dense_kernels.hpp"
+#include "simd/lu.hpp"
+#include "simd/solve.hpp"
+
+namespace gs::GS_SIMD {
+
+constexpr double good_diagonal = 0.25;  // of the largest entry below
+
+template <class S> GS_INLINE S conjugate_if(S v, bool conj) { return conj ? conjugate<true>(v) : v; }
+template <class S> GS_INLINE S real_if(S v, bool real) { return real ? from_real<S>(real_part(v)) : v; }
+
+// out = base - y1 c1 - y2 c2 for m rows, with base = out or, if not `subtract`, the negative without a base. Returns
+// the magnitudes of the largest entries written.
+template <class S, int terms, bool subtract>
+GS_INLINE BitVec<real<S>> combine(idx m, const S* y1_, const S* y2_, S c1, S c2, S* out_) {
+  using R = real<S>;
+  using V = Vec<R>;
+  constexpr int L = lanes<R>, w = width<S>;
+  const R *y1 = (const R*)y1_, *y2 = (const R*)y2_;
+  R* out = (R*)out_;
+  const Coefficient<S> a = coefficient(c1, false), b = coefficient(c2, false);
+  const auto rows = [&](idx i, Mask<R> last, bool partial) __attribute__((always_inline)) {
+    V sum = {};
+    if constexpr (subtract) sum = partial ? load(out + i, last) : load(out + i);
+    const V u = partial ? load(y1 + i, last) : load(y1 + i);
+    sum = sub_times_vec(sum, u, a.first);
+    if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(u), a.second);
+    if constexpr (terms == 2) {
+      const V v = partial ? load(y2 + i, last) : load(y2 + i);
+      sum = sub_times_vec(sum, v, b.first);
+      if constexpr (Real<S>::complex) sum = sub_times_vec(sum, swap_pairs(v), b.second);
+    }
+    if constexpr (!subtract) sum = -sum;
+    if (partial) store(out + i, sum, last);
+    else store(out + i, sum);
+    return magnitude_bits<S>(sum);
+  };
+  BitVec<R> largest{};
+  const idx count = m * w;
+  idx i = 0;
+  for (; i + L <= count; i += L) largest = larger(largest, rows(i, first_lanes<R>(L), false));
+  if (i < count) largest = larger(largest, rows(i, first_lanes<R>((int)(count - i)), true));
+  return largest;
+}
+
+// The largest entry of some columns.
+template <class S> struct LargestEntry {
+  Bits<real<S>> bits = -1;
+  idx column = 0;
+  void see(Bits<real<S>> here, idx j) {
+    if (here > bits) bits = here, column = j;
+  }
+};
+
+// Of the magnitudes of m entries.
+template <class S> GS_INLINE Bits<real<S>> largest_magnitude(idx m, const S* x_) {
+  using R = real<S>;
+  const R* x = (const R*)x_;
+  const idx count = m * width<S>;
+  BitVec<R> largest{};
+  idx i = 0;
+  for (; i + lanes<R> <= count; i += lanes<R>) largest = larger(largest, magnitude_bits<S>(load(x + i)));
+  if (i < count) largest = larger(largest, magnitude_bits<S>(load(x + i, first_lanes<R>((int)(count - i)))));
+  return largest_lane<R>(largest);
+}
+
+// Rows and columns p <= q of a symmetric matrix, of which the lower triangle is there, change places, those of L before
+// them too.
+template <class S> static void swap_symmetric(idx n, S* A, off lda, idx p, idx q, bool hermitian) {
+  if (p == q) return;
+  swap_entries(p, A + p, A + q, lda);
+  const S corner = A[p + p * lda];
+  A[p + p * lda] = A[q + q * lda], A[q + q * lda] = corner;
+  for (idx i = p + 1; i < q; i++) {
+    const S below = A[i + p * lda];
+    A[i + p * lda] = conjugate_if(A[q + i * lda], hermitian);
+    A[q + i * lda] = conjugate_if(below, hermitian);
+  }
+  A[q + p * lda] = conjugate_if(A[q + p * lda], hermitian);
+  swap_entries(n - q - 1, A + q + 1 + p * lda, A + q + 1 + q * lda, 1);
+}
+
+// The inverse of [d1 conj(e); e d2] from the right: l1 = y1 i11 + y2 i21, l2 = y1 i12 + y2 i22.
+template <class S> struct PairInverse {
+  S i11, i21, i12, i22;
+  PairInverse(S d1, S e, S d2, bool hermitian) {
+    const S inverse_e = inverse(e), conj_e = conjugate_if(e, hermitian), a = times(d1, inverse_e);
+    const S scale = inverse(sub_times(times(a, d2), conj_e, from_real<S>(1)));
+    i11 = times(times(d2, inverse_e), scale), i22 = times(a, scale);
+    i21 = sub_times(from_real<S>(0), scale, from_real<S>(1));
+    i12 = times(times(i21, conj_e), inverse_e);
+  }
+};
+
+// Whether [a conj(e); e b] is far from singular, of entries that are no larger than e.
+template <class S> GS_INLINE bool is_good_pair(S a, S e, S b, bool hermitian) {
+  const S square = times(e, conjugate_if(e, hermitian));
+  return 2 * magnitude(sub_times(square, a, b)) >= magnitude(square);
+}
+
+// Columns k .. of the block lose what the pivots before them, y and l = y D^-1, leave there. Rows of y1 and y2 are
+// those of the block.
+template <class S, int terms> GS_INLINE void eliminate_pivot(idx k, idx n, S* A, off lda, const S* y1, const S* y2,
+                                                             const S* l1, const S* l2, bool hermitian) {
+  for (idx j = k; j < n; j++) {
+    const S c1 = conjugate_if(l1[j], hermitian), c2 = terms == 2 ? conjugate_if(l2[j], hermitian) : c1;
+    combine<S, terms, true>(n - j, y1 + j, terms == 2 ? y2 + j : nullptr, c1, c2, A + j + j * lda);
+  }
+}
+
+template <class S> struct LdltBlock {
+  idx n;
+  S* A;
+  off lda;
+  S *d, *e;
+  idx* swaps;
+  S* work;  // 2 n
+  bool hermitian;
+
+  void swap(idx k, idx p) {
+    swaps[k] = p;
+    swap_symmetric(n, A, lda, k, p, hermitian);
+  }
+
+  void take_one(idx k) {
+    S* column = A + k * lda;
+    d[k] = real_if(column[k], hermitian), e[k] = from_real<S>(0);
+    const S i = inverse(d[k]);
+    for (idx r = k + 1; r < n; r++) work[r] = column[r];
+    combine<S, 1, false>(n - k - 1, work + k + 1, nullptr, i, i, column + k + 1);
+    eliminate_pivot<S, 1>(k + 1, n, A, lda, work, nullptr, column, nullptr, hermitian);
+  }
+
+  void take_two(idx k) {
+    S *one = A + k * lda, *two = one + lda, *other = work + n;
+    d[k] = real_if(one[k], hermitian), d[k + 1] = real_if(two[k + 1], hermitian);
+    e[k] = one[k + 1], e[k + 1] = from_real<S>(0), one[k + 1] = from_real<S>(0);
+    const PairInverse<S> i(d[k], e[k], d[k + 1], hermitian);
+    for (idx r = k + 2; r < n; r++) work[r] = one[r], other[r] = two[r];
+    const idx m = n - k - 2;
+    combine<S, 2, false>(m, work + k + 2, other + k + 2, i.i11, i.i21, one + k + 2);
+    combine<S, 2, false>(m, work + k + 2, other + k + 2, i.i12, i.i22, two + k + 2);
+    eliminate_pivot<S, 2>(k + 2, n, A, lda, work, other, one, two, hermitian);
+  }
+};
+
+// Whether a diagonal entry is a pivot without a look at other columns.
+template <class R> GS_INLINE bool is_good_diagonal(R own, R below, double stop) {
+  return own > stop && own >= R(good_diagonal) * below;
+}
+
+GS_INLINE void note_upper(double size, PivotStats& stats) {
+  stats.max_upper = size > stats.max_upper ? size : stats.max_upper;
+}
+
+// Returns how many pivots were found; what is left of the block has no entry above `stop`.
+template <class S> static idx find_pivots(LdltBlock<S> block, double stop, PivotStats& stats) {
+  using R = real<S>;
+  const idx n = block.n;
+  const off lda = block.lda;
+  S* A = block.A;
+  idx k = 0;
+  while (k < n) {
+    const R own = magnitude(A[k + k * lda]), below = from_bits<R>(largest_magnitude(n - k - 1, A + k + 1 + k * lda));
+    if (is_good_diagonal(own, below, stop)) {
+      note_upper(own > below ? own : below, stats);
+      block.swap(k, k);
+      block.take_one(k++);
+      continue;
+    }
+    LargestEntry<S> largest;
+    for (idx j = k; j < n; j++) largest.see(largest_magnitude(n - j, A + j + j * lda), j);
+    const double size = from_bits<R>(largest.bits);
+    if (!(size > stop)) break;
+    note_upper(size, stats);
+    const idx c = largest.column, r = c + find_row(A + c + c * lda, n - c, largest.bits);
+    const S a = real_if(A[c + c * lda], block.hermitian), b = real_if(A[r + r * lda], block.hermitian);
+    if (r != c && is_good_pair(a, A[r + c * lda], b, block.hermitian)) {
+      block.swap(k, c);
+      block.swap(k + 1, r);
+      block.take_two(k);
+      k += 2;
+    } else {
+      block.swap(k, magnitude(b) > magnitude(a) ? r : c);
+      block.take_one(k++);
+    }
+  }
+  for (idx j = k; j < n; j++) block.swaps[j] = j;
+  return k;
+}
+
+template <class T> static idx ldlt_block(idx n, T* A, off lda, T* d, T* e, idx* swaps, T* work, double stop,
+                                         bool hermitian, PivotStats* stats) {
+  return find_pivots(LdltBlock{n, native(A), lda, native(d), native(e), swaps, native(work), hermitian}, stop, *stats);
+}
+
+// The largest magnitude of each of n columns, no less than what is in `sizes` already.
+template <class T> static void column_sizes(idx m, idx n, const T* X, off ldx, double* sizes) {
+  using R = real<std::remove_cv_t<std::remove_pointer_t<decltype(native((T*)nullptr))>>>;
+  for (idx j = 0; j < n; j++) {
+    const double size = from_bits<R>(largest_magnitude(m, native(X) + j * ldx));
+    sizes[j] = size > sizes[j] || size != size ? size : sizes[j];
+  }
+}
+
+// X = Y D^-1 for m rows: multipliers.
+template <class T> static void divide_by_pivots(idx m, idx n, const T* Y_, off ldy, const T* d_, const T* e_, T* X_,
+                                                off ldx, bool hermitian, PivotStats* stats) {
+  const auto *Y = native(Y_), *d = native(d_), *e = native(e_);
+  auto* X = native(X_);
+  using S = std::remove_pointer_t<decltype(X)>;
+  using R = real<S>;
+  BitVec<R> largest{};
+  for (idx k = 0; k < n; k++) {
+    if (magnitude(e[k]) == 0) {
+      const S i = inverse(d[k]);
+      largest = larger(largest, combine<S, 1, false>(m, Y + k * ldy, nullptr, i, i, X + k * ldx));
+      continue;
+    }
+    const PairInverse<S> i(d[k], e[k], d[k + 1], hermitian);
+    const S *y1 = Y + k * ldy, *y2 = y1 + ldy;
+    largest = larger(largest, combine<S, 2, false>(m, y1, y2, i.i11, i.i21, X + k * ldx));
+    largest = larger(largest, combine<S, 2, false>(m, y1, y2, i.i12, i.i22, X + (k + 1) * ldx));
+    k++;
+  }
+  add_largest<R>(largest_lane<R>(largest), stats->max_multiplier, *stats);
+}
+
+// Y = X D for m rows.
+template <class T>
+static void times_pivots(idx m, idx n, const T* X_, off ldx, const T* d_, const T* e_, T* Y_, off ldy, bool hermitian) {
+  const auto *X = native(X_), *d = native(d_), *e = native(e_);
+  auto* Y = native(Y_);
+  using S = std::remove_pointer_t<decltype(Y)>;
+  for (idx k = 0; k < n; k++) {
+    const S *x1 = X + k * ldx, *x2 = x1 + ldx;
+    S *y1 = Y + k * ldy, *y2 = y1 + ldy;
+    if (magnitude(e[k]) == 0) {
+      combine<S, 1, false>(m, x1, nullptr, d[k], d[k], y1);
+      continue;
+    }
+    combine<S, 2, false>(m, x1, x2, d[k], e[k], y1);
+    combine<S, 2, false>(m, x1, x2, conjugate_if(e[k], hermitian), d[k + 1], y2);
+    k++;
+  }
+}
+
+// The pivots of a block of W <= 8 columns, unrolled, if its diagonal is good as it stands; else the block is spoilt.
+template <class S, int W>
+GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
+  using R = real<S>;
+  R upper = 0;
+#pragma GCC unroll 8
+  for (int k = 0; k < W; k++) {
+    S* column = A + k * lda;
+    d[k] = real_if(column[k], hermitian), e[k] = from_real<S>(0);
+    const R own = magnitude(d[k]);
+    R below = 0;
+#pragma GCC unroll 8
+    for (int i = k + 1; i < W; i++) {
+      const R size = magnitude(column[i]);
+      below = size > below ? size : below;
+    }
+    if (!is_good_diagonal(own, below, stop)) return false;
+    upper = own > upper ? own : upper, upper = below > upper ? below : upper;
+    const S inverse_d = inverse(d[k]);
+#pragma GCC unroll 8
+    for (int j = k + 1; j < W; j++) {
+      const S l = times(column[j], inverse_d), c = conjugate_if(l, hermitian);
+#pragma GCC unroll 8
+      for (int i = j; i < W; i++) A[i + j * lda] = sub_times(A[i + j * lda], column[i], c);
+      column[j] = l;  // row j of this column is not read again
+    }
+  }
+  note_upper(upper, stats);
+  return true;
+}
+
+template <class S>
+GS_INLINE bool ldlt_any_tiny(idx W, S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
+#define GS_CASE(n) \
+  case n:          \
+    return ldlt_tiny<S, n>(A, lda, d, e, stop, hermitian, stats);
+  switch (W) { GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
+#undef GS_CASE
+  return false;
+}
+
+// A lower bound of what an entry of Y is divided by, at least.
+template <class S> GS_INLINE double least_divisor(idx W, const S* d, const S* e) {
+  double least = 1e300;
+  for (idx k = 0; k < W; k++) {
+    const double size = magnitude(d[k]), below = magnitude(e[k]);
+    if (below == 0) {
+      least = size < least ? size : least;
+      continue;
+    }
+    const double next = magnitude(d[k + 1]), larger = size > next ? size : next;
+    const double divisor = below * below / (2 * (larger + below));  // |D^-1| is at most 2 / e^2 times [d2 e; e d1]
+    least = divisor < least ? divisor : least;
+    k++;
+  }
+  return least;
+}
+
+// A whole front of W <= ldlt_small_columns columns. False, and nothing is changed, where a pivot is too small or may
+// have multipliers above `most`. Y has (W + H) W entries.
+template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T* C_, off ldc, T* d_, T* e_, idx* order,
+                                                T* Y_, double stop, double most, bool hermitian, PivotStats* stats) {
+  auto *L = native(L_), *C = native(C_), *d = native(d_), *e = native(e_), *Y = native(Y_);
+  using S = std::remove_pointer_t<decltype(L)>;
+  using R = real<S>;
+  S *block = Y + (off)H * W, work[2 * ldlt_small_columns];
+  idx swaps[ldlt_small_columns];
+  PivotStats seen;
+  const auto copy_block = [&] {
+    for (idx j = 0; j < W; j++)
+      for (idx i = j; i < W; i++) block[i + j * W] = L[i + j * ldl];
+  };
+  copy_block();
+  for (idx k = 0; k < W; k++) order[k] = k;
+  if (!ldlt_any_tiny(W, block, W, d, e, stop, hermitian, seen)) {
+    if (W <= block_columns) copy_block();
+    if (find_pivots(LdltBlock<S>{W, block, W, d, e, swaps, work, hermitian}, stop, seen) < W) return false;
+    for (idx k = 0; k < W; k++) {
+      const idx other = order[k];
+      order[k] = order[swaps[k]], order[swaps[k]] = other;
+    }
+  }
+  if (H > 0) {
+    for (idx k = 0; k < W; k++) __builtin_memcpy((void*)(Y + k * H), L + W + order[k] * ldl, H * sizeof(S));
+    Largest<S> upper;
+    solve_right<S, Shape::rows, true>(H, W, Y, H, block, W, hermitian, upper);
+    const double size = (Real<S>::complex ? 2 : 1) * (double)from_bits<R>(largest_lane<R>(upper.bits));
+    if (!(size <= most * least_divisor(W, d, e))) return false;
+    note_upper(size, seen);
+    divide_by_pivots((idx)H, W, (T*)Y, H, d_, e_, (T*)(L + W), ldl, hermitian, stats);
+    update<S, Shape::rows, true>(H, H, W, Y, H, L + W, ldl, C, ldc, hermitian);
+  }
+  for (idx j = 0; j < W; j++)
+    for (idx i = j + 1; i < W; i++) L[i + j * ldl] = block[i + j * W];
+  note_upper(seen.max_upper, *stats);
+  return true;
+}
+
+}  // namespace gs::GS_SIMD

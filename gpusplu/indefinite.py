@@ -1,0 +1,70 @@
+"""ldlt: factors of symmetric indefinite matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import matrix
+from .cost.model import REFACTORIZATIONS
+from .ldl_factor import LDLFactor
+from .options import Options, ldlt_options
+from .pipeline import factored, read, within_memory
+from .selection.request import read_request
+
+
+def ldlt(
+    A: Any,
+    *,
+    engine: str = "auto",
+    device: Any = None,
+    device_memory: int | None = None,
+    expected_refactors: float = REFACTORIZATIONS,
+    ordering: Any = "auto",
+    refine: str = "auto",
+    hermitian: bool | None = None,
+    deterministic: bool = False,
+) -> LDLFactor:
+    """Factor a Hermitian or symmetric matrix, definite or not: ``A[perm][:, perm] = L D L^H``.
+
+    Half of the work and of the memory of :func:`splu`. Pivots of order 1 and 2 are chosen inside the fronts, of a
+    matrix that is scaled and ordered by a symmetric matching where its diagonal is weak. What solves with them leave is
+    measured and refined as for :func:`splu`; where that is not enough, pivots are chosen anew by LU, and the factor
+    says so (``stats["method"]`` is "column").
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+        Both triangles, or one of them. Any format; never modified.
+    engine, device, device_memory, expected_refactors, ordering, refine, deterministic : optional
+        As in :func:`splu`. The CPU engine is the one that has this factorization.
+    hermitian : bool, optional
+        What a complex `A` equals: its conjugate transpose, or its transpose, with ``A[perm][:, perm] = L D L^T``. Told
+        from `A` unless given; one triangle alone means a Hermitian matrix, as for :func:`cholesky`.
+
+    Returns
+    -------
+    LDLFactor
+
+    Raises
+    ------
+    RuntimeError
+        ``Factor is exactly singular``.
+    NotHermitianError
+        Both triangles are there and they differ, or the diagonal of a Hermitian matrix is not real.
+    ValueError
+        A is not square or not finite (`NonFiniteError`), or an option is unknown.
+    EngineUnavailableError
+        The engine asked for cannot run here, or has no such factorization.
+    """
+    request = read_request(engine, device, device_memory, expected_refactors, deterministic)
+    A, request = read(A, request._replace(movable=False))
+    options = options_of_ldlt(A, ordering, refine, hermitian)
+    factor: LDLFactor = within_memory(factored, A, request, options, LDLFactor, "ldlt")[0]
+    return factor
+
+
+def options_of_ldlt(A: Any, ordering: Any, refine: str, hermitian: bool | None) -> Callable[[int], Options]:
+    """Reader of the options for ldlt of `A`, from `read`, which says whether it is Hermitian if the caller does not."""
+    settled = matrix.is_hermitian(A) if hermitian is None else bool(hermitian) or A.dtype.kind != "c"
+    return lambda n: ldlt_options(n, ordering, refine, settled)

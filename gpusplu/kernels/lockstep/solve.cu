@@ -113,16 +113,24 @@ template <class Member> DEVICE void sum_rows(const LaneSolveArgs& args, const Me
   }
 }
 
-// The pivots of one tile, from the first on.
-DEVICE void solve_forward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
+// e(i, p) of the pivots of one tile, zero behind the last; all of them are on their way before one is needed.
+DEVICE void load_triangle(const FrontFactor& front, int p0, bool scaled, Scalar (&e)[S][S]) {
   const int count = front.W - p0;
 #pragma unroll
-  for (int p = 0; p < S; p++) {
-    if (p >= count) break;
-    if (scaled) x[p] = x[p] * front.inside(p0 + p, p0 + p);
+  for (int p = 0; p < S; p++)
 #pragma unroll
-    for (int i = p + 1; i < S; i++)
-      if (i < count) x[i] = mul_sub(front.inside(p0 + i, p0 + p), x[p], x[i]);
+    for (int i = p; i < S; i++) e[p][i] = i < count && (i > p || scaled) ? front.inside(p0 + i, p0 + p) : Scalar(0);
+}
+
+// The pivots of one tile, from the first on.
+DEVICE void solve_forward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
+  Scalar e[S][S];
+  load_triangle(front, p0, scaled, e);
+#pragma unroll
+  for (int p = 0; p < S; p++) {
+    if (scaled) x[p] = x[p] * e[p][p];
+#pragma unroll
+    for (int i = p + 1; i < S; i++) x[i] = mul_sub(e[p][i], x[p], x[i]);
   }
 }
 
@@ -179,14 +187,13 @@ DEVICE void forward(const LaneSolveArgs& args, const Member& team, int f, int gr
 }
 
 DEVICE void solve_backward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
-  const int count = front.W - p0;
+  Scalar e[S][S];
+  load_triangle(front, p0, scaled, e);
 #pragma unroll
   for (int p = S - 1; p >= 0; p--) {
-    if (p >= count) continue;
 #pragma unroll
-    for (int i = S - 1; i > p; i--)
-      if (i < count) x[p] = mul_sub(front.inside(p0 + i, p0 + p), x[i], x[p]);
-    if (scaled) x[p] = x[p] * front.inside(p0 + p, p0 + p);
+    for (int i = S - 1; i > p; i--) x[p] = mul_sub(e[p][i], x[i], x[p]);
+    if (scaled) x[p] = x[p] * e[p][p];
   }
 }
 

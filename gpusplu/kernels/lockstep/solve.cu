@@ -206,12 +206,21 @@ DEVICE void subtract_below(const LaneSolveArgs& args, const LockstepFront& recor
   for (int first = 0; first < front.H; first += WARP_SIZE) {
     const int mine = __ldg(args.below + record.below + min(first + lane_of(), front.H - 1)),
               some = min(WARP_SIZE, front.H - first);
-#pragma unroll 4
-    for (int k = 0; k < some; k++) {
-      const Scalar x = y[(long long)shuffle(mine, k) * WARP_SIZE];
+#pragma unroll 1
+    for (int k = 0; k < some; k += TOGETHER) {
+      Scalar e[TOGETHER][S], x[TOGETHER];
 #pragma unroll
-      for (int p = 0; p < S; p++)
-        if (p < count) tile[p] = mul_sub(front.outside(first + k, p0 + p), x, tile[p]);
+      for (int q = 0; q < TOGETHER; q++) {
+        const int row = shuffle(mine, min(k + q, some - 1));
+        x[q] = k + q < some ? y[(long long)row * WARP_SIZE] : Scalar(0);
+#pragma unroll
+        for (int p = 0; p < S; p++)
+          e[q][p] = k + q < some && p < count ? front.outside(first + k + q, p0 + p) : Scalar(0);
+      }
+#pragma unroll
+      for (int q = 0; q < TOGETHER; q++)
+#pragma unroll
+        for (int p = 0; p < S; p++) tile[p] = mul_sub(e[q][p], x[q], tile[p]);
     }
   }
   store_rows(tile, pivots + p0 * WARP_SIZE, count);

@@ -18,7 +18,7 @@ FRONT, TASK = struct("shared/lockstep.hpp", "LockstepFront"), struct("shared/loc
 TILE = struct(SHARED, "FrontTile")
 LEAF_TILE, FRONT_TILE = constant(SHARED, "LEAF_TILE"), constant(SHARED, "FRONT_TILE")
 WARPS, PART_COLUMNS = constant(SHARED, "LANE_WARPS"), constant(SHARED, "PART_COLUMNS")
-LANES, SOLVE_ROWS = constant(SHARED, "LANES"), constant(SHARED, "SOLVE_ROWS")
+LANES, SOLVE_ROWS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "SOLVE_ROWS")
 TEAM_ROWS, WIDE_ROWS, ALONE_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "ALONE"))
 IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 

@@ -19,7 +19,7 @@ from .lanes import SHARED, Items, LanePlan
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
 FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
 FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
-LANES, WARPS, STEPS = (constant(SHARED, name) for name in ("LANES", "LANE_WARPS", "REFINEMENTS"))
+LANES, WARPS, STEPS = (constant(SHARED, name) for name in ("WARP_SIZE", "LANE_WARPS", "REFINEMENTS"))
 REPORT, ERRORS, OUTCOME = (struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome"))
 TICKETS = 4  # words of a launch
 

@@ -28,7 +28,7 @@ GPUSPLU_KERNEL(lane_determinants, LaneDeterminantArgs, LANE_THREADS, 1) {
   double log_size = 0;
   Wide sign(1);
   for (int k = begin; k < end; k++) {
-    const Wide r = widen(factor[args.diagonal[k] * LANES]);
+    const Wide r = widen(factor[args.diagonal[k] * WARP_SIZE]);
     log_size -= log(modulus(r));
     sign = sign * phase(conj(r));  // that of the pivot
   }
@@ -37,10 +37,10 @@ GPUSPLU_KERNEL(lane_determinants, LaneDeterminantArgs, LANE_THREADS, 1) {
   __syncthreads();
   if (warp_of() > 0) return;
   for (int w = 1; w < LANE_WARPS; w++) {
-    log_size += shared[w * LANES + lane_of()].log_size;
-    sign = sign * shared[w * LANES + lane_of()].sign;
+    log_size += shared[w * WARP_SIZE + lane_of()].log_size;
+    sign = sign * shared[w * WARP_SIZE + lane_of()].sign;
   }
-  const int system = blockIdx.x * LANES + lane_of();
+  const int system = blockIdx.x * WARP_SIZE + lane_of();
   args.logs[system] = CHOLESKY ? 2 * log_size : log_size;
   args.signs[system] = CHOLESKY ? Wide(1) : phase(sign);  // rounding has moved it a little
 }

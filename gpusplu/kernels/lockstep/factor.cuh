@@ -32,15 +32,15 @@ struct LaneFront {
 
   DEVICE LaneFront(const LaneFactorArgs& args, const LockstepFront& front, int group, Scalar* stack)
       : W(front.width), H(front.rows - front.width), R(front.rows) {
-    lower = lane_entries(args.factor, group, args.factor_size) + front.factor * LANES;
-    upper = lower + (long long)R * W * LANES;
-    block = (front.block_shared ? lane_entries(args.shared, group, args.shared_size) : stack) + front.block * LANES;
+    lower = lane_entries(args.factor, group, args.factor_size) + front.factor * WARP_SIZE;
+    upper = lower + (long long)R * W * WARP_SIZE;
+    block = (front.block_shared ? lane_entries(args.shared, group, args.shared_size) : stack) + front.block * WARP_SIZE;
   }
   // Rows from i on of L, and columns from j on of U, as products need them.
-  DEVICE Operand rows_of_l(int i) const { return {lower + i * LANES, 1, R}; }
+  DEVICE Operand rows_of_l(int i) const { return {lower + i * WARP_SIZE, 1, R}; }
   DEVICE Operand columns_of_u(int j) const {
     if (CHOLESKY) return rows_of_l(j);
-    if (j < W) return {lower + j * R * LANES, R, 1};
-    return {upper + (j - W) * LANES, 1, H};
+    if (j < W) return {lower + j * R * WARP_SIZE, R, 1};
+    return {upper + (j - W) * WARP_SIZE, 1, H};
   }
 };

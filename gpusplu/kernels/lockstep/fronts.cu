@@ -4,9 +4,10 @@
 // Kernels: factor_leaves, factor_fronts, and factor_wide_fronts with larger teams. Grid: of factor_leaves any, no more
 // than `stacks` has memory for; of the others no more than is resident. Block: LANE_THREADS, of factor_fronts
 // TEAM_THREADS. Shared memory: for each warp, and once more for each warp of factor_leaves or for the team, LEAF_TILE^2
-// * LANES scalars; of teams also STAGED_ITEMS * LANES scalars a warp and 16 bytes. A ticket is a task and a group, all
-// groups of a task one after another, and waits for earlier tickets only. A tile is summed in shared memory, loses in
-// registers the products with pivots to the left, is finished and is stored once. Deterministic, with any team.
+// * WARP_SIZE scalars; of teams also STAGED_ITEMS * WARP_SIZE scalars a warp and 16 bytes. A ticket is a task and a
+// group, all groups of a task one after another, and waits for earlier tickets only. A tile is summed in shared memory,
+// loses in registers the products with pivots to the left, is finished and is stored once. Deterministic, with any
+// team.
 #include "lockstep/factor.cuh"
 
 namespace {
@@ -27,9 +28,9 @@ template <int WARPS> struct Team {
 // Pointers of items, 31 tiles at a time.
 struct Slots {
   const int* ptr;
-  int first = -LANES, mine = 0;
+  int first = -WARP_SIZE, mine = 0;
   DEVICE void find(int slot, int& begin, int& end) {
-    if (slot < first || slot > first + LANES - 2) first = slot, mine = __ldg(ptr + slot + lane_of());
+    if (slot < first || slot > first + WARP_SIZE - 2) first = slot, mine = __ldg(ptr + slot + lane_of());
     begin = shuffle(mine, slot - first), end = shuffle(mine, slot - first + 1);
   }
 };
@@ -68,7 +69,7 @@ struct SumAhead {
   DEVICE void copy() {
     const int some = min(STAGED_ITEMS, staged_end - staged);
     for (int k = 0; k < some; k++)
-      copy_async<sizeof(Scalar)>(stage + k * LANES, lanes.at(k, values, blocks), sizeof(Scalar));
+      copy_async<sizeof(Scalar)>(stage + k * WARP_SIZE, lanes.at(k, values, blocks), sizeof(Scalar));
     copy_commit();
   }
   DEVICE void advance() {
@@ -87,7 +88,7 @@ struct SumAhead {
     for (;;) {
       copy_wait<0>();
       const int some = min(STAGED_ITEMS, staged_end - staged);
-      for (int k = 0; k < some; k++) sum.add(items, lanes, k, stage[k * LANES], status);
+      for (int k = 0; k < some; k++) sum.add(items, lanes, k, stage[k * WARP_SIZE], status);
       staged += STAGED_ITEMS;
       if (staged >= staged_end) break;
       lanes.load(items, staged, staged_end);
@@ -130,7 +131,7 @@ template <class Member, class Sums> struct SmallFront {
       LeafTile d;
       load(d, number, k, k, n, n, k, status);
       eliminate_diagonal(d, n, position, pivots, status);
-      store_tile(d, front.lower + (k + k * R) * LANES, R, n, n);
+      store_tile(d, front.lower + (k + k * R) * WARP_SIZE, R, n, n);
       store_tile(d, diagonal, S, S, S);
     }
     team.sync();
@@ -143,7 +144,7 @@ template <class Member, class Sums> struct SmallFront {
         load(a, t, i, k, m, n, k, status);
         load_tile(d, diagonal, S);
         eliminate_below(a, d, m, n, status);
-        store_tile(a, front.lower + (i + k * R) * LANES, R, m, n);
+        store_tile(a, front.lower + (i + k * R) * WARP_SIZE, R, m, n);
       } else {
         load(a, t, k, i, n, m, k, status);
         load_tile(d, diagonal, S);
@@ -162,7 +163,7 @@ template <class Member, class Sums> struct SmallFront {
     for (int i = 0; i < S; i++)
 #pragma unroll
       for (int c = 0; c < S; c++)
-        if (i < m && c < n) u[(c * to.step + (k + i) * to.pivot) * LANES] = a[i][c];
+        if (i < m && c < n) u[(c * to.step + (k + i) * to.pivot) * WARP_SIZE] = a[i][c];
   }
   // Tiles of the contribution block, column by column.
   DEVICE void block(int number, LaneStatus& status) {
@@ -177,7 +178,7 @@ template <class Member, class Sums> struct SmallFront {
       const int i = (t - begin + Q - length) * S, j = column * S, m = min(S, H - i), n = min(S, H - j);
       LeafTile a;
       load(a, number + t, front.W + i, front.W + j, m, n, front.W, status);
-      store_tile(a, front.block + (i + j * H) * LANES, H, m, n);
+      store_tile(a, front.block + (i + j * H) * WARP_SIZE, H, m, n);
     }
   }
   DEVICE void run(int position, const LanePivots& pivots, LaneStatus& status) {
@@ -213,7 +214,7 @@ template <int WARPS>
 DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int count, unsigned* tickets) {
   int& shared_ticket = *(int*)shared_memory;
   Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
-  Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * LANES;
+  Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * WARP_SIZE;
   for (;;) {
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(tickets, 1u);
     __syncthreads();
@@ -226,8 +227,8 @@ DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int c
     __syncthreads();
     LaneStatus status;
     factor_front<SumAhead>(args, Team<WARPS>{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal,
-                           scratch + S * S * LANES, status);
-    status.publish(args.reports + group * LANES + lane_of());
+                           scratch + S * S * WARP_SIZE, status);
+    status.publish(args.reports + group * WARP_SIZE + lane_of());
     const int parent = args.fronts[f].parent;
     __syncthreads();
     if (threadIdx.x == 0 && parent >= 0) add_acquire_release(arrived + args.above[parent], 1u);
@@ -237,8 +238,8 @@ DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int c
 }  // namespace
 
 GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
-  Scalar* scratch = (Scalar*)shared_memory + warp_of() * S * S * LANES + lane_of();
-  Scalar* diagonal = scratch + LANE_WARPS * S * S * LANES;
+  Scalar* scratch = (Scalar*)shared_memory + warp_of() * S * S * WARP_SIZE + lane_of();
+  Scalar* diagonal = scratch + LANE_WARPS * S * S * WARP_SIZE;
   Scalar* stack = lane_entries(args.stacks, blockIdx.x * LANE_WARPS + warp_of(), args.task_size);
   for (;;) {
     int ticket = 0;
@@ -250,7 +251,7 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16
     LaneStatus status;
     for (int f = task->first; f <= task->last; f++)
       factor_front<SumAlone>(args, Alone{}, f, group, stack, scratch, diagonal, (Scalar*)nullptr, status);
-    status.publish(args.reports + group * LANES + lane_of());
+    status.publish(args.reports + group * WARP_SIZE + lane_of());
     const int parent = args.fronts[task->last].parent;
     __syncwarp();
     if (lane_of() == 0 && parent >= 0)

@@ -5,7 +5,8 @@
 // from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
 // in the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that
 // `errors` says is better; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups *
-// ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: LANES * (LANES + 1) scalars. Deterministic.
+// ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE * (WARP_SIZE + 1) scalars.
+// Deterministic.
 #include "lockstep/lanes.cuh"
 
 struct LaneGatherArgs {
@@ -27,7 +28,7 @@ struct LaneScatterArgs {
   int first;  // right-hand side of a solve
 };
 
-constexpr int LD = LANES + 1, ROUNDS = LANES / LANE_WARPS;
+constexpr int LD = WARP_SIZE + 1, ROUNDS = WARP_SIZE / LANE_WARPS;
 
 struct Moved {
   int group, begin, end;  // entries of this block
@@ -43,13 +44,13 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
   Scalar* tile = (Scalar*)shared_memory;
   Scalar* to = lane_entries(args.to, moved.group, args.entries);
   int bad = 0;
-  for (int first = moved.begin; first < moved.end; first += LANES) {
+  for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
     const int entry = min(first + lane_of(), moved.end - 1);
     const long long at = (args.source ? args.source[entry] : entry) * args.stride;
     Scalar value[ROUNDS];
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) {
-      const int system = min(moved.group * LANES + q * LANE_WARPS + warp_of(), args.count - 1);
+      const int system = min(moved.group * WARP_SIZE + q * LANE_WARPS + warp_of(), args.count - 1);
       value[q] = args.from[system * args.size + at];
     }
     __syncthreads();
@@ -61,36 +62,36 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
       const int k = q * LANE_WARPS + warp_of();
       if (first + k >= moved.end) continue;
       const Scalar v = tile[lane_of() * LD + k];
-      to[(long long)(first + k) * LANES] = v;
+      to[(long long)(first + k) * WARP_SIZE] = v;
       bad += magnitude_bits(v) >= NAN_BITS;
     }
   }
-  if (args.reports && bad) atomicAdd(&args.reports[moved.group * LANES + lane_of()].not_finite, bad);
+  if (args.reports && bad) atomicAdd(&args.reports[moved.group * WARP_SIZE + lane_of()].not_finite, bad);
 }
 
 GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
   const Moved moved(args.entries);
   Scalar* tile = (Scalar*)shared_memory;
-  const LaneErrors& errors = args.errors[moved.group * LANES + lane_of()];
+  const LaneErrors& errors = args.errors[moved.group * WARP_SIZE + lane_of()];
   const Scalar* from = lane_entries(errors.best ? args.other : args.from, moved.group, args.entries);
-  for (int first = moved.begin; first < moved.end; first += LANES) {
+  for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
     Scalar value[ROUNDS];
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++)
-      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), moved.end - 1) * LANES];
+      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), moved.end - 1) * WARP_SIZE];
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = value[q];
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) {
-      const int k = q * LANE_WARPS + warp_of(), system = moved.group * LANES + k;
+      const int k = q * LANE_WARPS + warp_of(), system = moved.group * WARP_SIZE + k;
       if (first + lane_of() < moved.end && system < args.count)
         args.to[system * args.size + (first + lane_of()) * args.stride] = tile[k * LD + lane_of()];
     }
   }
   if (moved.begin > 0 || warp_of() > 0) return;
-  LaneOutcome& outcome = args.outcomes[moved.group * LANES + lane_of()];
+  LaneOutcome& outcome = args.outcomes[moved.group * WARP_SIZE + lane_of()];
   outcome.error = args.first ? errors.error : fmax(outcome.error, errors.error);
   outcome.steps = args.first ? errors.steps : max(outcome.steps, errors.steps);
 }

@@ -7,12 +7,12 @@
 #include "shared/lanes.hpp"
 #include "shared/lockstep.hpp"
 
-DEVICE int lane_of() { return threadIdx.x & (LANES - 1); }
-DEVICE int warp_of() { return threadIdx.x / LANES; }
+DEVICE int lane_of() { return threadIdx.x & (WARP_SIZE - 1); }
+DEVICE int warp_of() { return threadIdx.x / WARP_SIZE; }
 
 // Entry 0 of this lane in an array of `size` entries a system.
 template <class T> DEVICE T* lane_entries(T* array, int group, long long size) {
-  return array + (size * group * LANES + lane_of());
+  return array + (size * group * WARP_SIZE + lane_of());
 }
 
 // What goes into a tile: for every place, by ascending place, an entry of A first, then those of the children's blocks,
@@ -63,7 +63,7 @@ struct LanePivots {
   }
 };
 
-// Items first .. of a tile, up to LANES of them, one a lane.
+// Items first .. of a tile, up to WARP_SIZE of them, one a lane.
 struct ItemsInLanes {
   int source, place;
   double scale;
@@ -76,7 +76,7 @@ struct ItemsInLanes {
   // Where item k is, of this lane; `values` and `blocks` are.
   DEVICE const Scalar* at(int k, const Scalar* values, const Scalar* blocks) const {
     const int from = shuffle(source, k);
-    return from < 0 ? blocks + (long long)~from * LANES : values + (long long)from * LANES;
+    return from < 0 ? blocks + (long long)~from * WARP_SIZE : values + (long long)from * WARP_SIZE;
   }
 };
 
@@ -100,24 +100,24 @@ struct RunningSum {
     }
   }
   DEVICE void put() const {
-    if (place >= 0) tile[place * LANES] = sum;
+    if (place >= 0) tile[place * WARP_SIZE] = sum;
   }
 };
 
 template <int COUNT> DEVICE void clear_tile(Scalar* tile) {
 #pragma unroll
-  for (int k = 0; k < COUNT; k++) tile[k * LANES] = Scalar(0);
+  for (int k = 0; k < COUNT; k++) tile[k * WARP_SIZE] = Scalar(0);
 }
 
-// The COUNT entries of a tile, LANES apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of this
-// lane.
+// The COUNT entries of a tile, WARP_SIZE apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of
+// this lane.
 template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
                                           const Scalar* blocks, Scalar* tile, LaneStatus& status) {
   constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
   clear_tile<COUNT>(tile);
   RunningSum sum{tile};
-  for (int first = begin; first < end; first += LANES) {
-    const int some = min(LANES, end - first);
+  for (int first = begin; first < end; first += WARP_SIZE) {
+    const int some = min(WARP_SIZE, end - first);
     ItemsInLanes lanes;
     lanes.load(items, first, end);
     for (int k = 0; k < some; k += TOGETHER) {

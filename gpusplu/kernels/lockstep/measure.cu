@@ -28,9 +28,9 @@ DEVICE void join(double* norm, double v) {
   if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }
 
-constexpr int LONG_ROW = 2 * LANES;  // entries
+constexpr int LONG_ROW = 2 * WARP_SIZE;  // entries
 constexpr int WARP_ROWS = MEASURED_ROWS / LANE_WARPS;
-static_assert(WARP_ROWS < LANES, "a lane knows where a row begins");
+static_assert(WARP_ROWS < WARP_SIZE, "a lane knows where a row begins");
 
 DEVICE long long shuffle_long(long long v, int lane) { return __shfl_sync(~0u, v, lane); }
 
@@ -48,16 +48,16 @@ struct Norms {
   double residual = 0, x = 0, b = 0, a = 0;
 };
 
-// Of a long row: entries first, .., LANES at a time, and those that many warps further on.
+// Of a long row: entries first, .., WARP_SIZE at a time, and those that many warps further on.
 template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long long first, long long end,
                                              const Scalar* values, const Scalar* x, RowPart& part) {
   for (; first < end; first += LANE_THREADS) {
     const long long mine = min(first + lane_of(), end - 1);
-    const int some = (int)min((long long)LANES, end - first), column = __ldg(args.ind + mine),
+    const int some = (int)min((long long)WARP_SIZE, end - first), column = __ldg(args.ind + mine),
               source = args.source ? __ldg(args.source + mine) : (int)mine;
 #pragma unroll 4
     for (int k = 0; k < some; k++) {
-      const long long at = (long long)shuffle(source, k) * LANES, of = (long long)shuffle(column, k) * LANES;
+      const long long at = (long long)shuffle(source, k) * WARP_SIZE, of = (long long)shuffle(column, k) * WARP_SIZE;
       part.add<NORM>(widen(values[at]), widen(x[of]), args.conjugate);
     }
   }
@@ -67,15 +67,15 @@ template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long l
 struct RowInput {
   Scalar x, b;
   DEVICE RowInput(const LaneMeasureArgs& args, int group, int row)
-      : x(lane_entries(args.x, group, args.n)[(long long)row * LANES]),
-        b(lane_entries(args.b, group, args.n)[(long long)row * LANES]) {}
+      : x(lane_entries(args.x, group, args.n)[(long long)row * WARP_SIZE]),
+        b(lane_entries(args.b, group, args.n)[(long long)row * WARP_SIZE]) {}
 };
 
 // What a row of op(A) x and its sum of moduli say.
 DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, const RowInput& input, const RowPart& part,
                      Norms& norms) {
   const Wide given = widen(input.b), residual = given - part.product;
-  narrow(residual, lane_entries(args.r, group, args.n)[(long long)row * LANES]);
+  narrow(residual, lane_entries(args.r, group, args.n)[(long long)row * WARP_SIZE]);
   const double size = modulus(residual);  // fmax drops NaN
   norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
   norms.x = fmax(norms.x, modulus(widen(input.x)));
@@ -98,8 +98,8 @@ template <bool NORM> DEVICE void stream_rows(const LaneMeasureArgs& args, int gr
     part = RowPart{};
     if (++row < end) input = RowInput(args, group, first_row + row), row_end = shuffle(ends, row + 1);
   };
-  for (int at = 0; at < count; at += LANES) {
-    const int some = min(LANES, count - at);
+  for (int at = 0; at < count; at += WARP_SIZE) {
+    const int some = min(WARP_SIZE, count - at);
     const long long mine = first + at + min(lane_of(), some - 1);
     const int column = __ldg(args.ind + mine), source = args.source ? __ldg(args.source + mine) : (int)mine;
     for (int k = 0; k < some; k += TOGETHER) {
@@ -107,8 +107,8 @@ template <bool NORM> DEVICE void stream_rows(const LaneMeasureArgs& args, int gr
 #pragma unroll
       for (int q = 0; q < TOGETHER; q++)
         if (k + q < some) {
-          a[q] = values[(long long)shuffle(source, k + q) * LANES];
-          y[q] = x[(long long)shuffle(column, k + q) * LANES];
+          a[q] = values[(long long)shuffle(source, k + q) * WARP_SIZE];
+          y[q] = x[(long long)shuffle(column, k + q) * WARP_SIZE];
         }
 #pragma unroll
       for (int q = 0; q < TOGETHER; q++)
@@ -143,15 +143,15 @@ template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int 
     const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
     if (last - first <= LONG_ROW) continue;
     RowPart part;
-    add_entries<NORM>(args, first + warp_of() * LANES, last, values, x, part);
+    add_entries<NORM>(args, first + warp_of() * WARP_SIZE, last, values, x, part);
     __syncthreads();
     parts[threadIdx.x] = part;
     __syncthreads();
     if (warp_of() != row % LANE_WARPS) continue;
     RowPart whole = parts[lane_of()];
     for (int w = 1; w < LANE_WARPS; w++) {
-      whole.product += parts[w * LANES + lane_of()].product;
-      whole.sum += parts[w * LANES + lane_of()].sum;
+      whole.product += parts[w * WARP_SIZE + lane_of()].product;
+      whole.sum += parts[w * WARP_SIZE + lane_of()].sum;
     }
     note_row(args, group, row, RowInput(args, group, row), whole, norms);
   }
@@ -189,11 +189,11 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
   if (warp_of() > 0) return;
   Norms largest = norms;
   for (int w = 1; w < LANE_WARPS; w++) {
-    const Norms& other = shared[w * LANES + lane_of()];
+    const Norms& other = shared[w * WARP_SIZE + lane_of()];
     largest.residual = fmax(largest.residual, other.residual), largest.x = fmax(largest.x, other.x);
     largest.b = fmax(largest.b, other.b), largest.a = fmax(largest.a, other.a);
   }
-  LaneErrors& errors = args.errors[group * LANES + lane_of()];
+  LaneErrors& errors = args.errors[group * WARP_SIZE + lane_of()];
   join(&errors.residual, largest.residual), join(&errors.x_norm, largest.x);
   join(&errors.b_norm, largest.b), join(&errors.a_norm, largest.a);
   __threadfence();

@@ -6,7 +6,7 @@
 #include "lockstep/lanes.cuh"
 
 // Entries of L or U that products are made of: entry k of row (or column) i lies at from[(i * step + k * pivot) *
-// LANES].
+// WARP_SIZE].
 struct Operand {
   const Scalar* from;
   int step, pivot;
@@ -24,10 +24,10 @@ DEVICE void subtract_products(Scalar (&a)[M][N], const Operand& l, const Operand
   for (int k = begin; k < end; k++) {
 #pragma unroll
     for (int i = 0; i < M; i++)
-      if (i < m) x[i] = l.from[(i * l.step + k * l.pivot) * LANES];
+      if (i < m) x[i] = l.from[(i * l.step + k * l.pivot) * WARP_SIZE];
 #pragma unroll
     for (int j = 0; j < N; j++)
-      if (j < n) y[j] = u.from[(j * u.step + k * u.pivot) * LANES];
+      if (j < n) y[j] = u.from[(j * u.step + k * u.pivot) * WARP_SIZE];
 #pragma unroll
     for (int i = 0; i < M; i++)
 #pragma unroll
@@ -91,17 +91,17 @@ DEVICE void eliminate_right(Scalar (&a)[M][N], const Scalar (&d)[M][M], int m, i
   }
 }
 
-// The first m rows and n columns between registers and memory, with entry (i, j) at [(i + j * ld) * LANES].
+// The first m rows and n columns between registers and memory, with entry (i, j) at [(i + j * ld) * WARP_SIZE].
 template <int M, int N> DEVICE void load_tile(Scalar (&a)[M][N], const Scalar* from, int ld) {
 #pragma unroll
   for (int i = 0; i < M; i++)
 #pragma unroll
-    for (int j = 0; j < N; j++) a[i][j] = from[(i + j * ld) * LANES];
+    for (int j = 0; j < N; j++) a[i][j] = from[(i + j * ld) * WARP_SIZE];
 }
 template <int M, int N> DEVICE void store_tile(const Scalar (&a)[M][N], Scalar* to, int ld, int m, int n) {
 #pragma unroll
   for (int i = 0; i < M; i++)
 #pragma unroll
     for (int j = 0; j < N; j++)
-      if (i < m && j < n) to[(i + j * ld) * LANES] = a[i][j];
+      if (i < m && j < n) to[(i + j * ld) * WARP_SIZE] = a[i][j];
 }

@@ -4,7 +4,7 @@
 // systems; then blocks do the fronts above these, one each: all forward, then all backward; then warps go backward.
 // Tickets are in the order of the fronts, all groups of a front one after another, and whoever waits does so for
 // earlier tickets. Rows are worked on in tiles of SOLVE_ROWS, a warp each. Grid: no more than is resident; block:
-// LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * LANES scalars and 16 bytes. With `active` groups that need
+// LANE_THREADS. Shared memory: LANE_WARPS * SOLVE_ROWS * WARP_SIZE scalars and 16 bytes. With `active` groups that need
 // nothing are passed over. Deterministic, and no bit depends on the cut.
 //
 // y holds the pivots' rows in the plan's order, `sums` what rows below pivots pass on to the parent. Of a factor M of a
@@ -53,7 +53,7 @@ struct Team {
   DEVICE void sync() const { __syncthreads(); }
 };
 
-// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * LANES], and others behind.
+// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others behind.
 struct FrontFactor {
   int W, H, R;
   bool conjugate;
@@ -62,18 +62,18 @@ struct FrontFactor {
 
   DEVICE FrontFactor(const LaneSolveArgs& args, const LockstepFront& f, int group, bool upper, bool conjugate_)
       : W(f.width), H(f.rows - f.width), R(f.rows), conjugate(conjugate_) {
-    const Scalar* lower = lane_entries(args.factor, group, args.factor_size) + f.factor * LANES;
+    const Scalar* lower = lane_entries(args.factor, group, args.factor_size) + f.factor * WARP_SIZE;
     pivots = lower;
     pivot_i = upper ? R : 1, pivot_p = upper ? 1 : R;
-    beyond = lower + (upper ? (long long)R * W : W) * LANES;
+    beyond = lower + (upper ? (long long)R * W : W) * WARP_SIZE;
     beyond_i = 1, beyond_p = upper ? H : R;
   }
   DEVICE Scalar turned(Scalar e) const {
     if constexpr (is_complex) return conjugate ? conj(e) : e;
     return e;
   }
-  DEVICE Scalar inside(int i, int p) const { return turned(pivots[(i * pivot_i + p * pivot_p) * LANES]); }
-  DEVICE Scalar outside(int i, int p) const { return turned(beyond[(i * beyond_i + p * beyond_p) * LANES]); }
+  DEVICE Scalar inside(int i, int p) const { return turned(pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE]); }
+  DEVICE Scalar outside(int i, int p) const { return turned(beyond[(i * beyond_i + p * beyond_p) * WARP_SIZE]); }
   DEVICE int tiles() const { return (W + S - 1) / S; }
 };
 
@@ -81,18 +81,18 @@ struct FrontFactor {
 struct FrontRows {
   Scalar *pivot, *below;
   DEVICE FrontRows(const LaneSolveArgs& args, const LockstepFront& f, int group)
-      : pivot(lane_entries(args.y, group, args.n) + (long long)f.first * LANES),
-        below(lane_entries(args.sums, group, args.sums_size) + (long long)f.below * LANES) {}
+      : pivot(lane_entries(args.y, group, args.n) + (long long)f.first * WARP_SIZE),
+        below(lane_entries(args.sums, group, args.sums_size) + (long long)f.below * WARP_SIZE) {}
 };
 
 DEVICE void load_rows(Rows& rows, const Scalar* from, int count) {
 #pragma unroll
-  for (int r = 0; r < S; r++) rows[r] = r < count ? from[r * LANES] : Scalar(0);
+  for (int r = 0; r < S; r++) rows[r] = r < count ? from[r * WARP_SIZE] : Scalar(0);
 }
 DEVICE void store_rows(const Rows& rows, Scalar* to, int count) {
 #pragma unroll
   for (int r = 0; r < S; r++)
-    if (r < count) to[r * LANES] = rows[r];
+    if (r < count) to[r * WARP_SIZE] = rows[r];
 }
 
 // What b and the children's sums make of the tiles of rows of this member of the team.
@@ -108,21 +108,29 @@ template <class Member> DEVICE void sum_rows(const LaneSolveArgs& args, const Me
                 scratch, unused);
     Rows tile;
     load_rows(tile, scratch, S);
-    if (t < tiles) store_rows(tile, rows.pivot + t * S * LANES, front.W - t * S);
-    else store_rows(tile, rows.below + (t - tiles) * S * LANES, front.H - (t - tiles) * S);
+    if (t < tiles) store_rows(tile, rows.pivot + t * S * WARP_SIZE, front.W - t * S);
+    else store_rows(tile, rows.below + (t - tiles) * S * WARP_SIZE, front.H - (t - tiles) * S);
   }
+}
+
+// e(i, p) of the pivots of one tile, zero behind the last; all of them are on their way before one is needed.
+DEVICE void load_triangle(const FrontFactor& front, int p0, bool scaled, Scalar (&e)[S][S]) {
+  const int count = front.W - p0;
+#pragma unroll
+  for (int p = 0; p < S; p++)
+#pragma unroll
+    for (int i = p; i < S; i++) e[p][i] = i < count && (i > p || scaled) ? front.inside(p0 + i, p0 + p) : Scalar(0);
 }
 
 // The pivots of one tile, from the first on.
 DEVICE void solve_forward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
-  const int count = front.W - p0;
+  Scalar e[S][S];
+  load_triangle(front, p0, scaled, e);
 #pragma unroll
   for (int p = 0; p < S; p++) {
-    if (p >= count) break;
-    if (scaled) x[p] = x[p] * front.inside(p0 + p, p0 + p);
+    if (scaled) x[p] = x[p] * e[p][p];
 #pragma unroll
-    for (int i = p + 1; i < S; i++)
-      if (i < count) x[i] = mul_sub(front.inside(p0 + i, p0 + p), x[p], x[i]);
+    for (int i = p + 1; i < S; i++) x[i] = mul_sub(e[p][i], x[p], x[i]);
   }
 }
 
@@ -131,13 +139,13 @@ template <bool INSIDE>
 DEVICE void subtract_pivots(const FrontFactor& front, const Scalar* y, Scalar* rows, int i0, int p0) {
   const int count = (INSIDE ? front.W : front.H) - i0, end = min(front.W, p0 + S);
   Rows tile;
-  load_rows(tile, rows + i0 * LANES, count);
+  load_rows(tile, rows + i0 * WARP_SIZE, count);
 #pragma unroll 1
   for (int p = p0; p < end; p += TOGETHER) {
     Scalar e[TOGETHER][S], x[TOGETHER];
 #pragma unroll
     for (int q = 0; q < TOGETHER; q++) {
-      x[q] = p + q < end ? y[(p + q) * LANES] : Scalar(0);
+      x[q] = p + q < end ? y[(p + q) * WARP_SIZE] : Scalar(0);
 #pragma unroll
       for (int i = 0; i < S; i++)
         e[q][i] = p + q < end && i < count ? (INSIDE ? front.inside(i0 + i, p + q) : front.outside(i0 + i, p + q))
@@ -148,7 +156,7 @@ DEVICE void subtract_pivots(const FrontFactor& front, const Scalar* y, Scalar* r
 #pragma unroll
       for (int i = 0; i < S; i++) tile[i] = mul_sub(e[q][i], x[q], tile[i]);
   }
-  store_rows(tile, rows + i0 * LANES, count);
+  store_rows(tile, rows + i0 * WARP_SIZE, count);
 }
 
 template <class Member>
@@ -160,9 +168,9 @@ DEVICE void forward(const LaneSolveArgs& args, const Member& team, int f, int gr
   sum_rows(args, team, f, front, rows, group, scratch);
   const auto solve = [&](int t) {
     Rows x;
-    load_rows(x, rows.pivot + t * S * LANES, front.W - t * S);
+    load_rows(x, rows.pivot + t * S * WARP_SIZE, front.W - t * S);
     solve_forward(front, x, t * S, args.scaled_forward);
-    store_rows(x, rows.pivot + t * S * LANES, front.W - t * S);
+    store_rows(x, rows.pivot + t * S * WARP_SIZE, front.W - t * S);
   };
   if (team.rank == 0) solve(0);
   team.sync();
@@ -179,14 +187,13 @@ DEVICE void forward(const LaneSolveArgs& args, const Member& team, int f, int gr
 }
 
 DEVICE void solve_backward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
-  const int count = front.W - p0;
+  Scalar e[S][S];
+  load_triangle(front, p0, scaled, e);
 #pragma unroll
   for (int p = S - 1; p >= 0; p--) {
-    if (p >= count) continue;
 #pragma unroll
-    for (int i = S - 1; i > p; i--)
-      if (i < count) x[p] = mul_sub(front.inside(p0 + i, p0 + p), x[i], x[p]);
-    if (scaled) x[p] = x[p] * front.inside(p0 + p, p0 + p);
+    for (int i = S - 1; i > p; i--) x[p] = mul_sub(e[p][i], x[i], x[p]);
+    if (scaled) x[p] = x[p] * e[p][p];
   }
 }
 
@@ -195,32 +202,41 @@ DEVICE void subtract_below(const LaneSolveArgs& args, const LockstepFront& recor
                            const Scalar* y, Scalar* pivots, int p0) {
   const int count = front.W - p0;
   Rows tile;
-  load_rows(tile, pivots + p0 * LANES, count);
-  for (int first = 0; first < front.H; first += LANES) {
+  load_rows(tile, pivots + p0 * WARP_SIZE, count);
+  for (int first = 0; first < front.H; first += WARP_SIZE) {
     const int mine = __ldg(args.below + record.below + min(first + lane_of(), front.H - 1)),
-              some = min(LANES, front.H - first);
-#pragma unroll 4
-    for (int k = 0; k < some; k++) {
-      const Scalar x = y[(long long)shuffle(mine, k) * LANES];
+              some = min(WARP_SIZE, front.H - first);
+#pragma unroll 1
+    for (int k = 0; k < some; k += TOGETHER) {
+      Scalar e[TOGETHER][S], x[TOGETHER];
 #pragma unroll
-      for (int p = 0; p < S; p++)
-        if (p < count) tile[p] = mul_sub(front.outside(first + k, p0 + p), x, tile[p]);
+      for (int q = 0; q < TOGETHER; q++) {
+        const int row = shuffle(mine, min(k + q, some - 1));
+        x[q] = k + q < some ? y[(long long)row * WARP_SIZE] : Scalar(0);
+#pragma unroll
+        for (int p = 0; p < S; p++)
+          e[q][p] = k + q < some && p < count ? front.outside(first + k + q, p0 + p) : Scalar(0);
+      }
+#pragma unroll
+      for (int q = 0; q < TOGETHER; q++)
+#pragma unroll
+        for (int p = 0; p < S; p++) tile[p] = mul_sub(e[q][p], x[q], tile[p]);
     }
   }
-  store_rows(tile, pivots + p0 * LANES, count);
+  store_rows(tile, pivots + p0 * WARP_SIZE, count);
 }
 
 // The pivots of a tile lose what those of a later tile have.
 DEVICE void subtract_later(const FrontFactor& front, Scalar* pivots, int p0, int i0) {
   Rows tile;
-  load_rows(tile, pivots + p0 * LANES, S);
+  load_rows(tile, pivots + p0 * WARP_SIZE, S);
 #pragma unroll 1
   for (int end = min(front.W, i0 + S); end > i0; end -= TOGETHER) {
     Scalar e[TOGETHER][S], x[TOGETHER];
 #pragma unroll
     for (int q = 0; q < TOGETHER; q++) {
       const int i = end - 1 - q;
-      x[q] = i >= i0 ? pivots[i * LANES] : Scalar(0);
+      x[q] = i >= i0 ? pivots[i * WARP_SIZE] : Scalar(0);
 #pragma unroll
       for (int p = 0; p < S; p++) e[q][p] = i >= i0 ? front.inside(i, p0 + p) : Scalar(0);
     }
@@ -229,18 +245,18 @@ DEVICE void subtract_later(const FrontFactor& front, Scalar* pivots, int p0, int
 #pragma unroll
       for (int p = 0; p < S; p++) tile[p] = mul_sub(e[q][p], x[q], tile[p]);
   }
-  store_rows(tile, pivots + p0 * LANES, S);
+  store_rows(tile, pivots + p0 * WARP_SIZE, S);
 }
 
 // Solutions of the pivots of a tile to where the caller wants them.
 DEVICE void put_solution(const LaneSolveArgs& args, const Rows& x, int position, int count, int group) {
-  const bool writes = !args.base || args.errors[group * LANES + lane_of()].active;
+  const bool writes = !args.base || args.errors[group * WARP_SIZE + lane_of()].active;
 #pragma unroll
   for (int r = 0; r < S; r++) {
     if (r >= count) break;
     const int row = __ldg(args.perm_out + position + r);
     const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
-    const long long at = (long long)row * LANES;
+    const long long at = (long long)row * WARP_SIZE;
     Scalar value = scale * x[r];
     if (args.base) value += lane_entries(args.base, group, args.n)[at];
     if (writes) lane_entries(args.x, group, args.n)[at] = value;
@@ -255,9 +271,9 @@ template <class Member> DEVICE void backward(const LaneSolveArgs& args, const Me
   const int tiles = front.tiles();
   const auto solve = [&](int t) {
     Rows x;
-    load_rows(x, rows.pivot + t * S * LANES, front.W - t * S);
+    load_rows(x, rows.pivot + t * S * WARP_SIZE, front.W - t * S);
     solve_backward(front, x, t * S, args.scaled_backward);
-    store_rows(x, rows.pivot + t * S * LANES, front.W - t * S);
+    store_rows(x, rows.pivot + t * S * WARP_SIZE, front.W - t * S);
     put_solution(args, x, record.first + t * S, front.W - t * S, group);
   };
   for (int t = team.rank; t < tiles; t += team.size) subtract_below(args, record, front, y, rows.pivot, t * S);
@@ -321,7 +337,7 @@ struct Counters {
   }
 };
 
-DEVICE Scalar* scratch_of_warp() { return (Scalar*)(shared_memory + 16) + warp_of() * S * LANES + lane_of(); }
+DEVICE Scalar* scratch_of_warp() { return (Scalar*)(shared_memory + 16) + warp_of() * S * WARP_SIZE + lane_of(); }
 
 // Subtrees and fronts of few rows forward, by warps.
 DEVICE void forward_warps(const LaneSolveArgs& args) {

@@ -1,10 +1,11 @@
 // Large fronts: their tiles are tasks of a block, for 32 systems each, so that several blocks share a front.
 //
 // Kernel: factor_tiles, after those of fronts.cu. Grid: no more than is resident; block: LANE_THREADS. Shared memory:
-// FRONT_TILE^2 * LANES scalars and 16 bytes. A ticket is a tile and a group, all groups of a tile one after another; it
-// waits for tiles and fronts with earlier tickets only. A tile is summed in shared memory, PART_COLUMNS columns a warp;
-// loses in registers the products of tiles to the left and above, as they come; is finished by rows or columns, and is
-// stored once. `flags` says of a tile, `arrived` of a front's children, that they are done. Deterministic.
+// FRONT_TILE^2 * WARP_SIZE scalars and 16 bytes. A ticket is a tile and a group, all groups of a tile one after
+// another; it waits for tiles and fronts with earlier tickets only. A tile is summed in shared memory, PART_COLUMNS
+// columns a warp; loses in registers the products of tiles to the left and above, as they come; is finished by rows or
+// columns, and is stored once. `flags` says of a tile, `arrived` of a front's children, that they are done.
+// Deterministic.
 #include "lockstep/factor.cuh"
 
 namespace {
@@ -37,7 +38,7 @@ DEVICE int wait_for_steps(const Tile& tile, int done) {
   const int steps = tile.steps(), k = done + lane_of();
   for (;;) {
     const unsigned missing = __ballot_sync(~0u, k < steps && !tile.is_ready(k));
-    const int available = missing ? done + __ffs(missing) - 1 : min(steps, done + LANES);
+    const int available = missing ? done + __ffs(missing) - 1 : min(steps, done + WARP_SIZE);
     if (available > done) return available;
   }
 }
@@ -68,7 +69,7 @@ DEVICE void subtract_steps(const Tile& tile, const Subtile& at, Register& a, Con
   const Operand u = front.columns_of_u(min(j, front.R - 1));
 #pragma unroll 1
   for (int done = 0, steps = tile.steps(); done < steps;) {
-    if (threadIdx.x < LANES) {
+    if (threadIdx.x < WARP_SIZE) {
       const int available = wait_for_steps(tile, done);
       if (threadIdx.x == 0) control.available = available;
     }
@@ -86,7 +87,7 @@ DEVICE void eliminate_rows(Vectors& a, int n, int position, const LanePivots& pi
 #pragma unroll
   for (int k = 0; k < S; k++) {
     if (k >= n) break;
-    Scalar* row = shared + k * LANES;
+    Scalar* row = shared + k * WARP_SIZE;
     if (warp_of() == k % LANE_WARPS) {
       Scalar(&own)[S] = a[k / LANE_WARPS];
 #pragma unroll
@@ -94,10 +95,10 @@ DEVICE void eliminate_rows(Vectors& a, int n, int position, const LanePivots& pi
         if (j < n) status.upper = max(status.upper, magnitude_bits(own[j]));
       own[k] = pivots.reciprocal_of(own[k], position + k, status);
 #pragma unroll
-      for (int j = k; j < S; j++) row[j * S * LANES] = own[j];
+      for (int j = k; j < S; j++) row[j * S * WARP_SIZE] = own[j];
     }
     __syncthreads();
-    const Scalar r = row[k * S * LANES];
+    const Scalar r = row[k * S * WARP_SIZE];
 #pragma unroll
     for (int q = 0; q < VECTORS; q++) {
       const int i = q * LANE_WARPS + warp_of();
@@ -105,7 +106,7 @@ DEVICE void eliminate_rows(Vectors& a, int n, int position, const LanePivots& pi
       const Scalar l = a[q][k] = a[q][k] * r;
       status.multiplier = max(status.multiplier, magnitude_bits(l));
 #pragma unroll
-      for (int j = k + 1; j < S; j++) a[q][j] = mul_sub(l, row[j * S * LANES], a[q][j]);
+      for (int j = k + 1; j < S; j++) a[q][j] = mul_sub(l, row[j * S * WARP_SIZE], a[q][j]);
     }
   }
 }
@@ -115,17 +116,17 @@ DEVICE void eliminate_triangle(Vectors& a, int n, int position, const LanePivots
 #pragma unroll
   for (int k = 0; k < S; k++) {
     if (k >= n) break;
-    Scalar* column = shared + k * S * LANES;
+    Scalar* column = shared + k * S * WARP_SIZE;
     if (warp_of() == k % LANE_WARPS) {
       Scalar& own = a[k / LANE_WARPS][k];
-      column[k * LANES] = own = pivots.reciprocal_of(own, position + k, status);
+      column[k * WARP_SIZE] = own = pivots.reciprocal_of(own, position + k, status);
     }
     __syncthreads();
-    const Scalar r = column[k * LANES];
+    const Scalar r = column[k * WARP_SIZE];
 #pragma unroll
     for (int q = 0; q < VECTORS; q++) {
       const int i = q * LANE_WARPS + warp_of();
-      if (i > k) column[i * LANES] = a[q][k] = a[q][k] * r;
+      if (i > k) column[i * WARP_SIZE] = a[q][k] = a[q][k] * r;
     }
     __syncthreads();
 #pragma unroll
@@ -133,7 +134,7 @@ DEVICE void eliminate_triangle(Vectors& a, int n, int position, const LanePivots
       const int i = q * LANE_WARPS + warp_of();
 #pragma unroll
       for (int j = k + 1; j < S; j++)
-        if (j <= i) a[q][j] = mul_sub(a[q][k], conj(column[j * LANES]), a[q][j]);
+        if (j <= i) a[q][j] = mul_sub(a[q][k], conj(column[j * WARP_SIZE]), a[q][j]);
     }
   }
 }
@@ -141,12 +142,12 @@ DEVICE void eliminate_triangle(Vectors& a, int n, int position, const LanePivots
 // Rows of a tile of L below n pivots, or columns of a tile of U beside them; the pivots begin at row k0 of the front.
 template <bool BELOW>
 DEVICE void eliminate_vectors(Vectors& a, int n, int k0, const LaneFront& front, LaneStatus& status) {
-  const Scalar* diagonal = front.lower + (k0 + k0 * front.R) * LANES;
+  const Scalar* diagonal = front.lower + (k0 + k0 * front.R) * WARP_SIZE;
 #pragma unroll
   for (int k = 0; k < S; k++) {
     if (k >= n) break;
     if (BELOW) {
-      const Scalar r = diagonal[(k + k * front.R) * LANES];
+      const Scalar r = diagonal[(k + k * front.R) * WARP_SIZE];
 #pragma unroll
       for (int q = 0; q < VECTORS; q++) a[q][k] = a[q][k] * r;
     }
@@ -154,7 +155,7 @@ DEVICE void eliminate_vectors(Vectors& a, int n, int k0, const LaneFront& front,
     for (int j = k + 1; j < S; j++) {
       if (j >= n) break;
       const bool is_u = BELOW && !CHOLESKY;
-      const Scalar e = diagonal[(is_u ? k + j * front.R : j + k * front.R) * LANES];
+      const Scalar e = diagonal[(is_u ? k + j * front.R : j + k * front.R) * WARP_SIZE];
 #pragma unroll
       for (int q = 0; q < VECTORS; q++)
         a[q][j] = BELOW ? mul_sub(a[q][k], CHOLESKY ? conj(e) : e, a[q][j]) : mul_sub(e, a[q][k], a[q][j]);
@@ -177,12 +178,13 @@ DEVICE void finish(const LaneFactorArgs& args, const Tile& tile, int position, S
   const int p = min(tile.row, tile.column), k0 = p * S, n = tile.size(p), other = max(tile.row, tile.column),
             begin = tile.first(other), count = tile.size(other);
   if (tile.row != tile.column) wait_until(tile.flag(p, p), 1);
-  const int along = right ? 1 : S, across = right ? S : 1;  // entry k of vector v: shared[(k along + v across) LANES]
+  const int along = right ? 1 : S,
+            across = right ? S : 1;  // entry k of vector v: shared[(k along + v across) WARP_SIZE]
   Vectors a;
 #pragma unroll
   for (int q = 0; q < VECTORS; q++)
 #pragma unroll
-    for (int k = 0; k < S; k++) a[q][k] = shared[(k * along + (q * LANE_WARPS + warp_of()) * across) * LANES];
+    for (int k = 0; k < S; k++) a[q][k] = shared[(k * along + (q * LANE_WARPS + warp_of()) * across) * WARP_SIZE];
   if (tile.row == tile.column) {
     const LanePivots pivots(args.n, args.tiny, args.singular);
     if constexpr (CHOLESKY) eliminate_triangle(a, n, position + k0, pivots, shared, status);
@@ -193,13 +195,13 @@ DEVICE void finish(const LaneFactorArgs& args, const Tile& tile, int position, S
     eliminate_vectors<true>(a, n, k0, front, status);
   }
   const Operand to = right ? front.columns_of_u(begin) : front.rows_of_l(begin);
-  Scalar* out = (Scalar*)to.from + k0 * to.pivot * LANES;
+  Scalar* out = (Scalar*)to.from + k0 * to.pivot * WARP_SIZE;
 #pragma unroll
   for (int q = 0; q < VECTORS; q++)
 #pragma unroll
     for (int k = 0; k < S; k++) {
       const int v = q * LANE_WARPS + warp_of();
-      if (v < count && k < n) out[(v * to.step + k * to.pivot) * LANES] = a[q][k];
+      if (v < count && k < n) out[(v * to.step + k * to.pivot) * WARP_SIZE] = a[q][k];
     }
 }
 
@@ -220,21 +222,21 @@ DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int gr
   assemble<PART_COLUMNS * S>({args.item_ptr, args.item, args.item_scale}, args.item_ptr[slot], args.item_ptr[slot + 1],
                              lane_entries(args.values, group, args.nnz),
                              lane_entries(args.shared, group, args.shared_size),
-                             shared + warp_of() * PART_COLUMNS * S * LANES, status);
+                             shared + warp_of() * PART_COLUMNS * S * WARP_SIZE, status);
   __syncthreads();
   const Subtile at(tile);
   Register a;
-  load_tile(a, shared + (at.i + at.j * S) * LANES, S);
+  load_tile(a, shared + (at.i + at.j * S) * WARP_SIZE, S);
   subtract_steps(tile, at, a, control);
   if (tile.steps() == P) {
     const int i = tile.first(tile.row) - front.W + at.i, j = tile.first(tile.column) - front.W + at.j;
-    if (!at.is_empty()) store_tile(a, front.block + (i + j * front.H) * LANES, front.H, at.m, at.n);
+    if (!at.is_empty()) store_tile(a, front.block + (i + j * front.H) * WARP_SIZE, front.H, at.m, at.n);
   } else {
-    if (tile.steps() > 0) store_tile(a, shared + (at.i + at.j * S) * LANES, S, SUBTILE_ROWS, SUBTILE_COLUMNS);
+    if (tile.steps() > 0) store_tile(a, shared + (at.i + at.j * S) * WARP_SIZE, S, SUBTILE_ROWS, SUBTILE_COLUMNS);
     __syncthreads();
     finish(args, tile, of.first, shared, status);
   }
-  status.publish(args.reports + group * LANES + lane_of());
+  status.publish(args.reports + group * WARP_SIZE + lane_of());
   __syncthreads();
   if (threadIdx.x > 0) return;
   if (tile.steps() < P) store_release(tile.flag(tile.row, tile.column), 1u);
@@ -244,7 +246,7 @@ DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int gr
 }  // namespace
 
 GPUSPLU_KERNEL(factor_tiles, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
-  Control& control = *(Control*)(shared_memory + S * S * LANES * sizeof(Scalar));
+  Control& control = *(Control*)(shared_memory + S * S * WARP_SIZE * sizeof(Scalar));
   for (;;) {
     if (threadIdx.x == 0) control.ticket = (int)atomicAdd(args.tickets + 1, 1u);
     __syncthreads();

@@ -1,20 +1,19 @@
 // Batches on a device: a warp works 32 systems in lockstep, a lane each. Sizes, and what is listed for the kernels on
 // top of the plan of fronts (shared/lockstep.hpp).
 //
-// Systems 32 g .. 32 g + 31 are group g. Entry e of an array of `size` entries lies at (g * size + e) * LANES + lane.
-// A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is
-// FRONT_TILE in fronts of more than TEAM_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE.
+// Systems 32 g .. 32 g + 31 are group g. Entry e of an array of `size` entries lies at (g * size + e) * WARP_SIZE +
+// lane. A front is cut into tiles at 0, s, .., W, W + s, .., R, so that no tile crosses the end of the pivots: s is
+// FRONT_TILE in fronts of more than WIDE_ROWS rows and those above, whose tiles are tasks of a block, else LEAF_TILE.
 // Tiles are numbered as they can be computed, see tile_number.
 #pragma once
 #include "shared/host_device.hpp"
 
 namespace gs::gpu {
 
-constexpr int LANES = WARP_SIZE;
 constexpr int LANE_WARPS = 8;  // of a block
-constexpr int LANE_THREADS = LANE_WARPS * LANES;
+constexpr int LANE_THREADS = LANE_WARPS * WARP_SIZE;
 constexpr int TEAM_WARPS = 4;  // that factor a front together
-constexpr int TEAM_THREADS = TEAM_WARPS * LANES;
+constexpr int TEAM_THREADS = TEAM_WARPS * WARP_SIZE;
 constexpr int TEAM_ROWS = 16;  // of such a front at most
 constexpr int WIDE_ROWS = 64;  // of one that a block of LANE_WARPS factors; in larger ones tiles are tasks of blocks
 
@@ -27,7 +26,7 @@ constexpr int SUBTILE_ROWS = 4;                        // of a tile: what a warp
 constexpr int SUBTILE_COLUMNS = 8;
 
 constexpr int SOLVE_ROWS = 8;   // of a front, that a warp solves for together
-constexpr int ALONE_ROWS = 40;  // of a front above the cut that a warp solves with alone, at most
+constexpr int ALONE_ROWS = 32;  // of a front above the cut that a warp solves with alone, at most
 
 constexpr int MOVED_ENTRIES = 256;  // of a system, that a block brings into lanes or out of them
 constexpr int MEASURED_ROWS = 64;   // of op(A), that a block sums

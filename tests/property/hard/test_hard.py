@@ -35,6 +35,12 @@ def test_cpu_engine(first):
     check([System(seed) for seed in range(first, first + AT_ONCE)])
 
 
+@pytest.mark.parametrize("seed", [708843, 713218])
+def test_solves_that_are_not_measured(seed):
+    """Those before hid their errors behind an unknown that was large beside the others, or had zeros for a solution."""
+    check([System(seed)])
+
+
 @pytest.mark.parametrize("engine", GPU_ENGINES)
 def test_gpu_engines(engine):
     undo = use_emulated_device()

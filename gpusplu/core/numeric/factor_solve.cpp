@@ -59,12 +59,14 @@ template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T
 template <class T> SolveError Factor<T>::measure(Trans trans, idx nrhs, const T* b, const T* x, bool by_rows, T* r) {
   const double norm_of_A = norm(trans);
   const std::vector<double>& scale = scale_of_rows(trans);
+  // what is left where entries of x or products underflow to the last bit; sums of entries may overflow
+  const double last_bits =
+      std::numeric_limits<real_t<T>>::denorm_min() * (A_.n + std::min(norm_of_A, std::numeric_limits<double>::max()));
   std::vector<ResidualNorms> norms(nrhs);
   residual(A_, values_.data(), trans, x, b, r, nrhs, norms.data());
   SolveError error;
   for (ResidualNorms& column : norms) {
-    // what is left where entries of x or products underflow to the last bit
-    if (column.residual <= std::numeric_limits<real_t<T>>::denorm_min() * (A_.n + norm_of_A)) column.residual = 0;
+    if (column.residual <= last_bits) column.residual = 0;
     error.normwise = max_or_nan(error.normwise, backward_error(column, norm_of_A));
   }
   if (by_rows)

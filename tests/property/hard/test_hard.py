@@ -136,6 +136,16 @@ def test_good_values_after_any_that_were_accepted(make, others):
     assert backward_error(A.toarray(), factor.solve(b), b) <= BOUND * EPS["d"]
 
 
+@pytest.mark.parametrize("seed", [68, 282])
+def test_norm_out_of_range(seed):
+    """The sum of the entries of a row overflows, beside which any error was small."""
+    rng, n = np.random.default_rng(seed), 10
+    pattern = (rng.random((n, n)) < 0.4) | np.eye(n, dtype=bool)
+    dense = np.where(pattern, 10.0 ** rng.uniform(-300, 300, (n, n)), 0)
+    dense[0, :3] = 1.2e308
+    assert backward_error(dense, gs.splu(sp.csc_array(dense)).solve(np.ones(n)), np.ones(n)) <= BOUND * EPS["d"]
+
+
 def test_cholesky_out_of_range_is_said():
     A = sp.csc_array(sp.diags_array([-1.0, 4, -1], offsets=[-1, 0, 1], shape=(50, 50)))
     with pytest.warns(RuntimeWarning, match="overflow encountered in solve"):

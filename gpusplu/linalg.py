@@ -278,14 +278,14 @@ def analyze(
     if ldlt:
         A, request = read(A, request._replace(movable=False))
     kind = "ldlt" if ldlt else "cholesky" if cholesky else "lu"
-    options: Callable[[int], Options] = {
-        "ldlt": lambda: options_of_ldlt(A, ordering, refine, hermitian),
-        "cholesky": lambda: lambda n: cholesky_options(n, ordering, refine),
-        "lu": lambda: lambda n: own_lu_options(n, ordering, pivoting, refine),
-    }[kind]()
+
+    def options(n: int) -> Options:
+        return cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine)
+
+    chosen = options_of_ldlt(A, ordering, refine, hermitian) if ldlt else options
     if schur is None:
-        return prepare(A, request, kind, options)[0]
-    return prepare_schur(A, request, kind, options, schur)
+        return prepare(A, request, kind, chosen)[0]
+    return prepare_schur(A, request, kind, chosen, schur)
 
 
 @takes_arrays

@@ -71,7 +71,7 @@ void bind_ladder(nb::module_& m) {
       .def("is_doubtful", &Ladder::is_doubtful, "pivots"_a)
       .def("after_factorization", &Ladder::after_factorization, "pivots"_a, "measured"_a)
       .def(
-          "must_measure", [](const Ladder& ladder) { return ladder.must_measure(Trust::none, 0); },
+          "must_measure", [](const Ladder& ladder) { return ladder.must_measure(Trust::none, {}); },
           "Whether engines measure that have no bound of errors.")
       .def("is_enough", &Ladder::is_enough, "error"_a)
       .def(

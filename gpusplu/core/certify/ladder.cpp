@@ -12,6 +12,7 @@ constexpr double refine_above = 8, accept_below = 100;  // errors, in units of t
 constexpr double trusted_below = 16;                    // bound of errors, in the same
 constexpr double sampled_below = 2. / 3;                // the same, as a power of the precision
 constexpr unsigned first_samples = 4, every = 16;       // solves
+constexpr double other_bound = 2;                       // factor from one that tells of other errors
 constexpr double helpful = 0.5;                         // a step leaves at most this part of the error
 constexpr double first_digit = 0.1;  // of the solution that the last step of a factor in doubt must leave as it is
 constexpr double growth_allowance = 100;
@@ -46,17 +47,29 @@ Verdict Ladder::after_factorization(const PivotReport& pivots, bool measured) co
 }
 
 // The bound leaves out how rounding errors add up in long sums, so a first solve is measured even where it is good.
-// Most bounds are hundreds of times what errors are: where first solves were accurate, samples are enough.
+// Most bounds are hundreds of times what errors are: where first solves were accurate, samples may be enough.
 Trust Ladder::trust(const PivotReport& pivots) const {
   if (pivots.n_perturbed > 0) return Trust::none;
   if (pivots.error_bound <= trusted_below * eps_) return Trust::one;
   return pivots.error_bound <= std::pow(eps_, sampled_below) && !is_doubtful(pivots) ? Trust::samples : Trust::none;
 }
 
-bool Ladder::must_measure(Trust trust, unsigned n_accurate) const {
+bool Ladder::must_measure(Trust trust, const Experience& seen) const {
   if (refine_ != Refine::automatic) return refine_ == Refine::always;
-  if (trust == Trust::one) return n_accurate == 0;
-  return trust == Trust::none || n_accurate < first_samples || n_accurate % every == 0;
+  if (trust == Trust::one) return seen.n_accurate == 0;
+  return trust == Trust::none || seen.known != Experience::accurate || seen.n_accurate % every == 0;
+}
+
+// One large unknown hides the errors of all others from a norm, and a right-hand side as it comes often makes one.
+// Unknowns of one size hide none.
+bool Ladder::needs_known_system(Trust trust, const Experience& seen) const {
+  const bool sampled = refine_ == Refine::automatic && trust == Trust::samples;
+  return sampled && seen.known == Experience::unsolved && seen.n_accurate >= first_samples;
+}
+
+bool Ladder::is_outdated(const Experience& seen, double error_bound) const {
+  if (seen.known == Experience::accurate) return error_bound > other_bound * seen.bound;
+  return seen.known == Experience::inaccurate && error_bound * other_bound < seen.bound;
 }
 
 bool Ladder::is_enough(double error) const { return excess({error}) <= 1; }

@@ -56,9 +56,17 @@ struct Refined {
   bool accurate = false;  // at the end
 };
 
-// What a factorization says about the solves to come: each may be inaccurate; all were accurate that were looked at,
-// and errors are bounded, so that samples do; errors are bounded so well that one accurate solve is enough.
+// What a factorization says about the solves to come: each may be inaccurate; errors are bounded, so that samples do
+// once all were accurate that were looked at; errors are bounded so well that one accurate solve is enough.
 enum class Trust { none, samples, one };
+
+// What is known of the solves in one direction, with factors of the same pivots.
+struct Experience {
+  // Since the last that was not accurate before any refinement, those among them that were not measured too.
+  unsigned n_accurate = 0;
+  enum Known { unsolved, accurate, inaccurate } known = unsolved;  // a system with a known answer, before refinement
+  double bound = 0;                                                // of errors, when that was solved
+};
 
 // What comes of a step of refinement: it is taken back, it was the last, another one may help.
 enum class Step { undo, last, again };
@@ -76,9 +84,11 @@ class Ladder {
   // `measured`: every solve is going to be; others need a system with a known answer now.
   Verdict after_factorization(const PivotReport& pivots, bool measured) const;
   Trust trust(const PivotReport& pivots) const;
-  // `n_accurate`: solves in this direction since the last that was not accurate before any refinement, those among them
-  // that were not measured too.
-  bool must_measure(Trust trust, unsigned n_accurate) const;
+  bool must_measure(Trust trust, const Experience& seen) const;
+  // After a measured solve: whether a system with a known answer has to say if samples do.
+  bool needs_known_system(Trust trust, const Experience& seen) const;
+  // Whether with this bound of errors what the known system has said is a thing of the past.
+  bool is_outdated(const Experience& seen, double error_bound) const;
   bool is_enough(double error) const;               // to need no refinement
   bool is_accurate(const SolveError& error) const;  // to be handed out, once refinement has done what it can
   // Whether entries of A^-1 need no other pivots, and whether they can be given out at all. `error`: of the diagonals

@@ -14,6 +14,7 @@
 #include "numeric/condition.hpp"
 
 namespace gs {
+<<<<<<< HEAD
 namespace {
 
 constexpr int most_delays = 8;                             // rounds of a factorization
@@ -28,6 +29,8 @@ template <class T> T moderate_entry(double largest_of_A) {
 
 }  // namespace
 
+=======
+>>>>>>> hard
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
     : A_(A),
@@ -108,14 +111,17 @@ template <class T> PivotReport Factor<T>::report() const {
 
 // First solves in either direction are measured; later factorizations on the same pivots go on from there.
 template <class T> void Factor<T>::decide_checks(bool fresh) {
-  trust_ = ladder_.trust(report());
+  const PivotReport pivots = report();
+  trust_ = ladder_.trust(pivots);
   norms_[0] = norms_[1] = -1;
-  if (fresh) n_accurate_[0] = n_accurate_[1] = 0;
+  for (Experience& seen : seen_)
+    if (fresh || ladder_.is_outdated(seen, pivots.error_bound)) seen = {};
 }
 
-template <class T> bool Factor<T>::must_measure(Trans trans) const {
-  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, 1);
-  return ladder_.must_measure(trust_, n_accurate_[trans != Trans::none]);
+template <class T> bool Factor<T>::must_measure(Trans trans) {
+  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, {.n_accurate = 1});
+  std::lock_guard lock(use_.counts);
+  return ladder_.must_measure(trust_, seen_[trans != Trans::none]);
 }
 
 // By the pivots that a first factorization chooses. Whether they are fit; a diagonal that was kept and is not gives way
@@ -186,9 +192,7 @@ template <class T> bool Factor<T>::certified() {
   const Verdict verdict = ladder_.after_factorization(report(), false);
   if (verdict != Verdict::solve_known_system) return verdict == Verdict::accept;
   norms_[0] = norms_[1] = -1;
-  std::vector<T> known(A_.n, moderate_entry<T>(largest_)), b(A_.n), x(A_.n);
-  multiply(A_, values_.data(), Trans::none, known.data(), b.data(), 1);
-  return checked_solve(Trans::none, 1, b.data(), x.data()).accurate;
+  return solve_known_system(Trans::none).accurate;
 }
 
 // For column LU, of the values at hand; the order of columns stays where it is the caller's.

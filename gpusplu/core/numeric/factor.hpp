@@ -5,10 +5,10 @@
 // certify/ladder.hpp: solves are measured and refined, and where that is not enough pivots are chosen anew, the matrix
 // is analysed again with the values at hand and, at last, factored by column LU with partial pivoting. Measuring stops
 // where element growth and scaling bound the backward error well and the first solve in its direction, with A or its
-// transpose, was accurate before any refinement; it goes on with the first factorization whose bound is worse. What
+// transpose, was accurate before any refinement; it goes on with the first factorization whose bound is worse. Where
+// they bound it fairly, samples are measured, once a system with a known answer was accurate in that direction. What
 // happened is counted in FactorStats.
 #pragma once
-#include <atomic>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -149,13 +149,16 @@ template <class T> class Factor {
   const std::vector<double>& scale_of_rows(Trans trans) const;  // of op(A)
   SolveError measure(Trans trans, idx nrhs, const T* b, const T* x, bool by_rows, T* r);
   Refined checked_solve(Trans trans, idx nrhs, const T* b, T* x);
+  Refined solve_known_system(Trans trans);
+  void count_solve(Trans trans, bool accurate);
+  void ask_known_system(Trans trans);
   double solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
   template <class Engine> void try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const;
   void try_inverse_by_partial_pivoting(bool on_factors, InverseEntries& best) const;
   InverseEntries inverse_by_solves();
   double norm(Trans trans);
-  bool must_measure(Trans trans) const;
+  bool must_measure(Trans trans);
 
   std::shared_ptr<const Symbolic> symbolic_;
   std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
@@ -166,16 +169,16 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  double largest_ = 0;                        // largest entry of A
-  double norms_[2] = {-1, -1};                // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;                         // nothing is factored: memory was too short to go back to the values held
-  Trust trust_ = Trust::none;                 // in solves
-  ScaleRange scales_[2];                      // of rows, of columns
-  int n_resorts_ = 0;                         // steps of use_partial_pivoting that were taken for these values
-  Factored wide_;                             // what the last of them found, put aside for solves that need it
-  std::atomic<unsigned> n_accurate_[2] = {};  // solves with A, with its transpose, since one that had to be refined
-  mutable UseLock use_;                       // solves share it; refactor and the ladder own it
-  FactorStats stats_;                         // concurrent solves write it, and norms_, under use_.counts
+  double largest_ = 0;          // largest entry of A
+  double norms_[2] = {-1, -1};  // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;           // nothing is factored: memory was too short to go back to the values held
+  Trust trust_ = Trust::none;   // in solves
+  ScaleRange scales_[2];        // of rows, of columns
+  int n_resorts_ = 0;           // steps of use_partial_pivoting that were taken for these values
+  Factored wide_;               // what the last of them found, put aside for solves that need it
+  Experience seen_[2];          // of solves with A, with its transpose
+  mutable UseLock use_;         // solves share it; refactor and the ladder own it
+  FactorStats stats_;           // concurrent solves write it, norms_ and seen_ under use_.counts
 };
 
 }  // namespace gs

@@ -1,6 +1,7 @@
 // Solves of a Factor: within the range of the type, measured, refined, and with pivots that are chosen anew.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "base/range_flags.hpp"
@@ -13,6 +14,24 @@
 #include "numeric/factor.hpp"
 
 namespace gs {
+namespace {
+
+// Of a system with a known answer: 1, unless the entries of A are near an end of the range.
+template <class T> T moderate_entry(double largest_of_A) {
+  constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
+  const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
+  return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
+}
+
+// Zeros have no errors, subnormal numbers none that count.
+template <class T> bool tells_of_errors(size_t size, const T* x) {
+  return std::any_of(x, x + size, [](const T& v) { return abs1(v) >= std::numeric_limits<real_t<T>>::min(); });
+}
+
+// Signs without a pattern, so that no sums of entries cancel that do so by the nature of A.
+bool is_negative(idx k) { return ((std::uint32_t)k * 0x9E3779B9u) >> 31; }
+
+}  // namespace
 
 template <class T> void Factor<T>::engine_solve(Trans trans, idx nrhs, const T* b, T* x) const {
   if (front_) front_->solve(trans, nrhs, b, A_.n, x, A_.n);
@@ -40,12 +59,14 @@ template <class T> void Factor<T>::solve_in_range(Trans trans, idx nrhs, const T
 template <class T> SolveError Factor<T>::measure(Trans trans, idx nrhs, const T* b, const T* x, bool by_rows, T* r) {
   const double norm_of_A = norm(trans);
   const std::vector<double>& scale = scale_of_rows(trans);
+  // what is left where entries of x or products underflow to the last bit; sums of entries may overflow
+  const double last_bits =
+      std::numeric_limits<real_t<T>>::denorm_min() * (A_.n + std::min(norm_of_A, std::numeric_limits<double>::max()));
   std::vector<ResidualNorms> norms(nrhs);
   residual(A_, values_.data(), trans, x, b, r, nrhs, norms.data());
   SolveError error;
   for (ResidualNorms& column : norms) {
-    // what is left where entries of x or products underflow to the last bit
-    if (column.residual <= std::numeric_limits<real_t<T>>::denorm_min() * (A_.n + norm_of_A)) column.residual = 0;
+    if (column.residual <= last_bits) column.residual = 0;
     error.normwise = max_or_nan(error.normwise, backward_error(column, norm_of_A));
   }
   if (by_rows)
@@ -68,12 +89,40 @@ template <class T> Refined Factor<T>::checked_solve(Trans trans, idx nrhs, const
   const Refined found =
       ladder_.refine(report(), {[&](bool by_rows) { return measure(trans, nrhs, b, x, by_rows, r.data()); },
                                 refined_step, [&] { std::copy(kept.begin(), kept.end(), x); }});
-  if (found.at_once) n_accurate_[trans != Trans::none]++;
-  else n_accurate_[trans != Trans::none] = 0;
   std::lock_guard lock(use_.counts);
+  if (!found.at_once || tells_of_errors(size, x)) count_solve(trans, found.at_once);
   stats_.n_refinement += found.steps;
   stats_.backward_error = found.error;
   return found;
+}
+
+// `accurate`: before any refinement, as far as is known. For those who hold use_.counts.
+template <class T> void Factor<T>::count_solve(Trans trans, bool accurate) {
+  Experience& seen = seen_[trans != Trans::none];
+  if (accurate) seen.n_accurate++;
+  else if (seen.known == Experience::inaccurate) seen.n_accurate = 0;
+  else seen = {};
+}
+
+// One whose unknowns are all of one size.
+template <class T> Refined Factor<T>::solve_known_system(Trans trans) {
+  const T entry = moderate_entry<T>(largest_);
+  std::vector<T> known(A_.n), b(A_.n), x(A_.n);
+  for (idx k = 0; k < A_.n; k++) known[k] = is_negative(k) ? -entry : entry;
+  multiply(A_, values_.data(), trans, known.data(), b.data(), 1);
+  return checked_solve(trans, 1, b.data(), x.data());
+}
+
+template <class T> void Factor<T>::ask_known_system(Trans trans) {
+  Experience& seen = seen_[trans != Trans::none];
+  {
+    std::lock_guard lock(use_.counts);
+    if (!ladder_.needs_known_system(trust_, seen)) return;
+  }
+  const bool accurate = solve_known_system(trans).at_once;
+  std::lock_guard lock(use_.counts);
+  seen.known = accurate ? Experience::accurate : Experience::inaccurate;
+  seen.bound = error_bound();
 }
 
 template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
@@ -118,10 +167,11 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
       const UseLock::Exclusive own = use_.exclusive();
       if (lost_) throw std::bad_alloc();
       error = solve_by_ladder(trans, nrhs, b, x);
-    }
-  } else n_accurate_[trans != Trans::none]++;
+    } else ask_known_system(trans);
+  }
   {
     std::lock_guard lock(use_.counts);
+    if (good || options_.refine == Refine::never) count_solve(trans, true);
     stats_.solve_seconds = watch.seconds();
   }
   return good || !ladder_.must_warn(error, all_finite(x, size), all_finite(b, size));

@@ -172,7 +172,7 @@ template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& s
     kernels_.take(plan_.n, one.columns, sides.nrhs, from, one.b);
     one.substitute(one.b, one.x);
     one.measure(one.errors);
-    if (ladder_.must_measure(Trust::none, 0)) one.refine();
+    if (ladder_.must_measure(Trust::none, {})) one.refine();
     kernels_.give(plan_.n, one.columns, sides.nrhs, one.x, one.present, to);
     for (int l = 0; l < one.present; l++) {
       double& error = errors_[first + l];

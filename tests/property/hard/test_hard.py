@@ -35,6 +35,12 @@ def test_cpu_engine(first):
     check([System(seed) for seed in range(first, first + AT_ONCE)])
 
 
+@pytest.mark.parametrize("seed", [708843, 713218])
+def test_solves_that_are_not_measured(seed):
+    """Those before hid their errors behind an unknown that was large beside the others, or had zeros for a solution."""
+    check([System(seed)])
+
+
 @pytest.mark.parametrize("engine", GPU_ENGINES)
 def test_gpu_engines(engine):
     undo = use_emulated_device()
@@ -128,6 +134,16 @@ def test_good_values_after_any_that_were_accepted(make, others):
     factor.refactor(A.data * others if others < 1 else np.full(A.nnz, others))
     factor.refactor(A.data)
     assert backward_error(A.toarray(), factor.solve(b), b) <= BOUND * EPS["d"]
+
+
+@pytest.mark.parametrize("seed", [68, 282])
+def test_norm_out_of_range(seed):
+    """The sum of the entries of a row overflows, beside which any error was small."""
+    rng, n = np.random.default_rng(seed), 10
+    pattern = (rng.random((n, n)) < 0.4) | np.eye(n, dtype=bool)
+    dense = np.where(pattern, 10.0 ** rng.uniform(-300, 300, (n, n)), 0)
+    dense[0, :3] = 1.2e308
+    assert backward_error(dense, gs.splu(sp.csc_array(dense)).solve(np.ones(n)), np.ones(n)) <= BOUND * EPS["d"]
 
 
 def test_cholesky_out_of_range_is_said():

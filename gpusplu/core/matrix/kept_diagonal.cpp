@@ -12,8 +12,8 @@
 namespace gs {
 namespace {
 
-// Of real matrices that are better off with their diagonal at most 0.03% of it is below this share of the largest of its
-// column, of meshes of lines the sources at their corners; of others 0.9% and more. Those few are left to pivoting.
+// Of real matrices that are better off with their diagonal at most 0.03% of it is below this share of the largest of
+// its column, of meshes of lines the sources at their corners; of others 0.9% and more. Those few are left to pivoting.
 constexpr double least_pivot = 0.01, few = 0.005;
 constexpr double farthest_from_1 = 64;  // as where a remembered matching fits
 

@@ -14,23 +14,13 @@
 #include "numeric/condition.hpp"
 
 namespace gs {
-<<<<<<< HEAD
 namespace {
 
 constexpr int most_delays = 8;                             // rounds of a factorization
 constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a part of all, or so many
 
-// Of a system with a known answer: 1, unless the entries of A are near an end of the range.
-template <class T> T moderate_entry(double largest_of_A) {
-  constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
-  const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
-  return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
-}
-
 }  // namespace
 
-=======
->>>>>>> hard
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
     : A_(A),

@@ -113,24 +113,16 @@ template <class Member> DEVICE void sum_rows(const LaneSolveArgs& args, const Me
   }
 }
 
-// e(i, p) of the pivots of one tile, zero behind the last; all of them are on their way before one is needed.
-DEVICE void load_triangle(const FrontFactor& front, int p0, bool scaled, Scalar (&e)[S][S]) {
-  const int count = front.W - p0;
-#pragma unroll
-  for (int p = 0; p < S; p++)
-#pragma unroll
-    for (int i = p; i < S; i++) e[p][i] = i < count && (i > p || scaled) ? front.inside(p0 + i, p0 + p) : Scalar(0);
-}
-
 // The pivots of one tile, from the first on.
 DEVICE void solve_forward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
-  Scalar e[S][S];
-  load_triangle(front, p0, scaled, e);
+  const int count = front.W - p0;
 #pragma unroll
   for (int p = 0; p < S; p++) {
-    if (scaled) x[p] = x[p] * e[p][p];
+    if (p >= count) break;
+    if (scaled) x[p] = x[p] * front.inside(p0 + p, p0 + p);
 #pragma unroll
-    for (int i = p + 1; i < S; i++) x[i] = mul_sub(e[p][i], x[p], x[i]);
+    for (int i = p + 1; i < S; i++)
+      if (i < count) x[i] = mul_sub(front.inside(p0 + i, p0 + p), x[p], x[i]);
   }
 }
 
@@ -187,13 +179,14 @@ DEVICE void forward(const LaneSolveArgs& args, const Member& team, int f, int gr
 }
 
 DEVICE void solve_backward(const FrontFactor& front, Rows& x, int p0, bool scaled) {
-  Scalar e[S][S];
-  load_triangle(front, p0, scaled, e);
+  const int count = front.W - p0;
 #pragma unroll
   for (int p = S - 1; p >= 0; p--) {
+    if (p >= count) continue;
 #pragma unroll
-    for (int i = S - 1; i > p; i--) x[p] = mul_sub(e[p][i], x[i], x[p]);
-    if (scaled) x[p] = x[p] * e[p][p];
+    for (int i = S - 1; i > p; i--)
+      if (i < count) x[p] = mul_sub(front.inside(p0 + i, p0 + p), x[i], x[p]);
+    if (scaled) x[p] = x[p] * front.inside(p0 + p, p0 + p);
   }
 }
 
@@ -206,21 +199,12 @@ DEVICE void subtract_below(const LaneSolveArgs& args, const LockstepFront& recor
   for (int first = 0; first < front.H; first += WARP_SIZE) {
     const int mine = __ldg(args.below + record.below + min(first + lane_of(), front.H - 1)),
               some = min(WARP_SIZE, front.H - first);
-#pragma unroll 1
-    for (int k = 0; k < some; k += TOGETHER) {
-      Scalar e[TOGETHER][S], x[TOGETHER];
+#pragma unroll 4
+    for (int k = 0; k < some; k++) {
+      const Scalar x = y[(long long)shuffle(mine, k) * WARP_SIZE];
 #pragma unroll
-      for (int q = 0; q < TOGETHER; q++) {
-        const int row = shuffle(mine, min(k + q, some - 1));
-        x[q] = k + q < some ? y[(long long)row * WARP_SIZE] : Scalar(0);
-#pragma unroll
-        for (int p = 0; p < S; p++)
-          e[q][p] = k + q < some && p < count ? front.outside(first + k + q, p0 + p) : Scalar(0);
-      }
-#pragma unroll
-      for (int q = 0; q < TOGETHER; q++)
-#pragma unroll
-        for (int p = 0; p < S; p++) tile[p] = mul_sub(e[q][p], x[q], tile[p]);
+      for (int p = 0; p < S; p++)
+        if (p < count) tile[p] = mul_sub(front.outside(first + k, p0 + p), x, tile[p]);
     }
   }
   store_rows(tile, pivots + p0 * WARP_SIZE, count);

@@ -29,18 +29,10 @@ DEVICE void join(double* norm, double v) {
 }
 
 constexpr int LONG_ROW = 2 * WARP_SIZE;  // entries
-constexpr int WARP_ROWS = MEASURED_ROWS / LANE_WARPS;
-static_assert(WARP_ROWS < WARP_SIZE, "a lane knows where a row begins");
 
-DEVICE long long shuffle_long(long long v, int lane) { return __shfl_sync(~0u, v, lane); }
-
-struct RowPart {  // of op(A) x, and of the sum of moduli
+struct RowPart {
   Wide product = Wide(0);
   double sum = 0;
-  template <bool NORM> DEVICE void add(Wide a, Wide x, bool conjugate) {
-    if (NORM) sum += modulus(a);
-    product = mul_add(conjugate ? conj(a) : a, x, product);
-  }
 };
 static_assert(sizeof(RowPart) <= 4 * sizeof(double), "shared memory");
 
@@ -48,77 +40,44 @@ struct Norms {
   double residual = 0, x = 0, b = 0, a = 0;
 };
 
-// Of a long row: entries first, .., WARP_SIZE at a time, and those that many warps further on.
-template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long long first, long long end,
-                                             const Scalar* values, const Scalar* x, RowPart& part) {
-  for (; first < end; first += LANE_THREADS) {
+// Entries first + WARP_SIZE part, .. of op(A)(row, :) x and of the sum of moduli, WARP_SIZE at a time and WARP_SIZE *
+// parts on.
+template <bool NORM> DEVICE void add_entries(const LaneMeasureArgs& args, long long first, long long end, int parts,
+                                             const Scalar* values, const Scalar* x, Wide& sum, double& row_sum) {
+  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
+  for (; first < end; first += WARP_SIZE * parts) {
     const long long mine = min(first + lane_of(), end - 1);
     const int some = (int)min((long long)WARP_SIZE, end - first), column = __ldg(args.ind + mine),
               source = args.source ? __ldg(args.source + mine) : (int)mine;
-#pragma unroll 4
-    for (int k = 0; k < some; k++) {
-      const long long at = (long long)shuffle(source, k) * WARP_SIZE, of = (long long)shuffle(column, k) * WARP_SIZE;
-      part.add<NORM>(widen(values[at]), widen(x[of]), args.conjugate);
-    }
-  }
-}
-
-// What a row needs besides its entries, loaded when it begins.
-struct RowInput {
-  Scalar x, b;
-  DEVICE RowInput(const LaneMeasureArgs& args, int group, int row)
-      : x(lane_entries(args.x, group, args.n)[(long long)row * WARP_SIZE]),
-        b(lane_entries(args.b, group, args.n)[(long long)row * WARP_SIZE]) {}
-};
-
-// What a row of op(A) x and its sum of moduli say.
-DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, const RowInput& input, const RowPart& part,
-                     Norms& norms) {
-  const Wide given = widen(input.b), residual = given - part.product;
-  narrow(residual, lane_entries(args.r, group, args.n)[(long long)row * WARP_SIZE]);
-  const double size = modulus(residual);  // fmax drops NaN
-  norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
-  norms.x = fmax(norms.x, modulus(widen(input.x)));
-  norms.b = fmax(norms.b, modulus(given));
-  norms.a = fmax(norms.a, part.sum);
-}
-
-// Rows from first_row + begin to first_row + end, none of them long, by a warp: entries are loaded across the ends of
-// rows. `offset` of lane k: where row first_row + k begins.
-template <bool NORM> DEVICE void stream_rows(const LaneMeasureArgs& args, int group, int first_row, int begin, int end,
-                                             long long offset, const Scalar* values, const Scalar* x, Norms& norms) {
-  constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
-  const long long first = shuffle_long(offset, begin);
-  const int count = (int)(shuffle_long(offset, end) - first), ends = (int)(offset - first);
-  int row = begin, row_end = shuffle(ends, begin + 1);
-  RowInput input(args, group, first_row + row);
-  RowPart part;
-  const auto finish = [&] {
-    note_row(args, group, first_row + row, input, part, norms);
-    part = RowPart{};
-    if (++row < end) input = RowInput(args, group, first_row + row), row_end = shuffle(ends, row + 1);
-  };
-  for (int at = 0; at < count; at += WARP_SIZE) {
-    const int some = min(WARP_SIZE, count - at);
-    const long long mine = first + at + min(lane_of(), some - 1);
-    const int column = __ldg(args.ind + mine), source = args.source ? __ldg(args.source + mine) : (int)mine;
     for (int k = 0; k < some; k += TOGETHER) {
       Scalar a[TOGETHER], y[TOGETHER];
 #pragma unroll
-      for (int q = 0; q < TOGETHER; q++)
-        if (k + q < some) {
-          a[q] = values[(long long)shuffle(source, k + q) * WARP_SIZE];
-          y[q] = x[(long long)shuffle(column, k + q) * WARP_SIZE];
-        }
+      for (int q = 0; q < TOGETHER; q++) {
+        const int from = min(k + q, some - 1);
+        const long long at = (long long)shuffle(source, from) * WARP_SIZE,
+                        of = (long long)shuffle(column, from) * WARP_SIZE;
+        a[q] = k + q < some ? values[at] : Scalar(0), y[q] = k + q < some ? x[of] : Scalar(0);
+      }
 #pragma unroll
-      for (int q = 0; q < TOGETHER; q++)
-        if (k + q < some) {
-          while (at + k + q >= row_end) finish();
-          part.add<NORM>(widen(a[q]), widen(y[q]), args.conjugate);
-        }
+      for (int q = 0; q < TOGETHER; q++) {
+        const Wide wide = widen(a[q]);
+        if (NORM) row_sum += modulus(wide);
+        if (k + q < some) sum = mul_add(args.conjugate ? conj(wide) : wide, widen(y[q]), sum);
+      }
     }
   }
-  while (row < end) finish();
+}
+
+// What a row of op(A) x and its sum of moduli say.
+DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide product, double row_sum, Norms& norms) {
+  const long long at = (long long)row * WARP_SIZE;
+  const Wide given = widen(lane_entries(args.b, group, args.n)[at]), residual = given - product;
+  narrow(residual, lane_entries(args.r, group, args.n)[at]);
+  const double size = modulus(residual);  // fmax drops NaN
+  norms.residual = fmax(norms.residual, size == size ? size : __longlong_as_double(0x7ff0000000000000ll));
+  norms.x = fmax(norms.x, modulus(widen(lane_entries(args.x, group, args.n)[at])));
+  norms.b = fmax(norms.b, modulus(given));
+  norms.a = fmax(norms.a, row_sum);
 }
 
 // This block's rows of this lane: long ones by all warps, whose sums are joined in their order. `parts`: a product and
@@ -127,23 +86,18 @@ template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int 
   const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
   const int end = min(args.n, begin + MEASURED_ROWS);
   Norms norms;
-  const int own = begin + warp_of() * WARP_ROWS, count = min(WARP_ROWS, end - own);
-  if (count > 0) {
-    const long long offset = __ldg(args.ptr + own + min(lane_of(), count)),
-                    next = __ldg(args.ptr + own + min(lane_of() + 1, count));
-    unsigned is_long = __ballot_sync(~0u, next - offset > LONG_ROW);
-    for (int row = 0; row < count;) {
-      const int until = min(count, is_long ? __ffs(is_long) - 1 : count);
-      if (row < until) stream_rows<NORM>(args, group, own, row, until, offset, values, x, norms);
-      row = until + 1;
-      is_long &= is_long - 1;
-    }
+  for (int row = begin + warp_of(); row < end; row += LANE_WARPS) {
+    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
+    if (last - first > LONG_ROW) continue;
+    RowPart part;
+    add_entries<NORM>(args, first, last, 1, values, x, part.product, part.sum);
+    note_row(args, group, row, part.product, part.sum, norms);
   }
   for (int row = begin; row < end; row++) {
     const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
     if (last - first <= LONG_ROW) continue;
     RowPart part;
-    add_entries<NORM>(args, first + warp_of() * WARP_SIZE, last, values, x, part);
+    add_entries<NORM>(args, first + warp_of() * WARP_SIZE, last, LANE_WARPS, values, x, part.product, part.sum);
     __syncthreads();
     parts[threadIdx.x] = part;
     __syncthreads();
@@ -153,7 +107,7 @@ template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int 
       whole.product += parts[w * WARP_SIZE + lane_of()].product;
       whole.sum += parts[w * WARP_SIZE + lane_of()].sum;
     }
-    note_row(args, group, row, RowInput(args, group, row), whole, norms);
+    note_row(args, group, row, whole.product, whole.sum, norms);
   }
   __syncthreads();
   return norms;

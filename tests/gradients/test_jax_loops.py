@@ -124,7 +124,7 @@ def test_nothing_is_left_behind():
 
 def test_patterns_are_forgotten():
     """A structure is as long-lived as what was compiled with it."""
-    one = System(seed=5)
+    one, before = System(seed=5), len(structure.SEEN)
     solve = jax.jit(jax.grad(lambda values: gj.spsolve(one.matrix(values), one.b).sum()))
     solve(one.values).block_until_ready()
     (kept,) = {entry.key[0] for entry in STORE.entries.values()}
@@ -134,7 +134,7 @@ def test_patterns_are_forgotten():
     gs.cache_clear()
     gc.collect()
     assert known() is None
-    assert len(structure.SEEN) == 0
+    assert len(structure.SEEN) <= before
 
 
 def test_what_does_not_fit_is_factored_again():

@@ -51,5 +51,5 @@ def test_every_allocation_of_patterns_that_are_known(name, options):
     ids=["columns", "fronts", "dissection"],
 )
 def test_some_allocations_of_teams(name, options):
-    """A contribution block's slab of 256 KiB comes and goes with the team."""
-    swept(name, "d", 25, 2_000_000, 4, **options)
+    """Slabs of contribution blocks, 256 KiB, and pages of 2 MiB come and go with the team; one thread leaks nothing."""
+    swept(name, "d", 25, 5_000_000, 4, **options)

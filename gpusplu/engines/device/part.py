@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ...cuda.stream import Buffer, Kernel
+from ...matrix import Pattern
 
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
@@ -61,6 +64,30 @@ class Part:
     def blocks(self, work: int, threads: int, resident: int) -> int:
         """Blocks for `work` threads of work: no more than the device holds at once."""
         return max(1, min(-(-work // threads), resident * int(self.device.multiprocessors)))
+
+
+class MatrixPart(Part):
+    """One that reads the rows of a matrix with the pattern `pattern`, and those of its transpose."""
+
+    pattern: Pattern
+
+    @cached_property
+    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """Canonical A as it is: the rows of its transpose."""
+        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
+
+    @cached_property
+    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of A: pointers, columns, and which canonical value an entry is."""
+        n, nnz = self.pattern.n, self.pattern.nnz
+        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
+        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
+        ptr, ind, source = map(self.upload, arrays)
+        return ptr, ind, source
+
+    def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
+        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
+        return self._columns if trans or self.cholesky else self._rows
 
 
 def address(buffer: Buffer | None) -> int:

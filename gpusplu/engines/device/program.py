@@ -16,20 +16,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
-from .part import COMMON, RESIDUAL, VALUES, Part, address
+from .part import COMMON, RESIDUAL, VALUES, MatrixPart, Part, address
 
 SHARED = "shared/values.hpp"
 THREADS = constant(SHARED, "VALUE_THREADS")  # of a block
 VALUE_BYTES, RESIDUAL_BYTES = constant(SHARED, "VALUE_SHARED_BYTES"), constant(SHARED, "RESIDUAL_SHARED_BYTES")
 
 
-class Program(Part, ABC):
+class Program(MatrixPart, ABC):
     """A plan in the memory of a device.
 
     Parameters
@@ -104,7 +103,7 @@ class Program(Part, ABC):
 
     def ready_to_measure(self, trans: int) -> None:
         """The same for `residual`."""
-        self._rows_of(trans)
+        self.rows_of(trans)
         self.load(RESIDUAL)
 
     def ready_to_take_values(self) -> None:
@@ -142,24 +141,6 @@ class Program(Part, ABC):
         """Source and source_ptr of the canonical values in the caller's."""
         core = self.pattern.core
         return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
-
-    @cached_property
-    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """Canonical A as it is: the rows of its transpose."""
-        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
-
-    @cached_property
-    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """The rows of A: pointers, columns, and which canonical value an entry is."""
-        n, nnz = self.pattern.n, self.pattern.nnz
-        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
-        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
-        ptr, ind, source = map(self.upload, arrays)
-        return ptr, ind, source
-
-    def _rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
-        return self._columns if trans or self.cholesky else self._rows
 
     # ---- commands
 
@@ -223,7 +204,7 @@ class Program(Part, ABC):
         with a null pointer they go nowhere.
         """
         columns = 1 if nrhs == 1 else GROUP
-        arrays = self._rows_of(trans)
+        arrays = self.rows_of(trans)
         conjugate = trans != 1 if self.cholesky else trans == 2  # rows of Hermitian A: the conjugates of its columns
         kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
         on_host = buffers.host.status.ctypes.data  # page-locked, so it has the same address there

@@ -6,14 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ... import _core
 from ...cost.calibration import for_core
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
 from ...matrix import Pattern
-from ..device.part import Part
+from ..device.part import MatrixPart
 from .lanes import SHARED, Items, LanePlan
 
 MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "lockstep/determinants.cu"
@@ -28,7 +27,7 @@ TASKS_A_WARP = 4  # of these for every warp of the device
 WARPS_RESIDENT = 16  # on a multiprocessor
 
 
-class LockstepProgram(Part):
+class LockstepProgram(MatrixPart):
     """A plan for so many groups of systems on a device, and its kernels.
 
     Parameters
@@ -105,22 +104,6 @@ class LockstepProgram(Part):
     @cached_property
     def diagonal(self) -> Buffer | None:
         return self.upload(self.plan.diagonal)
-
-    def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
-        return self._columns if trans or self.cholesky else self._rows
-
-    @cached_property
-    def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        return self.upload(self.pattern.ptr), self.upload(self.pattern.ind), None
-
-    @cached_property
-    def _rows(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        n, nnz = self.pattern.n, self.pattern.nnz
-        rows = sp.csc_array((np.arange(nnz, dtype=np.int32), self.pattern.ind, self.pattern.ptr), shape=(n, n)).tocsr()
-        arrays = (rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data)
-        ptr, ind, source = map(self.upload, arrays)
-        return ptr, ind, source
 
     def prepare(self) -> None:
         """Compile, upload and load all that refactorizations and solves need."""

@@ -42,7 +42,7 @@ SHARE, SHARE_ALONE = 0.1, 1.0
 #: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
 FIRST = 2e-3
 #: Entries of A below which the processor is done before a kernel is launched.
-LEAST = 1_000
+LEAST = 3_000
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
 THREAD = "gpusplu-moving"

@@ -171,6 +171,15 @@ template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& 
   });
 }
 
+// The fronts of a kept diagonal with the scales of a matching, which left every row where it was.
+Symbolic matched(Symbolic&& kept, Symbolic&& matching) {
+  kept.keeps_diagonal = false;
+  kept.row_scale = std::move(matching.row_scale);
+  kept.col_scale = std::move(matching.col_scale);
+  for (const auto& [stage, seconds] : matching.stages) add_to_stage(kept, stage, seconds);
+  return std::move(kept);
+}
+
 }  // namespace
 
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
@@ -193,15 +202,17 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     s.ordering = "natural";
     return s;
   }
-  if (may_keep_diagonal(A, options)) {
-    Symbolic kept = s;
-    if (is_structurally_symmetric(A) && keep_diagonal(A, values, kept)) {
-      analyze_lu(A, nullptr, options, kept);
-      if (kept.method == Method::column) return kept;
-    }
+  std::optional<Symbolic> kept;
+  if (may_keep_diagonal(A, options) && is_structurally_symmetric(A)) {
+    kept = s;
+    if (!keep_diagonal(A, values, *kept)) kept.reset();
+    else analyze_lu(A, nullptr, options, *kept);
+    if (kept && kept->method == Method::column) return std::move(*kept);
   }
   std::vector<idx> rows;
-  if (match(A, values, options, s, rows)) analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);
+  if (!match(A, values, options, s, rows)) return s;
+  if (kept && rows.empty() && !is_badly_scaled(s)) return matched(std::move(*kept), std::move(s));
+  analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);
   return s;
 }
 

@@ -91,14 +91,6 @@ Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbol
   return std::move(orders[total(orders[0]) < total(orders[1]) ? 0 : 1]);
 }
 
-// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
-bool is_badly_scaled(const Symbolic& s) {
-  if (s.row_scale.empty() || s.n == 0) return false;
-  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
-  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
-  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
-}
-
 std::vector<idx> block_of_columns(const BlockTriangular& blocks) {
   std::vector<idx> block_of(blocks.perm.size());
   for (size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
@@ -142,6 +134,13 @@ void drop_hopeless(std::vector<Ordered>& orders) {
 }
 
 }  // namespace
+
+bool is_badly_scaled(const Symbolic& s) {
+  if (s.row_scale.empty() || s.n == 0) return false;
+  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
+  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
+  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
+}
 
 Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   switch (options.ordering) {

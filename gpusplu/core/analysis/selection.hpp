@@ -27,6 +27,8 @@ Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular
 // The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
 std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks);
 
+// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
+bool is_badly_scaled(const Symbolic& s);
 // Whether column LU by the one ordering is faster than fronts by the other.
 bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s);
 // What that will probably be, before anything is ordered.

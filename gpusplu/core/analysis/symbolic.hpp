@@ -75,16 +75,21 @@ bool cut_scales(Symbolic& symbolic, int largest_exponent);
 // The same with scales in the range of T, which another type's analysis may have left; itself where they are.
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic);
 
+// Adds to a stage of the analysis, or begins it.
+inline void add_to_stage(Symbolic& symbolic, const char* stage, double seconds) {
+  for (auto& [name, sum] : symbolic.stages)
+    if (name == stage) {
+      sum += seconds;
+      return;
+    }
+  symbolic.stages.emplace_back(stage, seconds);
+}
+
 // Runs work() as a stage of the analysis, or as another part of one.
 template <class Work> auto timed(Symbolic& symbolic, const char* stage, Work&& work) {
   const Stopwatch watch;
   auto result = work();
-  for (auto& [name, seconds] : symbolic.stages)
-    if (name == stage) {
-      seconds += watch.seconds();
-      return result;
-    }
-  symbolic.stages.emplace_back(stage, watch.seconds());
+  add_to_stage(symbolic, stage, watch.seconds());
   return result;
 }
 

@@ -71,6 +71,29 @@ class StreamOfOthers:
         return 0, self.address
 
 
+@contextmanager
+def in_stream(device: int, address: int) -> Iterator[None]:
+    """On a device and in a stream of another library.
+
+    Raises
+    ------
+    ImportError
+        CuPy is not there.
+    """
+    cupy = cupy_for_others()
+    with cupy.cuda.Device(device), cupy.cuda.Stream.from_external(StreamOfOthers(address)):
+        yield
+
+
+def cupy_for_others() -> Any:
+    """CuPy, for arrays of another library on a device."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError("arrays on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
+    return cupy
+
+
 class Torch:
     """Tensors of PyTorch."""
 
@@ -157,17 +180,10 @@ class Torch:
         """
         return ON_HOST if tensor.device.type == "cpu" else self._in_stream(tensor)
 
-    @contextmanager
-    def _in_stream(self, tensor: Any) -> Iterator[None]:
+    def _in_stream(self, tensor: Any) -> AbstractContextManager[None]:
         import torch
 
-        try:
-            import cupy
-        except ImportError as error:
-            raise ImportError("tensors on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
-        stream = StreamOfOthers(torch.cuda.current_stream(tensor.device).cuda_stream)
-        with cupy.cuda.Device(tensor.device.index), cupy.cuda.Stream.from_external(stream):
-            yield
+        return in_stream(tensor.device.index, torch.cuda.current_stream(tensor.device).cuda_stream)
 
 
 class Jax:
@@ -222,12 +238,16 @@ class Jax:
             inside = (index < x.shape).all(axis=1)
             values, index = (values, index) if inside.all() else (values[inside], index[inside])
             made = LentEntries((values, tuple(index.T)), shape=x.shape)
-        made.on_device = next(iter(x.data.devices())).platform == "gpu"
+        made.on_device = self.is_on_device(x.data)
         return made
+
+    def is_on_device(self, x: Any) -> bool:
+        """Whether an array is on a GPU."""
+        return bool(next(iter(x.devices())).platform == "gpu")
 
     def array(self, x: Any) -> Any:
         """NumPy's or CuPy's array of the same memory."""
-        if next(iter(x.devices())).platform == "cpu":
+        if not self.is_on_device(x):
             return np.asarray(x)
         import cupy
 
@@ -262,11 +282,7 @@ class Jax:
         if device.platform == "cpu":
             yield
             return
-        try:
-            import cupy
-        except ImportError as error:
-            raise ImportError("arrays on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
-        with cupy.cuda.Device(device.local_hardware_id):
+        with cupy_for_others().cuda.Device(device.local_hardware_id):
             yield
 
 

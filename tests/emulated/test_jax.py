@@ -9,7 +9,7 @@ import pytest
 import gpusplu as gs
 from support import jax_checks
 from support.jax_checks import device as on_device
-from support.jax_checks import nothing_goes_to_the_host as begin  # noqa: F401 (a fixture)
+from support.jax_checks import nothing_goes_to_the_host  # noqa: F401 (a fixture)
 from support.jax_on_device import programs_on_device
 from support.jaxes import System, gj, jax, jnp
 
@@ -20,7 +20,12 @@ def compiled_for_the_device(device, cupy, monkeypatch):
         yield
 
 
-def test_steps_of_descent(begin):  # noqa: F811
+@pytest.fixture
+def begin(nothing_goes_to_the_host, cupy):  # noqa: F811
+    return lambda: nothing_goes_to_the_host((cupy.ndarray, "get"), (cupy.ndarray, "set"))
+
+
+def test_steps_of_descent(begin):
     jax_checks.steps_of_descent(System(n=20), begin)
 
 
@@ -40,11 +45,11 @@ def test_one_matrix_in_a_scan():
     jax_checks.one_matrix_in_a_scan(System(n=20))
 
 
-def test_matrices_in_a_scan(begin):  # noqa: F811
+def test_matrices_in_a_scan(begin):
     jax_checks.matrices_in_a_scan(System(n=20), begin)
 
 
-def test_wrong_guesses(begin):  # noqa: F811
+def test_wrong_guesses(begin):
     jax_checks.wrong_guesses(System(n=20), begin)
 
 

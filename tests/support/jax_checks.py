@@ -5,6 +5,7 @@ import pytest
 
 import gpusplu as gs
 from gpusplu.engines.device.recorded import Recorded
+from gpusplu.engines.device.staging import Staging
 
 from .jaxes import close, gj, jax, jnp
 
@@ -40,9 +41,9 @@ def nothing_goes_to_the_host(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("values go over the host")
 
-    def begin():
-        for name in ("values", "send", "vector"):
-            monkeypatch.setattr(Recorded, name, refuse)
+    def begin(*ways):
+        for owner, name in ((Recorded, "values"), (Recorded, "send"), (Recorded, "vector"), (Staging, "take"), *ways):
+            monkeypatch.setattr(owner, name, refuse)
         monkeypatch.setattr(device.matrix, "to_host", refuse)
         monkeypatch.setattr(device, "first_factored", refuse)
 

@@ -265,6 +265,25 @@ class BatchedFactor(LaterBatch):
             sign[failed], logabsdet[failed] = np.nan, np.nan
             return SlogDet(sign, logabsdet)  # type: ignore[arg-type]
 
+    def inverse_on_pattern(self) -> np.ndarray:
+        """Entry (j, i) of each inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), on the host.
+
+        By the factors held; a system is factored once more where entries by the common pivots are not accurate. NaN
+        for systems that have no factor.
+        """
+        with self._lock:
+            self._look()
+            self._settle()
+            entries = np.full((len(self), self._problem.nnz), np.nan, self._dtype)
+            if self._systems is not None:
+                entries[...], errors = self._systems.inverse_on_pattern()
+                unfit = [not self._ladder.is_inverse(error) for error in errors.tolist()]
+                self._separate(np.array(unfit) & (self._factored == BatchStatus.RIGHT))
+            for system in np.flatnonzero(self._factored).tolist() if self._systems else range(len(self)):
+                fit = self._factored[system] < BatchStatus.SINGULAR
+                entries[system] = self._alone[system].inverse_on_pattern() if fit else np.nan
+            return entries
+
     def canonical(self, system: int) -> np.ndarray:
         """Canonical values of a system, shape (nnz,)."""
         with self._lock:

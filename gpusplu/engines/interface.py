@@ -99,7 +99,7 @@ class EngineBatch(Protocol):
     `BatchedFactor` mends what those do not suit.
 
     One thread calls it at a time. Arrays have its dtype and are C-contiguous. Where the engine is on a device, nothing
-    waits for it but `report`, `errors`, `values`, `slogdet`, and solves of what is on the host.
+    waits for it but `report`, `errors`, `values`, `slogdet`, `inverse_on_pattern`, and solves of what is on the host.
     """
 
     n: int
@@ -123,6 +123,10 @@ class EngineBatch(Protocol):
         """Normwise backward errors of the last solve, the largest over right-hand sides, shape (nbatch,)."""
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the ladder's
+        `is_inverse` how far those of each system are from being so; by the factors."""
 
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host."""

@@ -104,6 +104,14 @@ template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx s
   return to_numpy(without_gil([&] { return self.factor->values(system); }));
 }
 
+template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(const LockstepBinding<T>& self) {
+  const LockstepFactor<T>& factor = *self.factor;
+  std::vector<double> errors;
+  auto inverse =
+      numpy_rows<T>(factor.count(), factor.nnz(), [&](T* rows) { errors = factor.inverse_on_pattern(rows); });
+  return nb::make_tuple(std::move(inverse), to_numpy(std::move(errors)));
+}
+
 template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
   using Self = LockstepBinding<T>;
   nb::class_<Self>(m, name, "Systems of one pattern in lockstep; see core/numeric/lockstep_factor.hpp.")
@@ -117,6 +125,8 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def("errors", [](const Self& self) { return to_numpy(self.factor->errors()); })
       .def("steps", [](const Self& self) { return to_numpy(self.factor->steps()); })
       .def("slogdet", &slogdet_binding<T>)
+      .def("inverse_on_pattern", &inverse_binding<T>,
+           "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")
       .def_prop_ro("count", [](const Self& self) { return self.factor->count(); })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); })

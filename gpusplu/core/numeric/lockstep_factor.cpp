@@ -11,6 +11,7 @@
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
+#include "numeric/lockstep_inverse.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
@@ -243,12 +244,25 @@ template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus)
   }
 }
 
+// `count` entries of the system in a lane.
+template <class T> void LockstepFactor<T>::take_lane(const R* from, off count, int lane, T* to) const {
+  for (off e = 0; e < count; e++) to[e] = kernels_.number(from + e * numbers, lane);
+}
+
 template <class T> std::vector<T> LockstepFactor<T>::values(idx system) const {
   const auto lock = use_.together();
   std::vector<T> values(A_.nnz());
-  const R* entry = values_of(system / lanes);
-  for (T& value : values) value = kernels_.number(entry, system % lanes), entry += numbers;
+  take_lane(values_of(system / lanes), A_.nnz(), system % lanes, values.data());
   return values;
+}
+
+template <class T> std::vector<double> LockstepFactor<T>::inverse_on_pattern(T* inverse) const {
+  const auto lock = use_.together();
+  const auto fetch = [&](idx system, T* factor, T* values) {
+    take_lane(factor_of(system / lanes), plan_.factor_size, system % lanes, factor);
+    take_lane(values_of(system / lanes), A_.nnz(), system % lanes, values);
+  };
+  return LockstepInverse<T>(plan_, A_).of_all(count_, fetch, inverse);
 }
 
 #define GS_INSTANTIATE(T) template class LockstepFactor<T>;

@@ -38,6 +38,9 @@ template <class T> class LockstepFactor {
   std::vector<idx> steps() const;      // of refinement that it took, the most of its columns
   void slogdet(T* sign, double* log_modulus) const;
   std::vector<T> values(idx system) const;  // canonical, those factored last
+  // Entry (j, i) of the inverse for each entry (i, j) of A, (count, nnz), by the factors; returns how far the entries
+  // of each system are from being those of its inverse (numeric/identity_error.hpp).
+  std::vector<double> inverse_on_pattern(T* inverse) const;
 
   idx count() const { return count_; }
   idx n() const { return plan_.n; }
@@ -65,6 +68,7 @@ template <class T> class LockstepFactor {
   template <class Work> void over_groups(off room, Work&& work);
   void factor_group(idx group, const Values& values, R* work);
   void solve_group(idx group, const Sides& sides, R* work);
+  void take_lane(const R* from, off count, int lane, T* to) const;
   template <class Row> void rows_of(idx group, Row* begin, off stride, Row** rows) const;
   R* values_of(idx group) const { return const_cast<R*>(values_.data()) + group * A_.nnz() * numbers; }
   R* factor_of(idx group) const { return const_cast<R*>(factor_.data()) + group * plan_.factor_size * numbers; }

@@ -147,6 +147,22 @@ class LockstepBatch:
         found = self._read_buffer(self._memory["values"], whole, group * whole).view(self._dtype)
         return np.ascontiguousarray(found[lane::LANES])
 
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entries of every system's inverse on the pattern, and how good they are, found on the host; waits."""
+        program, groups = self._program, range(self._groups)
+        found = [self._inverse_of_group(program.core, program.pattern, group) for group in groups]
+        entries, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return entries, errors
+
+    def _inverse_of_group(self, core: Any, pattern: Any, group: int) -> tuple[np.ndarray, np.ndarray]:
+        systems, arrays = min(LANES, self.count - group * LANES), []
+        for name, size in (("factor", core.factor_size), ("values", self.nnz)):
+            whole = size * LANES * self._dtype.itemsize
+            entries = self._read_buffer(self._memory[name], whole, group * whole).view(self._dtype)
+            arrays.append(np.ascontiguousarray(entries.reshape(size, LANES)[:, :systems].T))
+        found: tuple[np.ndarray, np.ndarray] = core.inverse_on_pattern(pattern.ptr, pattern.ind, *arrays)
+        return found
+
     # ---- calls that nobody waits for: what they say adds up in the tallies
 
     def ask_later(

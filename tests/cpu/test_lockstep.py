@@ -300,12 +300,14 @@ def test_wrong_arguments():
 @pytest.mark.parametrize("name", ["random", "mesh", "definite", "path"])
 def test_entries_of_the_inverse(name, dtype):
     """LU and Cholesky, with fronts of all sizes, one or many children, and in several trees; threads change no bit."""
-    A, cholesky = {
-        "random": lambda: (random_matrix(90, dtype, density=0.05), False),
-        "mesh": lambda: (canonical(sp.block_diag([phased(gallery.poisson(9, 12) + 2 * sp.eye_array(108), dtype)] * 2)), False),
-        "definite": lambda: (phased(gallery.elasticity(4, 3, 3), dtype, hermitian=True), True),
-        "path": lambda: (phased(gallery.poisson(200) + 2 * sp.eye_array(200), dtype), False),
+    shifted = [gallery.poisson(*sides) + 2 * sp.eye_array(np.prod(sides)) for sides in ((9, 12), (200,))]
+    A = {
+        "random": lambda: random_matrix(90, dtype, density=0.05),
+        "mesh": lambda: canonical(sp.block_diag([phased(shifted[0], dtype)] * 2)),
+        "definite": lambda: phased(gallery.elasticity(4, 3, 3), dtype, hermitian=True),
+        "path": lambda: phased(shifted[1], dtype),
     }[name]()
+    cholesky = name == "definite"
     values = np.array([A.data * scale for scale in (1, 1.5, 2)] * 4, A.dtype)
     if not cholesky:
         values = near(A, 12)

@@ -182,10 +182,11 @@ def test_systems_that_fail_are_flagged_and_the_others_untouched(device, make):
     assert (batch.check() < 100 * EPS["d"]).all() and not batch.status.any()
 
 
-def test_doubts_last_until_somebody_was_told(device):
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_doubts_last_until_somebody_was_told(device, refine):
     A, good, spoilt, _ = failing(gs.splu_batch)
     b = fake_cupy.asarray(right_hand_sides(A, 6))
-    batch = gs.splu_batch(A, good, engine="supernodal")
+    batch = gs.splu_batch(A, good, engine="supernodal", refine=refine)
     for values in (good, spoilt, good):
         batch.refactor_solve(fake_cupy.asarray(values), b, check="later")
     flagged = [0, 0, STATUS.UNTRUSTED, 0, STATUS.UNTRUSTED, 0]

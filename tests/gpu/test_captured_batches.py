@@ -71,7 +71,9 @@ class Newton(BatchNewton):
 
 
 def captured(stream, body):
-    """Replays of what `body` asks of the device; the caller waits for them."""
+    """Replays of what `body` asks of the device; the host waits for them."""
+    from cupy import cuda
+
     with stream:
         stream.begin_capture()
         try:
@@ -80,6 +82,7 @@ def captured(stream, body):
             graph = stream.end_capture()
 
     def launch(times=1):
+        cuda.Device().synchronize()  # other streams have written to its arrays
         for _ in range(times):
             graph.launch(stream)
         stream.synchronize()

@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/huge_pages.hpp"
+#include "base/raw_vector.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/ladder_options.hpp"
@@ -66,10 +68,11 @@ nb::ndarray<nb::numpy, T> solution(const LockstepBinding<T>& self, const InRows<
   require(trans >= 0 && trans <= 2, "trans must be 0, 1 or 2");
   const size_t nrhs = b.ndim() == 2 ? 1 : b.shape(2);
   const size_t shape[] = {b.shape(0), b.shape(1), nrhs};
-  auto* x = new T[shape[0] * shape[1] * nrhs + 1];
-  nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  without_gil([&] { solve((idx)nrhs, x); });
-  return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner);
+  auto* x = new RawVector<T>(shape[0] * shape[1] * nrhs);
+  nb::capsule owner(x, [](void* p) noexcept { delete static_cast<RawVector<T>*>(p); });
+  prefer_huge_pages(*x);
+  without_gil([&] { solve((idx)nrhs, x->data()); });
+  return nb::ndarray<nb::numpy, T>(x->data(), b.ndim(), shape, owner);
 }
 
 template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& self, InRows<T> b, int trans) {

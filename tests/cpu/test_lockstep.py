@@ -336,3 +336,24 @@ def test_entries_of_the_inverse_of_rows_and_columns_of_all_sizes(dtype, largest)
     scaled.refactor((A.data * scale).astype(dtype)[None])
     expected = plain.inverse_on_pattern()[0]
     assert abs(scaled.inverse_on_pattern()[0] * scale - expected).max() < 200 * EPS[dtype] * abs(expected).max()
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("cholesky", [False, True])
+@pytest.mark.parametrize("ask", ["solve", "slogdet", "inverse_on_pattern"])
+def test_factors_that_a_solve_at_once_has_not_kept(ask, cholesky, dtype):
+    """They are made again, with the same bits, for whoever asks, and kept from then on."""
+    A = spd_matrix(60, dtype) if cholesky else random_matrix(60, dtype)
+    kept, batch = lockstep(A, 19, cholesky), lockstep(A, 19, cholesky)
+    b = np.array([rhs(60, dtype, seed=k) for k in range(19)])
+    arguments = (b, 1) if ask == "solve" else ()
+    for scale in (1, 2, 3):
+        values = np.array([(scale + k / 19) * A.data for k in range(19)], A.dtype)
+        kept.refactor(values)
+        expected = kept.solve(b)
+        np.testing.assert_array_equal(batch.refactor_solve(values, b), expected)
+        np.testing.assert_array_equal(batch.report(), kept.report())
+        for one, other in zip(getattr(batch, ask)(*arguments), getattr(kept, ask)(*arguments), strict=True):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(batch.report(), kept.report())
+        np.testing.assert_array_equal(batch.solve(b), expected)

@@ -89,7 +89,7 @@ template <class T> nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBind
   });
 }
 
-template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_binding(const LockstepBinding<T>& self) {
+template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_binding(LockstepBinding<T>& self) {
   std::vector<T> sign(self.factor->count());
   std::vector<double> log_modulus(sign.size());
   without_gil([&] { self.factor->slogdet(sign.data(), log_modulus.data()); });
@@ -107,8 +107,8 @@ template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx s
   return to_numpy(without_gil([&] { return self.factor->values(system); }));
 }
 
-template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(const LockstepBinding<T>& self) {
-  const LockstepFactor<T>& factor = *self.factor;
+template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(LockstepBinding<T>& self) {
+  LockstepFactor<T>& factor = *self.factor;
   std::vector<double> errors;
   auto inverse =
       numpy_rows<T>(factor.count(), factor.nnz(), [&](T* rows) { errors = factor.inverse_on_pattern(rows); });

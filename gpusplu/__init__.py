@@ -29,7 +29,8 @@ from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
-    from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
+    from .batch import BatchedCholeskyFactor, BatchedLUFactor
+    from .batch_watch import BatchStatus
     from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
     from .ldl_factor import Inertia, LDLFactor
@@ -84,7 +85,7 @@ __all__ = [
 
 # Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
 LAZY = {
-    "BatchStatus": "batch",
+    "BatchStatus": "batch_watch",
     "BatchedCholeskyFactor": "batch",
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",

@@ -123,7 +123,7 @@ class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
 
 
 class BatchError(GpuspluError, RuntimeError):
-    """Systems of a batch have no factor.
+    """Systems of a batch have no factor, or solutions that nobody waited for and that cannot be trusted.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class BatchError(GpuspluError, RuntimeError):
             kind: [i for i, s in zip(self.indices, self.status, strict=True) if s is kind] for kind in self.status
         }
         what = "; ".join(f"{kind.name.lower().replace('_', ' ')}: {shorten(of_kind[kind])}" for kind in sorted(of_kind))
-        super().__init__(f"{self.indices.size} systems of the batch have no factor: {what}")
+        super().__init__(f"{self.indices.size} systems of the batch have failed: {what}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.indices, self.status)

@@ -191,7 +191,7 @@ EMULATED = {
     "crisscross": ["--cases", "rlc:5x5", "--sizes", "0,8", "--orderings", "auto"],
     "right_hand_sides": ["--cases", "poisson:4x4x4", "--columns", "1,3"],
     "host_values": ["--cases", "rlc:5x5"],
-    "captured": ["--cases", "rlc:5x5"],
+    "captured": ["--cases", "rlc:5x5", "--engines", "supernodal,sflu", "--systems", "3"],
     "streaming": ["--cases", "poisson:9x9x9", "--shares", "1", "0.6"],
     "moves": ["--cases", "rlc:5x5", "--uses", "1,3", "--budget", "0.001", "--longest", "1e9"],
     "supernodal": ["--cases", "convdiff:4", "--peer", "none", "--budget", "0.001"],

@@ -27,6 +27,8 @@ LAYERS = (
     ("symbolic", "report"),
     ("inverse", "later", "moving", "triangles", "updated"),
     ("factor",),
+    ("batch_watch",),
+    ("batch_later",),
     ("batch", "ldl_factor", "schur"),
     ("pipeline",),
     ("indefinite",),

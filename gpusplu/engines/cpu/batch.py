@@ -33,6 +33,7 @@ class CpuBatch:
         self.nbytes: int = core.nbytes
         self.steps: np.ndarray = core.steps()
         self.refactor, self.errors, self.slogdet, self.values = core.refactor, core.errors, core.slogdet, core.values
+        self.inverse_on_pattern = core.inverse_on_pattern
 
     def solve(self, b: np.ndarray, trans: int = 0) -> Any:
         """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined as the ladder has it."""

@@ -11,7 +11,7 @@ from .agreement import agreed, check_communicator
 from .factor import DistributedCholeskyFactor, DistributedFactor, DistributedLDLFactor, DistributedLUFactor
 from .lifetime import Parts, collect
 from .rows import Rows, read_rows
-from .solvers import SOLVERS
+from .solvers import SOLVERS, require_real
 from .system import System
 
 F = TypeVar("F", bound=DistributedFactor)
@@ -58,7 +58,8 @@ def cholesky(A: Any, comm: Any, *, memory: int | None = None) -> DistributedChol
     Parameters
     ----------
     A : sparse array or matrix, shape (rows of this rank, n)
-        As for :func:`splu`; both triangles, or one of them on all ranks. Real: MUMPS has no complex Cholesky.
+        As for :func:`splu`; both triangles, or one of them on all ranks. Real, and PETSc built for real numbers: MUMPS
+        has no complex Cholesky.
     comm, memory
         As for :func:`splu`.
 
@@ -113,8 +114,6 @@ def begun(A: Any, comm: Any, kind: str, engine: str, memory: int | None, hermiti
     library = agreed(comm, call, lambda: (None, checked_library(kind, engine, memory)))
     collect(comm)
     rows: Rows = read_rows(comm, call, A, library.IntType, library.ScalarType)
-    if kind == "cholesky" and rows.dtype.kind == "c":
-        raise EngineUnavailableError("cholesky: MUMPS has no complex Cholesky factorization; use splu")
     both = kind == "lu" or rows.mirror_triangle()
     solver = SOLVERS[engine]
     if solver.needs_rows and min(comm.allgather(rows.count)) == 0:
@@ -132,6 +131,8 @@ def checked_library(kind: str, engine: str, memory: int | None) -> Any:
     library = petsc.load()
     if not library.Sys.hasExternalPackage(engine):
         raise EngineUnavailableError(f"this PETSc was built without {engine}")
+    if kind == "cholesky":
+        require_real(library, "cholesky")
     return library
 
 

@@ -281,10 +281,13 @@ class DistributedLDLFactor(DistributedSymmetricFactor):
         ------
         TypeError
             A is complex symmetric, so that its eigenvalues are not real.
+        EngineUnavailableError
+            PETSc is built for complex numbers.
         """
         self._require_open()
         if self.dtype.kind == "c":
             raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")
+        negative = self._solver.negative_pivots()
         distance = self._certified.distance_of_factors(SAMPLES)
         self.inertia_doubt = ""
         if not distance < CERTAIN:
@@ -292,5 +295,4 @@ class DistributedLDLFactor(DistributedSymmetricFactor):
                 f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, not {CERTAIN} at most"
             )
             return None
-        negative = self._solver.negative_pivots()
         return Inertia(self._rows.n - negative, negative, 0)

@@ -30,6 +30,20 @@ def singular() -> RuntimeError:
     return RuntimeError("Factor is exactly singular")
 
 
+def require_real(petsc: Any, what: str) -> None:
+    """Refuse what MUMPS knows of real numbers only: a PETSc for complex ones makes complex numbers of them.
+
+    Raises
+    ------
+    EngineUnavailableError
+    """
+    if np.dtype(petsc.ScalarType).kind == "c":
+        raise EngineUnavailableError(
+            f"{what}: this PETSc is built for complex numbers, of which MUMPS tells no signs; install "
+            "dolfinx-solver-real, or use splu"
+        )
+
+
 class Solver:
     """A factorization by one of PETSc's packages.
 
@@ -122,9 +136,9 @@ class Mumps(Solver):
         super().__init__(petsc, system, rows, kind, memory)
         self._relaxation, self._threshold = RELAXATION, 0.0
         self._matrix: Any = None  # of the factors, which the factorization owns
-        option = petsc.Mat.Option.SPD if kind == "cholesky" else petsc.Mat.Option.SYMMETRIC
         if kind != "lu":
-            system.matrix.setOption(option, True)
+            options = petsc.Mat.Option
+            system.matrix.setOption(options.SPD if kind == "cholesky" else options.SYMMETRIC, True)
 
     def _begin(self) -> None:
         super()._begin()
@@ -193,6 +207,7 @@ class Mumps(Solver):
         return complex(self._matrix.getMumpsRinfog(12), self._matrix.getMumpsRinfog(13)), self._info(34)
 
     def negative_pivots(self) -> int:
+        require_real(self._petsc, "inertia")
         return self._info(12)
 
     def figures(self) -> dict[str, Any]:

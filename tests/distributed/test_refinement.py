@@ -2,14 +2,16 @@
 
 import sys
 import warnings
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gpusplu.distributed import agreement, factor, refinement
+import gpusplu as gs
+from gpusplu.distributed import agreement, calls, factor, refinement, solvers
 from gpusplu.distributed.agreement import agreed, check_communicator
-from gpusplu.errors import NonFiniteError
+from gpusplu.errors import EngineUnavailableError, NonFiniteError
 
 N = 30
 
@@ -155,6 +157,31 @@ def test_errors_that_are_not_made_of_a_message_are_passed_on_as_their_base():
 def test_what_is_no_communicator(comm):
     with pytest.raises(TypeError, match="comm must be an intracommunicator"):
         check_communicator(comm)
+
+
+def test_signs_of_pivots_need_real_numbers(monkeypatch):
+    """MUMPS' complex factorizations count no negative pivots: a wrong inertia, and Cholesky of what is not definite."""
+    library = SimpleNamespace(ScalarType=np.complex128, Sys=SimpleNamespace(hasExternalPackage=lambda name: True))
+    monkeypatch.setattr(calls.petsc, "load", lambda: library)
+    with pytest.raises(EngineUnavailableError, match="cholesky: this PETSc is built for complex numbers"):
+        calls.checked_library("cholesky", "mumps", None)
+    assert calls.checked_library("ldlt", "mumps", None) is library
+    rows = SimpleNamespace(comm=Alone(), count=N, n=N, first=0, dtype=np.dtype(float))
+    with pytest.raises(EngineUnavailableError, match="inertia: this PETSc is built for complex numbers"):
+        solvers.Mumps(library, System(np.eye(N)), rows, "lu", None).negative_pivots()
+
+
+def test_a_petsc_without_the_solver_is_refused(monkeypatch):
+    library = SimpleNamespace(ScalarType=float, Sys=SimpleNamespace(hasExternalPackage=lambda name: False))
+    monkeypatch.setattr(calls.petsc, "load", lambda: library)
+    with pytest.raises(EngineUnavailableError, match="this PETSc was built without superlu_dist"):
+        calls.checked_library("lu", "superlu_dist", None)
+
+
+@pytest.mark.skipif(find_spec("petsc4py") is not None, reason="petsc4py is there")
+def test_without_petsc4py():
+    with pytest.raises(EngineUnavailableError, match=r"need petsc4py: pip install 'gpusplu\[distributed\]'"):
+        gs.distributed.splu(np.eye(3), Alone())
 
 
 def test_nothing_here_needs_the_core(monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,15 +11,8 @@ from numpy import ndarray
 from . import matrix
 from .errors import NoSymmetricFactorError
 from .factor import Factor
+from .results import Inertia
 from .symbolic import FACTORS, Symbolic
-
-
-class Inertia(NamedTuple):
-    """Numbers of eigenvalues, as LDLFactor.inertia counts them."""
-
-    positive: int
-    negative: int
-    zero: int
 
 
 class LDLFactor(Factor):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .cost.model import Prediction
 from .engines import registry
-from .stats import show
+from .stats import duration, durations, show, table
 from .traits import matrix_traits
 
 
@@ -107,18 +107,6 @@ def row(name: str, cells: Iterable[str]) -> str:
     return f"  {name:<11}" + "".join(f"{cell:>10}" for cell in cells)
 
 
-def duration(value: float) -> str:
-    """Seconds with a unit; a dash for none."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return "-"
-
-
-def durations(seconds: Mapping[str, float]) -> str:
-    return ", ".join(f"{phase} {show(duration)}" for phase, duration in seconds.items() if duration)
-
-
 def ordering_text(symbolic: Any, ordering: str) -> str:
     """The ordering, and the predicted seconds that it was chosen by if it was compared with others.
 
@@ -143,7 +131,3 @@ def method_text(method: str) -> str:
 def analysis_text(call: int) -> str:
     """Of a factor: whose analysis it has, counted as cache_info counts calls."""
     return f"analysis of call {call} reused" if call else "made for this matrix"
-
-
-def table(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"{name:<10}{text}" for name, text in rows)

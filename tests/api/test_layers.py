@@ -26,6 +26,7 @@ LAYERS = (
     ("selection",),
     ("symbolic", "report"),
     ("inverse", "later", "moving", "triangles", "updated"),
+    ("changes",),
     ("factor",),
     ("batch", "ldl_factor", "schur"),
     ("pipeline",),

@@ -7,7 +7,7 @@ the next change of the same pattern finds them, and `refactor` fills them with z
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,14 @@ from .symbolic import analyze_problem
 
 NEVER = (-1,)  # shape of no values
 MOST_ENTRIES = 2**27  # of C C^H beside those of A, before `updated` is what should be used
+
+
+class Columns(NamedTuple):
+    """Of C, compressed: int64, int32 and the dtype of the factor."""
+
+    ptr: np.ndarray
+    ind: np.ndarray
+    values: np.ndarray
 
 
 class Changes:
@@ -88,9 +96,8 @@ class Changes:
     def _change(self, C: Any, subtract: bool) -> None:
         columns = read_columns(C, self.shape[0], self.dtype, "downdate" if subtract else "update")
         update = getattr(self._core, "update", None)
-        ptr, ind = columns.indptr.astype(np.int64), columns.indices.astype(np.int32)
         try:
-            if update is not None and update(ptr, ind, columns.data, subtract):
+            if update is not None and update(*columns, subtract):
                 self._changed()
                 return
             self._factor_changed(columns, subtract)
@@ -102,13 +109,15 @@ class Changes:
         self.version += 1
         self._lower = None
 
-    def _factor_changed(self, columns: sp.csc_array, subtract: bool) -> None:
+    def _factor_changed(self, columns: Columns, subtract: bool) -> None:
         """Factor the values, with more entries where these have no place."""
-        counts = np.diff(columns.indptr).astype(np.int64)
-        if (counts**2).sum() > MOST_ENTRIES:
-            raise MemoryError(f"C C^H has {(counts**2).sum()} entries; solve with updated(C) instead")
+        most = int((np.diff(columns.ptr) ** 2).sum())
+        if most > MOST_ENTRIES:
+            raise MemoryError(f"C C^H has {most} entries; solve with updated(C) instead")
         pattern = self._pattern
-        change = sp.csc_array(columns @ columns.conj().T).tocoo()
+        shape = (self.shape[0], columns.ptr.size - 1)
+        C = sp.csc_array((columns.values, columns.ind, columns.ptr), shape=shape)
+        change = sp.csc_array(C @ C.conj().T).tocoo()
         place = places(pattern, change.row, change.col)
         if (place < 0).any():
             pattern, values = self._with_entries(change)
@@ -157,8 +166,8 @@ class Changes:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
-def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> sp.csc_array:
-    """`C` as compressed columns of `dtype`, canonical and without zeros.
+def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:
+    """`C` as compressed columns of `dtype`, rows ascending and without zeros.
 
     Raises
     ------
@@ -170,15 +179,28 @@ def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> sp.csc_array:
     C = matrix.to_host(C)
     if not sp.issparse(C):
         C = np.asarray(C)
-        C = C[:, None] if C.ndim == 1 else C
-    if C.ndim != 2 or C.shape[0] != n:
+    if C.ndim not in (1, 2) or C.shape[0] != n:
         raise ValueError(f"{name}: C must have shape ({n},) or ({n}, k), got {C.shape}")
-    columns = sp.csc_array(C, dtype=matrix.float_dtype(C.dtype))
-    if not np.can_cast(columns.dtype, dtype, "safe"):
-        raise TypeError(f"{name}: C is {columns.dtype.name}, and the factor {dtype.name}")
-    columns = columns.astype(dtype)
-    columns.sum_duplicates()
-    columns.eliminate_zeros()
-    if not np.isfinite(columns.data).all():
+    if not np.can_cast(matrix.float_dtype(C.dtype), dtype, "safe"):
+        raise TypeError(f"{name}: C is {C.dtype.name}, and the factor {dtype.name}")
+    columns = sparse_columns(C) if sp.issparse(C) else dense_columns(C.reshape((n, -1)))
+    values = columns.values.astype(dtype, copy=False)
+    if not np.isfinite(values).all():
         raise NonFiniteError(f"{name}: all values of C must be finite")
-    return columns
+    return Columns(columns.ptr, columns.ind, values)
+
+
+def dense_columns(C: np.ndarray) -> Columns:
+    column, row = np.nonzero(C.T)
+    ptr = np.searchsorted(column, np.arange(C.shape[1] + 1))
+    return Columns(ptr.astype(np.int64, copy=False), row.astype(np.int32), C[row, column])
+
+
+def sparse_columns(C: Any) -> Columns:
+    stored = C.tocsc() if C.ndim == 2 else sp.csc_array(C.reshape((-1, 1)))
+    if not stored.has_canonical_format or not stored.data.all():
+        stored = stored.copy()
+        stored.sum_duplicates()
+        stored.eliminate_zeros()
+    ptr, ind = stored.indptr.astype(np.int64, copy=False), stored.indices.astype(np.int32, copy=False)
+    return Columns(ptr, ind, stored.data)

@@ -9,6 +9,7 @@ from numpy import ndarray
 
 from . import _core, later, matrix
 from .arrays import lent, library_of
+from .changes import Changes
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
@@ -357,13 +358,25 @@ class LUFactor(LUTriangles, Factor):
     __slots__ = ()
 
 
-class CholeskyFactor(CholeskyTriangle, Factor):
+class CholeskyFactor(CholeskyTriangle, Changes, Factor):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
     """
 
-    __slots__ = ()
+    __slots__ = ("_given",)
+
+    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
+        super().__init__(symbolic, canonical, core)
+        self._given = None
+
+    def _refactor_any(self, values: Any) -> None:
+        if self._given is not None and not library_of(values):
+            return self._refactor_widened(values, self._given)
+        return super()._refactor_any(values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore_cholesky, (self._symbolic, self._core.values(), self._given)
 
     def __call__(self, rhs: ndarray) -> ndarray:
         """Solve ``A x = rhs``."""
@@ -393,6 +406,16 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     canonical = np.ascontiguousarray(canonical)
     matrix.check_finite(symbolic.parts()[0].pattern, canonical)
     factor: Factor = kind(symbolic, canonical)
+    return factor
+
+
+def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:
+    """A Cholesky factor, factored again, whose `refactor` takes values of the pattern `given` if there is one."""
+    factor = restore_factor(CholeskyFactor, symbolic, canonical)
+    if given is not None:
+        whole = isinstance(given, matrix.Pattern) and isinstance(given.core, _core.Canonical)
+        require(whole and given.n == symbolic.n, "a pattern is of another matrix")
+        factor._given = given  # type: ignore[attr-defined]
     return factor
 
 

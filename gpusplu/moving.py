@@ -262,6 +262,13 @@ class Moving:
         self._use.count(self, perf_counter() - start, refactored=1)
         return bad
 
+    def update(self, *change: Any) -> bool:
+        """Columns of a Cholesky factor: what is offered has none of this, and takes it by the next refactorization."""
+        with self._changing:
+            done: bool = self.held.update(*change)
+            self.version += done
+        return done
+
     def came_from_device(self) -> None:
         """The caller's vectors are on a device: each call moves them here and back."""
         self._use.on_device = True

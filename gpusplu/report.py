@@ -17,6 +17,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
     """Lines about a factorization that was made; `story` of a factor that might have gone to a device."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
+        "updates and downdates": stats.get("n_updated", 0),
         "columns of LDL^T moved to fronts of parents": stats.get("n_delayed", 0),
         "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
         "perturbed pivots": stats.get("n_perturbed", 0),

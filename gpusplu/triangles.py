@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,25 +93,24 @@ class LUTriangles(Triangles):
         return permuted(x, self.perm_c)
 
 
-class CholeskyTriangle(Triangles):
-    """``A[perm][:, perm] = L L^H``, with scikit-sparse's names, so ``solve(b)`` is
-    ``apply_Pt(solve_Lt(solve_L(apply_P(b))))``."""
+class SymmetricTriangle(Triangles):
+    """Parts of a solve with scikit-sparse's names, of factors with one triangle."""
 
     __slots__ = ()
+    hermitian = True
 
-    @property
-    def perm(self) -> ndarray:
-        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        perm: ndarray = self._core.col_perm
-        return perm
+    if TYPE_CHECKING:  # what factors have
+
+        @property
+        def perm(self) -> ndarray: ...
 
     def solve_L(self, rhs: Any) -> Any:
         """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor."""
         return self._solve_with(self.L, True, rhs, "N")
 
     def solve_Lt(self, rhs: Any) -> Any:
-        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor."""
-        return self._solve_with(self.L, True, rhs, "H")
+        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor; with ``L^T`` where A is complex symmetric."""
+        return self._solve_with(self.L, True, rhs, "H" if self.hermitian else "T")
 
     def apply_P(self, rhs: Any) -> Any:
         """``rhs[perm]``."""
@@ -120,6 +119,44 @@ class CholeskyTriangle(Triangles):
     def apply_Pt(self, x: Any) -> Any:
         """The inverse of `apply_P`."""
         return permuted(x, inverse(self.perm))
+
+
+class LDLTriangle(SymmetricTriangle):
+    """``A[perm][:, perm] = L D L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_D(solve_L(apply_P(b)))))`` but for
+    refinement."""
+
+    __slots__ = ()
+
+    def solve_D(self, rhs: Any) -> Any:
+        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor."""
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self.solve_D(rhs.get()))
+        _ = self.L  # or there are no pivots
+        d, e = self._core.pivots()
+
+        def solve(b: ndarray, way: int) -> ndarray:
+            x = b.reshape((len(b), -1), order="F") / np.where(d == 0, 1, d)[:, None]
+            first = np.flatnonzero(e)  # of pivots of order 2
+            low, high = e[first, None], (e.conj() if self.hermitian else e)[first, None]
+            above, below = d[first, None] / high, d[first + 1, None] / low
+            columns = b.reshape((len(b), -1), order="F")
+            p, q = columns[first] / high, columns[first + 1] / low
+            x[first], x[first + 1] = (below * p - q) / (above * below - 1), (above * q - p) / (above * below - 1)
+            return np.asfortranarray(x.reshape(b.shape, order="F"))
+
+        return solve_as_given(solve, rhs, "N", self.shape[0], self._dtype)
+
+
+class CholeskyTriangle(SymmetricTriangle):
+    """``A[perm][:, perm] = L L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_L(apply_P(b))))``."""
+
+    __slots__ = ()
+
+    @property
+    def perm(self) -> ndarray:
+        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
+        perm: ndarray = self._core.col_perm
+        return perm
 
     def sample(self, z: Any) -> Any:
         """A Gaussian vector with covariance ``A^-1``, of one with independent entries of variance 1.

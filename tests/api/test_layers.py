@@ -27,6 +27,7 @@ LAYERS = (
     ("selection",),
     ("symbolic", "report"),
     ("inverse", "later", "moving", "triangles", "updated"),
+    ("changes",),
     ("factor",),
     ("batch_watch",),
     ("batch_later",),

@@ -51,6 +51,7 @@ struct Symbolic {
   std::vector<off> row_ptr;       // nsuper + 1
   std::vector<idx> row_ind;
   std::vector<idx> rel_ind;  // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
+  idx n_interface = 0;       // columns of the last front, if that is assembled and not eliminated
 
   // What was chosen, and its size
   std::string ordering;  // "amd", "nd", "natural", "user"
@@ -66,6 +67,7 @@ struct Symbolic {
   std::vector<Considered> considered;                  // what was predicted; empty where nothing was to be chosen
 
   idx nsuper() const { return (idx)super_parent.size(); }
+  bool is_interface(idx s) const { return n_interface > 0 && s + 1 == nsuper(); }
   bool one_triangle() const { return cholesky || ldlt; }  // is factored, and stands for both
 };
 

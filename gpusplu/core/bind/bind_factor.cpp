@@ -153,6 +153,26 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
 }
 
+// C in compressed columns; rows of a column ascend. False if C C^H has entries outside of A's pattern.
+template <class T> bool update_binding(FactorBinding<T>& self, In<off> ptr, In<idx> ind, In<T> values, bool subtract) {
+  const off columns = (off)ptr.shape(0) - 1;
+  require(columns >= 0 && ptr.data()[0] == 0 && columns <= std::numeric_limits<idx>::max(), "ptr is of no columns");
+  Matrix<T> C;
+  C.pattern.n = (idx)columns;
+  C.pattern.ptr.assign(ptr.data(), ptr.data() + columns + 1);
+  require(std::is_sorted(C.pattern.ptr.begin(), C.pattern.ptr.end()), "ptr must not descend");
+  require_length(ind, C.pattern.ptr.back(), "ind"), require_length(values, C.pattern.ptr.back(), "values");
+  C.pattern.ind.assign(ind.data(), ind.data() + ind.shape(0));
+  C.values.assign(values.data(), values.data() + values.shape(0));
+  for (idx r = 0; r < C.pattern.n; r++)
+    for (off p = C.pattern.ptr[r]; p < C.pattern.ptr[r + 1]; p++)
+      require(C.pattern.ind[p] >= 0 && C.pattern.ind[p] < self.factor->n() &&
+                  (p == C.pattern.ptr[r] || C.pattern.ind[p - 1] < C.pattern.ind[p]),
+              "rows of C must ascend and be those of A");
+  require(self.factor->summary().symbolic->cholesky, "only Cholesky factors are updated");
+  return without_gil([&] { return self.factor->update(C, subtract ? -1 : 1); });
+}
+
 template <class T> typename Factor<T>::InverseEntries inverse_of(FactorBinding<T>& self, bool on_factors) {
   auto entries = without_gil([&] { return self.factor->inverse(on_factors); });
   if (!entries.accurate && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_inverse, 1) < 0) throw nb::python_error();
@@ -217,6 +237,7 @@ template <class T> Dict stats_binding(const FactorBinding<T>& self) {
   const FactorInfo& i = summary.info;
   nb::dict d;
   d["n_refactor"] = s.n_refactor;
+  d["n_updated"] = s.n_updated;
   d["n_delayed"] = s.n_delayed;
   d["n_reanalyzed"] = s.n_reanalyzed;
   d["n_repivoted"] = s.n_repivoted;
@@ -249,6 +270,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           },
           "values"_a, "source"_a = nb::none())
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
+      .def("update", &update_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "subtract"_a = false,
+           "The Cholesky factor of A + C C^H, C in compressed columns; False if A's pattern has no room for that.")
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
       .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self, false).values); })

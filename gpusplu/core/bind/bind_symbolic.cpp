@@ -25,8 +25,8 @@ const char* method_name(Method method) { return method == Method::column ? "colu
 template <class S> auto fields(S& s) {
   return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal,
                   s.block_ptr, s.parent, s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind,
-                  s.ordering, s.lnz, s.flops, s.structural_rank, s.column_levels, s.super_levels, s.critical_path,
-                  s.seconds, s.costs);
+                  s.n_interface, s.ordering, s.lnz, s.flops, s.structural_rank, s.column_levels, s.super_levels,
+                  s.critical_path, s.seconds, s.costs);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
@@ -94,6 +94,7 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("row_ptr", &view_of<&Symbolic::row_ptr>)
       .def_prop_ro("row_ind", &view_of<&Symbolic::row_ind>)
       .def_prop_ro("rel_ind", &view_of<&Symbolic::rel_ind>)
+      .def_ro("n_interface", &Symbolic::n_interface)
       .def_ro("ordering", &Symbolic::ordering)
       .def_prop_ro(
           "costs", [](const Symbolic& s) { return numbers_of(s.costs); }, nb::rv_policy::move)

@@ -12,6 +12,7 @@
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
 #include "numeric/condition.hpp"
+#include "numeric/pivot_report.hpp"
 
 namespace gs {
 namespace {
@@ -60,6 +61,7 @@ template <class T> double Factor<T>::norm(Trans trans) {
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
   n_resorts_ = 0, wide_ = {};
+  updated_ = false;
   if (ldlt_ && !symbolic_->ldlt) {
     column_.reset();
     take(ldlt_);
@@ -88,15 +90,7 @@ template <class T> double Factor<T>::error_bound() const {
 }
 
 template <class T> PivotReport Factor<T>::report() const {
-  PivotReport pivots;
-  pivots.failed = info_.status != FactorInfo::ok;
-  pivots.error_bound = error_bound();
-  if (symbolic_->cholesky) return pivots;
-  pivots.confined = front_ != nullptr;
-  pivots.n_perturbed = info_.n_perturbed, pivots.n_tiny = info_.n_tiny;
-  pivots.max_multiplier = info_.max_multiplier;
-  pivots.growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * std::max(1.0, info_.max_entry);
-  return pivots;
+  return report_of(info_, symbolic_->cholesky, front_ != nullptr, error_bound());
 }
 
 // First solves in either direction are measured; later factorizations on the same pivots go on from there.
@@ -109,7 +103,7 @@ template <class T> void Factor<T>::decide_checks(bool fresh) {
 }
 
 template <class T> bool Factor<T>::must_measure(Trans trans) {
-  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, {.n_accurate = 1});
+  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, {.n_accurate = updated_ ? 0u : 1u});
   std::lock_guard lock(use_.counts);
   return ladder_.must_measure(trust_, seen_[trans != Trans::none]);
 }
@@ -251,17 +245,9 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   }
 }
 
-template <class T> off Factor<T>::refactor(const T* values, const off* source) {
-  const UseLock::Exclusive own = use_.exclusive();
-  const Stopwatch watch;
-  const off nnz = (off)values_.size();
-  spare_.resize(nnz);
-  if (source)
-    for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
-  else std::copy(values, values + nnz, spare_.begin());
-  const double largest = largest_part(spare_.data(), nnz);
-  if (!std::isfinite(largest))
-    return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+// Factors the spare values, the largest of which is given; they and those held change places. Where it throws, the
+// factor of the latter is restored.
+template <class T> void Factor<T>::factor_spare(double largest) {
   values_.swap(spare_);
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
@@ -281,6 +267,20 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
     go_back(false);
     throw;
   }
+}
+
+template <class T> off Factor<T>::refactor(const T* values, const off* source) {
+  const UseLock::Exclusive own = use_.exclusive();
+  const Stopwatch watch;
+  const off nnz = (off)values_.size();
+  spare_.resize(nnz);
+  if (source)
+    for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
+  else std::copy(values, values + nnz, spare_.begin());
+  const double largest = largest_part(spare_.data(), nnz);
+  if (!std::isfinite(largest))
+    return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+  factor_spare(largest);
   stats_.n_refactor++;
   stats_.refactor_seconds = watch.seconds();
   return -1;

@@ -43,6 +43,7 @@ struct NotPositiveDefinite : std::runtime_error {
 
 struct FactorStats {
   idx n_refactor = 0;    // refactorizations that succeeded
+  idx n_updated = 0;     // updates and downdates, those by a new factorization too
   idx n_delayed = 0;     // columns that LDL^T moved to the fronts of parents, over all factorizations
   idx n_reanalyzed = 0;  // times the ladder matched and ordered again with newer values
   idx n_repivoted = 0;   // times pivots were chosen anew by threshold partial pivoting
@@ -80,6 +81,11 @@ template <class T> class Factor {
   // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
   // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored.
   off refactor(const T* values, const off* source);
+
+  // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or where
+  // that takes longer or loses digits by a new factorization. C.pattern.n counts its columns. True if A's pattern has
+  // places for all of C C^H; else nothing has changed. Where it throws, the factor before is restored.
+  bool update(const Matrix<T>& C, int sign);
 
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and
   // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
@@ -128,6 +134,8 @@ template <class T> class Factor {
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
   void factor_front(bool fresh);
+  void factor_spare(double largest);
+  bool factor_updated_anew();
   bool factor_first();
   void delay_perturbed_pivots(const PivotRule& rule);
   bool factor_column(double threshold);
@@ -169,6 +177,7 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
+  bool updated_ = false;        // since the last factorization
   double largest_ = 0;          // largest entry of A
   double norms_[2] = {-1, -1};  // of A and its transpose in the infinity norm, -1 until asked for
   bool lost_ = false;           // nothing is factored: memory was too short to go back to the values held

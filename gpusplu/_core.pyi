@@ -164,6 +164,42 @@ def rowwise_error(
     b: NDArray[numpy.complex128],
     scale: NDArray[numpy.float64],
 ) -> float: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float32],
+    trans: str,
+    x: NDArray[numpy.float32],
+    b: NDArray[numpy.float32],
+) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float64],
+    trans: str,
+    x: NDArray[numpy.float64],
+    b: NDArray[numpy.float64],
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex64],
+    trans: str,
+    x: NDArray[numpy.complex64],
+    b: NDArray[numpy.complex64],
+) -> tuple[NDArray[numpy.complex64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex128],
+    trans: str,
+    x: NDArray[numpy.complex128],
+    b: NDArray[numpy.complex128],
+) -> tuple[NDArray[numpy.complex128], NDArray[numpy.float64]]: ...
 
 class Symbolic:
     @property
@@ -449,6 +485,7 @@ INACCURATE_SOLVE: str = ...
 def small_pivots_of_fronts(dtype: str, n: int) -> tuple[float, float]: ...
 def small_pivot_of_columns(dtype: str) -> float: ...
 def multiplier_bound(pivot_threshold: float, seen: float = 1.0) -> float: ...
+def inverse_norm(dtype: str, n: int, solve: Callable[[Any, int], Any]) -> float: ...
 @overload
 def relative_size(step: NDArray[numpy.float32], x: NDArray[numpy.float32], nrhs: int) -> float: ...
 @overload

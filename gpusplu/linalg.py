@@ -43,6 +43,7 @@ def splu(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    precision: str = "double",
     deterministic: bool = False,
 ) -> LUFactor:
     """Factor a square sparse matrix: ``Pr A Pc = L U``.
@@ -80,6 +81,10 @@ def splu(
         from the start, "auto" is whatever is certified to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
+    precision : {"double", "mixed", "auto"}, optional
+        Of the factor of a matrix in double precision. "mixed" is a factor in single precision, of half the memory,
+        whose answers are refined to double precision; where they cannot be, the factor is made in double precision
+        after all. "auto" is that on devices whose double precision is slow, or memory short.
     deterministic : bool, optional
         The same calls give the same bits, whatever the process did before: no remembered analysis is used, and a factor
         does not move to another engine.
@@ -107,7 +112,7 @@ def splu(
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     if matrix.is_on_device(A):
         request = request._replace(on_device=True)
-    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
+    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
     return factor_lu(matrix.to_host(A), arguments, request)
 
 
@@ -198,6 +203,7 @@ def cholesky(
     expected_refactors: float = REFACTORIZATIONS,
     ordering: Any = "auto",
     refine: str = "auto",
+    precision: str = "double",
     deterministic: bool = False,
 ) -> CholeskyFactor:
     """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
@@ -206,7 +212,7 @@ def cholesky(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, expected_refactors, ordering, refine, deterministic : optional
+    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic : optional
         As in :func:`splu`.
 
     Returns
@@ -227,12 +233,14 @@ def cholesky(
         The factor does not fit into the memory of the device.
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
+    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine, precision))
 
 
-def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto") -> Options:
+def own_lu_options(
+    n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto", precision: str = "double"
+) -> Options:
     """Of LU, where SciPy's arguments are not given."""
-    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
+    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)
 
 
 @takes_arrays
@@ -248,6 +256,7 @@ def analyze(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    precision: str = "double",
     hermitian: bool | None = None,
     schur: Any = None,
 ) -> Any:
@@ -261,7 +270,7 @@ def analyze(
         A is Hermitian positive definite.
     ldlt : bool, optional
         A is Hermitian or symmetric, for factors like those of :func:`ldlt`.
-    engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
+    engine, device, device_memory, expected_refactors, ordering, pivoting, refine, precision : optional
         As in :func:`splu`.
     hermitian : bool, optional
         As in :func:`ldlt`.
@@ -280,9 +289,11 @@ def analyze(
     kind = "ldlt" if ldlt else "cholesky" if cholesky else "lu"
 
     def options(n: int) -> Options:
-        return cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine)
+        if cholesky:
+            return cholesky_options(n, ordering, refine, precision)
+        return own_lu_options(n, ordering, pivoting, refine, precision)
 
-    chosen = options_of_ldlt(A, ordering, refine, hermitian) if ldlt else options
+    chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
     if schur is None:
         return prepare(A, request, kind, chosen)[0]
     return prepare_schur(A, request, kind, chosen, schur)

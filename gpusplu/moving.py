@@ -33,7 +33,7 @@ from .cuda import presence
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
-from .selection.select import MARGIN, Choice, predicted
+from .selection.select import MARGIN, Choice, predicted, settle_precision
 from .stats import show
 from .symbolic import Symbolic
 
@@ -189,6 +189,7 @@ class Use:
             f"began with {moving.symbolic_here.engine!r}; after {show(self.steps)} steps that took "
             f"{show(self.here(moving))} s, {show(self.on(best))} s were predicted for them"
         )
+        reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
         symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
         core = symbolic.make(values)
         symbolic.seconds["move"] = perf_counter() - start

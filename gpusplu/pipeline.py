@@ -26,7 +26,7 @@ from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
 
 # What lu_options takes after the order of the matrix, where the caller says nothing.
-DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto")
+DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options()
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 

@@ -22,6 +22,8 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
         "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
         "perturbed pivots": stats.get("n_perturbed", 0),
         "refinement steps": stats.get("n_refinement", 0),
+        "iterations of GMRES in them": stats.get("n_gmres", 0),
+        "factorizations in double precision": stats.get("n_double", 0),
     }
     happened = [f"{what}: {show(count)}" for what, count in events.items() if count]
     error, seconds = stats["backward_error"], stats["seconds"]
@@ -41,6 +43,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
             ("analysis", stats["analysis"]),
             ("ordering", ordering_text(symbolic, stats["ordering"])),
             ("factor", size),
+            *([("precision", precision_text(stats))] if "precision" in stats else []),
             *registry.named(symbolic.engine).explain(stats),
             ("accuracy", accuracy),
             ("pivoting", "; ".join(happened) or "nothing had to be mended"),
@@ -127,6 +130,13 @@ def method_text(method: str) -> str:
         "front": "fronts (supernodes and dense kernels)",
     }
     return known.get(method, method)
+
+
+def precision_text(stats: Mapping[str, Any]) -> str:
+    """Of a factor that mixed precision was asked for."""
+    if stats["precision"] == "mixed":
+        return "mixed: the factor is single precision, answers are refined to double"
+    return f"double, after mixed precision was given up: {stats['why_double']}"
 
 
 def analysis_text(call: int) -> str:

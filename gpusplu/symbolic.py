@@ -12,7 +12,8 @@ from .arrays import takes_arrays
 from .engines import registry
 from .engines.interface import Analysis
 from .errors import EngineUnavailableError, require
-from .options import ORDERINGS, PIVOTINGS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
+from .mixed.factor import mixed_factor
+from .options import ORDERINGS, PIVOTINGS, PRECISIONS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
 from .problem import Problem, Request
 from .selection.select import Choice, select
 
@@ -113,6 +114,8 @@ class Symbolic:
         """`factor` of values of two dimensions."""
         if self.kind not in BATCHES:
             raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
+        if self._problem.options.precision == "mixed":
+            raise ValueError("batches have no mixed precision; analyze with precision='double'")
         return BATCHES[self.kind](self, values, errors)
 
     def again(self, call: int, seconds: float, options: Options) -> Symbolic:
@@ -142,8 +145,10 @@ class Symbolic:
         return self._choice
 
     def make(self, canonical: np.ndarray) -> Any:
-        """The engine's factor of canonical values, shape (nnz,)."""
-        return registry.named(self.engine).factor(self._problem, self._analysis, canonical)
+        """The engine's factor of canonical values, shape (nnz,); with mixed precision one around it."""
+        engine = registry.named(self.engine)
+        make = mixed_factor if self._problem.options.precision == "mixed" else type(engine).factor
+        return make(engine, self._problem, self._analysis, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
         problem = self._problem
@@ -182,6 +187,7 @@ def restore_symbolic(
     one_of("pivoting", options.pivoting, PIVOTINGS)
     one_of("refine", options.refine, REFINEMENTS)
     one_of("symbolic", options.symbolic, SYMBOLIC_PHASES)
+    one_of("precision", options.precision, PRECISIONS)
     require(isinstance(options.hermitian, bool), "whether the matrix is Hermitian is not told")
     one_of("engine", choice.engine, registry.names())
     engine, method = registry.named(choice.engine), core.method

@@ -26,6 +26,7 @@ ONE_KIND = (
     "columns/column_solve.cu",
     "columns/glu.cu",
     "common/residual.cu",
+    "common/row_sizes.cu",
     "columns/sflu.cu",
     "columns/sflu_symbolic.cu",
     "fronts/solve_transposed.cu",

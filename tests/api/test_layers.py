@@ -24,6 +24,7 @@ LAYERS = (
     ("engines.columns", "engines.supernodal"),
     ("engines.glu", "engines.sflu"),
     ("engines.crisscross",),
+    ("mixed",),
     ("selection",),
     ("symbolic", "report"),
     ("inverse", "later", "moving", "triangles", "updated"),

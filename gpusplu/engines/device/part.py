@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...cuda.stream import Buffer, Kernel
+from ...cuda.layout import constant, record
+from ...cuda.stream import Buffer, Kernel, Stream
 from ...matrix import Pattern
 
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
+SHARED = "shared/values.hpp"
+THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
 
 
 class Part:
@@ -67,9 +70,31 @@ class Part:
 
 
 class MatrixPart(Part):
-    """One that reads the rows of a matrix with the pattern `pattern`, and those of its transpose."""
+    """One that takes values on the pattern `pattern`, and reads the rows of the matrix and those of its transpose."""
 
     pattern: Pattern
+
+    @cached_property
+    def _map(self) -> tuple[Buffer | None, Buffer | None]:
+        """Source and source_ptr of the canonical values in the caller's."""
+        core = self.pattern.core
+        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+
+    def launch_values(self, stream: Stream, name: str, given: int, to: int, previous: int, status: int) -> None:
+        """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses."""
+        kernel, count = self.kernel(VALUES, name), self.pattern.nnz
+        source, source_ptr = self._map
+        args = record(
+            kernel.arguments,
+            **{"from": given},
+            to=to,
+            previous=previous,
+            source=address(source),
+            source_ptr=address(source_ptr),
+            count=count,
+            status=status,
+        )
+        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
 
     @cached_property
     def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:

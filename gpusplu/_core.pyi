@@ -354,6 +354,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -369,6 +370,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -384,6 +386,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -399,6 +402,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 
@@ -513,13 +517,21 @@ def bytes_of(of: Canonical) -> int: ...
 @overload
 def bytes_of(of: Symbolic) -> int: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128], any_values: bool = False
+) -> bool: ...
 
 class SingularError(RuntimeError):
     pass
@@ -553,6 +565,8 @@ class FactorF64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -569,6 +583,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF64: ...
 @overload
 def factor(
@@ -580,6 +595,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF32: ...
 @overload
 def factor(
@@ -591,6 +607,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC64: ...
 @overload
 def factor(
@@ -602,6 +619,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC128: ...
 @overload
 def splu(
@@ -708,6 +726,8 @@ class FactorF32:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float32]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -738,6 +758,8 @@ class FactorC64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -767,6 +789,8 @@ class FactorC128:
     @property
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex128]: ...
+    @property
+    def hermitian(self) -> bool: ...
     @property
     def n(self) -> int: ...
     @property

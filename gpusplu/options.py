@@ -48,6 +48,8 @@ class Options:
         Where the pattern of the factors is found.
     hermitian : bool
         What is factored from one triangle equals its conjugate transpose, else its transpose.
+    symmetric : bool
+        LU may be by LDL^T where A is symmetric or Hermitian: nothing says how LU has to go about it.
     """
 
     ordering: str = "auto"
@@ -58,6 +60,7 @@ class Options:
     matching: bool = True
     symbolic: str = "host"
     hermitian: bool = True
+    symmetric: bool = False
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
@@ -127,7 +130,9 @@ def lu_options(
         matching = False
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
         refine = "always"
-    return Options(name, perm, pivoting, refine, threshold, matching, symbolic)
+    explicit = any(value is not None for value in expert.values()) or (name == "natural" and perm is None)
+    symmetric = pivoting == "auto" and refine != "never" and not explicit
+    return Options(name, perm, pivoting, refine, threshold, matching, symbolic, symmetric=symmetric)
 
 
 def cholesky_options(n: int, ordering: Any, refine: str) -> Options:
@@ -140,6 +145,13 @@ def ldlt_options(n: int, ordering: Any, refine: str, hermitian: bool) -> Options
     """Read the arguments of ldlt, of which `hermitian` has been settled."""
     name, perm = read_ordering(ordering, n)
     return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), hermitian=hermitian)
+
+
+def kind_of(cholesky: bool, ldlt: bool) -> str:
+    """Of the factorization that flags ask for."""
+    if cholesky and ldlt:
+        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    return "ldlt" if ldlt else "cholesky" if cholesky else "lu"
 
 
 def is_natural(col_perm: Any) -> bool:

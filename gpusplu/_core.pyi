@@ -392,6 +392,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -407,6 +408,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -422,6 +424,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -437,6 +440,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 
@@ -553,13 +557,21 @@ def bytes_of(of: Canonical) -> int: ...
 @overload
 def bytes_of(of: Symbolic) -> int: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128], any_values: bool = False
+) -> bool: ...
 
 class SingularError(RuntimeError):
     pass
@@ -600,6 +612,8 @@ class FactorF64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -616,6 +630,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF64: ...
 @overload
 def factor(
@@ -627,6 +642,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF32: ...
 @overload
 def factor(
@@ -638,6 +654,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC64: ...
 @overload
 def factor(
@@ -649,6 +666,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC128: ...
 @overload
 def splu(
@@ -762,6 +780,8 @@ class FactorF32:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float32]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -799,6 +819,8 @@ class FactorC64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -835,6 +857,8 @@ class FactorC128:
     @property
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex128]: ...
+    @property
+    def hermitian(self) -> bool: ...
     @property
     def n(self) -> int: ...
     @property

@@ -39,7 +39,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
             ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
             ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
             *([("moving", story)] if story else []),
-            ("method", method_text(stats["method"])),
+            ("method", method_text(stats["method"], stats["symmetric"])),
             ("analysis", stats["analysis"]),
             ("ordering", ordering_text(symbolic, stats["ordering"])),
             ("factor", size),
@@ -71,7 +71,7 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
             ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
             ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
             ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
-            ("method", method_text(symbolic.method)),
+            ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
             ("ordering", ordering_text(symbolic, symbolic.ordering)),
             ("predicted", fill),
             *engine.explain(engine.facts(analysis)),
@@ -117,19 +117,21 @@ def ordering_text(symbolic: Any, ordering: str) -> str:
     Of the processor: of all that is expected of a factor, by ordering and method; of a device: what its engine says.
     """
     _, analysis = symbolic.parts()
-    considered = [(f"{name} by {method}s", seconds) for name, method, seconds in analysis.core.considered]
+    by = {"column": "columns", "front": "fronts", "ldlt": "LDL^T"}
+    considered = [(f"{name} by {by[method]}", seconds) for name, method, seconds in analysis.core.considered]
     compared = analysis.compared or considered
     if ordering != analysis.core.ordering or not compared:
         return ordering
     return f"{ordering}; predicted " + ", ".join(f"{duration(seconds)} with {name}" for name, seconds in compared)
 
 
-def method_text(method: str) -> str:
+def method_text(method: str, symmetric: bool) -> str:
+    """`symmetric`: by LDL^T."""
     known = {
         "column": "column LU with threshold partial pivoting (little fill)",
         "front": "fronts (supernodes and dense kernels)",
     }
-    return known.get(method, method)
+    return known.get(method, method) + (", LDL^T: A is symmetric or Hermitian" if symmetric else "")
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:

@@ -51,6 +51,7 @@ def stats_of(factor: Any, core: Any, analysis: str) -> Stats:
         {
             "engine": factor.engine,
             "method": core.method,
+            "symmetric": symbolic.kind == "ldlt",
             "analysis": analysis,
             "ordering": symbolic.ordering,
             "n": symbolic.n,

@@ -14,6 +14,7 @@
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
 #include "matrix/kept_diagonal.hpp"
+#include "matrix/symmetry.hpp"
 
 namespace gs {
 namespace {
@@ -67,11 +68,18 @@ std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, cons
   return order;
 }
 
-// Columns that the matching pairs are ordered as one and stay in one supernode.
-template <class T> void analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s) {
+// Columns that the matching pairs are ordered as one and stay in one supernode. With `may_fail`: false where LU is
+// predicted to be faster.
+template <class T>
+bool analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options, bool may_fail, Symbolic& s) {
+  const auto finish = [&](PatternView graph, Ordered&& order) {
+    if (may_fail && !ldlt_is_faster(order, options, s)) return false;
+    finish_front(s, graph, std::move(order), nullptr);
+    return true;
+  };
   SymmetricMatching matching = timed(s, "matching", [&] { return match_symmetric(A, values); });
   s.structural_rank = matching.structural_rank;
-  if (s.structural_rank < s.n) return;
+  if (s.structural_rank < s.n) return !may_fail;
   s.row_scale = std::move(matching.scale);
   s.col_scale = s.row_scale;
   Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, nullptr); });
@@ -80,7 +88,7 @@ template <class T> void analyze_ldlt(PatternView A, const T* values, const Analy
   if (!partner.empty()) paired = timed(s, "symmetrize", [&] { return merge_pairs(graph.view(), partner); });
   if (partner.empty() || paired.graph.n == s.n) {
     Ordered order = timed(s, "order", [&] { return choose_ordering(graph.view(), options, s); });
-    return finish_front(s, graph.view(), std::move(order), nullptr);
+    return finish(graph.view(), std::move(order));
   }
   AnalyzeOptions of_pairs(options);
   std::vector<idx> own;
@@ -91,7 +99,7 @@ template <class T> void analyze_ldlt(PatternView A, const T* values, const Analy
   Ordered order = timed(s, "order", [&] { return choose_ordering(paired.graph.view(), of_pairs, s); });
   graph = timed(s, "symmetrize", [&] { return split_pairs(paired, partner); });
   order.tree = ordered_tree(graph.view(), split_order(paired, partner, order.tree.perm));
-  finish_front(s, graph.view(), std::move(order), nullptr);
+  return finish(graph.view(), std::move(order));
 }
 
 // Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
@@ -182,16 +190,18 @@ Symbolic matched(Symbolic&& kept, Symbolic&& matching) {
 
 }  // namespace
 
-template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
+template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& given) {
+  AnalyzeOptions options(given);
   Symbolic s = described(A, options);
   if (options.cholesky) {
     analyze_cholesky(A, options, s);
     return s;
   }
   if (options.ldlt) {
-    analyze_ldlt(A, values, options, s);
+    analyze_ldlt(A, values, options, false, s);
     return s;
   }
+  options.symmetric = may_be_ldlt(A, options) && symmetry_of(A, values) != Symmetry::none;
   if (options.ordering == Ordering::natural) {  // pivoting alone chooses the rows
     s.structural_rank = s.n;
     s.method = Method::column;
@@ -208,6 +218,12 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     if (!keep_diagonal(A, values, *kept)) kept.reset();
     else analyze_lu(A, nullptr, options, *kept);
     if (kept && kept->method == Method::column) return std::move(*kept);
+  }
+  if (options.symmetric) {
+    Symbolic symmetric = s;
+    symmetric.ldlt = true;
+    if (analyze_ldlt(A, values, options, true, symmetric)) return symmetric;
+    options.symmetric = false;
   }
   std::vector<idx> rows;
   if (!match(A, values, options, s, rows)) return s;

@@ -18,6 +18,7 @@ enum class Method { column, front };  // column LU (Gilbert-Peierls), or fronts 
 struct Considered {
   const char* ordering;
   Method method;
+  bool ldlt;       // by fronts
   double seconds;  // predicted of a factorization and of as many refactorizations and solves as are expected
 };
 

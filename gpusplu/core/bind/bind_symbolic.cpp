@@ -111,13 +111,14 @@ void bind_symbolic(nb::module_& m) {
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
                    })
-      .def_prop_ro("considered",
-                   [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
-                     nb::list considered;
-                     for (const Considered& c : s.considered)
-                       considered.append(nb::make_tuple(c.ordering, method_name(c.method), c.seconds));
-                     return considered;
-                   })
+      .def_prop_ro(
+          "considered",
+          [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
+            nb::list considered;
+            for (const Considered& c : s.considered)
+              considered.append(nb::make_tuple(c.ordering, c.ldlt ? "ldlt" : method_name(c.method), c.seconds));
+            return considered;
+          })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
   m.def(

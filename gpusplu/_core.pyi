@@ -223,6 +223,7 @@ class Symbolic:
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
     def with_scales_of(self, dtype: str) -> Symbolic: ...
+    def with_pivots(self, order: NDArray[numpy.int32], pairs: NDArray[numpy.int32]) -> Symbolic: ...
     @property
     def row_scale(self) -> NDArray[numpy.float64]: ...
     @property
@@ -339,6 +340,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -351,6 +353,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -363,6 +366,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -375,6 +379,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -970,6 +975,10 @@ class Plan:
     def nf(self) -> int: ...
     @property
     def cholesky(self) -> bool: ...
+    @property
+    def ldlt(self) -> bool: ...
+    @property
+    def one_triangle(self) -> bool: ...
     @property
     def scalar(self) -> str: ...
     @property

@@ -69,10 +69,12 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
 }
 
 template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
-                                                     bool cholesky, const std::string& ordering,
+                                                     bool cholesky, bool ldlt, const std::string& ordering,
                                                      std::optional<In<idx>> perm, bool matching) {
+  require(!(cholesky && ldlt), "an analysis is for one kind of factorization");
   const PatternView A = matrix_view(ptr, ind, values);
-  const AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
+  AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
+  options.ldlt = ldlt;
   return timed([&] { return analyze_fronts(A, values.data(), options); });
 }
 
@@ -89,7 +91,8 @@ template <class T> void bind_analyze_of(nb::module_& m) {
         nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
         "One Symbolic of method 'column' for every ordering worth considering; see core/analysis/analyze.hpp.");
   m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
-        nb::kw_only(), "cholesky"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+        nb::kw_only(), "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(),
+        "matching"_a = true,
         "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
   m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a, nb::kw_only(),
         "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto",

@@ -70,9 +70,9 @@ std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, cons
 
 // Columns that the matching pairs are ordered as one and stay in one supernode. `choose` gives the orders of a graph,
 // and each makes an analysis; with `may_fail` only where LU is not predicted to be faster.
-template <class T, class Choose>
-std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options, bool may_fail,
-                                   Symbolic s, Choose&& choose) {
+template <class T, class Choose> std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values,
+                                                                    const AnalyzeOptions& options, bool may_fail,
+                                                                    Symbolic s, Choose&& choose) {
   SymmetricMatching matching = timed(s, "matching", [&] { return match_symmetric(A, values); });
   s.structural_rank = matching.structural_rank;
   if (s.structural_rank < s.n) return may_fail ? std::vector<Symbolic>() : std::vector<Symbolic>{s};

@@ -54,13 +54,14 @@ template <class T> void LockstepInverse<T>::gather(const gpu::LockstepFront& fro
 }
 
 template <class T> double LockstepInverse<T>::find(const T* values, T* factor, T* work, T* inverse) const {
+  const FrontKind kind = plan_.cholesky ? FrontKind::cholesky : FrontKind::lu;
   for (idx f = plan_.nf; f-- > 0;) {
     const gpu::LockstepFront& front = plan_.fronts[f];
     const idx W = front.width, H = front.rows - W;
     T *const Z = work + block_[f], *const L = factor + front.factor;
     if (H) gather(front, work + block_[front.parent], Z);
     for (idx k = 0; k < W; k++) L[k * (front.rows + off(1))] = T(1) / L[k * (front.rows + off(1))];
-    const FactoredFront<T> factored{W, H, L, L + off(W) * front.rows, unchanged_.data(), plan_.cholesky};
+    const FactoredFront<T> factored{kind, W, H, L, L + off(W) * front.rows, unchanged_.data(), nullptr, nullptr};
     inverse_front(Team{}, factored, Z, work + blocks_size_);
     for (off p = ptr_[f]; p < ptr_[f + 1]; p++) inverse[entries_[p].k] = Z[entries_[p].place];
   }

@@ -148,6 +148,22 @@ def test_values_in_the_order_of_the_caller(device):
     assert (batch.check() < 100 * EPS["d"]).all()
 
 
+@pytest.mark.parametrize("check", ["now", "later"])
+def test_memory_is_given_back_when_nothing_runs_any_more(device, check):
+    A = random_matrix(20)
+    values = fake_cupy.asarray(np.array([A.data] * 2))
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    batch.refactor(values, check=check)
+    before = device.counts["synchronize"]
+    del batch
+    assert device.counts["synchronize"] == before + 1
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    assert not batch.status.any()
+    before = device.counts["synchronize"]
+    del batch
+    assert device.counts["synchronize"] == before
+
+
 # ---- what becomes of systems
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ class LockstepBatch:
         self._lock = RLock()
         self._stream: Stream | None = None
         self._event: Any = None
+        self._busy = False  # nobody has waited for the last commands
         self._unread = False  # calls were made that nobody has looked after
         self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
         self._known: set[str] = set()  # kinds of calls whose kernels have run
@@ -59,6 +61,11 @@ class LockstepBatch:
             self._commands = LaneCommands(program, self._memory, count)
             device.own_stream().clear(self._memory["tallies"].pointer, sizes["tallies"])
             device.own_stream().synchronize()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_busy"):  # its memory must not be given away before
+            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
+                self._begin().synchronize()
 
     # ---- what the facade calls
 
@@ -252,7 +259,7 @@ class LockstepBatch:
         """The host goes on without waiting; `_begin` on another stream will. `held`: read until then."""
         if held is not None:
             stream.synchronize()
-        self._event = stream.record()
+        self._event, self._busy = stream.record(), held is None
 
     def _on_device(self, stream: Stream, array: Any) -> tuple[int, Buffer | None]:
         """Where a C-contiguous array is on the device, and the copy of one on the host."""
@@ -279,6 +286,7 @@ class LockstepBatch:
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
             stream.copy(found.ctypes.data, buffer.pointer + offset, nbytes)
             stream.synchronize()
+            self._busy = False
         return found
 
 

@@ -181,6 +181,7 @@ class BatchedFactor(LaterBatch):
             self._look()
             x = solve_batch_as_given(self._solve, rhs, trans, (len(self), self._problem.n), self._dtype)
             self._seconds["solve"] = perf_counter() - start
+            self._note(check)
         return copied(x, out)
 
     def _solve(self, b: Any, trans: int) -> Any:
@@ -226,7 +227,9 @@ class BatchedFactor(LaterBatch):
             self._look()
             self._load(self._read(values), at_once=True)
             try:
-                return copied(self.solve(rhs, trans), out)
+                x = self.solve(rhs, trans)
+                self._note(check)
+                return copied(x, out)
             finally:
                 self._factor_those_that_wait()
 

@@ -53,6 +53,11 @@ class LaterBatch(WatchedSystems):
             self._told = True
             return self._largest.copy()
 
+    def _note(self, check: str) -> None:
+        """What is looked after at once is told by `check`, too."""
+        if check == "later":
+            self._largest = np.fmax(self._largest, self._error)
+
     def _forget_what_was_told(self) -> None:
         if self._told:
             self._doubted[:], self._largest[:], self._told = False, np.nan, False

@@ -72,13 +72,15 @@ def test_newton_with_no_host_in_it(device, make, steps):
     batch_newton.check_steps(newton, lambda steps: launch(steps - 1), expected, steps)
 
 
-def test_what_is_captured_copies_and_waits_for_nothing(device):
+def test_nothing_is_copied_or_waited_for(device):
+    """Captured or not."""
     newton = Newton()
     newton.capture(device)
-    device.counts.clear()
-    captured(device, lambda call: newton.solve())
-    assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
-    assert device.counts["gather_lanes"] == 2 and "tally_lanes" not in device.counts
+    for ask in (newton.solve, lambda: captured(device, lambda call: newton.solve())):
+        device.counts.clear()
+        ask()
+        assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
+        assert device.counts["gather_lanes"] == 2 and "tally_lanes" not in device.counts
 
 
 def test_systems_that_were_spoilt_in_between(device):
@@ -336,9 +338,12 @@ def test_on_the_processor_all_is_looked_after_at_once(device, make):
     out = np.empty_like(b)
     assert batch.solve(b, check="later", out=out) is out
     np.testing.assert_array_equal(out, batch.solve(b))
-    assert batch.status.tolist() == status and np.isnan(batch.check()).all()
+    assert batch.status.tolist() == status
+    np.testing.assert_array_equal(batch.check(), batch.backward_error)
+    assert np.isnan(batch.check()).all()
     assert batch.refactor_solve(spoilt, b, check="later", out=out) is out
     batch.refactor(spoilt, check="later")
     assert batch.status.tolist() == status
+    assert np.isnan(batch.check()).tolist() == [kind > 0 for kind in status]
     with pytest.raises(TypeError, match="engine='cpu' works on the processor"):
         batch.solve(fake_cupy.asarray(b), check="later")

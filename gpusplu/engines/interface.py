@@ -139,7 +139,7 @@ class LaneTally(NamedTuple):
     Attributes
     ----------
     report : ndarray, shape (nbatch,)
-        As `EngineBatch.report`, the worst of all factorizations; `failed` of the last that did.
+        As `EngineBatch.report`, the worst of all factorizations.
     error : ndarray, shape (nbatch,)
         Largest backward error of all solutions, infinite for one that is NaN.
     n_factored, n_solved : int

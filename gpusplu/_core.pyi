@@ -164,6 +164,42 @@ def rowwise_error(
     b: NDArray[numpy.complex128],
     scale: NDArray[numpy.float64],
 ) -> float: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float32],
+    trans: str,
+    x: NDArray[numpy.float32],
+    b: NDArray[numpy.float32],
+) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float64],
+    trans: str,
+    x: NDArray[numpy.float64],
+    b: NDArray[numpy.float64],
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex64],
+    trans: str,
+    x: NDArray[numpy.complex64],
+    b: NDArray[numpy.complex64],
+) -> tuple[NDArray[numpy.complex64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex128],
+    trans: str,
+    x: NDArray[numpy.complex128],
+    b: NDArray[numpy.complex128],
+) -> tuple[NDArray[numpy.complex128], NDArray[numpy.float64]]: ...
 
 class Symbolic:
     @property
@@ -187,6 +223,7 @@ class Symbolic:
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
     def with_scales_of(self, dtype: str) -> Symbolic: ...
+    def with_pivots(self, order: NDArray[numpy.int32], pairs: NDArray[numpy.int32]) -> Symbolic: ...
     @property
     def row_scale(self) -> NDArray[numpy.float64]: ...
     @property
@@ -207,6 +244,8 @@ class Symbolic:
     def row_ind(self) -> NDArray[numpy.int32]: ...
     @property
     def rel_ind(self) -> NDArray[numpy.int32]: ...
+    @property
+    def n_interface(self) -> int: ...
     @property
     def ordering(self) -> str: ...
     @property
@@ -301,6 +340,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -313,6 +353,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -325,6 +366,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -337,6 +379,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -354,6 +397,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -369,6 +413,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -384,6 +429,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -399,6 +445,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 
@@ -447,6 +494,7 @@ INACCURATE_SOLVE: str = ...
 def small_pivots_of_fronts(dtype: str, n: int) -> tuple[float, float]: ...
 def small_pivot_of_columns(dtype: str) -> float: ...
 def multiplier_bound(pivot_threshold: float, seen: float = 1.0) -> float: ...
+def inverse_norm(dtype: str, n: int, solve: Callable[[Any, int], Any]) -> float: ...
 @overload
 def relative_size(step: NDArray[numpy.float32], x: NDArray[numpy.float32], nrhs: int) -> float: ...
 @overload
@@ -514,13 +562,21 @@ def bytes_of(of: Canonical) -> int: ...
 @overload
 def bytes_of(of: Symbolic) -> int: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128], any_values: bool = False
+) -> bool: ...
 
 class SingularError(RuntimeError):
     pass
@@ -533,6 +589,13 @@ class NotPositiveDefinite(ArithmeticError):
 class FactorF64:
     def refactor(self, values: NDArray[numpy.float64], source: NDArray[numpy.int64] | None = None) -> int: ...
     def solve(self, b: NDArray[numpy.float64], trans: int = 0) -> NDArray[numpy.float64]: ...
+    def update(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        values: NDArray[numpy.float64],
+        subtract: bool = False,
+    ) -> bool: ...
     def lower(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float64]]: ...
     def upper(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float64]]: ...
     def inverse_on_pattern(self) -> NDArray[numpy.float64]: ...
@@ -554,6 +617,8 @@ class FactorF64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -570,6 +635,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF64: ...
 @overload
 def factor(
@@ -581,6 +647,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF32: ...
 @overload
 def factor(
@@ -592,6 +659,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC64: ...
 @overload
 def factor(
@@ -603,6 +671,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC128: ...
 @overload
 def splu(
@@ -688,6 +757,13 @@ def splu(
 class FactorF32:
     def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...
     def solve(self, b: NDArray[numpy.float32], trans: int = 0) -> NDArray[numpy.float32]: ...
+    def update(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        values: NDArray[numpy.float32],
+        subtract: bool = False,
+    ) -> bool: ...
     def lower(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]: ...
     def upper(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]: ...
     def inverse_on_pattern(self) -> NDArray[numpy.float32]: ...
@@ -709,6 +785,8 @@ class FactorF32:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float32]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -718,6 +796,13 @@ class FactorF32:
 class FactorC64:
     def refactor(self, values: NDArray[numpy.complex64], source: NDArray[numpy.int64] | None = None) -> int: ...
     def solve(self, b: NDArray[numpy.complex64], trans: int = 0) -> NDArray[numpy.complex64]: ...
+    def update(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        values: NDArray[numpy.complex64],
+        subtract: bool = False,
+    ) -> bool: ...
     def lower(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.complex64]]: ...
     def upper(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.complex64]]: ...
     def inverse_on_pattern(self) -> NDArray[numpy.complex64]: ...
@@ -739,6 +824,8 @@ class FactorC64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -748,6 +835,13 @@ class FactorC64:
 class FactorC128:
     def refactor(self, values: NDArray[numpy.complex128], source: NDArray[numpy.int64] | None = None) -> int: ...
     def solve(self, b: NDArray[numpy.complex128], trans: int = 0) -> NDArray[numpy.complex128]: ...
+    def update(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        values: NDArray[numpy.complex128],
+        subtract: bool = False,
+    ) -> bool: ...
     def lower(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.complex128]]: ...
     def upper(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.complex128]]: ...
     def inverse_on_pattern(self) -> NDArray[numpy.complex128]: ...
@@ -769,9 +863,108 @@ class FactorC128:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex128]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+class PartialF64:
+    def factor(self, values: NDArray[numpy.float64]) -> NDArray[numpy.float64] | None: ...
+    def condense(self, b: NDArray[numpy.float64], halfway: NDArray[numpy.float64]) -> None: ...
+    def expand(self, b: NDArray[numpy.float64], halfway: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> None: ...
+    @property
+    def n_perturbed(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+@overload
+def with_interface(
+    interior: Symbolic, canonical: Canonical, values: NDArray[numpy.float64], interface: NDArray[numpy.int32]
+) -> Symbolic: ...
+@overload
+def with_interface(
+    interior: Symbolic, canonical: Canonical, values: NDArray[numpy.float32], interface: NDArray[numpy.int32]
+) -> Symbolic: ...
+@overload
+def with_interface(
+    interior: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64], interface: NDArray[numpy.int32]
+) -> Symbolic: ...
+@overload
+def with_interface(
+    interior: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128], interface: NDArray[numpy.int32]
+) -> Symbolic: ...
+@overload
+def partial_factor(
+    symbolic: Symbolic,
+    canonical: object,
+    like: NDArray[numpy.float64],
+    *,
+    pivoting: str = "auto",
+    refine: str = "auto",
+    hermitian: bool = True,
+) -> PartialF64: ...
+@overload
+def partial_factor(
+    symbolic: Symbolic,
+    canonical: object,
+    like: NDArray[numpy.float32],
+    *,
+    pivoting: str = "auto",
+    refine: str = "auto",
+    hermitian: bool = True,
+) -> PartialF32: ...
+@overload
+def partial_factor(
+    symbolic: Symbolic,
+    canonical: object,
+    like: NDArray[numpy.complex64],
+    *,
+    pivoting: str = "auto",
+    refine: str = "auto",
+    hermitian: bool = True,
+) -> PartialC64: ...
+@overload
+def partial_factor(
+    symbolic: Symbolic,
+    canonical: object,
+    like: NDArray[numpy.complex128],
+    *,
+    pivoting: str = "auto",
+    refine: str = "auto",
+    hermitian: bool = True,
+) -> PartialC128: ...
+
+class PartialF32:
+    def factor(self, values: NDArray[numpy.float32]) -> NDArray[numpy.float32] | None: ...
+    def condense(self, b: NDArray[numpy.float32], halfway: NDArray[numpy.float32]) -> None: ...
+    def expand(self, b: NDArray[numpy.float32], halfway: NDArray[numpy.float32], x: NDArray[numpy.float32]) -> None: ...
+    @property
+    def n_perturbed(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+class PartialC64:
+    def factor(self, values: NDArray[numpy.complex64]) -> NDArray[numpy.complex64] | None: ...
+    def condense(self, b: NDArray[numpy.complex64], halfway: NDArray[numpy.complex64]) -> None: ...
+    def expand(
+        self, b: NDArray[numpy.complex64], halfway: NDArray[numpy.complex64], x: NDArray[numpy.complex64]
+    ) -> None: ...
+    @property
+    def n_perturbed(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+class PartialC128:
+    def factor(self, values: NDArray[numpy.complex128]) -> NDArray[numpy.complex128] | None: ...
+    def condense(self, b: NDArray[numpy.complex128], halfway: NDArray[numpy.complex128]) -> None: ...
+    def expand(
+        self, b: NDArray[numpy.complex128], halfway: NDArray[numpy.complex128], x: NDArray[numpy.complex128]
+    ) -> None: ...
+    @property
+    def n_perturbed(self) -> int: ...
     @property
     def bytes(self) -> int: ...
 
@@ -782,6 +975,10 @@ class Plan:
     def nf(self) -> int: ...
     @property
     def cholesky(self) -> bool: ...
+    @property
+    def ldlt(self) -> bool: ...
+    @property
+    def one_triangle(self) -> bool: ...
     @property
     def scalar(self) -> str: ...
     @property

@@ -24,8 +24,8 @@ from .engines import registry
 from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import require
-from .factor import SlogDet
 from .options import one_of
+from .results import SlogDet
 from .rhs import solve_batch_as_given
 from .stats import Stats
 from .symbolic import BATCHES, FACTORS, Symbolic

@@ -240,6 +240,10 @@ class Engine(ABC):
         """Device memory of a factor, about [bytes]."""
         return 0
 
+    def prefers_single(self, problem: Problem) -> str:
+        """Why ``precision="auto"`` is mixed precision here; empty where it is double."""
+        return ""
+
     @abstractmethod
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor:
         """Factor canonical values, shape (nnz,).

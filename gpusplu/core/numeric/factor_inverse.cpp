@@ -16,15 +16,15 @@ namespace {
 constexpr idx solved_at_once = 32;  // columns of the identity
 
 // The entries of A and of the factors, in A's numbering.
-template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool cholesky) {
+template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool one_triangle) {
   const std::vector<idx>&row_perm = engine.row_perm(), &col_perm = engine.col_perm();
-  const Matrix<T> lower = engine.lower(), upper = cholesky ? Matrix<T>() : engine.upper();
+  const Matrix<T> lower = engine.lower(), upper = one_triangle ? Matrix<T>() : engine.upper();
   const auto each = [&](auto&& visit) {  // visit(row, column)
     for (const PatternView factor : {lower.pattern.view(), upper.pattern.view()})
       for (idx b = 0; b < factor.n; b++)
         for (off p = factor.ptr[b]; p < factor.ptr[b + 1]; p++) {
           visit(row_perm[factor.ind[p]], col_perm[b]);
-          if (cholesky && factor.ind[p] != b) visit(row_perm[b], col_perm[factor.ind[p]]);
+          if (one_triangle && factor.ind[p] != b) visit(row_perm[b], col_perm[factor.ind[p]]);
         }
     for (idx j = 0; j < A.n; j++)
       for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) visit(A.ind[k], j);
@@ -55,7 +55,8 @@ template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine
 template <class T> template <class Engine>
 void Factor<T>::try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const {
   InverseEntries found;
-  if (on_factors) found.pattern = pattern_of_factors<T>(engine, A_, symbolic_->cholesky);
+  const bool one_triangle = std::is_same_v<Engine, FrontFactor<T>> && symbolic_->one_triangle();
+  if (on_factors) found.pattern = pattern_of_factors<T>(engine, A_, one_triangle);
   const PatternView P = on_factors ? found.pattern.view() : A_;
   found.values.resize(P.nnz());
   engine.inverse_on_pattern(P, found.values.data(), !on_factors);
@@ -105,8 +106,7 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   {
     const std::shared_lock shared = held();
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
-    const bool by_fronts = front_ && !symbolic_->ldlt;             // L D L^T has no such recurrence here yet
-    if (by_fronts && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
+    if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
     if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
     if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(on_factors, best);

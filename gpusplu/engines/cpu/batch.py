@@ -61,7 +61,7 @@ def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | No
     system is so large that its fronts fill vectors and threads by themselves.
     """
     options, symbolic = problem.options, analysis.core
-    if options.pivoting == "partial" or symbolic.structural_rank < problem.n:
+    if options.pivoting == "partial" or symbolic.structural_rank < problem.n or symbolic.kind == "ldlt":
         return None
     if symbolic.method == "column":
         orders: dict[str, Any] = {"ordering": options.ordering, "perm": options.perm}

@@ -331,7 +331,7 @@ def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) ->
     DeviceMemoryError
     """
     core, dtype, groups = analysis.core, problem.dtype, -(-count // LANES)
-    fixed = problem.cholesky or problem.options.matching
+    fixed = problem.cholesky or (problem.kind == "lu" and problem.options.matching)
     if not fixed or not 0 < problem.n == core.structural_rank:
         return None
 

@@ -169,7 +169,7 @@ class LaneCommands:
     def _substitute(self, stream: Stream, trans: int, step: int) -> None:
         """x = op(A)^-1 b or, in a step of refinement, the other x = x + op(A)^-1 r for systems that need it."""
         program, memory, words = self._program, self._memory, self._round(step)
-        plan, core, cholesky = program.plan, program.core, bool(program.cholesky)
+        plan, core, cholesky = program.plan, program.core, program.one_triangle
         upper = bool(trans) and not cholesky
         conjugate = trans == 1 if cholesky else trans == 2
         into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
@@ -223,7 +223,7 @@ class LaneCommands:
             n=self.n,
             nnz=self.nnz,
             groups=self._groups,
-            conjugate=trans != 1 if program.cholesky else trans == 2,
+            conjugate=trans != 1 if program.hermitian else trans == 2,
             step=step,
             enough=REFINE_ABOVE * EPS[self._dtype],
             errors=memory["solving"].pointer,

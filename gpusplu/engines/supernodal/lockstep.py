@@ -91,12 +91,12 @@ class LockstepProgram(MatrixPart):
 
     def way(self, transposed: bool) -> dict[str, Buffer | None]:
         """Items of the right-hand side and the order of the solution, for A or its transpose."""
-        return self._ways[transposed and not self.cholesky]
+        return self._ways[transposed and not self.one_triangle]
 
     @cached_property
     def _ways(self) -> list[dict[str, Buffer | None]]:
         found = []
-        for into, out in ((0, 1), (1, 0)) if not self.cholesky else ((0, 1),):
+        for into, out in ((0, 1), (1, 0)) if not self.one_triangle else ((0, 1),):
             items: Items = self.plan.solve_items(*self._orders[into])
             arrays = {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
             perm, scale = self._orders[out]
@@ -109,7 +109,7 @@ class LockstepProgram(MatrixPart):
 
     def prepare(self) -> None:
         """Compile, upload and load all that refactorizations and solves need."""
-        self.device.prepare(FILES, self.dtype.char, self.cholesky)
+        self.device.prepare(FILES, self.dtype.char, self.kind)
         self.load(*FILES)
         self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows  # noqa: B018
 

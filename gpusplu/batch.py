@@ -58,9 +58,11 @@ class BatchedFactor(LaterBatch):
         self._on_device = engine.on_device
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
         self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
+        if self._later and not self._map[0]:
+            self._map = True, self._problem.pattern.sums()
         self._begin(count)
         self._held: np.ndarray | None = None  # canonical values, where the engine holds none
-        self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
+        self._waiting: tuple[Any, Any] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
 
@@ -181,6 +183,7 @@ class BatchedFactor(LaterBatch):
             self._look()
             x = solve_batch_as_given(self._solve, rhs, trans, (len(self), self._problem.n), self._dtype)
             self._seconds["solve"] = perf_counter() - start
+            self._note(check)
         return copied(x, out)
 
     def _solve(self, b: Any, trans: int) -> Any:
@@ -226,7 +229,9 @@ class BatchedFactor(LaterBatch):
             self._look()
             self._load(self._read(values), at_once=True)
             try:
-                return copied(self.solve(rhs, trans), out)
+                x = self.solve(rhs, trans)
+                self._note(check)
+                return copied(x, out)
             finally:
                 self._factor_those_that_wait()
 

@@ -72,13 +72,15 @@ def test_newton_with_no_host_in_it(device, make, steps):
     batch_newton.check_steps(newton, lambda steps: launch(steps - 1), expected, steps)
 
 
-def test_what_is_captured_copies_and_waits_for_nothing(device):
+def test_nothing_is_copied_or_waited_for(device):
+    """Captured or not."""
     newton = Newton()
     newton.capture(device)
-    device.counts.clear()
-    captured(device, lambda call: newton.solve())
-    assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
-    assert device.counts["gather_lanes"] == 2 and "tally_lanes" not in device.counts
+    for ask in (newton.solve, lambda: captured(device, lambda call: newton.solve())):
+        device.counts.clear()
+        ask()
+        assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
+        assert device.counts["gather_lanes"] == 2 and "tally_lanes" not in device.counts
 
 
 def test_systems_that_were_spoilt_in_between(device):
@@ -146,6 +148,55 @@ def test_values_in_the_order_of_the_caller(device):
     launch()
     np.testing.assert_allclose(x, expected / 4, rtol=1e-10)
     assert (batch.check() < 100 * EPS["d"]).all()
+
+
+def duplicates(dtype):
+    """A matrix that has some of its entries in two parts."""
+    whole = sp.coo_array(random_matrix(30, dtype))
+    some = np.arange(0, whole.nnz, 3)
+    values = np.concatenate([whole.data, whole.data[some]]) / 2
+    values[np.setdiff1d(np.arange(whole.nnz), some)] *= 2
+    where = [np.concatenate([each, each[some]]) for each in (whole.row, whole.col)]
+    return gs.splu_batch, sp.coo_array((values, where), shape=whole.shape)
+
+
+def triangle(dtype):
+    return gs.cholesky_batch, canonical(sp.tril(CHOLESKY["poisson"](dtype)))
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("given", [duplicates, triangle])
+def test_values_that_are_summed_or_mirrored(device, given, dtype):
+    make, A = given(dtype)
+    values = fake_cupy.asarray(np.array([A.data, 2 * A.data]))
+    batch, b = make(A, values, engine="supernodal"), fake_cupy.asarray(right_hand_sides(A, 2))
+    full = A.toarray() if given is duplicates else A.toarray() + np.tril(A.toarray(), -1).conj().T
+    device.counts.clear()
+    batch.refactor(values)
+    assert not {"copy", "allocate"} & set(device.counts)  # not by way of the host
+    found = [batch.solve(b), batch.refactor_solve(values, b, check="later")]
+    found.append(make(A, np.array(values), engine="supernodal").solve(np.array(b)))
+    for x in found:
+        for k, scale in enumerate((1, 2)):
+            assert backward_error(sp.csc_array(scale * full), np.asarray(x[k]), np.asarray(b[k])) < 100 * EPS[dtype]
+        assert x.tobytes() == found[0].tobytes()
+    assert (batch.check() < 100 * EPS[dtype]).all()
+
+
+@pytest.mark.parametrize("check", ["now", "later"])
+def test_memory_is_given_back_when_nothing_runs_any_more(device, check):
+    A = random_matrix(20)
+    values = fake_cupy.asarray(np.array([A.data] * 2))
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    batch.refactor(values, check=check)
+    before = device.counts["synchronize"]
+    del batch
+    assert device.counts["synchronize"] == before + 1
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    assert not batch.status.any()
+    before = device.counts["synchronize"]
+    del batch
+    assert device.counts["synchronize"] == before
 
 
 # ---- what becomes of systems
@@ -300,17 +351,13 @@ def test_arrays_are_taken_as_they_are_or_not_at_all(device):
 
 
 def test_batches_that_take_no_such_calls(device):
-    """Those of which the systems take turns, and values that have to be summed."""
+    """Those of which the systems take turns."""
     A, b = random_matrix(20), fake_cupy.asarray(np.ones((40, 20)))
     values = np.array([A.data] * 40)
     some = gs.splu_batch(A, values[:32], engine="supernodal").stats.bytes
     in_pieces = gs.splu_batch(A, values, engine="supernodal", device_memory=some)
     with pytest.raises(TypeError, match="one after another"):
         in_pieces.solve(b, check="later")
-    twice = sp.coo_array((np.ones(4), ([0, 0, 1, 1], [0, 0, 1, 0])), shape=(2, 2))
-    batch = gs.splu_batch(twice, np.ones((2, 4)), engine="supernodal")
-    with pytest.raises(TypeError, match="sum duplicates"):
-        batch.refactor(fake_cupy.asarray(np.ones((2, 4))), check="later")
 
 
 @KINDS
@@ -320,9 +367,12 @@ def test_on_the_processor_all_is_looked_after_at_once(device, make):
     out = np.empty_like(b)
     assert batch.solve(b, check="later", out=out) is out
     np.testing.assert_array_equal(out, batch.solve(b))
-    assert batch.status.tolist() == status and np.isnan(batch.check()).all()
+    assert batch.status.tolist() == status
+    np.testing.assert_array_equal(batch.check(), batch.backward_error)
+    assert np.isnan(batch.check()).all()
     assert batch.refactor_solve(spoilt, b, check="later", out=out) is out
     batch.refactor(spoilt, check="later")
     assert batch.status.tolist() == status
+    assert np.isnan(batch.check()).tolist() == [kind > 0 for kind in status]
     with pytest.raises(TypeError, match="engine='cpu' works on the processor"):
         batch.solve(fake_cupy.asarray(b), check="later")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
+from ...matrix import Sums
 from ..device.part import address
 from ..interface import LaneTally
-from .lane_commands import THREADS, LaneCommands
+from .lane_commands import AS_GIVEN, THREADS, LaneCommands, Source
 from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class LockstepBatch:
         self._lock = RLock()
         self._stream: Stream | None = None
         self._event: Any = None
+        self._busy = False  # nobody has waited for the last commands
         self._unread = False  # calls were made that nobody has looked after
         self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
         self._known: set[str] = set()  # kinds of calls whose kernels have run
@@ -55,14 +58,19 @@ class LockstepBatch:
             if self.nbytes > usable:
                 raise DeviceMemoryError(self.nbytes, usable)
             self._memory = {name: device.empty(size) for name, size in sizes.items()}
-            self._sources: tuple[Any, Buffer | None] = (None, None)
+            self._sources: tuple[Any, Source] = (None, AS_GIVEN)
             self._commands = LaneCommands(program, self._memory, count)
             device.own_stream().clear(self._memory["tallies"].pointer, sizes["tallies"])
             device.own_stream().synchronize()
 
+    def __del__(self) -> None:
+        if self.__dict__.get("_busy"):  # its memory must not be given away before
+            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
+                self._begin().synchronize()
+
     # ---- what the facade calls
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+    def refactor(self, values: Any, source: np.ndarray | Sums | None = None) -> None:
         """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
         with self._device, self._lock:
             stream = self._begin()
@@ -166,7 +174,7 @@ class LockstepBatch:
     # ---- calls that nobody waits for: what they say adds up in the tallies
 
     def ask_later(
-        self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
+        self, values: Any = None, source: np.ndarray | Sums | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` and to `x`, or both; may become part of a graph of the caller's.
 
@@ -195,7 +203,7 @@ class LockstepBatch:
             self._unread = True
             return x
 
-    def _add_commands(self, stream: Stream, values: Any, source: Buffer | None, b: Any, trans: int, x: Any) -> None:
+    def _add_commands(self, stream: Stream, values: Any, source: Source, b: Any, trans: int, x: Any) -> None:
         commands, pointer = self._commands, self._device.pointer
         if values is not None:
             commands.take(stream, pointer(values), values.shape[1], source)
@@ -252,7 +260,7 @@ class LockstepBatch:
         """The host goes on without waiting; `_begin` on another stream will. `held`: read until then."""
         if held is not None:
             stream.synchronize()
-        self._event = stream.record()
+        self._event, self._busy = stream.record(), held is None
 
     def _on_device(self, stream: Stream, array: Any) -> tuple[int, Buffer | None]:
         """Where a C-contiguous array is on the device, and the copy of one on the host."""
@@ -261,11 +269,16 @@ class LockstepBatch:
         copy: Buffer = self._device.upload(array)
         return copy.pointer, copy
 
-    def _source(self, source: np.ndarray | None) -> Buffer | None:
+    def _source(self, source: np.ndarray | Sums | None) -> Source:
         if source is None:
-            return None
+            return AS_GIVEN
         if self._sources[0] is not source:
-            self._sources = source, self._device.upload(np.ascontiguousarray(source, np.int64))
+            given = source if isinstance(source, Sums) else (source, None)
+            first, second = (
+                None if array is None or not array.size else self._device.upload(array.astype(np.int64, copy=False))
+                for array in given
+            )
+            self._sources = source, (first, second)
         return self._sources[1]
 
     # ---- what is read
@@ -279,6 +292,7 @@ class LockstepBatch:
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
             stream.copy(found.ctypes.data, buffer.pointer + offset, nbytes)
             stream.synchronize()
+            self._busy = False
         return found
 
 

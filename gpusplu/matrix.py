@@ -19,6 +19,8 @@ from .arrays import is_pydata as is_pydata
 from .errors import NonFiniteError, NotHermitianError, PatternMismatchError
 
 FLOATS = tuple(np.dtype(char) for char in "fdFD")
+#: The single precision of a double one.
+SINGLE = {np.dtype("d"): np.dtype("f"), np.dtype("D"): np.dtype("F")}
 EPS = {dtype: float(np.finfo(dtype).eps) for dtype in FLOATS}
 
 # Relative difference between A[i, j] and conj(A[j, i]) up to which A is taken for Hermitian: assembled matrices

@@ -31,9 +31,12 @@ def measure(problem):
 
 
 class Pardiso:
-    """One matrix and right-hand side: rows from 1 on, the upper triangle of a definite matrix."""
+    """One matrix and right-hand side: rows from 1 on, the upper triangle of a definite matrix.
 
-    def __init__(self, A, b, definite):
+    With `interface`, numbers of unknowns, a factorization leaves the Schur complement on them in `schur`.
+    """
+
+    def __init__(self, A, b, definite, interface=None):
         self.library = ctypes.CDLL(os.environ["MKL"])
         rows = sp.csr_array(sp.triu(A) if definite else A)
         rows.sort_indices()
@@ -41,18 +44,25 @@ class Pardiso:
         self.matrix = [rows.data.astype(np.float64), *((a + 1).astype(np.int32) for a in (rows.indptr, rows.indices))]
         self.kind, self.n, self.b, self.x = ctypes.c_int(DEFINITE if definite else GENERAL), A.shape[0], b, b * 0
         self.library.pardisoinit(pointer(self.state), ctypes.byref(self.kind), pointer(self.options))
+        self.chosen = self.schur = None
+        if interface is not None:
+            self.options[35] = 2  # the complement, with a factor to solve with
+            self.chosen, self.schur = np.zeros(self.n, np.int32), np.zeros((len(interface),) * 2)
+            self.chosen[interface] = 1
 
     def run(self, phase):
         """Raises RuntimeError where PARDISO reports an error."""
         error = ctypes.c_int()
+        x = self.x if self.schur is None or phase != FACTORIZATION else self.schur
 
         def number(value):
             return ctypes.byref(ctypes.c_int(value))
 
         self.library.pardiso(
             *(pointer(self.state), number(1), number(1), ctypes.byref(self.kind), number(phase), number(self.n)),
-            *(*map(pointer, self.matrix), None, number(1), pointer(self.options), number(0)),
-            *(pointer(self.b), pointer(self.x), ctypes.byref(error)),
+            *map(pointer, self.matrix),
+            *(None if self.chosen is None else pointer(self.chosen), number(1), pointer(self.options), number(0)),
+            *(pointer(self.b), pointer(x), ctypes.byref(error)),
         )
         if error.value:
             raise RuntimeError(f"PARDISO returned error {error.value}")

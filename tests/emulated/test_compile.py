@@ -20,10 +20,10 @@ if importlib.util.find_spec("nvidia") is None:
 # the asynchronous copies only, for one.
 ARCHITECTURES_OF = {"f": (80,), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
 CASES = [
-    (file, scalar, cholesky, arch)
+    (file, scalar, kind, arch)
     for file in nvrtc.files()
-    for cholesky in nvrtc.kinds(file)
     for scalar in SCALARS
+    for kind in nvrtc.kinds(file, scalar)
     for arch in ARCHITECTURES_OF[scalar]
 ]
 
@@ -32,15 +32,15 @@ CASES = [
 def compiled(request):
     """Machine code of a case; all cases that were selected are compiled side by side, a process a processor."""
     wanted = [item.callspec.params for item in request.session.items if "compiled" in getattr(item, "fixturenames", ())]
-    cases = [tuple(params[name] for name in ("file", "scalar", "cholesky", "arch")) for params in wanted]
+    cases = [tuple(params[name] for name in ("file", "scalar", "kind", "arch")) for params in wanted]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
         started = {case: pool.submit(nvrtc.compile_kernels, *case) for case in cases}
         yield lambda case: started[case].result()
 
 
-@pytest.mark.parametrize(("file", "scalar", "cholesky", "arch"), CASES)
-def test_every_kernel_compiles(compiled, file, scalar, cholesky, arch):
-    code = compiled((file, scalar, cholesky, arch))
+@pytest.mark.parametrize(("file", "scalar", "kind", "arch"), CASES)
+def test_every_kernel_compiles(compiled, file, scalar, kind, arch):
+    code = compiled((file, scalar, kind, arch))
     assert code[:4] == b"\x7fELF"
     names = layout.arguments(file)
     assert names

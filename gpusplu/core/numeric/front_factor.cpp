@@ -188,6 +188,7 @@ template <class T> struct FrontFactor<T>::Run {
 
   // `rank`: of the thread, which may be at the front alone.
   void eliminate(const Team& team, int rank, idx s, const FrontBlocks<T>& front) {
+    if (symbolic.is_interface(s)) return;
     if (symbolic.ldlt) return eliminate_ldlt(team, rank, s, front);
     Member& member = members[rank];
     const auto [W, H, R] = front.shape;

@@ -16,12 +16,13 @@ import numpy as np
 from ... import _core, matrix
 from ..._scipy import warn
 from ...cuda.stream import Stream
+from .inertia import inertia_of
 from .later import LaterFactorization
 from .refinement import refine
 
 
 class DeviceFactor(LaterFactorization):
-    """LU or Cholesky factor of one matrix on one device."""
+    """LU, Cholesky or LDL^T factor of one matrix on one device."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
@@ -183,6 +184,17 @@ class DeviceFactor(LaterFactorization):
 
     def inverse_on_factors(self) -> Any:
         return self._settled_cpu().inverse_on_factors()
+
+    def pivots(self) -> Any:
+        return self._settled_cpu().pivots()
+
+    def inertia(self) -> Any:
+        """By the device where that is certain, else by the CPU engine's factor."""
+        with self._device, self._lock:
+            self._settle(self._recorded.begin())
+            self._must_hold()
+            found = None if self._on_cpu else inertia_of(self._recorded, self._symbolic)
+        return found or self._settled_cpu().inertia()
 
     def slogdet(self) -> Any:
         return self._settled_cpu().slogdet()

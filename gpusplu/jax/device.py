@@ -282,7 +282,8 @@ def entries_of(structure: Structure, values: Any) -> Any:
     """Those of the values that are entries."""
     if structure.kept is None:
         return values
-    entries = values[..., structure.kept]
+    kept = structure.kept
+    entries = values[..., kept if isinstance(kept, slice) else matrix.to_device(kept)]
     return entries if entries.flags.c_contiguous else entries.copy()
 
 

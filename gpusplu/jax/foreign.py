@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 import jax
 import numpy as np
 
-from ..arrays import in_stream
+from ..arrays import cupy_for_others, in_stream
 
 TARGET, ATTRIBUTE = "gpusplu_call", "site"
 MAJOR, MINOR = 0, 3  # version of the interface that is declared below
@@ -181,28 +181,34 @@ class DeviceSite(Site):
 
     def run(self, frame: Frame) -> None:
         operands, results = addresses(frame.operands), addresses(frame.results)
-        with self.working(frame, operands[0]):
-            made = self.work(*map(self.array, self.operands, operands))
+        if not any(results):
+            return  # there is no place for anything
+        device = self.device_of(results)
+        with self.working(frame, device):
+            made = self.work(*(self.array(device, *each) for each in zip(self.operands, operands, strict=True)))
             for kind, address, array in zip(self.results, results, made, strict=True):
-                self.array(kind, address)[...] = array
+                self.array(device, kind, address)[...] = array
 
-    def working(self, frame: Frame, address: int) -> AbstractContextManager[None]:
-        """On the device that an address is of, and in XLA's stream."""
-        import cupy
+    def device_of(self, addresses: Sequence[int]) -> int:
+        """The number of the device that addresses are of."""
+        runtime = cupy_for_others().cuda.runtime
+        return int(runtime.pointerGetAttributes(next(filter(None, addresses))).device)
 
+    def working(self, frame: Frame, device: int) -> AbstractContextManager[None]:
+        """On a device, and in XLA's stream."""
         args = StreamOf(ctypes.sizeof(StreamOf), None, frame.context)
         error = frame.api.contents.stream_of(ctypes.byref(args))
         if error:
             raise RuntimeError(taken(frame.api.contents, error))
-        return in_stream(cupy.cuda.runtime.pointerGetAttributes(address).device, args.stream or 0)
+        return in_stream(device, args.stream or 0)
 
-    def array(self, kind: Kind, address: int) -> Any:
+    def array(self, device: int, kind: Kind, address: int) -> Any:
         """CuPy's array of memory that XLA owns."""
         import cupy
 
         if not kind.nbytes:
             return cupy.empty(kind.shape, kind.dtype)
-        memory = cupy.cuda.UnownedMemory(address, kind.nbytes, None)
+        memory = cupy.cuda.UnownedMemory(address, kind.nbytes, None, device)
         return cupy.ndarray(kind.shape, kind.dtype, cupy.cuda.MemoryPointer(memory, 0))
 
 

@@ -30,6 +30,8 @@ from . import device, entries, foreign, host
 # Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
 VALUES, VECTORS = 1, 2
 INDEX_AXES = {"bcsr": (1, 1), "bcoo": (2,)}
+# Names of parameters.
+STATIC = ("structure", "n", "layout", "transpose", "kept")
 
 
 def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
@@ -45,7 +47,7 @@ def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_devi
     primitive = Primitive(f"gpusplu_{name}")
     primitive.multiple_results = True
     callback = getattr(host, name)
-    primitive.def_impl(partial(evaluate, primitive, callback))
+    primitive.def_impl(partial(evaluate, jax.jit(primitive.bind, static_argnames=STATIC), callback))
     primitive.def_abstract_eval(shape_of)
     mlir.register_lowering(primitive, partial(foreign.lower, foreign.HostSite, callback), platform="cpu")
     mlir.register_lowering(primitive, on_device, platform="cuda")
@@ -54,12 +56,14 @@ def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_devi
     return primitive
 
 
-def evaluate(primitive: Any, callback: Callable[..., Any], *operands: Any, **parameters: Any) -> list[Any]:
+def evaluate(
+    compiled: Callable[..., Any], callback: Callable[..., Any], *operands: Any, **parameters: Any
+) -> list[Any]:
     """Outside of jit there is nothing to compile, on a CPU; on a GPU a program is the way to its stream."""
     first = operands[0]
     if isinstance(first, jax.Array) and Jax().is_on_device(first):
         with jax.disable_jit(False):
-            made: list[Any] = jax.jit(primitive.bind, static_argnames=tuple(parameters))(*operands, **parameters)
+            made: list[Any] = compiled(*operands, **parameters)
             return made
     place = next(iter(first.devices())) if isinstance(first, jax.Array) else None
     return [jax.device_put(array, place) for array in callback(*map(np.asarray, operands), **parameters)]

@@ -121,8 +121,7 @@ class Store:
             np.copyto(spare.values, values)
             spare.key, spare.done = key, True
             return self.keep(spare)
-        # A copy: the analysis refers to the values it was made of, which may be memory of a compiled program.
-        return self.keep(Entry(key, values, *first_factored(structure, values.copy())))
+        return self.keep(Entry(key, values, *first_factored(structure, values)))
 
     def spare(self, group: tuple[Hashable, ...]) -> Entry | None:
         """An entry of the group whose factor may become that of other values."""

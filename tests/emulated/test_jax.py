@@ -29,6 +29,22 @@ def test_steps_of_descent(begin):
     jax_checks.steps_of_descent(System(n=20), begin)
 
 
+def test_without_jit(monkeypatch):
+    """Each primitive is a program of its own, compiled once."""
+    monkeypatch.setattr(gj.primitives.Jax, "is_on_device", lambda *_: True)
+    one = System(n=20)
+    gradient = jax.grad(jax_checks.squares(lambda values, b: gj.spsolve(one.matrix(values), b)), (0, 1))
+    expected = jax_checks.gradients_of(one)[1]
+    for values in (one.values, 2 * one.values):
+        sites = next(gj.foreign._numbers)
+        found, count = jax_checks.factorizations(lambda values=values: gradient(values, one.b))
+        assert count == 1
+        assert jax_checks.all_close(found, expected(values, one.b))
+    assert next(gj.foreign._numbers) == sites + 1
+    with jax.disable_jit():
+        assert jax_checks.all_close(gradient(one.values, one.b), expected(one.values, one.b))
+
+
 def test_a_step_waits_as_often_as_calls_of_factors(device):
     """One graph and one wait for refactoring and solving, and one for the adjoint."""
     one = System(n=20)
@@ -51,6 +67,10 @@ def test_matrices_in_a_scan(begin):
 
 def test_wrong_guesses(begin):
     jax_checks.wrong_guesses(System(n=20), begin)
+
+
+def test_threads():
+    jax_checks.threads(System(n=20))
 
 
 @pytest.mark.parametrize("dtype", ["d", "D"])

@@ -1,5 +1,7 @@
 """What compiled programs do on a device, emulated or not: bodies of tests, called with a `jaxes.System`."""
 
+from threading import Thread
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,25 @@ def wrong_guesses(one, begin):
     for which in (0, 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1):
         expected = np.linalg.solve(np.asarray(one.full(two[which])), np.asarray(one.b))
         assert close(solve(two[which], one.b), expected, TOLERANCE)
+
+
+def threads(one):
+    """Several run one program, each with values of its own."""
+    solve = jax.jit(lambda values: gj.spsolve(one.matrix(values), one.b))
+    values, right = one.several(4), []
+    expected = [np.asarray(jnp.linalg.solve(one.full(each), one.b)) for each in values]
+
+    def work(k):
+        right.extend(close(solve(values[k]), expected[k], TOLERANCE) for _ in range(30))
+
+    workers = [Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(right) == 120
+    assert all(right)
+    assert all(entry.users == 0 for entry in device.STORE.entries.values())
 
 
 def several_right_hand_sides(one):

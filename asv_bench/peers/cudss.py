@@ -1,8 +1,8 @@
 """NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
 
 Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
-Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD, indefinite
-ones that are to be factored as L D L^T as one of the type symmetric.
+Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD, those
+that are to be factored as L D L^T as one with the type symmetric.
 """
 
 import ctypes

@@ -155,7 +155,7 @@ class Problem:
         better would be found.
         """
         found = self.once.get("for_processor")
-        if found is not None and found.method == "front" and found.ordering != "amd":
+        if found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd":
             return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
         kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
         return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]

@@ -1,8 +1,7 @@
 """NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
 
 Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
-Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD, and those
-that are to be factored as L D L^T as one of the type symmetric.
+Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD.
 """
 
 import ctypes
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from .. import phases
 
 FLOAT64, INT32 = 1, 10  # cudaDataType
-GENERAL, SYMMETRIC, SPD = 0, 1, 3  # cudssMatrixType_t
+GENERAL, SPD = 0, 3  # cudssMatrixType_t
 FULL, UPPER = 0, 2  # cudssMatrixViewType_t
 REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
 ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
@@ -73,28 +72,26 @@ class CuDSS:
         Symmetric positive definite.
     systems : int, optional
         Of a uniform batch; their values lie one after another.
-    symmetric : bool, optional
-        L D L^T of a symmetric matrix that is not definite.
     """
 
-    def __init__(self, A, b, definite, systems=0, symmetric=False):
+    def __init__(self, A, b, definite, systems=0):
         import cupy
 
         self.cupy = cupy
         self.library = ctypes.CDLL(os.environ["CUDSS"])
-        self.order = rows = self.stored(A, definite or symmetric)
+        self.order = rows = self.stored(A, definite)
         self.values = cupy.tile(cupy.asarray(rows.data), systems) if systems else cupy.asarray(rows.data)
         self.systems = systems
         self.x = cupy.zeros_like(b)
         self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
         names = ("handle", "config", "data", "matrix", "rhs", "solution")
         self.handle, self.config, self.data, self.matrix, self.rhs, self.solution = (ctypes.c_void_p() for _ in names)
-        self.kind = (SPD, UPPER) if definite else (SYMMETRIC, UPPER) if symmetric else (GENERAL, FULL)
+        self.definite = definite
 
     @staticmethod
-    def stored(A, one_triangle):
-        """The entries that cuDSS is given, in its order: rows, of the upper triangle or of all."""
-        rows = sp.csr_array(sp.triu(A) if one_triangle else A)
+    def stored(A, definite):
+        """The entries that cuDSS is given, in its order: rows, the upper triangle of a definite matrix."""
+        rows = sp.csr_array(sp.triu(A) if definite else A)
         rows.sort_indices()
         return rows
 
@@ -116,8 +113,8 @@ class CuDSS:
             check(library.cudssConfigSet(self.config, UBATCH_SIZE, ref(size), ctypes.sizeof(size)))
         check(library.cudssDataCreate(self.handle, ref(self.data)))
         pointers, columns, b = self.held
-        types = INT32, INT32, FLOAT64, *self.kind, 0
-        structure = (pointer(pointers), None, pointer(columns), pointer(self.values), *types)
+        kind = (SPD, UPPER) if self.definite else (GENERAL, FULL)
+        structure = (pointer(pointers), None, pointer(columns), pointer(self.values), INT32, INT32, FLOAT64, *kind, 0)
         check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
         for vector, array in ((self.rhs, b), (self.solution, self.x)):
             count = ctypes.c_int64(1 if self.systems or array.ndim == 1 else array.shape[1])

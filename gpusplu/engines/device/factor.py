@@ -167,6 +167,7 @@ class DeviceFactor(LaterFactorization):
     def symbolic(self) -> Any:
         return self._cpu.symbolic if self._on_cpu else self._symbolic
 
+    method = property(lambda self: self._cpu.method if self._on_cpu else self._symbolic.method)
     takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)

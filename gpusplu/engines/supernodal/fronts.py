@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...cuda.layout import constant, record, struct
-from ...cuda.nvrtc import kernel_kind
+from ...cuda.nvrtc import HERMITIAN, kernel_kind
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Vectors
 from ..device.part import Part, address, addresses
@@ -56,7 +56,8 @@ class Fronts(Part):
 
     @property
     def files(self) -> tuple[str, ...]:
-        return (*self._factor_files, solve_file(False), *(["fronts/solve_large.cu"] if self._has_large else []))
+        large = ["fronts/solve_large.cu"] if self._has_large else []
+        return (*self._factor_files, solve_file(False), *large, *([INERTIA] if self.kind == HERMITIAN else []))
 
     @cached_property
     def _has_large(self) -> bool:

@@ -44,10 +44,16 @@ class FrontProgram(Program):
         self.flops = plan.flops
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
-        # Cholesky scales nothing: its pivots must be positive.
-        limits = (0.0, 0.0) if plan.cholesky else _core.small_pivots_of_fronts(self.dtype.char, plan.n)
-        self.fronts = Fronts(device, plan, *limits, hermitian)
+        self.fronts = Fronts(device, plan, *self.small_pivots(), hermitian)
         self.parts = (self.fronts,)
+
+    def small_pivots(self) -> tuple[float, float]:
+        """Pivots below the first are perturbed, pivots below the second may mean a singular matrix."""
+        if self.plan.cholesky:  # scales nothing: its pivots must be positive
+            return 0.0, 0.0
+        perturbed, tiny = _core.small_pivots_of_fronts(self.dtype.char, self.n)
+        # LDL^T has no perturbed ones, and takes small ones for what they are: growth shows whether they were too small.
+        return (tiny, tiny) if self.plan.ldlt else (perturbed, tiny)
 
     def has_pivots_of(self, cpu: Any) -> bool:
         return self._pivots is not None and np.array_equal(self._pivots, cpu.col_perm)

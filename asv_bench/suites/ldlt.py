@@ -22,8 +22,7 @@ from .processor import PAUSE, VARIABLES
 
 CASES = (
     *("kkt:20000x8000x1", "kkt:20000x8000x4", "kkt:20000x8000x8", "kkt:100000x40000x6", "kkt:20000x19000x6"),
-    *("stokes:100x100", "stokes:200x200", "stokes:14x14x14", "mixed:100x100", "mixed:200x200"),
-    *("helmholtz:300x300", "helmholtz:22x22x22"),
+    *("stokes:100x100", "stokes:14x14x14", "mixed:100x100", "helmholtz:300x300", "helmholtz:22x22x22"),
     *("ibmpg1t_mna_tran", "ginkgo_mc64_example", "anemometer1_A1", "bcsstk18", "rail_20209_negA", "cotlap_armadillo"),
 )
 PEERS, BUDGET = ("own_lu", "pardiso", "rslab", "feral"), 0.2

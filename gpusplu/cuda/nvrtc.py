@@ -29,6 +29,7 @@ ONE_KIND = (
     "common/row_sizes.cu",
     "columns/sflu.cu",
     "columns/sflu_symbolic.cu",
+    "fronts/determinants.cu",
     "fronts/solve_transposed.cu",
     "common/values.cu",
     "lockstep/lanes.cu",

@@ -12,6 +12,7 @@ from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
+from .determinants import Determinants
 from .fronts import Fronts
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import Plan
@@ -68,6 +69,15 @@ class FrontProgram(Program):
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
         self.fronts.solve(stream, buffers, vectors, trans, nrhs, b, x)
+
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        if self.plan.streamed:
+            return None
+        return self._determinants.slogdet(stream, buffers.own["factor"])
+
+    @cached_property
+    def _determinants(self) -> Determinants:
+        return Determinants(self.device, self.plan)
 
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int

@@ -91,6 +91,11 @@ class DeviceMatrix:
     def here(self, array: np.ndarray) -> Any:
         return self._rows.array(np.asfortranarray(array))
 
+    def full(self, shape: tuple[int, int], value: float) -> Any:
+        array = self._rows.device.array(shape, self._rows.dtype)
+        array[...] = value
+        return array
+
     def canonical(self) -> np.ndarray:
         values: np.ndarray = self._values.get()
         return values

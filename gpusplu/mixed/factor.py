@@ -123,7 +123,7 @@ class MixedFactor:
 
     def _rows_of(self, trans: int) -> Rows:
         if bool(trans) not in self._rows:
-            self._rows[bool(trans)] = Rows(self._A, self.n, self._dtype, trans)
+            self._rows[bool(trans)] = Rows(self._A, self.n, trans)
         return self._rows[bool(trans)]
 
     # ---- the factors

@@ -19,6 +19,9 @@ class DoubleMatrix(Protocol):
     def here(self, array: np.ndarray) -> Any:
         """An array of the host where the matrix is."""
 
+    def full(self, shape: tuple[int, int], value: float) -> Any:
+        """A new array there, of the dtype of the matrix."""
+
     def canonical(self) -> np.ndarray:
         """The values, on the host."""
 
@@ -43,6 +46,9 @@ class HostMatrix:
 
     def here(self, array: np.ndarray) -> np.ndarray:
         return array
+
+    def full(self, shape: tuple[int, int], value: float) -> np.ndarray:
+        return np.full(shape, value, self._values.dtype, order="F")
 
     def canonical(self) -> np.ndarray:
         return self._values

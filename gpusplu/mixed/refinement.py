@@ -90,9 +90,8 @@ class Rows:
         That bring all rows to one size.
     """
 
-    def __init__(self, A: DoubleMatrix, n: int, dtype: np.dtype, trans: int):
-        ones, zeros = (A.here(np.full((n, 1), value, dtype, order="F")) for value in (1, 0))
-        sums = A.residual(zeros, ones, trans)[1]
+    def __init__(self, A: DoubleMatrix, n: int, trans: int):
+        sums = A.residual(A.full((n, 1), 0.0), A.full((n, 1), 1.0), trans)[1]
         self.norm, self.least = float(sums.max().item()), float(sums.min().item())
         self.weights = 1.0 / (sums + (sums == 0))
 
@@ -102,13 +101,14 @@ class Solution:
 
     def __init__(self, A: DoubleMatrix, rows: Rows, b: Any, trans: int):
         self.A, self.rows, self.b, self.trans = A, rows, b, trans
-        self.x = A.here(np.zeros(b.shape, b.dtype, order="F"))
-        self.r, self.errors = self._measured(self.x)
+        self.x, self.r, self.size_of_b = A.full(b.shape, 0.0), b, largest_of_columns(b)
+        whole = (self.size_of_b > 0).astype(float)  # what is not zero is all error
+        self.errors = Errors(whole, whole.copy())
 
     def _measured(self, x: Any) -> tuple[Any, Errors]:
         r, sizes = self.A.residual(self.b, x, self.trans)
-        largest = zip(*(largest_of_columns(array).tolist() for array in (r, x, self.b)), strict=True)
-        normwise = np.array([_core.backward_error(r_k, x_k, b_k, self.rows.norm) for r_k, x_k, b_k in largest])
+        norms = np.stack((largest_of_columns(r), largest_of_columns(x), self.size_of_b), axis=1).tolist()
+        normwise = np.array([_core.backward_error(r_k, x_k, b_k, self.rows.norm) for r_k, x_k, b_k in norms])
         rowwise = largest_of_columns(abs(r) / (sizes + (sizes == 0)))
         in_range = np.isfinite(largest_of_columns(sizes))  # else nothing is known
         return r, Errors(*(np.where(in_range, error, np.inf) for error in (normwise, rowwise)))
@@ -128,6 +128,7 @@ class Solution:
         one = object.__new__(Solution)
         one.A, one.rows, one.trans = self.A, self.rows, self.trans
         one.b, one.x, one.r = (array[:, k : k + 1] for array in (self.b, self.x, self.r))
+        one.size_of_b = self.size_of_b[k : k + 1]
         one.errors = Errors(*(error[k : k + 1] for error in self.errors))
         return one
 

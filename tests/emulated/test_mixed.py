@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu.cuda import layout
@@ -78,16 +77,6 @@ def test_auto(device):
     assert gs.cache_info().hits == 1
     assert "precision" not in gs.cholesky(A, device=0).stats
     assert "precision" not in gs.cholesky(A, engine="cpu", precision="auto").stats
-
-
-def test_auto_where_memory_is_short(device):
-    A = canonical(sp.kron(sp.eye_array(3), spd_matrix(60)))
-    needed = gs.cholesky(A, engine="supernodal").stats.bytes
-    symbolic = gs.analyze(A, cholesky=True, engine="supernodal", precision="auto", device_memory=needed // 2)
-    assert symbolic.parts()[0].options.precision == "mixed"
-    assert "memory of the device is short" in symbolic.choice.reason
-    enough = gs.analyze(A, cholesky=True, engine="supernodal", precision="auto")
-    assert enough.parts()[0].options.precision == "double"
 
 
 def test_calls_that_nobody_waits_for(device, cupy):

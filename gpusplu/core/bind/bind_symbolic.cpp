@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/symbolic.hpp"
 #include "analysis/validate.hpp"
@@ -151,6 +152,14 @@ void bind_symbolic(nb::module_& m) {
         return one_supernode(n);
       },
       "n"_a, "The analysis of a dense matrix for fronts.");
+  m.def(
+      "parity",
+      [](In<idx> perm) {
+        for (std::size_t k = 0; k < perm.shape(0); k++)
+          require(perm.data()[k] >= 0 && (std::size_t)perm.data()[k] < perm.shape(0), "perm is no permutation");
+        return parity(to_vector(perm));
+      },
+      "perm"_a, "1 for an even permutation, -1 for an odd one.");
   m.def(
       "validate",
       [](const Symbolic& symbolic, const Canonical& canonical) {

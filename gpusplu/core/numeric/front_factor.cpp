@@ -41,7 +41,7 @@ template <class T> off FrontFactor<T>::bytes() const {
       panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
   for (const BlockPool& pool : pools_) bytes += pool.bytes();
   for (const auto& scratch : scratch_) bytes += scratch.size() * sizeof(T);
-  bytes += 2 * diagonal_.size() * sizeof(T);
+  bytes += 2 * diagonal_.size() * sizeof(T) + place_.size() * sizeof(idx);
   return bytes;
 }
 

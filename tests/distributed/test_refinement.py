@@ -270,8 +270,8 @@ def test_without_petsc4py():
 def test_nothing_here_needs_the_core():
     """A cluster's Python may have none."""
     code = (
-        "import sys; sys.modules.update(dict.fromkeys(('gpusplu._core', 'threadpoolctl'))); import gpusplu.distributed; "
-        "print(gpusplu.distributed.splu.__module__, gpusplu.NonFiniteError.__name__)"
+        "import sys; sys.modules.update(dict.fromkeys(('gpusplu._core', 'threadpoolctl')))\n"
+        "import gpusplu.distributed; print(gpusplu.distributed.splu.__module__, gpusplu.NonFiniteError.__name__)"
     )
     run = subprocess.run([*PYTHON, "-c", code], env=environment(), capture_output=True, text=True)
     assert run.stdout == "gpusplu.distributed.calls NonFiniteError\n", run.stderr

@@ -44,7 +44,7 @@ class Certified:
             self._solver.factor()
             error = self._refined(way > 0)
         if finite:
-            self._doubtful = not error <= sqrt(system.eps)
+            self._doubtful |= not error <= sqrt(system.eps)
         self.error = error if self.error is None else max(self.error, error)
         x: np.ndarray = system.x.getArray() if b.dtype.kind == "c" else system.x.getArray().real
         return x.conj() if conjugated else x.copy()

@@ -116,6 +116,15 @@ def test_a_step_that_helps_nothing_is_taken_back(A):
     assert not solver.must_warn()
 
 
+def test_a_wrong_column_is_not_forgotten_for_a_right_one(A):
+    solver = certified(A, 2.0)
+    solver.solve(np.ones(N), 0)
+    solver._solver.error = 0.0
+    solver.solve(np.ones(N), 0)
+    assert solver.must_warn()
+    assert not solver.must_warn()
+
+
 def test_pivots_are_chosen_with_more_care(A):
     solver = certified(A, 0.4, 0.0)
     np.testing.assert_allclose(A @ solver.solve(np.ones(N), 0), 1, rtol=1e-14)

@@ -73,6 +73,11 @@ class Solver:
         """
         raise NotImplementedError
 
+    def renew(self) -> None:
+        """Factor where the last attempt left no factor: of values that were fine before."""
+        if self._pc is None:
+            self.factor()
+
     def harder(self) -> bool:
         """Choose pivots with more care in factorizations to come; whether that is possible."""
         return False
@@ -109,11 +114,13 @@ class Solver:
 
     def free_memory(self) -> int:
         """Of the rank whose machine has least for it, or what the caller allows [bytes]."""
+        if self._memory is not None:
+            return self._memory
         comm = self._rows.comm
         machine = comm.Split_type(comm_type_shared())
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // machine.size
         machine.Free()
-        return int(min(comm.allgather(free))) if self._memory is None else self._memory
+        return int(min(comm.allgather(free)))
 
     def destroy(self) -> None:
         if self._pc is not None:

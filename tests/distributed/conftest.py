@@ -34,6 +34,7 @@ def matrices():
         "definite": gallery.poisson(9, 10),
         "indefinite": gallery.kkt(80, 30),
         "large": gallery.poisson(12, 12, 12),
+        "larger": gallery.poisson(32, 32, 32),
         "pairs": pairs(40),
     }
 

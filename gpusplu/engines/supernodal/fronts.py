@@ -25,7 +25,7 @@ from .solve import FrontSolve, solve_file
 DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
 WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
 INERTIA = "fronts/inertia.cu"
-SIGN_THREADS, SIGN_COUNTS = (constant("shared/inertia.hpp", f"INERTIA_{name}") for name in ("THREADS", "COUNTS"))
+SIGN_THREADS, SIGN_COUNTS = constant(INERTIA, "DIAGONAL_THREADS"), constant(INERTIA, "INERTIA_COUNTS")
 LEAST_SIGN = 1e3  # eigenvalues of a block this many roundings of its largest entry may have either sign
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
 # File and kernel by phase.

@@ -8,7 +8,7 @@ from ...cuda.layout import constant, struct
 from .plan import SHARED, Plan
 
 PANEL = constant(SHARED, "PANEL")
-BLOCK = struct("shared/inertia.hpp", "InertiaBlock")
+BLOCK = struct("shared/diagonal.hpp", "DiagonalBlock")
 
 
 def diagonal_blocks(plan: Plan) -> np.ndarray:

@@ -41,6 +41,8 @@ class Device:
     multiprocessors : int
     shared_memory_bytes : int
         That one block may use.
+    double_ratio : int
+        How many times as fast arithmetic in single precision is as in double.
     array_class : type
         Of the arrays on it.
     """
@@ -59,6 +61,7 @@ class Device:
         self.name = cuda.runtime.getDeviceProperties(index)["name"].decode()
         self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
         self.shared_memory_bytes = int(self._device.attributes["MaxSharedMemoryPerBlockOptin"])
+        self.double_ratio = int(self._device.attributes["SingleToDoublePrecisionPerfRatio"])
         with self._device:
             self._stream = cuda.Stream(non_blocking=True)
         self.array_class = self._cupy.ndarray

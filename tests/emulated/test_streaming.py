@@ -75,6 +75,29 @@ def check_same_bits(device, plans, make, A):
     return whole, factor
 
 
+def test_determinants_and_condition_numbers(device, plans):
+    A = matrix()
+    whole = gs.splu(A, engine="supernodal", ordering="nd")
+    factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.05))
+    assert factor.stats.n_windows > 2
+    assert factor.rcond() == whole.rcond()
+    assert whole._core._cpu is None
+    np.testing.assert_allclose(factor.slogdet().logabsdet, whole.slogdet().logabsdet, rtol=1e-13)
+    assert whole._core._cpu is None
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_mixed_precision_instead(device, plans, make):
+    A = matrix()
+    limit = limit_of(make(A, engine="supernodal", ordering="nd"), plans[-1], 0.5)
+    factor = make(A, engine="supernodal", ordering="nd", device_memory=limit, precision="auto")
+    assert factor.stats.precision == "mixed"
+    assert "memory of the device is short" in factor.explain()
+    assert factor.stats.n_windows < make(A, engine="supernodal", device_memory=limit, ordering="nd").stats.n_windows
+    b = rhs(A.shape[0])
+    assert backward_error(A, factor.solve(b), b) < 10 * EPS["d"]
+
+
 @pytest.mark.usefixtures("cupy")
 @pytest.mark.parametrize("side_first", [False, True])
 def test_in_a_graph_of_the_caller(device, plans, side_first):

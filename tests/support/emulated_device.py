@@ -184,6 +184,7 @@ class EmulatedDevice:
         self.index, self.name, self.arch = 0, "emulated", 90
         self.array_class = fake_cupy.ndarray
         self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
+        self.double_ratio = 2
         self.memory_bytes, self.seed, self.used = memory_bytes, seed, 0
         self.most_used, self.host_bytes, self.side_first = 0, 0, False
         self.cached = True  # kernels are

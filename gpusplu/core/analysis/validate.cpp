@@ -103,6 +103,9 @@ void validate_fronts(const Symbolic& s) {
   require(ascends(s.super_ptr, s.nsuper(), s.n, true) && ascends(s.row_ptr, s.nsuper(), (off)s.row_ind.size()) &&
               s.rel_ind.size() == s.row_ind.size(),
           "a pickled analysis is damaged: bounds of its fronts do not ascend");
+  const idx last = s.nsuper() - 1;
+  require(s.n_interface == 0 || (last >= 0 && s.n_interface == s.super_ptr[last + 1] - s.super_ptr[last]),
+          "a pickled analysis is damaged: its interface is no front");
   for (idx front = 0; front < s.nsuper(); front++)
     require(has_valid_rows(s, front), "a pickled analysis is damaged: rows of a front are not those of its parent");
 }
@@ -140,7 +143,7 @@ void validate(const Symbolic& s) {
   validate_numbers(s);
   validate_permutations(s);
   if (s.method == Method::front && (s.structural_rank == s.n || !s.super_ptr.empty())) return validate_fronts(s);
-  require(!s.one_triangle() && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() &&
+  require(!s.one_triangle() && s.n_interface == 0 && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() &&
               s.super_parent.empty() && s.row_ptr.empty() && s.row_ind.empty() && s.rel_ind.empty(),
           "a pickled analysis is damaged: it has fronts and none");
 }

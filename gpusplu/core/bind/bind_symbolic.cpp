@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/symbolic.hpp"
 #include "analysis/validate.hpp"
@@ -46,8 +47,8 @@ const char* method_name(Method method) { return method == Method::column ? "colu
 template <class S> auto fields(S& s) {
   return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.pivot_order,
                   s.partner, s.keeps_diagonal, s.block_ptr, s.parent, s.col_count, s.super_ptr, s.super_parent,
-                  s.row_ptr, s.row_ind, s.rel_ind, s.ordering, s.lnz, s.flops, s.structural_rank, s.column_levels,
-                  s.super_levels, s.critical_path, s.seconds, s.costs);
+                  s.row_ptr, s.row_ind, s.rel_ind, s.n_interface, s.ordering, s.lnz, s.flops, s.structural_rank,
+                  s.column_levels, s.super_levels, s.critical_path, s.seconds, s.costs);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
@@ -117,6 +118,7 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("row_ptr", &view_of<&Symbolic::row_ptr>)
       .def_prop_ro("row_ind", &view_of<&Symbolic::row_ind>)
       .def_prop_ro("rel_ind", &view_of<&Symbolic::rel_ind>)
+      .def_ro("n_interface", &Symbolic::n_interface)
       .def_ro("ordering", &Symbolic::ordering)
       .def_prop_ro(
           "costs", [](const Symbolic& s) { return numbers_of(s.costs); }, nb::rv_policy::move)
@@ -133,13 +135,14 @@ void bind_symbolic(nb::module_& m) {
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
                    })
-      .def_prop_ro("considered",
-                   [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
-                     nb::list considered;
-                     for (const Considered& c : s.considered)
-                       considered.append(nb::make_tuple(c.ordering, method_name(c.method), c.seconds));
-                     return considered;
-                   })
+      .def_prop_ro(
+          "considered",
+          [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
+            nb::list considered;
+            for (const Considered& c : s.considered)
+              considered.append(nb::make_tuple(c.ordering, c.ldlt ? "ldlt" : method_name(c.method), c.seconds));
+            return considered;
+          })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
   m.def(
@@ -149,6 +152,14 @@ void bind_symbolic(nb::module_& m) {
         return one_supernode(n);
       },
       "n"_a, "The analysis of a dense matrix for fronts.");
+  m.def(
+      "parity",
+      [](In<idx> perm) {
+        for (std::size_t k = 0; k < perm.shape(0); k++)
+          require(perm.data()[k] >= 0 && (std::size_t)perm.data()[k] < perm.shape(0), "perm is no permutation");
+        return parity(to_vector(perm));
+      },
+      "perm"_a, "1 for an even permutation, -1 for an odd one.");
   m.def(
       "validate",
       [](const Symbolic& symbolic, const Canonical& canonical) {

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ...cuda.layout import constant, record
 from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
-from ...cuda.stream import Buffer, Kernel
+from ...cuda.stream import Buffer, Kernel, Stream
 from ...matrix import Pattern
 
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
+SHARED = "shared/values.hpp"
+THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
 
 
 class Part:
@@ -83,9 +86,38 @@ class Part:
 
 
 class MatrixPart(Part):
-    """One that reads the rows of a matrix with the pattern `pattern`, and those of its transpose."""
+    """One that takes values on the pattern `pattern`, and reads the rows of the matrix and those of its transpose."""
 
     pattern: Pattern
+
+    @cached_property
+    def _map(self) -> tuple[Buffer | None, Buffer | None]:
+        """Source and source_ptr of the canonical values in the caller's."""
+        core = self.pattern.core
+        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+
+    def launch_values(self, stream: Stream, name: str, given: int, to: int, previous: int, status: int) -> None:
+        """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses."""
+        self.launch_gather(stream, name, (given, to, previous, status), self._map, self.pattern.nnz)
+
+    def launch_gather(
+        self,
+        stream: Stream,
+        name: str,
+        arrays: tuple[int, int, int, int],
+        sources: tuple[Buffer | None, Buffer | None],
+        count: int,
+    ) -> None:
+        """The same for any entries: `arrays` are from, to, previous and the status; `sources` where entries are."""
+        kernel = self.kernel(VALUES, name)
+        args = record(
+            kernel.arguments,
+            **dict(zip(("from", "to", "previous", "status"), arrays, strict=True)),
+            source=address(sources[0]),
+            source_ptr=address(sources[1]),
+            count=count,
+        )
+        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
 
     @cached_property
     def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:

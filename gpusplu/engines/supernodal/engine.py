@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,11 @@ class SupernodalEngine(DeviceEngine):
 
     def analyze(self, problem: Problem) -> Analysis:
         """The ordering whose plan promises the fastest factorization and solve."""
-        return problem.once("supernodal", lambda: self._planned(problem))  # type: ignore[no-any-return]
+        return problem.once(self._key(problem), lambda: self._planned(problem))  # type: ignore[no-any-return]
+
+    def _key(self, problem: Problem) -> Hashable:
+        """Of the analysis: a plan is made for the precision of a factor."""
+        return (self.name, "single") if problem.options.precision == "mixed" else self.name
 
     def _planned(self, problem: Problem) -> Analysis:
         candidates = problem.for_fronts()
@@ -53,7 +57,7 @@ class SupernodalEngine(DeviceEngine):
         return problem.timed("plan", lambda: plan_within(*arguments))  # type: ignore[no-any-return]
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once.put("supernodal", analysis)
+        problem.once.put(self._key(problem), analysis)
 
     def predict(self, problem: Problem) -> Prediction:
         device, analysis = self.device(problem), self.analyze(problem)
@@ -61,6 +65,12 @@ class SupernodalEngine(DeviceEngine):
             return Prediction(self.name, note="A is structurally singular")
         structure, on_device = problem.structure(analysis.core), problem.request.on_device
         return self.within(problem, device, predict(structure, analysis.plan, costs_of(device.name), on_device))
+
+    def prefers_single(self, problem: Problem) -> str:
+        plan = self.analyze(problem).plan
+        if plan is not None and plan.streamed:
+            return "memory of the device is short"
+        return super().prefers_single(problem) if plan is not None else ""
 
     def bytes_needed(self, problem: Problem) -> int:
         from .memory import missing_bytes

@@ -19,7 +19,9 @@ MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "locks
 FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
 FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
 LANES, WARPS, STEPS = (constant(SHARED, name) for name in ("WARP_SIZE", "LANE_WARPS", "REFINEMENTS"))
-REPORT, ERRORS, OUTCOME = (struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome"))
+REPORT, ERRORS, OUTCOME, TALLY = (
+    struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome", "LaneTally")
+)
 TICKETS = 4  # words of a launch
 
 LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
@@ -122,5 +124,5 @@ class LockstepProgram(MatrixPart):
         sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
         sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
         sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
-        sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
+        sizes["outcomes"], sizes["tallies"] = groups * LANES * OUTCOME.itemsize, groups * LANES * TALLY.itemsize
         return sizes

@@ -13,6 +13,7 @@ from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
+from .determinants import Determinants
 from .fronts import Fronts, kind_of_plan
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import Plan
@@ -89,6 +90,15 @@ class FrontProgram(Program):
         if self.plan.streamed or self.kind != HERMITIAN:
             return None
         return self.fronts.signs_of_pivots(stream, buffers)
+
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        if self.plan.streamed or self.plan.ldlt:
+            return None
+        return self._determinants.slogdet(stream, buffers.own["factor"])
+
+    @cached_property
+    def _determinants(self) -> Determinants:
+        return Determinants(self.device, self.plan)
 
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int

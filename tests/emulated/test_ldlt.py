@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.supernodal import memory as front_memory
-from gpusplu.engines.supernodal.inertia import diagonal_blocks
+from gpusplu.engines.supernodal.diagonal import diagonal_blocks
 from gpusplu.engines.supernodal.plan import make_plan
 from support.emulated_device import memory_at
 from support.indefinite import KINDS, check_indefinite

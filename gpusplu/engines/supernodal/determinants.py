@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...cuda.layout import constant, record, struct
+from ...cuda.layout import record
 from ...cuda.stream import Buffer, Stream
 from ..device.determinants import joined, outer_determinant
 from ..device.part import Part, address
-from .plan import SHARED as FRONTS
+from .diagonal import THREADS, diagonal_blocks, is_large
 from .plan import Plan
 
-FILE, SHARED = "fronts/determinants.cu", "shared/diagonal.hpp"
-PANEL, THREADS = constant(FRONTS, "PANEL"), constant(SHARED, "DIAGONAL_THREADS")
-BLOCK = struct(SHARED, "DiagonalBlock")
+FILE = "fronts/determinants.cu"
 
 
 class Determinants(Part):
@@ -61,32 +59,3 @@ class Determinants(Part):
         if self._plan.cholesky:  # of large fronts it is the triangle that was inverted
             return 1.0, shift - float((logs * np.where(is_large(self._plan, blocks), 2, 1)).sum())
         return sign * np.conj(joined(signs)), shift - float(logs.sum())
-
-
-def is_large(plan: Plan, blocks: np.ndarray) -> np.ndarray:
-    """Which of the diagonal blocks are tiles of large fronts."""
-    large: np.ndarray = np.repeat(np.asarray(plan.phase) == 3, blocks_of(plan)[1])
-    return large
-
-
-def blocks_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
-    """Order of the diagonal blocks of each front, the last one aside, and their number."""
-    size = np.where(np.asarray(plan.phase) == 3, int(plan.large_tile), PANEL)
-    return size, -(-np.asarray(plan.width, dtype=np.int64) // size)
-
-
-def diagonal_blocks(plan: Plan) -> np.ndarray:
-    """Type BLOCK: panels of fronts of phases 0 to 2, tiles of those of phase 3, front by front."""
-    width, rows = (np.asarray(of, dtype=np.int64) for of in (plan.width, plan.rows))
-    large, (size, count) = np.asarray(plan.phase) == 3, blocks_of(plan)
-    front = np.repeat(np.arange(plan.nf), count)
-    k = np.arange(len(front)) - np.repeat(np.cumsum(count) - count, count)  # among the front's blocks
-    height = rows - width
-    triangles = 1 if plan.cholesky else 2
-    panels = triangles * width * (width + width % 2 + height + height % 2)  # ahead of the tiles
-    found = np.zeros(len(front), BLOCK)
-    found["ld"] = np.where(large, size, rows)[front]
-    step = np.where(large, size * size, PANEL * (rows + 1))
-    found["at"] = (np.asarray(plan.factor_offset) + np.where(large, panels, 0))[front] + k * step[front]
-    found["order"] = np.minimum(size[front], width[front] - k * size[front])
-    return found

@@ -15,6 +15,7 @@ from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
 from .determinants import Determinants
 from .fronts import Fronts, kind_of_plan
+from .inertia import Signs
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import Plan
 
@@ -46,7 +47,8 @@ class FrontProgram(Program):
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
         self.fronts = Fronts(device, plan, *self.small_pivots(), hermitian)
-        self.parts = (self.fronts,)
+        self._signs = Signs(device, plan) if self.kind == HERMITIAN and not plan.streamed else None
+        self.parts = (self.fronts, self._signs) if self._signs else (self.fronts,)
 
     def small_pivots(self) -> tuple[float, float]:
         """Pivots below the first are perturbed, pivots below the second may mean a singular matrix."""
@@ -87,9 +89,7 @@ class FrontProgram(Program):
         self.fronts.solve(stream, buffers, vectors, trans, nrhs, b, x)
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
-        if self.plan.streamed or self.kind != HERMITIAN:
-            return None
-        return self.fronts.signs_of_pivots(stream, buffers)
+        return self._signs.count(stream, buffers.own["factor"]) if self._signs else None
 
     def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
         if self.plan.streamed or self.plan.ldlt:

@@ -263,3 +263,21 @@ def test_where_no_symmetric_pivots_help_lu_does():
     assert abs(factor.slogdet().logabsdet - np.linalg.slogdet(lopsided.toarray()).logabsdet) < 1e-9
     factor.refactor(A.data)
     assert factor.stats.method == "front" and factor.inertia() == (60, 20, 0)
+
+
+@pytest.mark.parametrize("ldlt", [False, True])
+def test_memory_does_not_grow_with_refactorizations(ldlt):
+    """Blocks that one thread takes and another gives back."""
+    A = gallery.kkt(6000, 2400, barrier=1e-4)
+    before = gs._core.num_threads()
+    gs._core.set_num_threads(2)
+    try:
+        factor = gs.analyze(A, ldlt=ldlt, engine="cpu").factor(A.data)
+        assert factor.stats.method == "front"
+        sizes = []
+        for _ in range(400):
+            factor.refactor(A.data)
+            sizes.append(factor.stats.bytes)
+    finally:
+        gs._core.set_num_threads(before)
+    assert max(sizes) < 1.3 * max(sizes[:100])

@@ -58,6 +58,7 @@ class RowsOnDevice(MatrixPart):
     def residual(self, values: Any, b: Any, x: Any, trans: int, sizes: Any = None, norms: Any = None) -> Any:
         """``b - op(A) x``; with `sizes` and `norms` what kernels/common/row_sizes.cu says of them."""
         (n, nrhs), nnz, device = b.shape, self.pattern.nnz, self.device
+        b, x = (one if one.flags.f_contiguous else one.copy(order="F") for one in (b, x))
         r, (ptr, ind, source) = device.array(b.shape, self.dtype), self.rows_of(trans)
         kernel = self.kernel(ROW_SIZES, "row_sizes")
         lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))

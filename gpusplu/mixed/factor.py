@@ -253,7 +253,7 @@ class MixedFactor:
         moved = self.device_array is not None and type(b) is not self.device_array
         if moved:
             columns = self._A.here(columns)
-        x, worst = columns * np.nan, 0.0  # what is not finite has no solution
+        x, worst = self._A.full(columns.shape, np.nan), 0.0  # what is not finite has no solution
         for first, end in runs(np.isfinite(largest_of_columns(columns))):
             refined = refine(self._A, self._rows_of(trans), self._correct, columns[:, first:end], trans)
             self._count(refined)

@@ -164,6 +164,42 @@ def rowwise_error(
     b: NDArray[numpy.complex128],
     scale: NDArray[numpy.float64],
 ) -> float: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float32],
+    trans: str,
+    x: NDArray[numpy.float32],
+    b: NDArray[numpy.float32],
+) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float64],
+    trans: str,
+    x: NDArray[numpy.float64],
+    b: NDArray[numpy.float64],
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex64],
+    trans: str,
+    x: NDArray[numpy.complex64],
+    b: NDArray[numpy.complex64],
+) -> tuple[NDArray[numpy.complex64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.complex128],
+    trans: str,
+    x: NDArray[numpy.complex128],
+    b: NDArray[numpy.complex128],
+) -> tuple[NDArray[numpy.complex128], NDArray[numpy.float64]]: ...
 
 class Symbolic:
     @property
@@ -187,6 +223,7 @@ class Symbolic:
     @property
     def col_perm(self) -> NDArray[numpy.int32]: ...
     def with_scales_of(self, dtype: str) -> Symbolic: ...
+    def with_pivots(self, order: NDArray[numpy.int32], pairs: NDArray[numpy.int32]) -> Symbolic: ...
     @property
     def row_scale(self) -> NDArray[numpy.float64]: ...
     @property
@@ -235,6 +272,7 @@ class Symbolic:
     def __setstate__(self, arg: tuple[Any, ...], /) -> None: ...
 
 def one_supernode(n: int) -> Symbolic: ...
+def parity(perm: NDArray[numpy.int32]) -> int: ...
 def validate(symbolic: Symbolic, canonical: Canonical) -> None: ...
 
 class Costs:
@@ -303,6 +341,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -315,6 +354,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -327,6 +367,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -339,6 +380,7 @@ def analyze_fronts(
     costs: Costs,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     ordering: str = "auto",
     perm: NDArray[numpy.int32] | None = None,
     matching: bool = True,
@@ -356,6 +398,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -371,6 +414,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -386,6 +430,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 @overload
@@ -401,6 +446,7 @@ def analyze(
     perm: NDArray[numpy.int32] | None = None,
     method: str = "auto",
     matching: bool = True,
+    symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
 
@@ -433,6 +479,7 @@ class Ladder:
     def must_measure(self) -> bool: ...
     def is_enough(self, error: float) -> bool: ...
     def is_accurate(self, error: float) -> bool: ...
+    def is_inverse(self, error: float) -> bool: ...
     def refine(
         self,
         pivots: PivotReport,
@@ -448,6 +495,7 @@ INACCURATE_SOLVE: str = ...
 def small_pivots_of_fronts(dtype: str, n: int) -> tuple[float, float]: ...
 def small_pivot_of_columns(dtype: str) -> float: ...
 def multiplier_bound(pivot_threshold: float, seen: float = 1.0) -> float: ...
+def inverse_norm(dtype: str, n: int, solve: Callable[[Any, int], Any]) -> float: ...
 @overload
 def relative_size(step: NDArray[numpy.float32], x: NDArray[numpy.float32], nrhs: int) -> float: ...
 @overload
@@ -515,13 +563,21 @@ def bytes_of(of: Canonical) -> int: ...
 @overload
 def bytes_of(of: Symbolic) -> int: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float32], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.float64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex64], any_values: bool = False
+) -> bool: ...
 @overload
-def matching_fits(symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128]) -> bool: ...
+def analysis_suits(
+    symbolic: Symbolic, canonical: Canonical, values: NDArray[numpy.complex128], any_values: bool = False
+) -> bool: ...
 
 class SingularError(RuntimeError):
     pass
@@ -562,6 +618,8 @@ class FactorF64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -578,6 +636,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF64: ...
 @overload
 def factor(
@@ -589,6 +648,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorF32: ...
 @overload
 def factor(
@@ -600,6 +660,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC64: ...
 @overload
 def factor(
@@ -611,6 +672,7 @@ def factor(
     pivoting: str = "auto",
     refine: str = "auto",
     hermitian: bool = True,
+    any_values: bool = False,
 ) -> FactorC128: ...
 @overload
 def splu(
@@ -724,6 +786,8 @@ class FactorF32:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.float32]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -761,6 +825,8 @@ class FactorC64:
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex64]: ...
     @property
+    def hermitian(self) -> bool: ...
+    @property
     def n(self) -> int: ...
     @property
     def nnz(self) -> int: ...
@@ -797,6 +863,8 @@ class FactorC128:
     @property
     def method(self) -> str: ...
     def values(self) -> NDArray[numpy.complex128]: ...
+    @property
+    def hermitian(self) -> bool: ...
     @property
     def n(self) -> int: ...
     @property
@@ -908,6 +976,10 @@ class Plan:
     def nf(self) -> int: ...
     @property
     def cholesky(self) -> bool: ...
+    @property
+    def ldlt(self) -> bool: ...
+    @property
+    def one_triangle(self) -> bool: ...
     @property
     def scalar(self) -> str: ...
     @property
@@ -1074,6 +1146,38 @@ class LockstepPlan:
     def work(self) -> float: ...
     @property
     def seconds(self) -> float: ...
+    @overload
+    def inverse_on_pattern(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        factors: NDArray[numpy.float32],
+        values: NDArray[numpy.float32],
+    ) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
+    @overload
+    def inverse_on_pattern(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        factors: NDArray[numpy.float64],
+        values: NDArray[numpy.float64],
+    ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+    @overload
+    def inverse_on_pattern(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        factors: NDArray[numpy.complex64],
+        values: NDArray[numpy.complex64],
+    ) -> tuple[NDArray[numpy.complex64], NDArray[numpy.float64]]: ...
+    @overload
+    def inverse_on_pattern(
+        self,
+        ptr: NDArray[numpy.int64],
+        ind: NDArray[numpy.int32],
+        factors: NDArray[numpy.complex128],
+        values: NDArray[numpy.complex128],
+    ) -> tuple[NDArray[numpy.complex128], NDArray[numpy.float64]]: ...
 
 def make_lockstep_plan(
     symbolic: Symbolic, ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], costs: Costs, *, grain: float = 0.0
@@ -1094,6 +1198,7 @@ class LockstepF64:
     def errors(self) -> NDArray[numpy.float64]: ...
     def steps(self) -> NDArray[numpy.int32]: ...
     def slogdet(self) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+    def inverse_on_pattern(self) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
     @property
     def count(self) -> int: ...
     @property
@@ -1163,6 +1268,7 @@ class LockstepF32:
     def errors(self) -> NDArray[numpy.float64]: ...
     def steps(self) -> NDArray[numpy.int32]: ...
     def slogdet(self) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
+    def inverse_on_pattern(self) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
     @property
     def count(self) -> int: ...
     @property
@@ -1191,6 +1297,7 @@ class LockstepC64:
     def errors(self) -> NDArray[numpy.float64]: ...
     def steps(self) -> NDArray[numpy.int32]: ...
     def slogdet(self) -> tuple[NDArray[numpy.complex64], NDArray[numpy.float64]]: ...
+    def inverse_on_pattern(self) -> tuple[NDArray[numpy.complex64], NDArray[numpy.float64]]: ...
     @property
     def count(self) -> int: ...
     @property
@@ -1219,6 +1326,7 @@ class LockstepC128:
     def errors(self) -> NDArray[numpy.float64]: ...
     def steps(self) -> NDArray[numpy.int32]: ...
     def slogdet(self) -> tuple[NDArray[numpy.complex128], NDArray[numpy.float64]]: ...
+    def inverse_on_pattern(self) -> tuple[NDArray[numpy.complex128], NDArray[numpy.float64]]: ...
     @property
     def count(self) -> int: ...
     @property

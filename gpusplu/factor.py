@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
@@ -16,19 +16,12 @@ from .errors import NotPositiveDefiniteError, require
 from .inverse import PartsOfInverse
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
+from .results import SlogDet
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats, stats_of
 from .symbolic import FACTORS, Symbolic
 from .triangles import CholeskyTriangle, LUTriangles, Triangles
 from .updated import UpdatedFactor
-
-
-class SlogDet(NamedTuple):
-    """Result of slogdet, as numpy.linalg.slogdet names it."""
-
-    sign: Any
-    logabsdet: float
-
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)

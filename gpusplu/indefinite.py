@@ -23,6 +23,7 @@ def ldlt(
     ordering: Any = "auto",
     refine: str = "auto",
     hermitian: bool | None = None,
+    precision: str = "double",
     deterministic: bool = False,
 ) -> LDLFactor:
     """Factor a Hermitian or symmetric matrix, definite or not: ``A[perm][:, perm] = L D L^H``.
@@ -36,8 +37,8 @@ def ldlt(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, expected_refactors, ordering, refine, deterministic : optional
-        As in :func:`splu`. The CPU engine is the one that has this factorization.
+    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic : optional
+        As in :func:`splu`. The CPU engine and the supernodal engine have this factorization.
     hermitian : bool, optional
         What a complex `A` equals: its conjugate transpose, or its transpose, with ``A[perm][:, perm] = L D L^T``. Told
         from `A` unless given; one triangle alone means a Hermitian matrix, as for :func:`cholesky`.
@@ -59,12 +60,14 @@ def ldlt(
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     A, request = read(A, request._replace(movable=False))
-    options = options_of_ldlt(A, ordering, refine, hermitian)
+    options = options_of_ldlt(A, ordering, refine, hermitian, precision)
     factor: LDLFactor = within_memory(factored, A, request, options, LDLFactor, "ldlt")[0]
     return factor
 
 
-def options_of_ldlt(A: Any, ordering: Any, refine: str, hermitian: bool | None) -> Callable[[int], Options]:
+def options_of_ldlt(
+    A: Any, ordering: Any, refine: str, hermitian: bool | None, precision: str = "double"
+) -> Callable[[int], Options]:
     """Reader of the options for ldlt of `A`, from `read`, which says whether it is Hermitian if the caller does not."""
     settled = matrix.is_hermitian(A) if hermitian is None else bool(hermitian) or A.dtype.kind != "c"
-    return lambda n: ldlt_options(n, ordering, refine, settled)
+    return lambda n: ldlt_options(n, ordering, refine, settled, precision)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .indefinite import ldlt as ldlt
 from .indefinite import options_of_ldlt
-from .options import Options, cholesky_options, lu_options
+from .options import Options, cholesky_options, kind_of, lu_options
 from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, prepare_schur, read, solve_once
 from .problem import Request
 from .report import explain_matrix
@@ -43,6 +44,7 @@ def splu(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    precision: str = "double",
     deterministic: bool = False,
 ) -> LUFactor:
     """Factor a square sparse matrix: ``Pr A Pc = L U``.
@@ -80,6 +82,10 @@ def splu(
         from the start, "auto" is whatever is certified to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
+    precision : {"double", "mixed", "auto"}, optional
+        Of the factor of a matrix in double precision. "mixed" is a factor in single precision, of half the memory,
+        whose answers are refined to double precision; where they cannot be, the factor is made in double precision
+        after all. "auto" is that on devices whose double precision is slow, or memory short.
     deterministic : bool, optional
         The same calls give the same bits, whatever the process did before: no remembered analysis is used, and a factor
         does not move to another engine.
@@ -107,7 +113,7 @@ def splu(
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     if matrix.is_on_device(A):
         request = request._replace(on_device=True)
-    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine)
+    arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
     return factor_lu(matrix.to_host(A), arguments, request)
 
 
@@ -198,6 +204,7 @@ def cholesky(
     expected_refactors: float = REFACTORIZATIONS,
     ordering: Any = "auto",
     refine: str = "auto",
+    precision: str = "double",
     deterministic: bool = False,
 ) -> CholeskyFactor:
     """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
@@ -206,7 +213,7 @@ def cholesky(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, expected_refactors, ordering, refine, deterministic : optional
+    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic : optional
         As in :func:`splu`.
 
     Returns
@@ -227,12 +234,14 @@ def cholesky(
         The factor does not fit into the memory of the device.
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine))
+    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine, precision))
 
 
-def own_lu_options(n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto") -> Options:
+def own_lu_options(
+    n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto", precision: str = "double"
+) -> Options:
     """Of LU, where SciPy's arguments are not given."""
-    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine)
+    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)
 
 
 @takes_arrays
@@ -248,6 +257,7 @@ def analyze(
     ordering: Any = "auto",
     pivoting: str = "auto",
     refine: str = "auto",
+    precision: str = "double",
     hermitian: bool | None = None,
     schur: Any = None,
 ) -> Any:
@@ -261,7 +271,7 @@ def analyze(
         A is Hermitian positive definite.
     ldlt : bool, optional
         A is Hermitian or symmetric, for factors like those of :func:`ldlt`.
-    engine, device, device_memory, expected_refactors, ordering, pivoting, refine : optional
+    engine, device, device_memory, expected_refactors, ordering, pivoting, refine, precision : optional
         As in :func:`splu`.
     hermitian : bool, optional
         As in :func:`ldlt`.
@@ -273,16 +283,17 @@ def analyze(
     Symbolic, or SchurSymbolic with `schur`
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    if cholesky and ldlt:
-        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    kind = kind_of(cholesky, ldlt)
     if ldlt:
         A, request = read(A, request._replace(movable=False))
-    kind = "ldlt" if ldlt else "cholesky" if cholesky else "lu"
 
     def options(n: int) -> Options:
-        return cholesky_options(n, ordering, refine) if cholesky else own_lu_options(n, ordering, pivoting, refine)
+        if cholesky:
+            return cholesky_options(n, ordering, refine, precision)
+        own = own_lu_options(n, ordering, pivoting, refine, precision)
+        return replace(own, symmetric=False)  # for any values and batches
 
-    chosen = options_of_ldlt(A, ordering, refine, hermitian) if ldlt else options
+    chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
     if schur is None:
         return prepare(A, request, kind, chosen)[0]
     return prepare_schur(A, request, kind, chosen, schur)
@@ -293,6 +304,7 @@ def explain(
     A: Any,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
@@ -303,23 +315,23 @@ def explain(
 
     Parameters
     ----------
-    A, cholesky, engine, device, device_memory, expected_refactors, ordering
-        As in :func:`analyze`.
+    A, cholesky, ldlt, engine, device, device_memory, expected_refactors, ordering
+        As in :func:`analyze`; for neither of both kinds as in :func:`splu`.
 
     Returns
     -------
     str
         Traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
     """
-    request = read_request(engine, device, device_memory, expected_refactors)
+    request, kind = read_request(engine, device, device_memory, expected_refactors), kind_of(cholesky, ldlt)
+    if ldlt:
+        A, request = read(A, request._replace(movable=False))
 
     def options(n: int) -> Options:
-        if cholesky:
-            return cholesky_options(n, ordering, "auto")
-        return own_lu_options(n, ordering)
+        return cholesky_options(n, ordering, "auto") if cholesky else own_lu_options(n, ordering)
 
-    symbolic, canonical = prepare(A, request, "cholesky" if cholesky else "lu", options)
-    return explain_matrix(symbolic, canonical)
+    chosen = options_of_ldlt(A, ordering, "auto", None) if ldlt else options
+    return explain_matrix(*prepare(A, request, kind, chosen))
 
 
 def promote(A: Any, b: Any) -> tuple[Any, Any]:

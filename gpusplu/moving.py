@@ -33,7 +33,7 @@ from .cuda import presence
 from .engines import registry
 from .problem import Problem
 from .selection.request import AUTO
-from .selection.select import MARGIN, Choice, predicted
+from .selection.select import MARGIN, Choice, predicted, settle_precision
 from .stats import show
 from .symbolic import Symbolic
 
@@ -42,7 +42,7 @@ SHARE, SHARE_ALONE = 0.1, 1.0
 #: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
 FIRST = 2e-3
 #: Entries of A below which the processor is done before a kernel is launched.
-LEAST = 1_000
+LEAST = 3_000
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
 THREAD = "gpusplu-moving"
@@ -189,6 +189,7 @@ class Use:
             f"began with {moving.symbolic_here.engine!r}; after {show(self.steps)} steps that took "
             f"{show(self.here(moving))} s, {show(self.on(best))} s were predicted for them"
         )
+        reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
         symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
         core = symbolic.make(values)
         symbolic.seconds["move"] = perf_counter() - start

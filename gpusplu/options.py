@@ -16,6 +16,7 @@ ORDERINGS: tuple[str, ...] = _core.ORDERINGS
 PIVOTINGS = ("auto", "static", "partial")
 REFINEMENTS = ("auto", "always", "never")
 SYMBOLIC_PHASES = ("host", "device")
+PRECISIONS = ("double", "mixed", "auto")
 
 # Diagonal entries this much smaller than the largest of their column are accepted as pivots unless the caller says
 # otherwise (KLU's default is 1e-3, UMFPACK's 0.1).
@@ -48,6 +49,11 @@ class Options:
         Where the pattern of the factors is found.
     hermitian : bool
         What is factored from one triangle equals its conjugate transpose, else its transpose.
+    precision : {"double", "mixed", "auto"}
+        Of the factor of a matrix in double precision: "mixed" is single. "auto" until an engine on a device is chosen,
+        and on the processor, where it is double.
+    symmetric : bool
+        LU may be by LDL^T where A is symmetric or Hermitian: nothing says how LU has to go about it.
     """
 
     ordering: str = "auto"
@@ -58,6 +64,8 @@ class Options:
     matching: bool = True
     symbolic: str = "host"
     hermitian: bool = True
+    precision: str = "double"
+    symmetric: bool = False
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
@@ -93,6 +101,7 @@ def lu_options(
     ordering: Any,
     pivoting: Any,
     refine: Any,
+    precision: Any,
 ) -> Options:
     """Read SciPy's arguments of splu and ours.
 
@@ -127,19 +136,41 @@ def lu_options(
         matching = False
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
         refine = "always"
-    return Options(name, perm, pivoting, refine, threshold, matching, symbolic)
+    precision = read_precision(precision, refine)
+    explicit = any(value is not None for value in expert.values()) or (name == "natural" and perm is None)
+    symmetric = pivoting == "auto" and refine != "never" and not explicit
+    return Options(
+        name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision, symmetric=symmetric
+    )
 
 
-def cholesky_options(n: int, ordering: Any, refine: str) -> Options:
+def cholesky_options(n: int, ordering: Any, refine: str, precision: str = "double") -> Options:
     """Read the arguments of cholesky."""
     name, perm = read_ordering(ordering, n)
-    return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), matching=False)
+    one_of("refine", refine, REFINEMENTS)
+    return Options(name, perm, refine=refine, matching=False, precision=read_precision(precision, refine))
 
 
-def ldlt_options(n: int, ordering: Any, refine: str, hermitian: bool) -> Options:
+def ldlt_options(n: int, ordering: Any, refine: str, hermitian: bool, precision: str = "double") -> Options:
     """Read the arguments of ldlt, of which `hermitian` has been settled."""
     name, perm = read_ordering(ordering, n)
-    return Options(name, perm, refine=one_of("refine", refine, REFINEMENTS), hermitian=hermitian)
+    one_of("refine", refine, REFINEMENTS)
+    return Options(name, perm, refine=refine, hermitian=hermitian, precision=read_precision(precision, refine))
+
+
+def read_precision(precision: Any, refine: str) -> str:
+    """Check ``precision=``, which is nothing without refinement."""
+    one_of("precision", precision, PRECISIONS)
+    if precision == "mixed" and refine == "never":
+        raise ValueError("precision='mixed' is refinement, and contradicts refine='never'; pass one of the two")
+    return "double" if refine == "never" else str(precision)
+
+
+def kind_of(cholesky: bool, ldlt: bool) -> str:
+    """Of the factorization that flags ask for."""
+    if cholesky and ldlt:
+        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    return "ldlt" if ldlt else "cholesky" if cholesky else "lu"
 
 
 def is_natural(col_perm: Any) -> bool:

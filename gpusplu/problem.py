@@ -6,6 +6,7 @@ The three analyses of the core are here because engines share them: those for fr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from . import _core
 from .cost.calibration import for_core
 from .cost.model import REFACTORIZATIONS
-from .matrix import Pattern
+from .matrix import SINGLE, Pattern
 from .once import Once
 from .options import Options
 from .traits import Structure, structure_of
@@ -78,6 +79,7 @@ class Problem:
     Attributes
     ----------
     dtype : dtype
+        Of the factors that engines make: single for values in double precision with ``precision="mixed"``.
     once : Once
         What was made of the matrix, for engines to add to: keys begin with the engine's name.
     seconds : dict
@@ -95,13 +97,22 @@ class Problem:
     ):
         self.pattern, self.values, self.kind = pattern, values, kind
         self.options, self.request = options, request
-        self.dtype = values.dtype
+        self.dtype = self._factored_as(values.dtype)
         self.once = once or Once()
         self.seconds: dict[str, float] = {}
 
     n = property(lambda self: self.pattern.n)
     nnz = property(lambda self: self.pattern.nnz)
     cholesky = property(lambda self: self.kind == "cholesky")
+
+    def _factored_as(self, dtype: np.dtype) -> np.dtype:
+        return SINGLE.get(dtype, dtype) if self.options.precision == "mixed" else dtype
+
+    def settle_precision(self, precision: str) -> None:
+        """Say what "auto" comes to; nothing where the caller said it."""
+        if self.options.precision == "auto":
+            self.options = replace(self.options, precision=precision)
+            self.dtype = self._factored_as(self.dtype)
 
     def without_values(self, request: Request) -> Problem:
         """The same, once analysed, for an object that outlives the values; `request` with the device that was found."""
@@ -110,7 +121,8 @@ class Problem:
         return Problem(self.pattern, self.values[:0], self.kind, self.options, request, self.once)
 
     def with_options(self, options: Options) -> Problem:
-        """The same, once analysed, to be factored by options that led to the same analysis."""
+        """The same, once analysed, to be factored by options that led to the same analysis, and the same precision."""
+        options = replace(options, precision=self.options.precision)
         return Problem(self.pattern, self.values[:0], self.kind, options, self.request, self.once)
 
     def of_dtype(self, dtype: np.dtype) -> Problem:
@@ -144,6 +156,7 @@ class Problem:
             _core.analyze,
             cholesky=self.cholesky,
             ldlt=self.kind == "ldlt",
+            symmetric=self.kind == "lu" and self.options.symmetric,
             method="column" if self.options.pivoting == "partial" else "front" if self.request.systems else "auto",
             refactorizations=self.request.refactorizations,
         )
@@ -155,9 +168,10 @@ class Problem:
         better would be found.
         """
         found = self.once.get("for_processor")
-        if found is not None and found.method == "front" and found.ordering != "amd":
+        if found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd":
             return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
-        return self._analyzed("for_fronts", _core.analyze_fronts, cholesky=self.cholesky)  # type: ignore[no-any-return]
+        kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
+        return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]
 
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""

@@ -12,7 +12,8 @@ from .arrays import takes_arrays
 from .engines import registry
 from .engines.interface import Analysis
 from .errors import EngineUnavailableError, require
-from .options import ORDERINGS, PIVOTINGS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
+from .mixed.factor import mixed_factor
+from .options import ORDERINGS, PIVOTINGS, PRECISIONS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
 from .problem import Problem, Request
 from .selection.select import Choice, select
 
@@ -113,6 +114,8 @@ class Symbolic:
         """`factor` of values of two dimensions."""
         if self.kind not in BATCHES:
             raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
+        if self._problem.options.precision == "mixed":
+            raise ValueError("batches have no mixed precision; analyze with precision='double'")
         return BATCHES[self.kind](self, values, errors)
 
     def again(self, call: int, seconds: float, options: Options) -> Symbolic:
@@ -142,8 +145,10 @@ class Symbolic:
         return self._choice
 
     def make(self, canonical: np.ndarray) -> Any:
-        """The engine's factor of canonical values, shape (nnz,)."""
-        return registry.named(self.engine).factor(self._problem, self._analysis, canonical)
+        """The engine's factor of canonical values, shape (nnz,); with mixed precision one around it."""
+        engine = registry.named(self.engine)
+        make = mixed_factor if self._problem.options.precision == "mixed" else type(engine).factor
+        return make(engine, self._problem, self._analysis, canonical)
 
     def __reduce__(self) -> tuple[Any, ...]:
         problem = self._problem
@@ -176,16 +181,19 @@ def restore_symbolic(
     classes = (matrix.Pattern, np.dtype, Options, Choice, _core.Symbolic, dict)
     whole = all(map(isinstance, (pattern, dtype, options, choice, core, seconds), classes))
     require(whole and isinstance(pattern.core, _core.Canonical), "a part is something else")
-    require(dtype in matrix.FLOATS and kind == core.kind, "the analysis is not of this kind")
+    by_ldlt = (kind, core.kind, options.symmetric) == ("lu", "ldlt", True)
+    require(dtype in matrix.FLOATS and (kind == core.kind or by_ldlt), "the analysis is not of this kind")
     _core.validate(core, pattern.core)
     one_of("ordering", options.ordering, ORDERINGS)
     one_of("pivoting", options.pivoting, PIVOTINGS)
     one_of("refine", options.refine, REFINEMENTS)
     one_of("symbolic", options.symbolic, SYMBOLIC_PHASES)
-    require(isinstance(options.hermitian, bool), "whether the matrix is Hermitian is not told")
+    one_of("precision", options.precision, PRECISIONS)
+    flags = isinstance(options.hermitian, bool) and isinstance(options.symmetric, bool)
+    require(flags, "whether the matrix is Hermitian is not told")
     one_of("engine", choice.engine, registry.names())
     engine, method = registry.named(choice.engine), core.method
-    fits = kind in engine.kinds and method in engine.methods
+    fits = kind in engine.kinds and method in engine.methods and not (by_ldlt and engine.on_device)
     require(fits or core.structural_rank < core.n, "the engine is not one for this analysis")
     require(isinstance(choice.request, Request), "a part is something else")
     require(isinstance(choice.request.refactorizations, (int, float)), "the expected refactorizations are no number")

@@ -49,7 +49,18 @@ def select(problem: Problem) -> tuple[Choice, Analysis]:
     engine = registry.named(choice.engine)
     if reason := engine.obstacle(problem):
         raise EngineUnavailableError(reason)
+    if reason := settle_precision(problem, engine):
+        choice = choice._replace(reason=f"{choice.reason}; {reason}")
     return choice, engine.analyze(problem)
+
+
+def settle_precision(problem: Problem, engine: Engine) -> str:
+    """What ``precision="auto"`` is with this engine, if it is on a device; why it is mixed, empty if it is not."""
+    if problem.options.precision != "auto" or not engine.on_device:
+        return ""
+    reason = engine.prefers_single(problem)
+    problem.settle_precision("mixed" if reason else "double")
+    return f"precision='auto' is mixed, as {reason}" if reason else ""
 
 
 def choose(problem: Problem) -> Choice:

@@ -18,6 +18,13 @@ bool is_permutation(const std::vector<idx>& perm, idx n) {
   return true;
 }
 
+bool is_pairing(const std::vector<idx>& partner, idx n) {
+  if (!is_permutation(partner, n)) return false;
+  for (idx j = 0; j < n; j++)
+    if (partner[partner[j]] != j) return false;
+  return true;
+}
+
 bool is_forest(const std::vector<idx>& parent) {
   const idx n = (idx)parent.size();
   for (idx j = 0; j < n; j++)
@@ -65,6 +72,9 @@ void validate_permutations(const Symbolic& s) {
   require(!s.cholesky || s.row_scale.empty(), "a pickled analysis is damaged: it scales a Hermitian matrix");
   require(!s.ldlt || (!s.cholesky && s.row_scale == s.col_scale),
           "a pickled analysis is damaged: rows and columns differ in scale");
+  require(s.pivot_order.empty() || is_permutation(s.pivot_order, s.n),
+          "a pickled analysis is damaged: an order of pivots is no permutation");
+  require(s.partner.empty() || is_pairing(s.partner, s.n), "a pickled analysis is damaged: its pairs are none");
   require(s.block_ptr.empty() || s.n == 0 || ascends(s.block_ptr, (off)s.block_ptr.size() - 1, s.n, true),
           "a pickled analysis is damaged: its blocks do not ascend to the order of the matrix");
 }

@@ -3,20 +3,26 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <complex>
 
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/ladder_options.hpp"
 #include "matrix/products.hpp"
+#include "numeric/condition.hpp"
 
 namespace gs {
 namespace {
 
+std::invalid_argument unknown(const std::string& dtype) {
+  return std::invalid_argument("dtype must be one of f, d, F, D, got '" + dtype + "'");
+}
+
 double eps_of(const std::string& dtype) {
   if (dtype == "f" || dtype == "F") return eps<float>;
   if (dtype == "d" || dtype == "D") return eps<double>;
-  throw std::invalid_argument("dtype must be one of f, d, F, D, got '" + dtype + "'");
+  throw unknown(dtype);
 }
 
 using Errors = std::pair<double, double>;
@@ -28,6 +34,25 @@ Refined refine(const Ladder& ladder, const PivotReport& pivots, std::function<Er
     return SolveError{normwise, rowwise};
   };
   return ladder.refine(pivots, {errors, step, go_back});
+}
+
+using Solve = nb::typed<nb::callable, nb::any(nb::any, int)>;
+
+template <class T> double inverse_norm_by(idx n, const Solve& solve) {
+  return estimate_inverse_norm<T>(n, [&](Trans trans, const T* b, T* x) {
+    const nb::object solution = solve(to_numpy(std::vector<T>(b, b + n)), (int)trans);
+    const In<T> found = nb::cast<In<T>>(solution);
+    require_length(found, (off)n, "the solution");
+    std::copy_n(found.data(), n, x);
+  });
+}
+
+double inverse_norm(const std::string& dtype, idx n, const Solve& solve) {
+  if (dtype == "f") return inverse_norm_by<float>(n, solve);
+  if (dtype == "F") return inverse_norm_by<std::complex<float>>(n, solve);
+  if (dtype == "d") return inverse_norm_by<double>(n, solve);
+  if (dtype == "D") return inverse_norm_by<std::complex<double>>(n, solve);
+  throw unknown(dtype);
 }
 
 template <class T> void bind_sizes(nb::module_& m) {
@@ -77,6 +102,8 @@ void bind_ladder(nb::module_& m) {
       .def(
           "is_accurate", [](const Ladder& ladder, double error) { return ladder.is_accurate({error}); }, "error"_a,
           "Whether a solution with this normwise error is handed out, of factors that are not doubtful.")
+      .def("is_inverse", &Ladder::is_inverse, "error"_a,
+           "Whether entries of an inverse with this error are handed out.")
       .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,
            "By measure(by_rows) -> (normwise, rowwise), step(sized) -> its size, and go_back().")
       .def("may_choose_pivots", &Ladder::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)
@@ -91,6 +118,9 @@ void bind_ladder(nb::module_& m) {
       "dtype"_a, "Pivots below are replaced.");
   m.def("multiplier_bound", &multiplier_bound, "pivot_threshold"_a, "seen"_a = 1.0,
         "Multipliers beyond mean that pivots do not suit new values.");
+  m.def("inverse_norm", &inverse_norm, "dtype"_a, "n"_a, "solve"_a,
+        "An estimate of ||A^-1|| in the 1-norm by solve(b, trans), with trans 0 for A and 2 for its conjugate "
+        "transpose.");
   bind_sizes<float>(m);
   bind_sizes<double>(m);
   bind_sizes<std::complex<float>>(m);

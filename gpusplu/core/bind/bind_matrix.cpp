@@ -83,6 +83,23 @@ template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> va
                        nrhs);
 }
 
+template <class T> Tuple<NumPy<T>, NumPy<double>> residual_array(In<off> ptr, In<idx> ind, In<T> values,
+                                                                 std::string trans, In<T> x, In<T> b) {
+  const PatternView A = matrix_view(ptr, ind, values);
+  const idx nrhs = columns_of(x, A.n, "x");
+  require_length(b, (off)x.shape(0), "b");
+  const Trans op = trans_of(trans);
+  std::vector<T> r(x.shape(0));
+  std::vector<double> sizes(x.shape(0));
+  std::vector<ResidualNorms> norms(nrhs);
+  without_gil([&] {
+    residual(A, values.data(), op, x.data(), b.data(), r.data(), nrhs, norms.data());
+    for (off k = 0; k < nrhs; k++)
+      row_sizes(A, values.data(), op, x.data() + k * A.n, b.data() + k * A.n, sizes.data() + k * A.n);
+  });
+  return nb::make_tuple(to_numpy(std::move(r)), to_numpy(std::move(sizes)));
+}
+
 template <class T>
 void solve_triangle_array(bool lower, In<off> ptr, In<idx> ind, In<T> values, std::string trans, InOut<T> x) {
   const PatternView triangle = matrix_view(ptr, ind, values);
@@ -110,6 +127,8 @@ template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canon
         "x"_a.noconvert(), "op(T) x = x in place, columns one after the other; see core/matrix/triangle.hpp.");
   m.def("rowwise_error", &rowwise_error_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "b"_a.noconvert(), "scale"_a, "The largest |b - op(A) x|_i / (|op(A)| |x| + |b|)_i.");
+  m.def("residual", &residual_array<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a, "x"_a.noconvert(),
+        "b"_a.noconvert(), "b - op(A) x, and |op(A)| |x| + |b|; columns one after the other.");
 }
 
 }  // namespace

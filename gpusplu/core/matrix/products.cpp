@@ -83,24 +83,28 @@ void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, 
   }
 }
 
+template <class T> void row_sizes(PatternView A, const T* values, Trans op, const T* x, const T* b, double* size) {
+  run_team(team_size_for(A.nnz()), [&](const Team& team) {
+    const auto [begin, end] = slice(A.n, team);
+    for (idx i = begin; i < end; i++) size[i] = modulus(b[i]);
+    if (op == Trans::none) {
+      for_rows(A, begin, end, [&](idx j, off p, off p_end) {
+        const double xj = modulus(x[j]);
+        for (; p < p_end; p++) size[A.ind[p]] += modulus(values[p]) * xj;
+      });
+    } else {
+      for (idx j = begin; j < end; j++)
+        for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) size[j] += modulus(values[p]) * modulus(x[A.ind[p]]);
+    }
+  });
+}
+
 template <class T> double rowwise_error(PatternView A, const T* values, Trans op, const T* x, const T* b, const T* r,
                                         const double* scale, idx nrhs) {
   std::vector<double> size(A.n);
   double worst = 0;
   for (idx k = 0; k < nrhs; k++, x += A.n, b += A.n, r += A.n) {
-    run_team(team_size_for(A.nnz()), [&](const Team& team) {
-      const auto [begin, end] = slice(A.n, team);
-      for (idx i = begin; i < end; i++) size[i] = modulus(b[i]);
-      if (op == Trans::none) {
-        for_rows(A, begin, end, [&](idx j, off p, off p_end) {
-          const double xj = modulus(x[j]);
-          for (; p < p_end; p++) size[A.ind[p]] += modulus(values[p]) * xj;
-        });
-      } else {
-        for (idx j = begin; j < end; j++)
-          for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) size[j] += modulus(values[p]) * modulus(x[A.ind[p]]);
-      }
-    });
+    row_sizes(A, values, op, x, b, size.data());
     double largest = 0;
     for (idx i = 0; i < A.n; i++) largest = max_or_nan(largest, scale ? size[i] *= scale[i] : size[i]);
     if (largest == std::numeric_limits<double>::infinity()) return largest;  // nothing can be said
@@ -156,6 +160,7 @@ double backward_error(const ResidualNorms& norms, double norm_op_A) {
 #define GS_INSTANTIATE(T)                                                                                        \
   template void multiply(PatternView, const T*, Trans, const T*, T*, idx);                                       \
   template void residual(PatternView, const T*, Trans, const T*, const T*, T*, idx, ResidualNorms*);             \
+  template void row_sizes(PatternView, const T*, Trans, const T*, const T*, double*);                            \
   template double rowwise_error(PatternView, const T*, Trans, const T*, const T*, const T*, const double*, idx); \
   template double relative_size(const T*, const T*, idx, idx);                                                   \
   template double norm_inf(PatternView, const T*, Trans);

@@ -19,6 +19,9 @@ struct ResidualNorms {
 template <class T>
 void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, T* r, idx nrhs, ResidualNorms* norms);
 
+// size_i = (|op(A)| |x| + |b|)_i for one column: what the residual of a row is compared with.
+template <class T> void row_sizes(PatternView A, const T* values, Trans op, const T* x, const T* b, double* size);
+
 // The largest |r_i| / (|op(A)| |x| + |b|)_i, for nrhs columns (Oettli and Prager, Numer. Math. 6 (1964)): what a row
 // does not see in a norm, because other rows or unknowns are much larger. Rows that only hold rounding errors, where
 // the denominator times scale[i] is below 100 eps of the largest, are divided by that one, as Arioli, Demmel and Duff

@@ -17,6 +17,7 @@
 #include "base/fork.hpp"
 #include "certify/ladder.hpp"
 #include "certify/range.hpp"
+#include "matrix/symmetry.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_factor.hpp"
@@ -28,6 +29,8 @@ struct FactorOptions {
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
   bool hermitian = true;  // of LDL^T: A equals its conjugate transpose, else its transpose
+  // LU is what is asked for: LDL^T is for values that are symmetric, either way, and as long as it is accurate.
+  bool any_values = false;
 };
 
 struct SingularError : std::runtime_error {
@@ -57,6 +60,7 @@ struct FactorSummary {
   FactorInfo info;
   std::shared_ptr<const Symbolic> symbolic;
   Method method = Method::front;
+  bool hermitian = true;   // of LDL^T
   off nnz = 0;             // entries of L and U that are stored
   off bytes = 0;           // held by the factor besides its matrix [bytes]
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
@@ -134,6 +138,9 @@ template <class T> class Factor {
   void hold(Factored other);
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
+  bool suits_ldlt();
+  void leave_ldlt();
+  void factor_by_method(bool fresh);
   void factor_front(bool fresh);
   void factor_spare(double largest);
   bool factor_updated_anew();
@@ -141,6 +148,7 @@ template <class T> class Factor {
   void delay_perturbed_pivots(const PivotRule& rule);
   bool factor_column(double threshold);
   void use_partial_pivoting();
+  void choose_pivots_anew();
   Symbolic analysis_by_columns(bool matching) const;
   Symbolic unscaled_analysis() const;
   bool certified();
@@ -178,17 +186,18 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  bool updated_ = false;        // since the last factorization
-  double largest_ = 0;          // largest entry of A
-  double norms_[2] = {-1, -1};  // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;           // nothing is factored: memory was too short to go back to the values held
-  Trust trust_ = Trust::none;   // in solves
-  ScaleRange scales_[2];        // of rows, of columns
-  int n_resorts_ = 0;           // steps of use_partial_pivoting that were taken for these values
-  Factored wide_;               // what the last of them found, put aside for solves that need it
-  Experience seen_[2];          // of solves with A, with its transpose
-  mutable UseLock use_;         // solves share it; refactor and the ladder own it
-  FactorStats stats_;           // concurrent solves write it, norms_ and seen_ under use_.counts
+  bool updated_ = false;                  // since the last factorization
+  double largest_ = 0;                    // largest entry of A
+  double norms_[2] = {-1, -1};            // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;                     // nothing is factored: memory was too short to go back to the values held
+  Trust trust_ = Trust::none;             // in solves
+  ScaleRange scales_[2];                  // of rows, of columns
+  std::unique_ptr<const Mirror> mirror_;  // once LDL^T has to ask whether values are symmetric
+  int n_resorts_ = 0;                     // steps of use_partial_pivoting that were taken for these values
+  Factored wide_;                         // what the last of them found, put aside for solves that need it
+  Experience seen_[2];                    // of solves with A, with its transpose
+  mutable UseLock use_;                   // solves share it; refactor and the ladder own it
+  FactorStats stats_;                     // concurrent solves write it, norms_ and seen_ under use_.counts
 };
 
 }  // namespace gs

@@ -123,7 +123,7 @@ template <class T> double Factor<T>::solve_by_ladder(Trans trans, idx nrhs, cons
   const Factored before = factored();
   Refined found = checked_solve(trans, nrhs, b, x);
   while (!found.accurate && can_repivot(nrhs, b)) {
-    use_partial_pivoting();
+    choose_pivots_anew();
     decide_checks(true);
     found = checked_solve(trans, nrhs, b, x);
   }

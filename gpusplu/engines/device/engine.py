@@ -11,6 +11,7 @@ from ...cost.calibration import costs_of
 from ...cost.features import factor_features, start_features
 from ...cost.model import Prediction, seconds
 from ...cuda import devices
+from ...cuda.nvrtc import kernel_kind
 from ...cuda.presence import is_loaded
 from ...problem import Problem
 from ..cpu.factor import cpu_factor
@@ -18,6 +19,8 @@ from ..interface import Analysis, Engine
 
 # Compiling kernels is paid once a machine: what the first matrix is charged of it.
 COMPILE_SHARE = 0.1
+# Of single precision over double: 2 on devices for computing, 32 and 64 on those for graphics.
+SLOW_DOUBLE = 8
 
 
 class DeviceEngine(Engine):
@@ -47,7 +50,7 @@ class DeviceEngine(Engine):
 
     def first_use(self, device: Any, problem: Problem) -> float:
         """What the first matrix is charged of compiling kernels, 0 where they are in the cache [s]."""
-        if device.compiled(self.files, problem.dtype.char, int(problem.cholesky)):
+        if device.compiled(self.files, problem.dtype.char, kernel_kind(problem.kind, problem.options.hermitian)):
             return 0.0
         return COMPILE_SHARE * seconds(costs_of()["start.compile"], {"call": 1.0})
 
@@ -58,6 +61,14 @@ class DeviceEngine(Engine):
         if needed > free:
             return Prediction(self.name, note=f"{needed:,} bytes of device memory are needed, {free:,} may be used")
         return prediction._replace(once=self.first_use(device, problem))
+
+    def prefers_single(self, problem: Problem) -> str:
+        device, allowed = self.device(problem), problem.request.device_memory
+        if device.double_ratio >= SLOW_DOUBLE:
+            return f"single precision is {device.double_ratio} times as fast on this device"
+        if self.bytes_needed(problem) > devices.usable_bytes(device, allowed):
+            return "memory of the device is short"
+        return ""
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         """On the device; a matrix that is singular whatever its values are is left to the CPU engine, which says so."""

@@ -3,7 +3,7 @@
 `DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified by the
 rules that the CPU engine goes by (core/certify/ladder.hpp), always by measuring: the backward error of a solve comes
 back with it, refinement mends it, and where that is not enough pivots are chosen anew (factorization.py). The CPU
-engine's factor of the same values is also what L, U, determinants and condition numbers are taken from.
+engine's factor of the same values is also what L and U are taken from, and determinants where pivots are in doubt.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import numpy as np
 from ... import _core, matrix
 from ..._scipy import warn
 from ...cuda.stream import Stream
+from .inertia import inertia_of
 from .later import LaterFactorization
 from .refinement import refine
 
 
 class DeviceFactor(LaterFactorization):
-    """LU or Cholesky factor of one matrix on one device."""
+    """LU, Cholesky or LDL^T factor of one matrix on one device."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
@@ -166,6 +167,7 @@ class DeviceFactor(LaterFactorization):
     def symbolic(self) -> Any:
         return self._cpu.symbolic if self._on_cpu else self._symbolic
 
+    method = property(lambda self: self._cpu.method if self._on_cpu else self._symbolic.method)
     takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)
@@ -184,11 +186,36 @@ class DeviceFactor(LaterFactorization):
     def inverse_on_factors(self) -> Any:
         return self._settled_cpu().inverse_on_factors()
 
-    def slogdet(self) -> Any:
-        return self._settled_cpu().slogdet()
+    def pivots(self) -> Any:
+        return self._settled_cpu().pivots()
 
-    def rcond(self) -> Any:
-        return self._settled_cpu().rcond()
+    def inertia(self) -> Any:
+        """By the device where that is certain, else by the CPU engine's factor."""
+        with self._device, self._lock:
+            self._settle(self._recorded.begin())
+            self._must_hold()
+            found = None if self._on_cpu else inertia_of(self._recorded, self._symbolic)
+        return found or self._settled_cpu().inertia()
+
+    def slogdet(self) -> Any:
+        """From the factor on the device; where that is another matrix's, or in doubt, by the CPU engine."""
+        with self._device, self._lock:
+            stream = self._recorded.begin()
+            self._settle(stream)
+            self._must_hold()
+            known = not (self._on_cpu or self._doubtful or self._found.n_perturbed)
+            found = self._recorded.program.slogdet(stream, self._recorded.buffers) if known else None
+        return found or self._settled_cpu().slogdet()
+
+    def rcond(self) -> float:
+        """By solves on the device."""
+        with self._device, self._lock:
+            kept = self._error, self._seconds["solve_seconds"]
+            inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)
+            self._error, self._seconds["solve_seconds"] = kept
+            moduli = abs(self.values()).astype(float)
+        rcond = 1 / (inverse_norm * float(np.add.reduceat(moduli, self._pattern.ptr[:-1]).max()))
+        return rcond if np.isfinite(rcond) else 0.0
 
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them."""

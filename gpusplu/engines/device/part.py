@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...cuda.stream import Buffer, Kernel
+from ...cuda.layout import constant, record
+from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
+from ...cuda.stream import Buffer, Kernel, Stream
 from ...matrix import Pattern
 
 #: Kernel files of every engine.
 RESIDUAL, VALUES = COMMON = "common/residual.cu", "common/values.cu"
+SHARED = "shared/values.hpp"
+THREADS, VALUE_BYTES = constant(SHARED, "VALUE_THREADS"), constant(SHARED, "VALUE_SHARED_BYTES")
 
 
 class Part:
@@ -23,7 +27,8 @@ class Part:
     ----------
     device : cuda.devices.Device
     dtype : dtype
-    cholesky : int, optional
+    kind : int, optional
+        As cuda/nvrtc.py numbers kinds.
 
     Attributes
     ----------
@@ -31,9 +36,23 @@ class Part:
         Device memory of what was uploaded so far [bytes].
     """
 
-    def __init__(self, device: Any, dtype: np.dtype, cholesky: int = 0):
-        self.device, self.dtype, self.cholesky = device, np.dtype(dtype), int(cholesky)
+    def __init__(self, device: Any, dtype: np.dtype, kind: int = LU):
+        self.device, self.dtype, self.kind = device, np.dtype(dtype), int(kind)
         self.nbytes = 0
+
+    @property
+    def one_triangle(self) -> bool:
+        """Is factored, and stands for both."""
+        return self.kind != LU
+
+    @property
+    def hermitian(self) -> bool:
+        """A equals its conjugate transpose, by its kind."""
+        return self.kind in (CHOLESKY, HERMITIAN)
+
+    def solves_conjugated(self, trans: int) -> bool:
+        """Whether op(A) X = B is solved, for conjugated vectors, with A or, for LU, its transpose."""
+        return trans == (1 if self.hermitian else 2)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -55,10 +74,10 @@ class Part:
     def load(self, *files: str) -> None:
         """Load kernel files, so that `kernel` finds its kernels there."""
         for file in files:
-            self.device.load(file, self.dtype.char, self.cholesky)
+            self.device.load(file, self.dtype.char, self.kind)
 
     def kernel(self, file: str, name: str) -> Kernel:
-        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.cholesky)
+        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.kind)
         return kernel
 
     def blocks(self, work: int, threads: int, resident: int) -> int:
@@ -67,9 +86,38 @@ class Part:
 
 
 class MatrixPart(Part):
-    """One that reads the rows of a matrix with the pattern `pattern`, and those of its transpose."""
+    """One that takes values on the pattern `pattern`, and reads the rows of the matrix and those of its transpose."""
 
     pattern: Pattern
+
+    @cached_property
+    def _map(self) -> tuple[Buffer | None, Buffer | None]:
+        """Source and source_ptr of the canonical values in the caller's."""
+        core = self.pattern.core
+        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+
+    def launch_values(self, stream: Stream, name: str, given: int, to: int, previous: int, status: int) -> None:
+        """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses."""
+        self.launch_gather(stream, name, (given, to, previous, status), self._map, self.pattern.nnz)
+
+    def launch_gather(
+        self,
+        stream: Stream,
+        name: str,
+        arrays: tuple[int, int, int, int],
+        sources: tuple[Buffer | None, Buffer | None],
+        count: int,
+    ) -> None:
+        """The same for any entries: `arrays` are from, to, previous and the status; `sources` where entries are."""
+        kernel = self.kernel(VALUES, name)
+        args = record(
+            kernel.arguments,
+            **dict(zip(("from", "to", "previous", "status"), arrays, strict=True)),
+            source=address(sources[0]),
+            source_ptr=address(sources[1]),
+            count=count,
+        )
+        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
 
     @cached_property
     def _columns(self) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
@@ -86,8 +134,8 @@ class MatrixPart(Part):
         return ptr, ind, source
 
     def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
-        return self._columns if trans or self.cholesky else self._rows
+        """The rows of op(A) or, for Hermitian A, what they are the conjugates of; one set of rows for one triangle."""
+        return self._columns if trans or self.one_triangle else self._rows
 
 
 def address(buffer: Buffer | None) -> int:

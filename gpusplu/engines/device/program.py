@@ -12,7 +12,6 @@ graphs can be recorded of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,9 @@ from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from .buffers import GROUP, Buffers, Memory, Vectors
-from .part import COMMON, RESIDUAL, VALUES, MatrixPart, Part, address
+from .part import COMMON, RESIDUAL, SHARED, THREADS, VALUES, MatrixPart, Part, address
 
-SHARED = "shared/values.hpp"
-THREADS = constant(SHARED, "VALUE_THREADS")  # of a block
-VALUE_BYTES, RESIDUAL_BYTES = constant(SHARED, "VALUE_SHARED_BYTES"), constant(SHARED, "RESIDUAL_SHARED_BYTES")
+RESIDUAL_BYTES = constant(SHARED, "RESIDUAL_SHARED_BYTES")
 
 
 class Program(MatrixPart, ABC):
@@ -36,7 +33,7 @@ class Program(MatrixPart, ABC):
     device : cuda.devices.Device
     pattern : Pattern
     dtype : dtype
-    cholesky : int, optional
+    kind : int, optional
 
     Attributes
     ----------
@@ -66,8 +63,8 @@ class Program(MatrixPart, ABC):
     n_windows: int = 0
     host_bytes: int = 0
 
-    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, cholesky: int = 0):
-        super().__init__(device, dtype, cholesky)
+    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int = 0):
+        super().__init__(device, dtype, kind)
         self.pattern, self.n = pattern, pattern.n
 
     @property
@@ -87,7 +84,7 @@ class Program(MatrixPart, ABC):
     def prepare(self) -> None:
         """Compile what a factorization and a solve need and the cache has not, several files at a time."""
         files = {*COMMON, *self.files}.union(*(part.files for part in self.parts))
-        self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
+        self.device.prepare(sorted(files), self.dtype.char, self.kind)
 
     def has_pivots_of(self, cpu: Any) -> bool:
         """Whether its pivots are those of the CPU engine's factor `cpu`."""
@@ -129,6 +126,10 @@ class Program(MatrixPart, ABC):
     ) -> None:
         """op(A) X = B for columns that are n apart."""
 
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        """Sign and logarithm of the modulus of the determinant of what is factored; waits. None: unknown."""
+        return None
+
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
     ) -> None:
@@ -136,29 +137,17 @@ class Program(MatrixPart, ABC):
         self.factor(stream, buffers, values)
         self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
 
-    @cached_property
-    def _map(self) -> tuple[Buffer | None, Buffer | None]:
-        """Source and source_ptr of the canonical values in the caller's."""
-        core = self.pattern.core
-        return (None, None) if core.identity else (self.upload(core.source), self.upload(core.source_ptr))
+    def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
+        """How many eigenvalues of D are positive, negative, and too small to tell, of LDL^T; waits. None: unknown."""
+        return None
 
     # ---- commands
 
     def take_values(self, stream: Stream, buffers: Buffers, new: bool) -> None:
         """Check the canonical values; `new`: those that the input buffer stands for, the ones before being kept."""
-        kernel, count = self.kernel(VALUES, "gather_values" if new else "check_values"), self.pattern.nnz
-        source, source_ptr = self._map
-        args = record(
-            kernel.arguments,
-            **{"from": buffers.input.pointer},
-            to=buffers.values.pointer,
-            previous=buffers.previous.pointer,
-            source=address(source),
-            source_ptr=address(source_ptr),
-            count=count,
-            status=buffers.device_status.pointer,
-        )
-        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
+        arrays = (buffers.input, buffers.values, buffers.previous, buffers.device_status)
+        name = "gather_values" if new else "check_values"
+        self.launch_values(stream, name, *(array.pointer for array in arrays))
 
     def move(self, stream: Stream, first: tuple[int, int, int], second: tuple[int, int, int] = (0, 0, 0)) -> None:
         """Copy one or two arrays, to, from and scalars each, between the device and page-locked memory."""
@@ -205,7 +194,7 @@ class Program(MatrixPart, ABC):
         """
         columns = 1 if nrhs == 1 else GROUP
         arrays = self.rows_of(trans)
-        conjugate = trans != 1 if self.cholesky else trans == 2  # rows of Hermitian A: the conjugates of its columns
+        conjugate = trans != 1 if self.hermitian else trans == 2  # rows of Hermitian A: the conjugates of its columns
         kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
         on_host = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
         n, nnz = self.n, self.pattern.nnz

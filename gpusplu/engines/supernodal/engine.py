@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
-from ..interface import Analysis, Measure
+from ..interface import KINDS, Analysis, Measure
 from .predict import predict
 
 
 class SupernodalEngine(DeviceEngine):
-    """Fronts on a GPU: LU with pivoting inside fronts, and Cholesky."""
+    """Fronts on a GPU: LU and LDL^T with pivoting inside fronts, and Cholesky."""
 
     name = "supernodal"
+    kinds = KINDS
     methods = ("front",)
     batches = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
@@ -34,7 +36,11 @@ class SupernodalEngine(DeviceEngine):
 
     def analyze(self, problem: Problem) -> Analysis:
         """The ordering whose plan promises the fastest factorization and solve."""
-        return problem.once("supernodal", lambda: self._planned(problem))  # type: ignore[no-any-return]
+        return problem.once(self._key(problem), lambda: self._planned(problem))  # type: ignore[no-any-return]
+
+    def _key(self, problem: Problem) -> Hashable:
+        """Of the analysis: a plan is made for the precision of a factor."""
+        return (self.name, "single") if problem.options.precision == "mixed" else self.name
 
     def _planned(self, problem: Problem) -> Analysis:
         candidates = problem.for_fronts()
@@ -51,7 +57,7 @@ class SupernodalEngine(DeviceEngine):
         return problem.timed("plan", lambda: plan_within(*arguments))  # type: ignore[no-any-return]
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
-        problem.once.put("supernodal", analysis)
+        problem.once.put(self._key(problem), analysis)
 
     def predict(self, problem: Problem) -> Prediction:
         device, analysis = self.device(problem), self.analyze(problem)
@@ -59,6 +65,12 @@ class SupernodalEngine(DeviceEngine):
             return Prediction(self.name, note="A is structurally singular")
         structure, on_device = problem.structure(analysis.core), problem.request.on_device
         return self.within(problem, device, predict(structure, analysis.plan, costs_of(device.name), on_device))
+
+    def prefers_single(self, problem: Problem) -> str:
+        plan = self.analyze(problem).plan
+        if plan is not None and plan.streamed:
+            return "memory of the device is short"
+        return super().prefers_single(problem) if plan is not None else ""
 
     def bytes_needed(self, problem: Problem) -> int:
         from .memory import missing_bytes
@@ -69,19 +81,26 @@ class SupernodalEngine(DeviceEngine):
     def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         from ..device.factor import DeviceFactor
 
-        key = "supernodal.program", values.dtype
+        key = "supernodal.program", values.dtype, problem.options.hermitian
         program = problem.once(key, lambda: self.upload(problem, analysis, values.dtype))
         core, allowed = analysis.core.with_scales_of(values.dtype.char), problem.request.device_memory
-        return DeviceFactor(program, core, problem.pattern, values, problem.options, allowed)
+        remake = partial(self.remake, problem, values.dtype) if problem.kind == "ldlt" else None
+        return DeviceFactor(program, core, problem.pattern, values, problem.options, allowed, remake=remake)
 
-    def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype) -> Any:
-        """The program that all factors of this type on the pattern share."""
+    def remake(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
+        """The program of the pivots of LDL^T that the CPU engine found, columns that it delayed and all."""
+        pairs = np.flatnonzero(cpu.pivots()[1]).astype(np.int32)
+        core = cpu.symbolic.with_pivots(cpu.col_perm, pairs)
+        return self.upload(problem, self.plan(problem, [core], dtype), dtype, cpu.col_perm)
+
+    def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype, pivots: np.ndarray | None = None) -> Any:
+        """The program that all factors of this type on the pattern share or, with `pivots`, one of its own order."""
         from .program import FrontProgram
 
         plan = analysis.plan
         if plan is None or np.dtype(plan.scalar) != dtype:
             plan = self.plan(problem, [analysis.core.with_scales_of(dtype.char)], dtype).plan
-        program = FrontProgram(self.device(problem), plan, problem.pattern)
+        program = FrontProgram(self.device(problem), plan, problem.pattern, problem.options.hermitian, pivots)
         program.prepare()
         return program
 

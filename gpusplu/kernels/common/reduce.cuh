@@ -22,6 +22,10 @@ DEVICE double modulus(Complex<double> a) {               // scaled, so that squa
   return larger * sqrt(fma(ratio, ratio, 1.0));
 }
 
+// A number of modulus 1.
+DEVICE double phase(double a) { return a < 0 ? -1.0 : 1.0; }
+DEVICE Complex<double> phase(Complex<double> a) { return (1.0 / modulus(a)) * a; }
+
 DEVICE double warp_max(double v) {
 #pragma unroll
   for (int mask = 16; mask; mask >>= 1) v = fmax(v, shuffle_xor(v, mask));

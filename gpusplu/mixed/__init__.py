@@ -1,0 +1,1 @@
+"""Mixed precision: factors in single precision whose answers are refined to double precision, around any engine."""

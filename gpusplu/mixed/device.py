@@ -1,0 +1,101 @@
+"""The matrix in double precision on a device, where residuals of its factors are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..cuda.layout import record
+from ..engines.device.part import THREADS, VALUES, MatrixPart, address
+from ..engines.device.staging import STATUS
+from ..matrix import Pattern
+
+ROW_SIZES = "common/row_sizes.cu"
+
+
+class RowsOnDevice(MatrixPart):
+    """A pattern on a device, for any values in double precision.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    pattern : Pattern
+    dtype : dtype
+    kind : int
+        As cuda/nvrtc.py numbers kinds.
+    """
+
+    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int):
+        super().__init__(device, dtype, kind)
+        self.pattern = pattern
+        self.device.prepare([ROW_SIZES, VALUES], self.dtype.char, self.kind)
+        self.load(ROW_SIZES, VALUES)
+
+    def array(self, values: np.ndarray) -> Any:
+        """A copy on the device."""
+        array = self.device.array(values.shape, values.dtype)
+        array.set(values)
+        return array
+
+    def gathered(self, given: Any) -> Any:
+        """Canonical values from the caller's, an array on the device."""
+        values = self.device.array((self.pattern.nnz,), self.dtype)
+        status = self.device.zeros(STATUS.itemsize)
+        self.device.own_stream().synchronize()
+        stream, pointer = self.device.caller_stream(), self.device.pointer
+        self.launch_values(stream, "gather_values", pointer(given), pointer(values), 0, status.pointer)
+        stream.synchronize()  # the status is given back
+        return values
+
+    def residual(self, values: Any, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
+        """``b - op(A) x`` and ``|op(A)| |x| + |b|``."""
+        (n, nrhs), nnz, device = b.shape, self.pattern.nnz, self.device
+        r, sizes = device.array(b.shape, self.dtype), device.array(b.shape, np.dtype("d"))
+        ptr, ind, source = self.rows_of(trans)
+        kernel = self.kernel(ROW_SIZES, "row_sizes")
+        lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
+        named = {"values": values, "x": x, "b": b, "r": r, "sizes": sizes}
+        args = record(
+            kernel.arguments,
+            **{name: device.pointer(array) for name, array in named.items()},
+            ptr=address(ptr),
+            ind=address(ind),
+            source=address(source),
+            ld=n,
+            n=n,
+            nrhs=nrhs,
+            conjugate=trans != 1 if self.hermitian else trans == 2,
+            lanes_log2=lanes_log2,
+        )
+        device.caller_stream().launch(kernel, self.blocks(n << lanes_log2, THREADS, 8), THREADS, 0, args)
+        return r, sizes
+
+
+class DeviceMatrix:
+    """A `DoubleMatrix` on a device.
+
+    Parameters
+    ----------
+    rows : RowsOnDevice
+    values : cupy.ndarray, shape (nnz,)
+        Canonical.
+    """
+
+    def __init__(self, rows: RowsOnDevice, values: Any):
+        self._rows, self._values = rows, values
+
+    def residual(self, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
+        return self._rows.residual(self._values, b, x, trans)
+
+    def here(self, array: np.ndarray) -> Any:
+        return self._rows.array(np.asfortranarray(array))
+
+    def full(self, shape: tuple[int, int], value: float) -> Any:
+        array = self._rows.device.array(shape, self._rows.dtype)
+        array[...] = value
+        return array
+
+    def canonical(self) -> np.ndarray:
+        values: np.ndarray = self._values.get()
+        return values

@@ -1,0 +1,253 @@
+"""precision="mixed" on the processor: as accurate as double precision, or double precision after all, which it says."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.timing import backward_error
+from support.mixed import (
+    ENOUGH,
+    check_double_after_all,
+    check_mixed,
+    check_parts_are_double,
+    conditioned,
+    few_small,
+)
+from support.small_matrices import canonical, random_matrix, rhs, spd_matrix
+
+KINDS = {gs.splu: random_matrix, gs.cholesky: spd_matrix, gs.ldlt: spd_matrix}
+
+
+def held(factor):
+    """The engine's factor that solves."""
+    return factor._core._running
+
+
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
+def test_mixed(make, dtype):
+    A = KINDS[make](dtype=dtype)
+    factor = check_mixed(A, make, ((), (3,), (20,)))
+    assert held(factor).values().dtype.char == {"d": "f", "D": "F"}[dtype]
+    check_parts_are_double(2 * A, make(2 * A, precision="mixed"), make(2 * A))
+
+
+def test_half_the_memory():
+    A = gallery.named("convdiff:18")
+    mixed, double = (gs.splu(A, precision=precision) for precision in ("mixed", "double"))
+    assert mixed.stats.bytes < 0.6 * double.stats.bytes
+
+
+def test_factors_are_those_of_double_precision():
+    A = random_matrix()
+    lu = gs.splu(A, precision="mixed")
+    product = (lu.L @ lu.U)[lu.perm_r][:, lu.perm_c]
+    assert abs(product - A).max() < 1e-14 * abs(A).max()
+    assert lu.stats.n_double == 1
+    lu.refactor(2 * A.data)
+    product = (lu.L @ lu.U)[lu.perm_r][:, lu.perm_c]
+    assert abs(product - 2 * A).max() < 1e-14 * abs(A).max()
+    assert lu.stats.n_double == 2
+
+
+def test_inertia_is_that_of_double_precision():
+    A = canonical(spd_matrix() - 3 * sp.eye_array(50))
+    factor = gs.ldlt(A, precision="mixed")
+    assert factor.inertia() == gs.ldlt(A).inertia() is not None
+    assert abs(factor.L @ factor.D @ factor.L.T - A[factor.perm][:, factor.perm]).max() < 1e-13 * abs(A).max()
+    check_mixed(A, gs.ldlt)
+
+
+# ---- what plain refinement does not do
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_slow_refinement_becomes_gmres(dtype):
+    A = conditioned(1e8, dtype)
+    lu = gs.splu(A, precision="mixed")
+    for b in (rhs(60, dtype), A @ rhs(60, dtype, (4,))):
+        for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
+            assert backward_error(op, lu.solve(b, trans), b) < ENOUGH
+    assert lu.stats.n_gmres > 0
+    assert (lu.stats.precision, lu.stats.n_double) == ("mixed", 0)
+    assert "GMRES" in lu.explain()
+
+
+def test_a_few_small_singular_values_take_a_few_iterations():
+    A = few_small(3, 1e-10)
+    lu = gs.splu(A, precision="mixed")
+    assert backward_error(A, lu.solve(rhs(60)), rhs(60)) < ENOUGH
+    assert 0 < lu.stats.n_gmres < 40
+    assert lu.stats.n_double == 0
+
+
+@pytest.mark.parametrize(("size", "why"), [(1e14, "refinement"), (1e16, "refinement")])
+def test_where_nothing_converges_the_factor_is_double(size, why):
+    check_double_after_all(conditioned(size), gs.splu, why)
+
+
+def test_definite_but_not_in_single_precision():
+    B = conditioned(1e6)
+    A = canonical(B @ B.T)
+    check_double_after_all(canonical((A + A.T) / 2), gs.cholesky, "failed")
+
+
+# ---- numbers that single precision does not have
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-45, 1e45, 1e300])
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky], ids=lambda make: make.__name__)
+def test_values_out_of_range(make, scale):
+    A = canonical(scale * KINDS[make]())
+    b = A @ np.ones(A.shape[0])
+    factor = make(A, precision="mixed")
+    assert abs(factor.solve(b) - 1).max() < 1e-11
+    assert "range" in factor.stats.why_double
+
+
+@pytest.mark.parametrize("scale", [1e-45, 1e45])
+def test_new_values_out_of_range(scale):
+    A = random_matrix()
+    lu = gs.splu(A, precision="mixed")
+    lu.refactor(scale * A.data)
+    b = scale * (A @ np.ones(60))
+    assert abs(lu.solve(b) - 1).max() < 1e-11
+    assert (lu.stats.precision, lu.stats.n_double) == ("double", 1)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e-45, 1e45, 1e200, 1e307])
+def test_right_hand_sides_of_any_size(scale):
+    A = random_matrix()
+    lu = gs.splu(A, precision="mixed")
+    b = rhs(60, "d", (3,)) * [scale, 1, 1 / scale if scale > 1e-300 else 1]
+    x, known = lu.solve(b), gs.splu(A).solve(b)
+    np.testing.assert_allclose(x, known, rtol=1e-9, atol=1e-321)
+    assert lu.stats.precision == ("mixed" if scale > 1e-300 else "double")  # of subnormals nothing is known
+
+
+def test_solutions_of_one_entry():
+    """All others are rounding errors, whose rows are not small beside themselves."""
+    for make in (gs.splu, gs.cholesky):
+        A = gallery.named("poisson:30x30")
+        factor = make(A, precision="mixed")
+        for k in (0, 450, 899):
+            x = factor.solve(A[:, [k]].toarray())
+            assert abs(x[:, 0] - np.eye(900)[k]).max() < 1e-13
+        assert factor.stats.precision == "mixed"
+
+
+def test_rows_too_small_for_single_precision_are_seen():
+    """They would be zeros in single precision, and are nothing beside the others in a norm."""
+    tail = conditioned(1e4, n=20)
+    A = canonical(sp.block_diag([gallery.named("poisson:6x6"), 1e-42 * tail]))
+    lu = gs.splu(A, precision="mixed", diag_pivot_thresh=0.1)
+    x = lu.solve(A @ np.ones(56))
+    assert abs(x - 1).max() < 1e-9
+
+
+@pytest.mark.parametrize("condition", [1e3, 1e6, 1e8])
+@pytest.mark.parametrize("scale", [1.0, 1e-20])
+def test_blocks_that_a_norm_does_not_see(condition, scale):
+    B = conditioned(condition**0.5, n=20).toarray()
+    tail = scale * (B @ B.T)
+    A = canonical(sp.block_diag([gallery.named("poisson:6x6"), (tail + tail.T) / 2]))
+    for make in (gs.cholesky, gs.splu):
+        x = make(A, precision="mixed").solve(A @ np.ones(56))
+        assert abs(x - 1).max() < 100 * condition * 2e-16
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("bad", ["nan", "singular"])
+def test_values_before_are_kept(make, bad):
+    A = KINDS[make]()
+    factor = make(A, precision="mixed")
+    spoilt = A.data.copy() if bad == "nan" else 0 * A.data
+    if bad == "nan":
+        spoilt[7] = np.nan
+    with pytest.raises((gs.NonFiniteError, RuntimeError, gs.NotPositiveDefiniteError)):
+        factor.refactor(spoilt)
+    b = rhs(A.shape[0])
+    assert backward_error(A, factor.solve(b), b) < ENOUGH
+    assert factor.stats.precision == "mixed"
+
+
+def test_singular():
+    with pytest.raises(RuntimeError, match="exactly singular"):
+        gs.splu(sp.csc_array(np.ones((3, 3))), precision="mixed")
+    with pytest.raises(gs.NotPositiveDefiniteError):
+        gs.cholesky(-spd_matrix(), precision="mixed")
+
+
+def test_right_hand_sides_that_are_not_finite():
+    A = random_matrix()
+    lu = gs.splu(A, precision="mixed")
+    b = rhs(60, "d", (4,))
+    b[3, 1], b[5, 2] = np.inf, np.nan
+    x = lu.solve(b)
+    assert np.isnan(x[:, 1:3]).all()
+    for k in (0, 3):
+        assert backward_error(A, x[:, k], b[:, k]) < ENOUGH
+    assert lu.stats.precision == "mixed"
+
+
+def test_arguments():
+    A = random_matrix()
+    with pytest.raises(ValueError, match="precision='single' is not one of"):
+        gs.splu(A, precision="single")
+    with pytest.raises(ValueError, match="contradicts refine='never'"):
+        gs.cholesky(spd_matrix(), precision="mixed", refine="never")
+    with pytest.raises(ValueError, match="batches have no mixed precision"):
+        gs.analyze(A, precision="mixed").factor(np.stack([A.data, A.data]))
+    assert "precision" not in gs.splu(A, precision="auto").stats  # on the processor double
+    single = gs.splu(A.astype("f"), precision="mixed")
+    assert "precision" not in single.stats
+    assert single.solve(rhs(60, "f")).dtype == np.float32
+
+
+# ---- the rest of the house
+
+
+def test_analyses_know_their_precision():
+    A = random_matrix()
+    for precision in ("double", "mixed", "double", "mixed"):
+        lu = gs.splu(A, precision=precision)
+        assert ("precision" in lu.stats) == (precision == "mixed")
+    assert gs.cache_info().hits == 2
+    symbolic = gs.analyze(A, precision="mixed")
+    for copy in (symbolic, pickle.loads(pickle.dumps(symbolic))):
+        check_mixed(A, lambda A, precision, copy=copy: copy.factor(A))
+    lu = pickle.loads(pickle.dumps(symbolic.factor(A)))
+    assert lu.stats.precision == "mixed"
+    assert backward_error(A, lu.solve(rhs(60)), rhs(60)) < ENOUGH
+
+
+def test_right_hand_sides_of_no_columns():
+    lu = gs.splu(random_matrix(), precision="mixed")
+    assert lu.solve(np.empty((60, 0))).shape == (60, 0)
+    assert gs.splu(sp.csc_array((0, 0)), precision="mixed").solve(np.empty(0)).shape == (0,)
+
+
+def test_updates_and_schur_complements():
+    A = random_matrix()
+    lu, U = gs.splu(A, precision="mixed"), np.eye(60)[:, :2]
+    x = lu.updated(U, U).solve(rhs(60))
+    assert backward_error(A + U @ U.T, x, rhs(60)) < ENOUGH
+    inside = gs.analyze(A, schur=[3, 5], precision="mixed").factor(A)
+    np.testing.assert_allclose(inside.schur, gs.analyze(A, schur=[3, 5]).factor(A).schur, rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["adder_dcop_05", "bcsstk26", "ginkgo_mc64_example", "nnc1374", "rajat19", "steam2"])
+def test_real_matrices(real_matrix, name):
+    A = real_matrix(name).astype(float)
+    mixed, double = gs.splu(A, precision="mixed"), gs.splu(A)
+    for trans, op in (("N", A), ("T", A.T)):
+        b = op @ np.linspace(1, 2, A.shape[0])
+        error = backward_error(op, mixed.solve(b, trans), b)
+        assert error < max(ENOUGH, 10 * backward_error(op, double.solve(b, trans), b))

@@ -110,6 +110,8 @@ void bind_symbolic(nb::module_& m) {
            "The same with pivots of LDL^T: columns in their order, and where in it pivots of order 2 begin.")
       .def_prop_ro("row_scale", &view_of<&Symbolic::row_scale>)
       .def_prop_ro("col_scale", &view_of<&Symbolic::col_scale>)
+      .def_prop_ro("pivot_order", &view_of<&Symbolic::pivot_order>)
+      .def_prop_ro("partner", &view_of<&Symbolic::partner>)
       .def_prop_ro("block_ptr", &view_of<&Symbolic::block_ptr>)
       .def_prop_ro("parent", &view_of<&Symbolic::parent>)
       .def_prop_ro("col_count", &view_of<&Symbolic::col_count>)

@@ -58,11 +58,9 @@ class BatchedFactor(LaterBatch):
         self._on_device = engine.on_device
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
         self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
-        if self._later and not self._map[0]:
-            self._map = True, self._problem.pattern.sums()
         self._begin(count)
         self._held: np.ndarray | None = None  # canonical values, where the engine holds none
-        self._waiting: tuple[Any, Any] | None = None  # values and source, to be factored by a solve
+        self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
 

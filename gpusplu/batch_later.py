@@ -17,7 +17,6 @@ from . import later
 from .batch_watch import WatchedSystems
 from .counting import FACTORIZATIONS
 from .engines.interface import AsksLater, LaneTally
-from .matrix import Sums
 from .rhs import TRANS
 
 
@@ -25,7 +24,7 @@ class LaterBatch(WatchedSystems):
     """What batches have for calls that are not waited for."""
 
     _on_device: bool
-    _map: tuple[bool, np.ndarray | Sums | None]  # of canonical values in the caller's, if the engine takes it
+    _map: tuple[bool, np.ndarray | None]  # of canonical values in the caller's: Pattern.direct_map
     _later: AsksLater | None  # the engine's batch, if it takes such calls
 
     _began_on_host = property(lambda self: not self._on_device)
@@ -103,12 +102,18 @@ class LaterBatch(WatchedSystems):
             )
         return later.is_later(self, check, out, {name: array for name, array in arrays.items() if array is not None})
 
-    def _values_later(self, values: Any) -> tuple[Any, np.ndarray | Sums | None]:
+    def _values_later(self, values: Any) -> tuple[Any, np.ndarray | None]:
         """Values of the caller's as the engine takes them, without a copy, and where its own are among them."""
+        direct, source = self._map
         shape = self._doubted.size, self._problem.pattern.size
+        if not direct:
+            raise TypeError(
+                "check='later' takes values that are one entry of the matrix each; sum duplicates, and pass both "
+                "triangles of complex Hermitian matrices"
+            )
         if np.shape(values) != shape:
             raise ValueError(f"check='later' takes values of shape {shape}, for each system those of A.data")
-        return later.as_it_is(self, "values", values, "C"), self._map[1]
+        return later.as_it_is(self, "values", values, "C"), source
 
     def _ask_later(self, values: Any, rhs: Any = None, trans: Any = "N", out: Any = None) -> Any:
         """Factor values, solve, or both, without waiting."""

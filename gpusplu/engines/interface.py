@@ -17,7 +17,6 @@ import numpy as np
 from ..cost import table
 from ..cost.model import Costs, Prediction
 from ..cost.observation import Observations
-from ..matrix import Sums
 
 if TYPE_CHECKING:
     from ..problem import Problem, Request
@@ -154,15 +153,12 @@ class LaneTally(NamedTuple):
 
 @runtime_checkable
 class AsksLater(Protocol):
-    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise where a stream is captured.
-
-    It takes any map of the caller's values for a source, `matrix.Sums` too.
-    """
+    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise where a stream is captured."""
 
     device_array: type
 
     def ask_later(
-        self, values: Any = None, source: np.ndarray | Sums | None = None, b: Any = None, trans: int = 0, x: Any = None
+        self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` (to `x`, which is returned), or both, without waiting; solutions
         of systems that have no factor are NaN."""

@@ -150,39 +150,6 @@ def test_values_in_the_order_of_the_caller(device):
     assert (batch.check() < 100 * EPS["d"]).all()
 
 
-def duplicates(dtype):
-    """A matrix that has some of its entries in two parts."""
-    whole = sp.coo_array(random_matrix(30, dtype))
-    some = np.arange(0, whole.nnz, 3)
-    values = np.concatenate([whole.data, whole.data[some]]) / 2
-    values[np.setdiff1d(np.arange(whole.nnz), some)] *= 2
-    where = [np.concatenate([each, each[some]]) for each in (whole.row, whole.col)]
-    return gs.splu_batch, sp.coo_array((values, where), shape=whole.shape)
-
-
-def triangle(dtype):
-    return gs.cholesky_batch, canonical(sp.tril(CHOLESKY["poisson"](dtype)))
-
-
-@pytest.mark.parametrize("dtype", "dF")
-@pytest.mark.parametrize("given", [duplicates, triangle])
-def test_values_that_are_summed_or_mirrored(device, given, dtype):
-    make, A = given(dtype)
-    values = fake_cupy.asarray(np.array([A.data, 2 * A.data]))
-    batch, b = make(A, values, engine="supernodal"), fake_cupy.asarray(right_hand_sides(A, 2))
-    full = A.toarray() if given is duplicates else A.toarray() + np.tril(A.toarray(), -1).conj().T
-    device.counts.clear()
-    batch.refactor(values)
-    assert not {"copy", "allocate"} & set(device.counts)  # not by way of the host
-    found = [batch.solve(b), batch.refactor_solve(values, b, check="later")]
-    found.append(make(A, np.array(values), engine="supernodal").solve(np.array(b)))
-    for x in found:
-        for k, scale in enumerate((1, 2)):
-            assert backward_error(sp.csc_array(scale * full), np.asarray(x[k]), np.asarray(b[k])) < 100 * EPS[dtype]
-        assert x.tobytes() == found[0].tobytes()
-    assert (batch.check() < 100 * EPS[dtype]).all()
-
-
 @pytest.mark.parametrize("check", ["now", "later"])
 def test_memory_is_given_back_when_nothing_runs_any_more(device, check):
     A = random_matrix(20)
@@ -351,13 +318,17 @@ def test_arrays_are_taken_as_they_are_or_not_at_all(device):
 
 
 def test_batches_that_take_no_such_calls(device):
-    """Those of which the systems take turns."""
+    """Those of which the systems take turns, and values that have to be summed."""
     A, b = random_matrix(20), fake_cupy.asarray(np.ones((40, 20)))
     values = np.array([A.data] * 40)
     some = gs.splu_batch(A, values[:32], engine="supernodal").stats.bytes
     in_pieces = gs.splu_batch(A, values, engine="supernodal", device_memory=some)
     with pytest.raises(TypeError, match="one after another"):
         in_pieces.solve(b, check="later")
+    twice = sp.coo_array((np.ones(4), ([0, 0, 1, 1], [0, 0, 1, 0])), shape=(2, 2))
+    batch = gs.splu_batch(twice, np.ones((2, 4)), engine="supernodal")
+    with pytest.raises(TypeError, match="sum duplicates"):
+        batch.refactor(fake_cupy.asarray(np.ones((2, 4))), check="later")
 
 
 @KINDS

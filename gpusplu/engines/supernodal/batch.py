@@ -12,11 +12,10 @@ from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
-from ...matrix import Sums
 from ..device.determinants import outer_determinant
 from ..device.part import address
 from ..interface import LaneTally
-from .lane_commands import AS_GIVEN, THREADS, LaneCommands, Source
+from .lane_commands import THREADS, LaneCommands
 from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class LockstepBatch:
             if self.nbytes > usable:
                 raise DeviceMemoryError(self.nbytes, usable)
             self._memory = {name: device.empty(size) for name, size in sizes.items()}
-            self._sources: tuple[Any, Source] = (None, AS_GIVEN)
+            self._sources: tuple[Any, Buffer | None] = (None, None)
             self._commands = LaneCommands(program, self._memory, count)
             device.own_stream().clear(self._memory["tallies"].pointer, sizes["tallies"])
             device.own_stream().synchronize()
@@ -71,7 +70,7 @@ class LockstepBatch:
 
     # ---- what the facade calls
 
-    def refactor(self, values: Any, source: np.ndarray | Sums | None = None) -> None:
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
         """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
         with self._device, self._lock:
             stream = self._begin()
@@ -175,7 +174,7 @@ class LockstepBatch:
     # ---- calls that nobody waits for: what they say adds up in the tallies
 
     def ask_later(
-        self, values: Any = None, source: np.ndarray | Sums | None = None, b: Any = None, trans: int = 0, x: Any = None
+        self, values: Any = None, source: np.ndarray | None = None, b: Any = None, trans: int = 0, x: Any = None
     ) -> Any:
         """`refactor` with `values`, `solve` with `b` and to `x`, or both; may become part of a graph of the caller's.
 
@@ -204,7 +203,7 @@ class LockstepBatch:
             self._unread = True
             return x
 
-    def _add_commands(self, stream: Stream, values: Any, source: Source, b: Any, trans: int, x: Any) -> None:
+    def _add_commands(self, stream: Stream, values: Any, source: Buffer | None, b: Any, trans: int, x: Any) -> None:
         commands, pointer = self._commands, self._device.pointer
         if values is not None:
             commands.take(stream, pointer(values), values.shape[1], source)
@@ -270,16 +269,11 @@ class LockstepBatch:
         copy: Buffer = self._device.upload(array)
         return copy.pointer, copy
 
-    def _source(self, source: np.ndarray | Sums | None) -> Source:
+    def _source(self, source: np.ndarray | None) -> Buffer | None:
         if source is None:
-            return AS_GIVEN
+            return None
         if self._sources[0] is not source:
-            given = source if isinstance(source, Sums) else (source, None)
-            first, second = (
-                None if array is None or not array.size else self._device.upload(array.astype(np.int64, copy=False))
-                for array in given
-            )
-            self._sources = source, (first, second)
+            self._sources = source, self._device.upload(np.ascontiguousarray(source, np.int64))
         return self._sources[1]
 
     # ---- what is read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,6 @@ LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TIL
 STAGED_ITEMS = constant(SHARED, "STAGED_ITEMS")
 CONTROL_BYTES = 16  # of a block, besides tiles
 REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
-
-#: Where entries are in the caller's values, and pointers into that.
-Source = tuple[Buffer | None, Buffer | None]
-AS_GIVEN: Source = (None, None)
 
 
 class LaneCommands:
@@ -45,15 +42,14 @@ class LaneCommands:
         self._dtype, self._groups = program.dtype, -(-count // LANES)
 
     def _gather(
-        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Source, reports: int
+        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Any, reports: int
     ) -> None:
         program = self._program
         kernel = program.kernel(MOVE, "gather_lanes")
         args = record(
             kernel.arguments,
             **{"from": given},
-            source=address(source[0]),
-            source_ptr=address(source[1]),
+            source=address(source),
             to=self._memory[to].pointer,
             count=self.count,
             entries=entries,
@@ -66,7 +62,7 @@ class LaneCommands:
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
 
-    def take(self, stream: Stream, given: int, size: int, source: Source) -> None:
+    def take(self, stream: Stream, given: int, size: int, source: Buffer | None) -> None:
         """Values into lanes."""
         factoring = self._memory["factoring"]
         stream.clear(factoring.pointer, factoring.nbytes)
@@ -134,7 +130,7 @@ class LaneCommands:
         """One right-hand side, with the steps of refinement that some systems need."""
         solving, itemsize = self._memory["solving"], self._dtype.itemsize
         stream.clear(solving.pointer, solving.nbytes)
-        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, AS_GIVEN, 0)
+        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
         for step in range(1 + STEPS):
             self._substitute(stream, trans, step)
             self._measure(stream, trans, step)

@@ -1,13 +1,12 @@
 // Values and vectors of many systems into lanes and out of them, through tiles in shared memory: the caller has a
 // system after another, lanes have the systems next to each other.
 //
-// gather_lanes: entry k of a system is the sum of from[source[p]], source_ptr[k] <= p < source_ptr[k + 1], in this
-// order, of the caller's `size` numbers of that system, `stride` apart; a negative source ~p is the conjugate of
-// from[p]. Without source_ptr every entry has one source, without source it is its own. Lanes behind the last system
-// get its numbers again, so that they meet nothing that is not in the batch. With `reports`: counts values that are NaN
-// or Inf. scatter_lanes: back, of two arrays the one that `errors` says is better, and NaN for systems that `reports`
-// says have no factor; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups * ceil(entries /
-// MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE * (WARP_SIZE + 1) scalars. Deterministic.
+// gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
+// from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
+// in the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that
+// `errors` says is better, and NaN for systems that `reports` says have no factor; notes the errors and steps of all
+// right-hand sides in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory:
+// WARP_SIZE * (WARP_SIZE + 1) scalars. Deterministic.
 //
 // Calls that nobody waits for add what they say to `tallies`: scatter_lanes, where there are such, with the last
 // right-hand side; tally_lanes after a refactorization that nothing was solved with, one thread a system.
@@ -16,7 +15,7 @@
 
 struct LaneGatherArgs {
   const Scalar* from;
-  const long long *source, *source_ptr;
+  const long long* source;
   Scalar* to;
   int count, entries;  // systems; entries of each
   long long size, stride;
@@ -53,11 +52,6 @@ struct Moved {
   }
 };
 
-DEVICE Scalar source_value(const LaneGatherArgs& args, const Scalar* system, long long p) {
-  const long long source = args.source ? args.source[p] : p;
-  return source < 0 ? conj(system[~source * args.stride]) : system[source * args.stride];
-}
-
 GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
   const Moved moved(args.entries);
   Scalar* tile = (Scalar*)shared_memory;
@@ -65,16 +59,13 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
   int bad = 0;
   for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
     const int entry = min(first + lane_of(), moved.end - 1);
-    const auto system = [&](int q) {
-      return args.from + min(moved.group * WARP_SIZE + q * LANE_WARPS + warp_of(), args.count - 1) * args.size;
-    };
-    const long long p = args.source_ptr ? args.source_ptr[entry] : entry;
+    const long long at = (args.source ? args.source[entry] : entry) * args.stride;
     Scalar value[ROUNDS];
 #pragma unroll
-    for (int q = 0; q < ROUNDS; q++) value[q] = source_value(args, system(q), p);
-    for (long long r = p + 1; args.source_ptr && r < args.source_ptr[entry + 1]; r++)
-#pragma unroll
-      for (int q = 0; q < ROUNDS; q++) value[q] += source_value(args, system(q), r);
+    for (int q = 0; q < ROUNDS; q++) {
+      const int system = min(moved.group * WARP_SIZE + q * LANE_WARPS + warp_of(), args.count - 1);
+      value[q] = args.from[system * args.size + at];
+    }
     __syncthreads();
 #pragma unroll
     for (int q = 0; q < ROUNDS; q++) tile[(q * LANE_WARPS + warp_of()) * LD + lane_of()] = value[q];

@@ -54,6 +54,7 @@ class Solver:
     name: str
     needs_rows = False  # on every rank
     needs_communicator = False  # that nothing else uses
+    advice = ""  # where solutions are not accurate
 
     def __init__(self, petsc: Any, system: System, rows: Rows, kind: str, memory: int | None):
         self._petsc, self._system, self._rows = petsc, system, rows
@@ -244,6 +245,7 @@ class SuperLUDist(Solver):
     name = "superlu_dist"
     needs_rows = True  # else it reads what is not there
     needs_communicator = True  # PETSc keeps its grid of processes there, and two factors on one end in a crash
+    advice = "; engine='mumps' chooses pivots while it factors"
     _other: System | None = None  # the transpose
     _of_transpose: Any = None
 

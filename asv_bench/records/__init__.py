@@ -48,9 +48,13 @@ def files(suite):
     return sorted((FOLDER / suite).glob("*.jsonl"), key=lambda path: path.stem.split("-", 1)[1])
 
 
-def machine(paths):
-    """Where records of these files were measured, by the files' names."""
-    return ", ".join(dict.fromkeys(MACHINES.get(path.stem.split("-")[0], "unknown") for path in paths))
+def by_machine(paths):
+    """The files of each machine, by what it is, in the order of `MACHINES`."""
+    found = {
+        description: [path for path in paths if path.stem.split("-")[0] == name]
+        for name, description in MACHINES.items()
+    }
+    return {description: of for description, of in found.items() if of}
 
 
 def one_commit(records, commit=None):

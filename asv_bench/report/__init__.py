@@ -22,11 +22,27 @@ def tables(suite, found):
 
 
 def page(suite, files, commit=None):
-    """The page of a suite, of a commit or the newest complete one: where its records come from, and tables of them."""
-    found = records.one_commit(records.read(files), commit)
+    """The page of a suite: where its records come from, and tables of them, machine by machine.
+
+    Of each machine those of `commit`, or of the newest complete one.
+    """
     commands = "\n".join(f"python -m asv_bench {words}" for words in (f"run {suite} --out FILE", f"report {suite}"))
-    parts = [f"# {suite}", suites.describe(suite), f"{origin(found)} Machine: {records.machine(files)}."]
-    return "\n\n".join([*parts, f"```bash\n{commands}\n```", tables(suite, found)]) + "\n"
+    head = [f"# {suite}", suites.describe(suite)]
+    command = f"```bash\n{commands}\n```"
+    found = {name: records.one_commit(records.read(paths), commit) for name, paths in records.by_machine(files).items()}
+    if len(found) == 1:
+        ((name, ours),) = found.items()
+        return "\n\n".join([*head, f"{origin(ours)} Machine: {name}.", command, tables(suite, ours)]) + "\n"
+    parts = [
+        f"## {name[0].upper()}{name[1:]}\n\n{origin(ours)}\n\n{deeper(tables(suite, ours))}"
+        for name, ours in found.items()
+    ]
+    return "\n\n".join([*head, command, *parts]) + "\n"
+
+
+def deeper(text):
+    """Markdown with its headings one level down."""
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.split("\n"))
 
 
 INDEX = """# Results

@@ -16,8 +16,9 @@ def tables(records, further=()):
 
 def label(record):
     """What a row is of."""
-    columns = record.get("columns")
-    words = [record["case"], record.get("ordering"), record.get("variant"), columns and f"{columns} columns"]
+    columns, scale = record.get("columns"), record.get("scale", 1)
+    sizes = [columns and f"{columns} columns", scale != 1 and f"{scale:g} times the size"]
+    words = [record["case"], record.get("ordering"), record.get("variant"), *sizes]
     return ", ".join(word for word in words if word)
 
 

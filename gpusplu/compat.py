@@ -16,7 +16,7 @@ from . import linalg, matrix
 from ._scipy import umfpack_is_demanded
 from .errors import NonFiniteError
 from .factor import LUFactor
-from .pipeline import factor_lu
+from .pipeline import DEFAULTS, factor_lu
 
 
 class SuperLUFactor(LUFactor):
@@ -69,7 +69,7 @@ def splu(
     if is_foreign(A):
         return original(A, *arguments)
     try:
-        return factor_lu(A, (*arguments, "auto", "auto", "auto"), kind=SuperLUFactor)
+        return factor_lu(A, (*arguments, *DEFAULTS[len(arguments) :]), kind=SuperLUFactor)
     except NonFiniteError:
         return original(in_columns(A), *arguments)
 

@@ -69,7 +69,7 @@ def splu(
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options)
     if is_ours(A):
         try:
-            return SuperLU(factor_lu(A.get().tocsc(), (*arguments, "auto", "auto", "auto"), on_device()))
+            return SuperLU(factor_lu(A.get().tocsc(), (*arguments, *DEFAULTS[len(arguments) :]), on_device()))
         except NonFiniteError:
             pass
     return original(A, *arguments)

@@ -103,6 +103,8 @@ class Changes:
             self._factor_changed(columns, subtract)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        except OverflowError as error:
+            raise NonFiniteError(f"{'downdate' if subtract else 'update'}: {error}") from None
 
     def _changed(self) -> None:
         """What was made of the factor before is none of the one that there is."""

@@ -108,15 +108,16 @@ class HostMemoryError(GpuspluError, MemoryError):
     Attributes
     ----------
     needed, free : int
-        Memory of the rank that needs most, as far as its solver tells, and of the one that has least [bytes].
+        Memory of the rank that needs most, 0 where its solver does not tell, and of the one that has least [bytes].
     """
 
     def __init__(self, needed: int, free: int) -> None:
         self.needed = int(needed)
         self.free = int(free)
+        wanted = f"about {self.needed:,} bytes of" if self.needed else "more"
         super().__init__(
-            f"the factorization needs about {self.needed:,} bytes of memory on a rank and {self.free:,} are free; use "
-            "more machines, or fewer ranks on each"
+            f"the factorization needs {wanted} memory on a rank and {self.free:,} bytes are free; use more "
+            "machines, or fewer ranks on each"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

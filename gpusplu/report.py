@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .cost.model import Prediction
+from .cost.scale import DEVICE_BYTES, advice, needs_of
 from .engines import registry
 from .stats import duration, durations, show, table
 from .traits import matrix_traits
@@ -74,11 +75,22 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
             ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
             ("ordering", ordering_text(symbolic, symbolic.ordering)),
             ("predicted", fill),
+            ("scale", scale_text(symbolic.choice.request, structure)),
             *engine.explain(engine.facts(analysis)),
             ("seconds", durations(symbolic.seconds)),
         ]
     )
     return "\n".join([lines, *prediction_lines(symbolic)])
+
+
+def scale_text(request: Any, structure: Any) -> str:
+    """What the factors need: one GPU, several or a cluster."""
+    device_bytes = request.device_memory or DEVICE_BYTES
+    if request.device is not None and request.device_memory is None:
+        from .cuda import devices
+
+        device_bytes = devices.open_device(request.device).free_bytes()
+    return advice(needs_of(structure), structure.flops, device_bytes)
 
 
 def prediction_lines(symbolic: Any) -> list[str]:

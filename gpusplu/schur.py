@@ -16,6 +16,7 @@ factor solves for the columns of A_IS (`Solved`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import local
 from typing import Any, NamedTuple, Protocol
 
@@ -217,6 +218,7 @@ class SchurFactor:
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
         self._interior: Any = None
+        self._lost = False
         self._partial = symbolic.partial_factor(self.dtype)
         self._hold(self._made(canonical), canonical, values)
 
@@ -271,10 +273,17 @@ class SchurFactor:
             way = self._made(canonical)
         except BaseException:
             if self.eliminated:
-                self._interior = None
-                self._partial.factor(self._canonical)  # to the same bits
+                self._interior, self._lost = None, True
+                with suppress(MemoryError):
+                    self._recover()
             raise
         self._hold(way, canonical, values)
+
+    def _recover(self) -> None:
+        """Factor the values held again, to the same bits. Where memory is too short the next who needs them does it."""
+        if self._lost:
+            self._partial.factor(self._canonical)
+            self._lost = False
 
     def condense(self, rhs: Any) -> Any:
         """The right-hand side of the interface, ``b_S - A_SI A_II^-1 b_I``.
@@ -294,6 +303,7 @@ class SchurFactor:
         given = cast(rhs, complex_dtype(self.dtype) if rhs.dtype.kind == "c" else self.dtype)
         check_rhs(given, self.shape[0])
         b = in_columns(given, self.dtype)
+        self._recover()
         halfway, condensed = self._way.condense(b)
         self._last.condensed = Condensed(given.shape, given.dtype, b, halfway)
         return as_given(condensed, given.shape, given.dtype)
@@ -330,6 +340,7 @@ class SchurFactor:
             raise ValueError(f"expand: y must have shape {wanted}, got {y.shape}")
         if y.dtype.kind == "c" and last.dtype.kind == "f":
             last = last.as_complex()
+        self._recover()
         x = self._way.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
         return as_given(x, last.shape, last.dtype)
 

@@ -1,8 +1,7 @@
 """NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
 
 Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
-Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD, and those
-that are to be factored as L D L^T as one of the type symmetric.
+Settings are the defaults, which measured best; definite and symmetric matrices are given as one triangle of their type.
 """
 
 import ctypes
@@ -14,13 +13,13 @@ import scipy.sparse as sp
 from .. import phases
 
 FLOAT64, INT32 = 1, 10  # cudaDataType
-GENERAL, SYMMETRIC, SPD = 0, 1, 3  # cudssMatrixType_t
+GENERAL, SYMMETRIC_TYPE, SPD = 0, 1, 3  # cudssMatrixType_t
 FULL, UPPER = 0, 2  # cudssMatrixViewType_t
 REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
 ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
 UBATCH_SIZE = 18  # cudssConfigParam_t of cuDSS 1.0: systems of a uniform batch, an int
 
-KINDS, MOST_FLOPS = (False, True), float("inf")
+KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
 
 
 def missing():
@@ -35,13 +34,13 @@ def measure(problem):
     def first():
         while opened:
             opened.pop().__exit__()
-        solver = CuDSS(problem.A, b, problem.definite).__enter__()
+        solver = CuDSS(problem.A, b, problem.definite, symmetric=problem.symmetric).__enter__()
         opened.append(solver)
         return {"analyze": clock.once(solver.analyze)[0], "factor": clock.once(solver.factor)[0]}, solver
 
     try:
         found, solver = phases.least(first, problem.again)
-        solver.values[...] = problem.put(CuDSS.stored(problem.scaled, problem.definite).data)
+        solver.values[...] = problem.put(CuDSS.stored(problem.scaled, problem.definite or problem.symmetric).data)
         solver.refactor()
 
         def solved(other):
@@ -74,7 +73,6 @@ class CuDSS:
     systems : int, optional
         Of a uniform batch; their values lie one after another.
     symmetric : bool, optional
-        L D L^T of a symmetric matrix that is not definite.
     """
 
     def __init__(self, A, b, definite, systems=0, symmetric=False):
@@ -89,11 +87,11 @@ class CuDSS:
         self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
         names = ("handle", "config", "data", "matrix", "rhs", "solution")
         self.handle, self.config, self.data, self.matrix, self.rhs, self.solution = (ctypes.c_void_p() for _ in names)
-        self.kind = (SPD, UPPER) if definite else (SYMMETRIC, UPPER) if symmetric else (GENERAL, FULL)
+        self.kind = (SPD, UPPER) if definite else (SYMMETRIC_TYPE, UPPER) if symmetric else (GENERAL, FULL)
 
     @staticmethod
     def stored(A, one_triangle):
-        """The entries that cuDSS is given, in its order: rows, of the upper triangle or of all."""
+        """The entries that cuDSS is given, in its order: rows, or the upper triangle by rows."""
         rows = sp.csr_array(sp.triu(A) if one_triangle else A)
         rows.sort_indices()
         return rows
@@ -116,8 +114,17 @@ class CuDSS:
             check(library.cudssConfigSet(self.config, UBATCH_SIZE, ref(size), ctypes.sizeof(size)))
         check(library.cudssDataCreate(self.handle, ref(self.data)))
         pointers, columns, b = self.held
-        types = INT32, INT32, FLOAT64, *self.kind, 0
-        structure = (pointer(pointers), None, pointer(columns), pointer(self.values), *types)
+        structure = (
+            pointer(pointers),
+            None,
+            pointer(columns),
+            pointer(self.values),
+            INT32,
+            INT32,
+            FLOAT64,
+            *self.kind,
+            0,
+        )
         check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
         for vector, array in ((self.rhs, b), (self.solution, self.x)):
             count = ctypes.c_int64(1 if self.systems or array.ndim == 1 else array.shape[1])

@@ -19,7 +19,7 @@ The first line of its docstring says what it measures.
 from importlib import import_module
 
 PROCESSOR = (
-    *("processor", "one_shot", "sequences", "programs", "neighbours"),
+    *("processor", "ldlt", "one_shot", "sequences", "programs", "neighbours"),
     *("memory", "methods", "orderings", "dense", "analysis", "gradients", "tensors"),
     *("schur", "updates", "precision"),
 )

@@ -38,7 +38,7 @@ class Beside:
     """PARDISO's complement and halves."""
 
     def __init__(self, A, b, definite, interface):
-        self.pardiso = Pardiso(A, b, definite, interface)
+        self.pardiso = Pardiso(A, b, definite, interface=interface)
         self.pardiso.begin()
 
     def schur(self):

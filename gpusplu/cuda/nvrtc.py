@@ -31,6 +31,7 @@ ONE_KIND = (
     "common/row_sizes.cu",
     "columns/sflu.cu",
     "columns/sflu_symbolic.cu",
+    "fronts/determinants.cu",
     "fronts/inertia.cu",
     "fronts/solve_transposed.cu",
     "common/values.cu",

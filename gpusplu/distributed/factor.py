@@ -117,7 +117,7 @@ class DistributedFactor:
         if self._certified.must_warn():
             warn(
                 "solve: the solution is not finite, or not accurate: its backward error is "
-                f"{self._certified.error:.1e}; with engine='superlu_dist' try 'mumps'",
+                f"{self._certified.error:.1e}{self._solver.advice}",
                 RuntimeWarning,
             )
 

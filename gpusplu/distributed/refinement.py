@@ -34,6 +34,7 @@ class Certified:
     def solve(self, b: np.ndarray, way: int) -> np.ndarray:
         """One column, for A (0), its transpose (1) or its conjugate transpose (2)."""
         system = self._system
+        self._solver.renew()
         conjugated = way == 2 and b.dtype.kind == "c"
         system.b.setArray(b.conj() if conjugated else b)
         error = self._refined(way > 0)
@@ -43,7 +44,7 @@ class Certified:
             self._solver.factor()
             error = self._refined(way > 0)
         if finite:
-            self._doubtful = not error <= sqrt(system.eps)
+            self._doubtful |= not error <= sqrt(system.eps)
         self.error = error if self.error is None else max(self.error, error)
         x: np.ndarray = system.x.getArray() if b.dtype.kind == "c" else system.x.getArray().real
         return x.conj() if conjugated else x.copy()

@@ -54,6 +54,7 @@ class Solver:
     name: str
     needs_rows = False  # on every rank
     needs_communicator = False  # that nothing else uses
+    advice = ""  # where solutions are not accurate
 
     def __init__(self, petsc: Any, system: System, rows: Rows, kind: str, memory: int | None):
         self._petsc, self._system, self._rows = petsc, system, rows
@@ -72,6 +73,11 @@ class Solver:
         SolverError
         """
         raise NotImplementedError
+
+    def renew(self) -> None:
+        """Factor where the last attempt left no factor: of values that were fine before."""
+        if self._pc is None:
+            self.factor()
 
     def harder(self) -> bool:
         """Choose pivots with more care in factorizations to come; whether that is possible."""
@@ -109,11 +115,13 @@ class Solver:
 
     def free_memory(self) -> int:
         """Of the rank whose machine has least for it, or what the caller allows [bytes]."""
+        if self._memory is not None:
+            return self._memory
         comm = self._rows.comm
         machine = comm.Split_type(comm_type_shared())
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // machine.size
         machine.Free()
-        return int(min(comm.allgather(free))) if self._memory is None else self._memory
+        return int(min(comm.allgather(free)))
 
     def destroy(self) -> None:
         if self._pc is not None:
@@ -237,6 +245,7 @@ class SuperLUDist(Solver):
     name = "superlu_dist"
     needs_rows = True  # else it reads what is not there
     needs_communicator = True  # PETSc keeps its grid of processes there, and two factors on one end in a crash
+    advice = "; engine='mumps' chooses pivots while it factors"
     _other: System | None = None  # the transpose
     _of_transpose: Any = None
 

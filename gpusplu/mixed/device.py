@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..cuda.layout import record
-from ..engines.device.part import THREADS, VALUES, MatrixPart, address
+from ..engines.device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
 from ..engines.device.staging import STATUS
 from ..matrix import Pattern
 
 ROW_SIZES = "common/row_sizes.cu"
+REAL = np.dtype("d")
 
 
 class RowsOnDevice(MatrixPart):
@@ -48,17 +49,23 @@ class RowsOnDevice(MatrixPart):
         stream.synchronize()  # the status is given back
         return values
 
-    def residual(self, values: Any, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
-        """``b - op(A) x`` and ``|op(A)| |x| + |b|``."""
+    def full(self, shape: tuple[int, ...], value: float, dtype: np.dtype) -> Any:
+        """A new array on the device."""
+        array = self.device.array(shape, dtype)
+        array[...] = value
+        return array
+
+    def residual(self, values: Any, b: Any, x: Any, trans: int, sizes: Any = None, norms: Any = None) -> Any:
+        """``b - op(A) x``; with `sizes` and `norms` what kernels/common/row_sizes.cu says of them."""
         (n, nrhs), nnz, device = b.shape, self.pattern.nnz, self.device
-        r, sizes = device.array(b.shape, self.dtype), device.array(b.shape, np.dtype("d"))
-        ptr, ind, source = self.rows_of(trans)
+        b, x = (one if one.flags.f_contiguous else one.copy(order="F") for one in (b, x))
+        r, (ptr, ind, source) = device.array(b.shape, self.dtype), self.rows_of(trans)
         kernel = self.kernel(ROW_SIZES, "row_sizes")
         lanes_log2 = min(5, max(0, (-(-nnz // max(n, 1)) - 1).bit_length()))
-        named = {"values": values, "x": x, "b": b, "r": r, "sizes": sizes}
+        named = {"values": values, "x": x, "b": b, "r": r, "sizes": sizes, "norms": norms}
         args = record(
             kernel.arguments,
-            **{name: device.pointer(array) for name, array in named.items()},
+            **{name: 0 if array is None else device.pointer(array) for name, array in named.items()},
             ptr=address(ptr),
             ind=address(ind),
             source=address(source),
@@ -68,8 +75,9 @@ class RowsOnDevice(MatrixPart):
             conjugate=trans != 1 if self.hermitian else trans == 2,
             lanes_log2=lanes_log2,
         )
-        device.caller_stream().launch(kernel, self.blocks(n << lanes_log2, THREADS, 8), THREADS, 0, args)
-        return r, sizes
+        grid = self.blocks(n << lanes_log2, THREADS, 8)
+        device.caller_stream().launch(kernel, grid, THREADS, VALUE_BYTES, args)
+        return r
 
 
 class DeviceMatrix:
@@ -86,10 +94,19 @@ class DeviceMatrix:
         self._rows, self._values = rows, values
 
     def residual(self, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
-        return self._rows.residual(self._values, b, x, trans)
+        sizes = self._rows.device.array(b.shape, REAL)
+        return self._rows.residual(self._values, b, x, trans, sizes=sizes), sizes
+
+    def measured(self, b: Any, x: Any, trans: int) -> tuple[Any, np.ndarray]:
+        norms = self._rows.full((4, b.shape[1]), 0.0, REAL)
+        r = self._rows.residual(self._values, b, x, trans, norms=norms)
+        return r, norms.get().T
 
     def here(self, array: np.ndarray) -> Any:
         return self._rows.array(np.asfortranarray(array))
+
+    def full(self, shape: tuple[int, int], value: float) -> Any:
+        return self._rows.full(shape, value, self._rows.dtype)
 
     def canonical(self) -> np.ndarray:
         values: np.ndarray = self._values.get()

@@ -123,7 +123,7 @@ class MixedFactor:
 
     def _rows_of(self, trans: int) -> Rows:
         if bool(trans) not in self._rows:
-            self._rows[bool(trans)] = Rows(self._A, self.n, self._dtype, trans)
+            self._rows[bool(trans)] = Rows(self._A, self.n, trans)
         return self._rows[bool(trans)]
 
     # ---- the factors
@@ -255,7 +255,7 @@ class MixedFactor:
         moved = self.device_array is not None and type(b) is not self.device_array
         if moved:
             columns = self._A.here(columns)
-        x, worst = columns * np.nan, 0.0  # what is not finite has no solution
+        x, worst = self._A.full(columns.shape, np.nan), 0.0  # what is not finite has no solution
         for first, end in runs(np.isfinite(largest_of_columns(columns))):
             refined = refine(self._A, self._rows_of(trans), self._correct, columns[:, first:end], trans)
             self._count(refined)
@@ -278,13 +278,17 @@ class MixedFactor:
             self._make_single(self._A.canonical())
             raise
 
-    def _correct(self, r: Any, trans: int) -> Any:
+    def _correct(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
         """op(A)^-1 r as the factor in single precision has it, of columns that are brought to one, within its range."""
-        size = largest_of_columns(r)
+        size = largest_of_columns(r) if size is None else size
         exponent = np.where(np.isfinite(size), -np.frexp(size)[1], 0).clip(-MOST_SHIFT, MOST_SHIFT)
-        up, down = (self._A.here(np.ldexp(1.0, sign * exponent)[None, :]) for sign in (1, -1))
+        up, down = (self._factors(np.ldexp(1.0, sign * exponent)) for sign in (1, -1))
         d = self._single.solve((r * up).astype(SINGLE[self._dtype], order="F"), trans)
         return d.astype(self._dtype, order="F") * down
+
+    def _factors(self, of_columns: np.ndarray) -> Any:
+        """What multiplies columns by these."""
+        return float(of_columns[0]) if of_columns.size == 1 else self._A.here(of_columns[None, :])
 
     # ---- calls that nobody waits for
 
@@ -351,12 +355,14 @@ class MixedFactor:
             found = self._running.stats()
             beside = self._double.stats()["bytes"] if self._double is not None and not self._gone_over else 0
             counts = {**self._counts, "n_refinement": self._counts["n_refinement"] + found.get("n_refinement", 0)}
-            values = 0 if self._gone_over else self._pattern.nnz * self._dtype.itemsize
+            if not self._gone_over:
+                beside += self._pattern.nnz * self._dtype.itemsize
+                beside += 0 if self.device_array is None else self._on_device.nbytes
             return {
                 **{name: value for name, value in found.items() if name != "error_bound"},
                 **counts,
                 **self._seconds,
-                "bytes": found["bytes"] + beside + values,
+                "bytes": found["bytes"] + beside,
                 "precision": "double" if self._gone_over else "mixed",
                 "why_double": self._why,
             }

@@ -16,8 +16,15 @@ class DoubleMatrix(Protocol):
     def residual(self, b: Any, x: Any, trans: int) -> tuple[Any, Any]:
         """``b - op(A) x`` and ``|op(A)| |x| + |b|``."""
 
+    def measured(self, b: Any, x: Any, trans: int) -> tuple[Any, np.ndarray]:
+        """``b - op(A) x``, and on the host, shape (k, 4), of each column the largest modulus of that, of x, of what
+        `residual` has second, and of the first over that; what is not finite may be NaN or Inf."""
+
     def here(self, array: np.ndarray) -> Any:
         """An array of the host where the matrix is."""
+
+    def full(self, shape: tuple[int, int], value: float) -> Any:
+        """A new array there, of the dtype of the matrix."""
 
     def canonical(self) -> np.ndarray:
         """The values, on the host."""
@@ -41,8 +48,16 @@ class HostMatrix:
         r, sizes = _core.residual(self._pattern.ptr, self._pattern.ind, self._values, "NTH"[trans], *flat)
         return r.reshape(b.shape, order="F"), sizes.reshape(b.shape, order="F")
 
+    def measured(self, b: np.ndarray, x: np.ndarray, trans: int) -> tuple[np.ndarray, np.ndarray]:
+        r, sizes = self.residual(b, x, trans)
+        rows = abs(r) / (sizes + (sizes == 0))
+        return r, np.stack([largest_of_columns(array) for array in (r, x, sizes, rows)], axis=1)
+
     def here(self, array: np.ndarray) -> np.ndarray:
         return array
+
+    def full(self, shape: tuple[int, int], value: float) -> np.ndarray:
+        return np.full(shape, value, self._values.dtype, order="F")
 
     def canonical(self) -> np.ndarray:
         return self._values

@@ -13,8 +13,7 @@ there; what they do to the solution then has to be no more than rounding errors 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,8 +33,12 @@ MOST_STEPS = 30
 #: Of GMRES: vectors, residual at which it ends, restarts.
 VECTORS, REDUCTION, RESTARTS = 20, 1e-8, 5
 
-#: Solves op(A) d = r by the factor in single precision: correct(r, trans).
-Correct = Callable[[Any, int], Any]
+
+class Correct(Protocol):
+    """Solves op(A) d = r by the factor in single precision."""
+
+    def __call__(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
+        """`size`: the largest modulus of each column, if it is known."""
 
 
 class Errors(NamedTuple):
@@ -90,9 +93,8 @@ class Rows:
         That bring all rows to one size.
     """
 
-    def __init__(self, A: DoubleMatrix, n: int, dtype: np.dtype, trans: int):
-        ones, zeros = (A.here(np.full((n, 1), value, dtype, order="F")) for value in (1, 0))
-        sums = A.residual(zeros, ones, trans)[1]
+    def __init__(self, A: DoubleMatrix, n: int, trans: int):
+        sums = A.residual(A.full((n, 1), 0.0), A.full((n, 1), 1.0), trans)[1]
         self.norm, self.least = float(sums.max().item()), float(sums.min().item())
         self.weights = 1.0 / (sums + (sums == 0))
 
@@ -102,25 +104,31 @@ class Solution:
 
     def __init__(self, A: DoubleMatrix, rows: Rows, b: Any, trans: int):
         self.A, self.rows, self.b, self.trans = A, rows, b, trans
-        self.x = A.here(np.zeros(b.shape, b.dtype, order="F"))
-        self.r, self.errors = self._measured(self.x)
+        self.x, self.r, self.size_of_b = A.full(b.shape, 0.0), b, largest_of_columns(b)
+        self.size_of_r = self.size_of_b
+        whole = (self.size_of_b > 0).astype(float)  # what is not zero is all error
+        self.errors = Errors(whole, whole.copy())
 
-    def _measured(self, x: Any) -> tuple[Any, Errors]:
-        r, sizes = self.A.residual(self.b, x, self.trans)
-        largest = zip(*(largest_of_columns(array).tolist() for array in (r, x, self.b)), strict=True)
-        normwise = np.array([_core.backward_error(r_k, x_k, b_k, self.rows.norm) for r_k, x_k, b_k in largest])
-        rowwise = largest_of_columns(abs(r) / (sizes + (sizes == 0)))
-        in_range = np.isfinite(largest_of_columns(sizes))  # else nothing is known
-        return r, Errors(*(np.where(in_range, error, np.inf) for error in (normwise, rowwise)))
+    def _errors(self, norms: np.ndarray) -> Errors:
+        """Of what `DoubleMatrix.measured` says."""
+        sizes = zip(norms[:, 0].tolist(), norms[:, 1].tolist(), self.size_of_b.tolist(), strict=True)
+        normwise = np.array([_core.backward_error(r, x, b, self.rows.norm) for r, x, b in sizes])
+        in_range = np.isfinite(norms[:, 2])  # else nothing is known
+        return Errors(*(np.where(in_range, error, np.inf) for error in (normwise, norms[:, 3])))
+
+    def solved(self, correct: Correct) -> Any:
+        """What the factor has for the residuals."""
+        return correct(self.r, self.trans, self.size_of_r)
 
     def add(self, d: Any) -> None:
         """Take a step, in the columns where it does no harm."""
         x = self.x + d
-        r, errors = self._measured(x)
+        r, norms = self.A.measured(self.b, x, self.trans)
+        errors = self._errors(norms)
         kept = errors.no_worse(self.errors)
         for column in np.flatnonzero(~kept).tolist():
             x[:, column], r[:, column] = self.x[:, column], self.r[:, column]
-        self.x, self.r = x, r
+        self.x, self.r, self.size_of_r = x, r, np.where(kept, norms[:, 0], self.size_of_r)
         self.errors = Errors(*(np.where(kept, new, old) for new, old in zip(errors, self.errors, strict=True)))
 
     def column(self, k: int) -> Solution:
@@ -128,6 +136,7 @@ class Solution:
         one = object.__new__(Solution)
         one.A, one.rows, one.trans = self.A, self.rows, self.trans
         one.b, one.x, one.r = (array[:, k : k + 1] for array in (self.b, self.x, self.r))
+        one.size_of_b, one.size_of_r = self.size_of_b[k : k + 1], self.size_of_r[k : k + 1]
         one.errors = Errors(*(error[k : k + 1] for error in self.errors))
         return one
 
@@ -148,7 +157,7 @@ class Solution:
             return False
         sizes = self.A.residual(self.b, self.x, self.trans)[1]
         signs = np.where(np.random.default_rng(0).random(self.b.shape) < 0.5, -1.0, 1.0)
-        off = abs(correct(self.r, self.trans))
+        off = abs(self.solved(correct))
         rounding = sum(abs(correct(EPS * sizes * self.A.here(s), self.trans)) for s in (abs(signs), signs))
         size = abs(self.x)
         return bool((off <= HARMLESS * (rounding + EPS * size) + NOTHING * size.max()).all())
@@ -158,7 +167,7 @@ def refine(A: DoubleMatrix, rows: Rows, correct: Correct, b: Any, trans: int) ->
     """Solve op(A) X = B, finite, shape (n, k)."""
     with np.errstate(all="ignore"):  # what is not finite is not accurate
         solution = Solution(A, rows, b, trans)
-        solution.add(correct(solution.r, trans))
+        solution.add(solution.solved(correct))
         steps, iterations, accurate = plain(solution, correct), 0, True
         for k in np.flatnonzero(~solution.errors.settled).tolist():
             one = solution.column(k)
@@ -175,7 +184,7 @@ def plain(solution: Solution, correct: Correct) -> int:
         before = solution.errors
         if before.settled.all():
             return step
-        solution.add(correct(solution.r, solution.trans))
+        solution.add(solution.solved(correct))
         if not solution.errors.fell(before, SLOW).any():
             return step + 1
     return MOST_STEPS

@@ -126,9 +126,10 @@ def check(record):
 
 RUNS = {
     "processor": ["--cases", "poisson:5x5", "rlc:5x5", "--peer", "scipy"],
+    "ldlt": ["--cases", "kkt:40x20x1", "--peer", "own_lu", "--budget", "0.01"],
     "one_shot": ["--cases", "rlc:5x5", "--repeat", "1"],
     "analysis": ["--cases", "rlc:5x5", "--threads", "1", "--repeat", "1"],
-    "methods": ["--cases", "rlc:5x5", "--repeat", "1"],
+    "methods": ["--cases", "rlc:5x5", "power:6x6", "--repeat", "1", "--fit"],
     "dense": ["--cases", "4x8", "--peer", "none"],
     "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
     "gradients": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "jax_spsolve"],

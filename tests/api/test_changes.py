@@ -169,6 +169,8 @@ def test_bad_columns():
             change(np.ones(19))
         with pytest.raises(gs.NonFiniteError, match="all values of C must be finite"):
             change(np.full(20, np.nan))
+        with pytest.raises(gs.NonFiniteError):
+            change(1e200 * np.eye(20)[3])
         with pytest.raises(TypeError, match="C is complex128, and the factor float64"):
             change(np.ones(20, complex))
     with pytest.raises(MemoryError, match="solve with updated"):

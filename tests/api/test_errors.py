@@ -54,8 +54,8 @@ def test_a_solver_of_others_does_not_tell_the_column():
 def test_host_memory_says_how_much():
     error = pickle.loads(pickle.dumps(gs.HostMemoryError(2_000_000, 1_000)))
     assert (error.needed, error.free) == (2_000_000, 1_000)
-    assert "2,000,000" in str(error)
-    assert "1,000" in str(error)
+    assert "needs about 2,000,000 bytes of memory on a rank and 1,000 bytes are free" in str(error)
+    assert "needs more memory on a rank and 1,000 bytes" in str(gs.HostMemoryError(0, 1000))
 
 
 def test_a_solver_of_others_says_its_code():

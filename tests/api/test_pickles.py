@@ -17,7 +17,7 @@ from support.small_matrices import random_matrix, spd_matrix
 
 FIELDS = (
     *("method", "n", "nnz", "cholesky", "ldlt", "row_perm", "col_perm", "row_scale", "col_scale"),
-    *("keeps_diagonal", "block_ptr", "parent"),
+    *("pivot_order", "partner", "keeps_diagonal", "block_ptr", "parent"),
     *("col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"),
     *("n_interface", "ordering", "lnz", "flops"),
     *("structural_rank", "column_levels", "super_levels", "critical_path", "seconds", "costs"),
@@ -63,6 +63,8 @@ DAMAGED = {
     "col_scale": ("col_scale", lambda x: np.full(60, np.nan)),
     "negative scale": ("col_scale", lambda x: np.full(60, -2.0)),
     "short scale": ("row_scale", lambda x: np.ones(3)),
+    "pivot_order": ("pivot_order", lambda x: x),
+    "partner": ("partner", lambda x: x),
     "block_ptr": ("block_ptr", lambda x: with_entry(x, -1, 61)),
     "array type": ("block_ptr", lambda x: x.astype(float)),
     "parent": ("parent", lambda x: with_entry(x, 3, 2)),

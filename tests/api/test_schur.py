@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 
 def near_definite(n, dtype="d"):
@@ -104,20 +104,19 @@ def test_scales_of_very_different_size():
     np.testing.assert_allclose(schur, expected, atol=1e-12 * np.abs(expected).max())
 
 
-def test_pivots_that_do_not_fit_leave_it_to_solves():
-    """A block of the interior whose leading parts are singular, and values that need none of that."""
-    A = sp.lil_array(gallery.poisson(30, 30))
-    easy = sp.csc_array(A)
-    easy.sort_indices()
-    symbolic = gs.analyze(easy, schur=np.arange(30))
-    hard = easy.copy()
-    hard.setdiag(1e-14)
+@pytest.mark.parametrize("diagonal", [1e-14, 1 + 1e-10, 1 + 1e-6], ids=["tiny", "perturbed", "growing"])
+@pytest.mark.parametrize("kind", ["lu", "ldlt"])
+def test_pivots_that_do_not_fit_leave_it_to_solves(kind, diagonal):
+    """Pivots of a grid with such a diagonal, and of values that need none but those of their fronts."""
+    easy = canonical(gallery.poisson(30, 30))
+    hard, indices = easy.copy(), np.arange(30)
+    hard.setdiag(diagonal)
+    symbolic = analyzed(kind, easy, indices)
     factor = symbolic.factor(easy.data)
     assert factor.eliminated
     factor.refactor(hard.data)
     assert not factor.eliminated
-    expected = dense_schur(hard.toarray(), np.arange(30))
-    np.testing.assert_allclose(factor.schur, expected, atol=1e-12)
+    np.testing.assert_allclose(factor.schur, dense_schur(hard.toarray(), indices), atol=1e-12)
     factor.refactor(easy.data)
     np.testing.assert_allclose(factor.schur, symbolic.factor(easy.data).schur, atol=1e-12)
 

@@ -17,7 +17,14 @@ from gpusplu import gallery
 
 PROGRAM = Path(__file__).parent / "on_ranks.py"
 # MPICH: ranks that wait give their processor away, of which there are fewer than ranks.
-GENTLE = {"MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+GENTLE = {
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE": "1",
+    "MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT": "16",
+    "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
 def pairs(n):
@@ -34,6 +41,7 @@ def matrices():
         "definite": gallery.poisson(9, 10),
         "indefinite": gallery.kkt(80, 30),
         "large": gallery.poisson(12, 12, 12),
+        "larger": gallery.poisson(32, 32, 32),
         "pairs": pairs(40),
     }
 

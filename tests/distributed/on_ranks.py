@@ -6,6 +6,7 @@ compares. It needs no compiled core, so that the Python that has petsc4py may be
 
 import json
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -248,6 +249,17 @@ def check_growth():
     tell("growth", found)
 
 
+def check_starved():
+    """Memory that the system does not give."""
+    small, P = part(load("general")), part(load("larger"))
+    lu = gd.splu(small, COMM)
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + 64 * 2**20,) * 2)
+    refused("starved", lambda: gd.splu(P, COMM))
+    lu.refactor(small.data)
+    lu.solve(np.ones(small.shape[0]))
+
+
 def check_killed():
     """One rank ends in the middle of a loop without a word; the others leave who they are."""
     P = part(load("large"))
@@ -269,7 +281,7 @@ def main():
             print(f"in {name} on rank {COMM.rank}", file=sys.stderr, flush=True)
             COMM.Abort(1)
         tell(f"done_{name}", True)
-    tell("refused", REFUSED)
+    tell(f"{sys.argv[2]}_refused", REFUSED)
 
 
 if __name__ == "__main__":

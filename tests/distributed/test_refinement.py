@@ -1,6 +1,6 @@
 """Answers of distributed factors are measured and mended, whatever their solver did: one rank, and solvers made up."""
 
-import sys
+import subprocess
 import warnings
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -11,7 +11,14 @@ import pytest
 import gpusplu as gs
 from gpusplu.distributed import agreement, calls, factor, refinement, solvers
 from gpusplu.distributed.agreement import agreed, check_communicator
-from gpusplu.errors import EngineUnavailableError, NonFiniteError
+from gpusplu.errors import (
+    EngineUnavailableError,
+    HostMemoryError,
+    NonFiniteError,
+    NotPositiveDefiniteError,
+    SolverError,
+)
+from support.processes import PYTHON, environment
 
 N = 30
 
@@ -58,7 +65,7 @@ class System:
 class Solver:
     """Inverse of the matrix times 1 + error; choosing pivots with care leaves another error."""
 
-    name, kind = "made up", "lu"
+    name, kind, advice = "made up", "lu", "; try another"
 
     def __init__(self, A, error, with_care):
         self.A, self.error, self._with_care = A, error, with_care
@@ -66,6 +73,9 @@ class Solver:
 
     def factor(self):
         self.n_factored += 1
+
+    def renew(self):
+        pass
 
     def harder(self):
         if self._with_care is None:
@@ -106,6 +116,15 @@ def test_a_step_that_helps_nothing_is_taken_back(A):
     assert not solver.must_warn()
 
 
+def test_a_wrong_column_is_not_forgotten_for_a_right_one(A):
+    solver = certified(A, 2.0)
+    solver.solve(np.ones(N), 0)
+    solver._solver.error = 0.0
+    solver.solve(np.ones(N), 0)
+    assert solver.must_warn()
+    assert not solver.must_warn()
+
+
 def test_pivots_are_chosen_with_more_care(A):
     solver = certified(A, 0.4, 0.0)
     np.testing.assert_allclose(A @ solver.solve(np.ones(N), 0), 1, rtol=1e-14)
@@ -124,7 +143,9 @@ def test_a_wrong_solution_is_warned_of(A, monkeypatch):
     rows = SimpleNamespace(comm=Alone(), count=N, n=N, first=0, dtype=np.dtype(float))
     parts = SimpleNamespace(system=System(A), solver=Solver(A, 0.4, None), is_open=True)
     lu = factor.DistributedLUFactor(rows, parts)
-    with pytest.warns(RuntimeWarning, match=r"solve: the solution is not finite, or not accurate: its backward error"):
+    with pytest.warns(
+        RuntimeWarning, match=r"solve: the solution is not finite, or not accurate: its backward error .*; try another$"
+    ):
         lu.solve(np.ones(N))
     parts.solver.error = 0.0
     with warnings.catch_warnings():
@@ -171,6 +192,79 @@ def test_signs_of_pivots_need_real_numbers(monkeypatch):
         solvers.Mumps(library, System(np.eye(N)), rows, "lu", None).negative_pivots()
 
 
+class Mumps:
+    """PETSc with a MUMPS whose INFOG(1) and INFOG(2) are those of a list, one pair a factorization."""
+
+    ScalarType = np.float64
+
+    def __init__(self, *reports):
+        self.reports, self.settings, self.n_begun = list(reports), {}, 0
+
+    def PC(self):
+        return self
+
+    def create(self, comm):
+        self.n_begun += 1
+        return self
+
+    def getFactorMatrix(self):
+        return self
+
+    def setMumpsIcntl(self, number, value):
+        self.settings[number] = value
+
+    def setUp(self):
+        self.now = self.reports.pop(0)
+
+    def getMumpsInfog(self, number):
+        return {1: self.now[0], 2: self.now[1], 16: 3}.get(number, 0)
+
+    def __getattr__(self, name):
+        return lambda *_: None
+
+
+def mumps(*reports, kind="lu", memory=10**9):
+    petsc = Mumps(*reports)
+    rows = SimpleNamespace(comm=Alone(), count=N, n=N, first=0, dtype=np.dtype(float))
+    system = SimpleNamespace(comm=rows.comm, matrix=SimpleNamespace(setOption=lambda *_: None))
+    petsc.Mat = SimpleNamespace(Option=SimpleNamespace(SPD=1, SYMMETRIC=2))
+    return petsc, solvers.Mumps(petsc, system, rows, kind, memory)
+
+
+@pytest.mark.parametrize(
+    ("report", "kind", "error", "message"),
+    [
+        ((-10, 7), "lu", RuntimeError, "^Factor is exactly singular$"),
+        ((-6, 7), "ldlt", RuntimeError, "^Factor is exactly singular$"),
+        ((-10, 7), "cholesky", NotPositiveDefiniteError, "not positive definite"),
+        ((-40, 7), "cholesky", NotPositiveDefiniteError, "not positive definite"),
+        ((-13, -500), "lu", HostMemoryError, "about 4,000,000,000 bytes of memory on a rank and 1,000,000,000 bytes"),
+        ((-7, 2_000_000), "lu", HostMemoryError, "about 8,000,000 bytes"),
+        ((-19, 10), "lu", HostMemoryError, "about 3,000,000 bytes"),
+        ((-51, 5), "lu", SolverError, r"mumps stopped with code -51 \(5\)"),
+    ],
+)
+def test_reports_of_mumps_are_exceptions(report, kind, error, message):
+    petsc, solver = mumps(report, (0, 0), kind=kind)
+    with pytest.raises(error, match=message):
+        solver.factor()
+    assert petsc.settings.get(13) == (1 if kind == "ldlt" else None)
+    solver.renew()
+    solver.renew()
+    assert petsc.n_begun == 2
+
+
+def test_mumps_gets_more_memory_than_it_estimated():
+    petsc, solver = mumps((-9, 100), (-8, 100), (0, 0), memory=None)
+    solver.factor()
+    assert petsc.settings[14] == 16 * solvers.RELAXATION
+    assert petsc.n_begun == 3
+    petsc, solver = mumps((-9, 100))
+    with pytest.raises(HostMemoryError, match="about 3,000,000 bytes"):
+        solver.factor()
+    assert petsc.settings[23] == 1000
+
+
 def test_a_petsc_without_the_solver_is_refused(monkeypatch):
     library = SimpleNamespace(ScalarType=float, Sys=SimpleNamespace(hasExternalPackage=lambda name: False))
     monkeypatch.setattr(calls.petsc, "load", lambda: library)
@@ -184,13 +278,11 @@ def test_without_petsc4py():
         gs.distributed.splu(np.eye(3), Alone())
 
 
-def test_nothing_here_needs_the_core(monkeypatch):
+def test_nothing_here_needs_the_core():
     """A cluster's Python may have none."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "gpusplu"]:
-        monkeypatch.delitem(sys.modules, name)
-    for missing in ("gpusplu._core", "threadpoolctl"):
-        monkeypatch.setitem(sys.modules, missing, None)
-    import gpusplu.distributed
-
-    assert gpusplu.distributed.splu.__module__ == "gpusplu.distributed.calls"
-    assert "gpusplu.matrix" not in sys.modules
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('gpusplu._core', 'threadpoolctl')))\n"
+        "import gpusplu.distributed; print(gpusplu.distributed.splu.__module__, gpusplu.NonFiniteError.__name__)"
+    )
+    run = subprocess.run([*PYTHON, "-c", code], env=environment(), capture_output=True, text=True)
+    assert run.stdout == "gpusplu.distributed.calls NonFiniteError\n", run.stderr

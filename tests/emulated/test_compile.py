@@ -17,14 +17,16 @@ if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
 
 # Double precision, which has the tensor core paths, for every architecture; the others, which differ between them by
-# the asynchronous copies only, for one.
+# the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one with each.
 ARCHITECTURES_OF = {"f": (80,), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
+OF_LDLT = (75, 80, 90)
 CASES = [
     (file, scalar, kind, arch)
     for file in nvrtc.files()
     for scalar in SCALARS
     for kind in nvrtc.kinds(file, scalar)
     for arch in ARCHITECTURES_OF[scalar]
+    if kind < nvrtc.HERMITIAN or arch in OF_LDLT
 ]
 
 

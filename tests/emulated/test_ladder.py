@@ -4,13 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core, gallery
+from gpusplu import _core
 from support.analyses import analyze
 from support.ladder import SCRIPTS, measure_first, play, play_on_device
-from support.small_matrices import EPS, canonical, random_matrix, rhs
+from support.small_matrices import EPS, canonical, random_matrix, rhs, small_pairs
 
 pytestmark = pytest.mark.usefixtures("cupy")
 
@@ -39,18 +38,6 @@ def on_device(A, **options):
 
 
 BOTH = pytest.mark.parametrize("make", [on_processor, on_device])
-
-
-def small_pairs(n=20, small=2.0**-46):
-    """A grid, and pairs of columns that nearly cancel, each beside rows that would be better, too small for a norm."""
-    rng = np.random.default_rng(0)
-    pairs = sp.block_diag([np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])] * n)
-    coupling = sp.lil_array((2 * n, n))
-    coupling[range(0, 2 * n, 2), range(n)] = 0.1
-    coupling[range(1, 2 * n, 2), (np.arange(n) + 1) % n] = 0.2
-    tail = rng.uniform(-1, 1, (n, n)) + n * np.eye(n)
-    block = sp.block_array([[pairs, coupling], [coupling.T, tail]])
-    return canonical(sp.block_diag([gallery.named("poisson:6x6"), small * block]))
 
 
 @BOTH

@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from gpusplu import gallery
+
 EPS = {char: float(np.finfo(char).eps) for char in "fdFD"}
 
 
@@ -20,6 +22,18 @@ def spd_matrix(n=50, dtype="d", seed=0):
     B = random_matrix(n, dtype, seed)
     A = sp.csc_array(B @ B.conj().T + sp.eye_array(n, dtype=B.dtype))
     return canonical((A + A.conj().T) / 2).astype(dtype)
+
+
+def small_pairs(n=20, small=2.0**-46):
+    """A grid, and pairs of columns that nearly cancel, each beside rows that would be better, too small for a norm."""
+    rng = np.random.default_rng(0)
+    pairs = sp.block_diag([np.array([[1.0, 1.0], [1.0, 1.0 + 1e-12]])] * n)
+    coupling = sp.lil_array((2 * n, n))
+    coupling[range(0, 2 * n, 2), range(n)] = 0.1
+    coupling[range(1, 2 * n, 2), (np.arange(n) + 1) % n] = 0.2
+    tail = rng.uniform(-1, 1, (n, n)) + n * np.eye(n)
+    block = sp.block_array([[pairs, coupling], [coupling.T, tail]])
+    return canonical(sp.block_diag([gallery.poisson(6, 6), small * block]))
 
 
 def canonical(A, dtype=None):

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "analysis/graph.hpp"
 #include "analysis/structure.hpp"
 #include "analysis/symbolic.hpp"
 #include "analysis/validate.hpp"
@@ -109,6 +110,8 @@ void bind_symbolic(nb::module_& m) {
            "The same with pivots of LDL^T: columns in their order, and where in it pivots of order 2 begin.")
       .def_prop_ro("row_scale", &view_of<&Symbolic::row_scale>)
       .def_prop_ro("col_scale", &view_of<&Symbolic::col_scale>)
+      .def_prop_ro("pivot_order", &view_of<&Symbolic::pivot_order>)
+      .def_prop_ro("partner", &view_of<&Symbolic::partner>)
       .def_prop_ro("block_ptr", &view_of<&Symbolic::block_ptr>)
       .def_prop_ro("parent", &view_of<&Symbolic::parent>)
       .def_prop_ro("col_count", &view_of<&Symbolic::col_count>)
@@ -151,6 +154,14 @@ void bind_symbolic(nb::module_& m) {
         return one_supernode(n);
       },
       "n"_a, "The analysis of a dense matrix for fronts.");
+  m.def(
+      "parity",
+      [](In<idx> perm) {
+        for (std::size_t k = 0; k < perm.shape(0); k++)
+          require(perm.data()[k] >= 0 && (std::size_t)perm.data()[k] < perm.shape(0), "perm is no permutation");
+        return parity(to_vector(perm));
+      },
+      "perm"_a, "1 for an even permutation, -1 for an odd one.");
   m.def(
       "validate",
       [](const Symbolic& symbolic, const Canonical& canonical) {

@@ -88,7 +88,8 @@ template <class T> class Factor {
 
   // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or where
   // that takes longer or loses digits by a new factorization. C.pattern.n counts its columns. True if A's pattern has
-  // places for all of C C^H; else nothing has changed. Where it throws, the factor before is restored.
+  // places for all of C C^H; else nothing has changed. Where it throws, NotPositiveDefinite or std::overflow_error of
+  // finite values, the factor is the one before.
   bool update(const Matrix<T>& C, int sign);
 
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and

@@ -2,6 +2,7 @@
 // factor are measured, and one that is not accurate any more gives way to a new factorization.
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
@@ -20,7 +21,9 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   const auto changes = outer_products(A_, values_.data(), C, sign);
   if (!changes) return false;
   double largest = largest_;
-  for (const EntryChange<T>& change : *changes) largest = std::max(largest, modulus(change.after));
+  for (const EntryChange<T>& change : *changes) largest = max_or_nan(largest, modulus(change.after));
+  if (!std::isfinite(largest)) throw std::overflow_error("an entry of the changed matrix is out of range");
+  spare_.reserve(values_.size());  // nothing below may lack memory when the factor is half changed
   const auto apply = [&](std::vector<T>& values) {
     for (const EntryChange<T>& change : *changes) values[change.place] = change.after;
   };

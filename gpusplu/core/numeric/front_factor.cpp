@@ -41,7 +41,7 @@ template <class T> off FrontFactor<T>::bytes() const {
       panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
   for (const BlockPool& pool : pools_) bytes += pool.bytes();
   for (const auto& scratch : scratch_) bytes += scratch.size() * sizeof(T);
-  bytes += 2 * diagonal_.size() * sizeof(T);
+  bytes += 2 * diagonal_.size() * sizeof(T) + place_.size() * sizeof(idx);
   return bytes;
 }
 
@@ -319,6 +319,7 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   if (walk.needs_team()) run_team(want, by_team, &of_teams);
   else run_helpers(want, by_helpers, &of_helpers);
   if (run.out_of_memory || run.failed_column >= 0) run.drop_contributions();
+  for (BlockPool& pool : pools_) pool.start_again();
   if (run.out_of_memory) throw std::bad_alloc();
   return run.report();
 }

@@ -105,7 +105,7 @@ template <class T> class FrontFactor {
   std::vector<idx> first_fronts(const Matrix<T>& C) const;
   idx row_in_front(idx s, idx place) const;
   bool update_along_paths(const Matrix<T>& C, const idx* which, idx count, const std::vector<idx>& first, int sign,
-                          T* vectors, T* below);
+                          idx* at, T* vectors, T* below);
   FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
   T* panel(idx s) { return panels_.data() + plan_.panel_ptr[s]; }
   const T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }

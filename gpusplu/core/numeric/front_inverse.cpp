@@ -190,6 +190,7 @@ template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inv
   if ((int)space->pools.size() < want) space->pools.resize(want), space->scratch.resize(want);
   Inverse(*this, *space, inverse).run(want);
   if (!again) space->ptr.clear();
+  for (BlockPool& pool : space->pools) pool.start_again();
   inverse_space_.keep(std::move(space));
   const Symbolic& s = *symbolic_;
   if (s.row_scale.empty()) return;

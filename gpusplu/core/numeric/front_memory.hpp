@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -30,14 +31,15 @@ struct FreeRaw {
 // and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of larger ones at most
 // kKept bytes are kept. The largest are pages of their own that go back to the system as soon as the parent has taken
 // them; of a lower triangle most pages above the diagonal are never touched. A block may be given to another thread's
-// pool than it was taken from.
+// pool than it was taken from: so when all are back, pools start again with the slabs that they cut themselves, or
+// those that others are given to would grow for ever.
 class BlockPool {
  public:
   BlockPool() = default;
   BlockPool(BlockPool&& other) noexcept { *this = std::move(other); }
   BlockPool& operator=(BlockPool&& other) noexcept {
     std::swap(free_, other.free_), std::swap(slabs_, other.slabs_), std::swap(slab_next_, other.slab_next_);
-    std::swap(slab_left_, other.slab_left_), std::swap(kept_, other.kept_);
+    std::swap(slab_left_, other.slab_left_), std::swap(kept_, other.kept_), std::swap(n_cut_, other.n_cut_);
     return *this;
   }
   ~BlockPool() {
@@ -59,9 +61,8 @@ class BlockPool {
     }
     if (size_class >= kSmallClasses) return raw_bytes(rounded);
     if (slab_left_ < rounded) {
-      slabs_.emplace_back();  // first, so that a failure below loses nothing
-      slabs_.back().reset(static_cast<std::byte*>(raw_bytes(kSlab)));
-      slab_next_ = slabs_.back().get(), slab_left_ = kSlab;
+      if (n_cut_ == slabs_.size()) slabs_.push_back(Slab(static_cast<std::byte*>(raw_bytes(kSlab))));
+      slab_next_ = slabs_[n_cut_++].get(), slab_left_ = kSlab;
     }
     void* block = slab_next_;
     slab_next_ += rounded, slab_left_ -= rounded;
@@ -81,12 +82,19 @@ class BlockPool {
     free_[size_class] = new (p) Block{free_[size_class]};
   }
 
+  // No block of any pool that these give to or take from is in use.
+  void start_again() noexcept {
+    std::fill_n(free_.begin(), kSmallClasses, nullptr);
+    slab_left_ = 0, n_cut_ = 0;
+  }
+
   std::size_t bytes() const { return slabs_.size() * kSlab + kept_; }
 
  private:
   struct Block {
     Block* next;
   };
+  using Slab = std::unique_ptr<std::byte, FreeRaw>;
   static constexpr std::size_t kSlab = std::size_t(256) << 10, kKept = std::size_t(16) << 20;
   static constexpr int kSmallClasses = 41;  // up to 64 KiB; all: up to 4 MiB
 
@@ -99,9 +107,9 @@ class BlockPool {
   }
 
   std::array<Block*, 65> free_{};
-  std::vector<std::unique_ptr<std::byte, FreeRaw>> slabs_;
+  std::vector<Slab> slabs_;
   std::byte* slab_next_ = nullptr;
-  std::size_t slab_left_ = 0, kept_ = 0;
+  std::size_t slab_left_ = 0, kept_ = 0, n_cut_ = 0;  // n_cut_: slabs that blocks have been cut from
 };
 
 }  // namespace gs

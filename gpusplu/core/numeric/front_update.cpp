@@ -82,21 +82,21 @@ template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
   std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return first[a] < first[b]; });
   const auto begin = std::partition_point(order.begin(), order.end(), [&](idx r) { return first[r] < 0; });
   std::vector<T> vectors((std::size_t)at_once * tallest_), below(tallest_);
+  std::vector<idx> at(at_once);  // all memory is there before anything changes
   for (auto next = begin; next != order.end();) {
     const idx count = (idx)std::min<std::ptrdiff_t>(at_once, order.end() - next);
-    if (!update_along_paths(C, &*next, count, first, sign, vectors.data(), below.data())) return false;
+    if (!update_along_paths(C, &*next, count, first, sign, at.data(), vectors.data(), below.data())) return false;
     next += count;
   }
   return true;
 }
 
-// Vectors that are at one front lie next to each other, as fronts of a subtree are.
+// `at`: the front of each. Vectors that are at one lie next to each other, as fronts of a subtree do.
 template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, const idx* which, idx count,
-                                                           const std::vector<idx>& first, int sign, T* vectors,
+                                                           const std::vector<idx>& first, int sign, idx* at, T* vectors,
                                                            T* below) {
   const off ld = tallest_;
   std::fill(vectors, vectors + ld * count, T(0));
-  std::vector<idx> at(count);  // the front of each
   for (idx k = 0; k < count; k++) {
     at[k] = first[which[k]];
     for (off p = C.pattern.ptr[which[k]]; p < C.pattern.ptr[which[k] + 1]; p++)
@@ -140,7 +140,7 @@ template <class T> idx FrontFactor<T>::row_in_front(idx s, idx place) const {
   template bool FrontFactor<T>::update_pays(const Matrix<T>&) const;                                                \
   template bool FrontFactor<T>::update(const Matrix<T>&, int);                                                      \
   template bool FrontFactor<T>::update_along_paths(const Matrix<T>&, const idx*, idx, const std::vector<idx>&, int, \
-                                                   T*, T*);                                                         \
+                                                   idx*, T*, T*);                                                   \
   template idx FrontFactor<T>::row_in_front(idx, idx) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,10 @@ from ...cost.table import shipped
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
+from ..device.determinants import joined, outer_determinant
 from ..device.part import Part
 from ..device.program import Program
+from ..device.staging import STATUS
 from .arrays import ColumnArrays
 from .plan import ColumnPlan
 from .solve import ColumnSolve
@@ -76,3 +79,20 @@ class ColumnProgram(Program):
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
     ) -> None:
         self.solution.run(stream, buffers, vectors, trans, nrhs, b, x)
+
+    @cached_property
+    def _diagonal(self) -> tuple[Buffer | None, float, float]:
+        """Where pivots are in the factor, and what is the same for all values of the sign and logarithm."""
+        return self.upload(self.plan.diag), *outer_determinant(self.plan)
+
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        at, sign, shift = self._diagonal
+        pivots = np.empty(self.n, self.dtype)
+        out, status = self.device.empty(pivots.nbytes), self.device.zeros(STATUS.itemsize)
+        self.device.own_stream().synchronize()
+        arrays = (buffers.own["factor"].pointer, out.pointer, 0, status.pointer)
+        self.launch_gather(stream, "gather_values", arrays, (at, None), self.n)
+        stream.copy(pivots.ctypes.data, out.pointer, pivots.nbytes)
+        stream.synchronize()
+        moduli = abs(pivots).astype(float)
+        return sign * joined(pivots / moduli), shift + float(np.log(moduli).sum())

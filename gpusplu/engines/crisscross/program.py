@@ -93,6 +93,9 @@ class CrisscrossProgram(ColumnProgram):
         sparse, dense = self.predicted
         return {"division": self.division, "predicted_sparse_seconds": sparse, "predicted_dense_seconds": dense}
 
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        return super().slogdet(stream, buffers) if self.division == self.n else None  # else part of it is a front
+
     def factor_memory(self) -> Memory:
         columns = super().factor_memory()._replace(zeros=factor_words(self.n))
         return with_front(columns, factor_memory(self.fronts.plan) if self.fronts else None)

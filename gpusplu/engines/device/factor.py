@@ -3,7 +3,7 @@
 `DeviceFactor` is to the GPU what the core's factor is to the CPU, and has its surface. Answers are certified by the
 rules that the CPU engine goes by (core/certify/ladder.hpp), always by measuring: the backward error of a solve comes
 back with it, refinement mends it, and where that is not enough pivots are chosen anew (factorization.py). The CPU
-engine's factor of the same values is also what L, U, determinants and condition numbers are taken from.
+engine's factor of the same values is also what L and U are taken from, and determinants where pivots are in doubt.
 """
 
 from __future__ import annotations
@@ -167,6 +167,7 @@ class DeviceFactor(LaterFactorization):
     def symbolic(self) -> Any:
         return self._cpu.symbolic if self._on_cpu else self._symbolic
 
+    method = property(lambda self: self._cpu.method if self._on_cpu else self._symbolic.method)
     takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)
@@ -197,10 +198,24 @@ class DeviceFactor(LaterFactorization):
         return found or self._settled_cpu().inertia()
 
     def slogdet(self) -> Any:
-        return self._settled_cpu().slogdet()
+        """From the factor on the device; where that is another matrix's, or in doubt, by the CPU engine."""
+        with self._device, self._lock:
+            stream = self._recorded.begin()
+            self._settle(stream)
+            self._must_hold()
+            known = not (self._on_cpu or self._doubtful or self._found.n_perturbed)
+            found = self._recorded.program.slogdet(stream, self._recorded.buffers) if known else None
+        return found or self._settled_cpu().slogdet()
 
-    def rcond(self) -> Any:
-        return self._settled_cpu().rcond()
+    def rcond(self) -> float:
+        """By solves on the device."""
+        with self._device, self._lock:
+            kept = self._error, self._seconds["solve_seconds"]
+            inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)
+            self._error, self._seconds["solve_seconds"] = kept
+            moduli = abs(self.values()).astype(float)
+        rcond = 1 / (inverse_norm * float(np.add.reduceat(moduli, self._pattern.ptr[:-1]).max()))
+        return rcond if np.isfinite(rcond) else 0.0
 
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them."""

@@ -73,7 +73,7 @@ class DeviceFactorization:
         start = perf_counter() - spent
         self._device = program.device
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
-        self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
+        self.n, self._dtype = pattern.n, canonical.dtype
         self._ladder = _core.Ladder(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
         self._measures = self._ladder.must_measure()
         self._lock = RLock()

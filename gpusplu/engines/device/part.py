@@ -98,17 +98,24 @@ class MatrixPart(Part):
 
     def launch_values(self, stream: Stream, name: str, given: int, to: int, previous: int, status: int) -> None:
         """A kernel of common/values.cu that checks or gathers canonical values, over arrays at these addresses."""
-        kernel, count = self.kernel(VALUES, name), self.pattern.nnz
-        source, source_ptr = self._map
+        self.launch_gather(stream, name, (given, to, previous, status), self._map, self.pattern.nnz)
+
+    def launch_gather(
+        self,
+        stream: Stream,
+        name: str,
+        arrays: tuple[int, int, int, int],
+        sources: tuple[Buffer | None, Buffer | None],
+        count: int,
+    ) -> None:
+        """The same for any entries: `arrays` are from, to, previous and the status; `sources` where entries are."""
+        kernel = self.kernel(VALUES, name)
         args = record(
             kernel.arguments,
-            **{"from": given},
-            to=to,
-            previous=previous,
-            source=address(source),
-            source_ptr=address(source_ptr),
+            **dict(zip(("from", "to", "previous", "status"), arrays, strict=True)),
+            source=address(sources[0]),
+            source_ptr=address(sources[1]),
             count=count,
-            status=status,
         )
         stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, VALUE_BYTES, args)
 

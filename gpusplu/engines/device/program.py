@@ -126,6 +126,10 @@ class Program(MatrixPart, ABC):
     ) -> None:
         """op(A) X = B for columns that are n apart."""
 
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        """Sign and logarithm of the modulus of the determinant of what is factored; waits. None: unknown."""
+        return None
+
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
     ) -> None:

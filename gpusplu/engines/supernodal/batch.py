@@ -12,6 +12,7 @@ from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
+from ..device.determinants import outer_determinant
 from ..device.part import address
 from ..interface import LaneTally
 from .lane_commands import THREADS, LaneCommands
@@ -294,26 +295,6 @@ def real_of(bits: np.ndarray, dtype: np.dtype) -> np.ndarray:
     if dtype.char in "fF":
         return bits.view(np.float32).astype(float)
     return (bits.astype(np.uint64) << np.uint64(32)).view(float)
-
-
-def outer_determinant(core: Any) -> tuple[float, float]:
-    """Sign and logarithm of what permutations and scales make of the determinant."""
-    sign = parity(core.row_perm) * parity(core.col_perm)
-    scales = (scale for scale in (core.row_scale, core.col_scale) if scale.size)
-    return sign, -sum(float(np.log(scale).sum()) for scale in scales)
-
-
-def parity(perm: np.ndarray) -> float:
-    """Determinant of a permutation: 1 or -1."""
-    seen, cycles = np.zeros(len(perm), bool), 0
-    for start in range(len(perm)):
-        if not seen[start]:
-            cycles += 1
-            k = start
-            while not seen[k]:
-                seen[k] = True
-                k = perm[k]
-    return -1.0 if (len(perm) - cycles) % 2 else 1.0
 
 
 def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) -> LockstepBatch | None:

@@ -15,8 +15,7 @@ from ...cuda.layout import constant, record, struct
 from ...cuda.nvrtc import kernel_kind
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Vectors
-from ..device.part import Part, address, addresses
-from .inertia import diagonal_blocks
+from ..device.part import Part, addresses
 from .memory import FACTOR_ARRAYS, LARGE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS, SOLVE_ARRAYS, arrays_of
 from .out_of_core import Windows
 from .plan import SHARED, Plan
@@ -24,9 +23,6 @@ from .solve import FrontSolve, solve_file
 
 DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
 WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
-INERTIA = "fronts/inertia.cu"
-SIGN_THREADS, SIGN_COUNTS = (constant("shared/inertia.hpp", f"INERTIA_{name}") for name in ("THREADS", "COUNTS"))
-LEAST_SIGN = 1e3  # eigenvalues of a block this many roundings of its largest entry may have either sign
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
 # File and kernel by phase.
 FRONT_KERNELS = (
@@ -109,33 +105,6 @@ class Fronts(Part):
         if not self.plan.streamed:
             return None
         return Windows(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
-
-    @cached_property
-    def _diagonal_blocks(self) -> tuple[Buffer | None, int, int]:
-        """Inverted ones of LDL^T, how many, and the order of the largest."""
-        blocks = diagonal_blocks(self.plan)
-        return self.upload(blocks), len(blocks), int(blocks["order"].max())
-
-    def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int]:
-        """Of the eigenvalues of D: how many are positive, negative, and too small to tell; waits."""
-        blocks, count, order = self._diagonal_blocks
-        self.load(INERTIA)
-        kernel, sums = self.kernel(INERTIA, "count_signs"), self.device.zeros(4 * SIGN_COUNTS)
-        found = np.zeros(SIGN_COUNTS, np.uint32)
-        args = record(
-            kernel.arguments,
-            factor=buffers.own["factor"].pointer,
-            blocks=address(blocks),
-            count=count,
-            least=LEAST_SIGN * np.finfo(self.dtype).eps,
-            counts=sums.pointer,
-        )
-        self.device.own_stream().synchronize()
-        stream.launch(kernel, self.blocks(count, 1, 16), SIGN_THREADS, order * order * self.dtype.itemsize, args)
-        stream.copy(found.ctypes.data, sums.pointer, found.nbytes)
-        stream.synchronize()
-        positive, negative, small = found.tolist()
-        return positive, negative, small
 
     # ---- commands
 

@@ -1,29 +1,60 @@
-"""Where the inverted diagonal blocks of LDL^T lie in a factor of fronts, for the kernel that counts their signs."""
+"""The signs of D of LDL^T from a factor of fronts: those of its inverted diagonal blocks."""
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
-from ...cuda.layout import constant, struct
-from .plan import SHARED, Plan
+from ...cuda.layout import constant, record
+from ...cuda.stream import Buffer, Stream
+from ..device.part import Part, address
+from .diagonal import THREADS, diagonal_blocks
+from .plan import Plan
 
-PANEL = constant(SHARED, "PANEL")
-BLOCK = struct("shared/inertia.hpp", "InertiaBlock")
+FILE = "fronts/inertia.cu"
+COUNTS = constant(FILE, "INERTIA_COUNTS")
+LEAST = 1e3  # eigenvalues of a block this many roundings of its largest entry may have either sign
 
 
-def diagonal_blocks(plan: Plan) -> np.ndarray:
-    """Type BLOCK: panels of fronts of phases 0 to 2, tiles of those of phase 3."""
-    width, rows = (np.asarray(of, dtype=np.int64) for of in (plan.width, plan.rows))
-    large, tile = np.asarray(plan.phase) == 3, int(plan.large_tile)
-    size = np.where(large, tile, PANEL)
-    count = -(-width // size)
-    front = np.repeat(np.arange(plan.nf), count)
-    k = np.arange(len(front)) - np.repeat(np.cumsum(count) - count, count)  # of the front's blocks
-    height = rows - width
-    panels = 2 * width * (width + width % 2 + height + height % 2)  # ahead of the tiles
-    found = np.zeros(len(front), BLOCK)
-    found["ld"] = np.where(large, tile, rows)[front]
-    step = np.where(large, tile * tile, PANEL * (rows + 1))
-    found["at"] = (np.asarray(plan.factor_offset) + np.where(large, panels, 0))[front] + k * step[front]
-    found["order"] = np.minimum(size[front], width[front] - k * size[front])
-    return found
+class Signs(Part):
+    """Of Hermitian D, of factors by one plan that does not stream."""
+
+    def __init__(self, device: Any, plan: Plan):
+        super().__init__(device, np.dtype(plan.scalar))
+        self._plan = plan
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (FILE,)
+
+    @cached_property
+    def _blocks(self) -> tuple[Buffer | None, int, int]:
+        """The blocks, their number, and the order of the largest."""
+        blocks = diagonal_blocks(self._plan)
+        return self.upload(blocks), len(blocks), int(blocks["order"].max())
+
+    def count(self, stream: Stream, factor: Buffer) -> tuple[int, int, int]:
+        """How many eigenvalues are positive, negative, and too small to tell; waits."""
+        self.load(FILE)
+        blocks, count, order = self._blocks
+        kernel, sums, found = (
+            self.kernel(FILE, "count_signs"),
+            self.device.zeros(4 * COUNTS),
+            np.zeros(COUNTS, np.uint32),
+        )
+        self.device.own_stream().synchronize()
+        args = record(
+            kernel.arguments,
+            factor=factor.pointer,
+            blocks=address(blocks),
+            count=count,
+            least=LEAST * np.finfo(self.dtype).eps,
+            counts=sums.pointer,
+        )
+        stream.launch(kernel, self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize, args)
+        stream.copy(found.ctypes.data, sums.pointer, found.nbytes)
+        stream.synchronize()
+        positive, negative, small = found.tolist()
+        return positive, negative, small

@@ -13,7 +13,9 @@ from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
+from .determinants import Determinants
 from .fronts import Fronts, kind_of_plan
+from .inertia import Signs
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import Plan
 
@@ -44,10 +46,17 @@ class FrontProgram(Program):
         self.flops = plan.flops
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
-        # Cholesky scales nothing: its pivots must be positive.
-        limits = (0.0, 0.0) if plan.cholesky else _core.small_pivots_of_fronts(self.dtype.char, plan.n)
-        self.fronts = Fronts(device, plan, *limits, hermitian)
-        self.parts = (self.fronts,)
+        self.fronts = Fronts(device, plan, *self.small_pivots(), hermitian)
+        self._signs = Signs(device, plan) if self.kind == HERMITIAN and not plan.streamed else None
+        self.parts = (self.fronts, self._signs) if self._signs else (self.fronts,)
+
+    def small_pivots(self) -> tuple[float, float]:
+        """Pivots below the first are perturbed, pivots below the second may mean a singular matrix."""
+        if self.plan.cholesky:  # scales nothing: its pivots must be positive
+            return 0.0, 0.0
+        perturbed, tiny = _core.small_pivots_of_fronts(self.dtype.char, self.n)
+        # LDL^T has no perturbed ones, and takes small ones for what they are: growth shows whether they were too small.
+        return (tiny, tiny) if self.plan.ldlt else (perturbed, tiny)
 
     def has_pivots_of(self, cpu: Any) -> bool:
         return self._pivots is not None and np.array_equal(self._pivots, cpu.col_perm)
@@ -80,9 +89,16 @@ class FrontProgram(Program):
         self.fronts.solve(stream, buffers, vectors, trans, nrhs, b, x)
 
     def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
-        if self.plan.streamed or self.kind != HERMITIAN:
+        return self._signs.count(stream, buffers.own["factor"]) if self._signs else None
+
+    def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
+        if self.plan.streamed or self.plan.ldlt:
             return None
-        return self.fronts.signs_of_pivots(stream, buffers)
+        return self._determinants.slogdet(stream, buffers.own["factor"])
+
+    @cached_property
+    def _determinants(self) -> Determinants:
+        return Determinants(self.device, self.plan)
 
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int

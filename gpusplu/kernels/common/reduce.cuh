@@ -22,6 +22,10 @@ DEVICE double modulus(Complex<double> a) {               // scaled, so that squa
   return larger * sqrt(fma(ratio, ratio, 1.0));
 }
 
+// A number of modulus 1.
+DEVICE double phase(double a) { return a < 0 ? -1.0 : 1.0; }
+DEVICE Complex<double> phase(Complex<double> a) { return (1.0 / modulus(a)) * a; }
+
 DEVICE double warp_max(double v) {
 #pragma unroll
   for (int mask = 16; mask; mask >>= 1) v = fmax(v, shuffle_xor(v, mask));
@@ -36,4 +40,8 @@ DEVICE double block_max(double v, double* scratch) {
   __syncthreads();
   if (threadIdx.x < 32) v = warp_max(lane < warps ? scratch[lane] : 0.0);
   return v;
+}
+// Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
+DEVICE void join(double* norm, double v) {
+  if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }

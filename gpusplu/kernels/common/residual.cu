@@ -59,11 +59,6 @@ template <int NV> DEVICE void combine(Wide (&sum)[NV], double& row_sum, int lane
   }
 }
 
-// Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
-DEVICE void join(double* norm, double v) {
-  if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
-}
-
 // Columns column0 .. column0 + NV - 1; the norms of this block's rows.
 template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int column0, double* scratch) {
   const int lane = threadIdx.x & 31, lanes = 1 << args.lanes_log2, in_group = lane & (lanes - 1),

@@ -1,6 +1,6 @@
 // How many eigenvalues of the inverted diagonal blocks D of LDL^T are positive and negative.
 //
-// Kernel: count_signs. Grid: any number of blocks, best what the device holds at once; block: INERTIA_THREADS, a warp
+// Kernel: count_signs. Grid: any number of blocks, best what the device holds at once; block: DIAGONAL_THREADS, a warp
 // that takes every gridDim.x-th of the diagonal blocks. Shared memory: the largest of these, without gaps. Each is
 // factored in shared memory by L D L^H with complete pivoting of order 1 and 2 (Bunch and Parlett, Direct methods for
 // solving symmetric indefinite systems of linear equations, SIAM J. Numer. Anal. 8 (1971)): a pivot of order 2 has one
@@ -8,11 +8,13 @@
 // `least` times the largest entry of the block, rounding may have its signs: it is counted as too small. Both triangles
 // are worked on. Adds to counts; independent of order, so repeatable.
 #include "common/device.cuh"
-#include "shared/inertia.hpp"
+#include "shared/diagonal.hpp"
+
+constexpr int INERTIA_COUNTS = 3;  // eigenvalues that are positive, negative, and too small to tell
 
 struct InertiaArgs {
   const Scalar* factor;
-  const InertiaBlock* blocks;
+  const DiagonalBlock* blocks;
   int count;
   double least;
   unsigned* counts;  // INERTIA_COUNTS
@@ -123,11 +125,11 @@ DEVICE Signs signs_of(const Square& A, double least) {
 
 }  // namespace
 
-GPUSPLU_KERNEL(count_signs, InertiaArgs, INERTIA_THREADS, 1) {
+GPUSPLU_KERNEL(count_signs, InertiaArgs, DIAGONAL_THREADS, 1) {
   Square A{(Scalar*)shared_memory, 0, (int)threadIdx.x};
   Signs sum{0, 0, 0};
   for (int k = blockIdx.x; k < args.count; k += gridDim.x) {
-    const InertiaBlock block = args.blocks[k];
+    const DiagonalBlock block = args.blocks[k];
     A.m = block.order;
     for (int e = A.lane; e < A.m * A.m; e += 32)
       A.a[e] = args.factor[block.at + e % A.m + (long long)(e / A.m) * block.ld];

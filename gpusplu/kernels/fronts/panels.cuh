@@ -158,12 +158,9 @@ DEVICE void store_panel(const Elimination& e, int k0, int w, int worker, int wor
 DEVICE void store_inverse(const Elimination& e, int k0, int w) {
   const int lane = threadIdx.x & 31, i = lane & 15;
   if (i >= w) return;
-  Scalar* to = e.lower + k0 + k0 * e.R;
-  for (int j = lane >> 4; j < w; j += 2) {
-    const Scalar v = e.inverse[i + j * PANEL_LD];
-    if constexpr (LDLT) store_mirrored(to, e.R, i, j, v);
-    else to[i + j * e.R] = v;
-  }
+  for (int j = lane >> 4; j < w; j += 2)
+    if constexpr (LDLT) store_mirrored(e.lower + k0 + k0 * e.R, e.R, i, j, e.inverse[i + j * PANEL_LD]);
+    else e.lower[k0 + i + (k0 + j) * e.R] = e.inverse[i + j * PANEL_LD];
 }
 
 // The whole block: all panels of the front.

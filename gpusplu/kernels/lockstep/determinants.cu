@@ -14,9 +14,6 @@ struct LaneDeterminantArgs {
   Wide* signs;
 };
 
-DEVICE double phase(double a) { return a < 0 ? -1.0 : 1.0; }
-DEVICE Complex<double> phase(Complex<double> a) { return (1.0 / modulus(a)) * a; }
-
 struct Determinant {
   double log_size;
   Wide sign;

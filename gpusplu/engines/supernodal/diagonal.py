@@ -1,0 +1,42 @@
+"""Where the inverted diagonal blocks lie in a factor of fronts, for kernels that look at nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...cuda.layout import constant, struct
+from .plan import SHARED as FRONTS
+from .plan import Plan
+
+SHARED = "shared/diagonal.hpp"
+PANEL, THREADS = constant(FRONTS, "PANEL"), constant(SHARED, "DIAGONAL_THREADS")
+BLOCK = struct(SHARED, "DiagonalBlock")
+
+
+def is_large(plan: Plan, blocks: np.ndarray) -> np.ndarray:
+    """Which of the diagonal blocks are tiles of large fronts."""
+    large: np.ndarray = np.repeat(np.asarray(plan.phase) == 3, blocks_of(plan)[1])
+    return large
+
+
+def blocks_of(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """Order of the diagonal blocks of each front, the last one aside, and their number."""
+    size = np.where(np.asarray(plan.phase) == 3, int(plan.large_tile), PANEL)
+    return size, -(-np.asarray(plan.width, dtype=np.int64) // size)
+
+
+def diagonal_blocks(plan: Plan) -> np.ndarray:
+    """Type BLOCK: panels of fronts of phases 0 to 2, tiles of those of phase 3, front by front."""
+    width, rows = (np.asarray(of, dtype=np.int64) for of in (plan.width, plan.rows))
+    large, (size, count) = np.asarray(plan.phase) == 3, blocks_of(plan)
+    front = np.repeat(np.arange(plan.nf), count)
+    k = np.arange(len(front)) - np.repeat(np.cumsum(count) - count, count)  # among the front's blocks
+    height = rows - width
+    triangles = 1 if plan.cholesky else 2
+    panels = triangles * width * (width + width % 2 + height + height % 2)  # ahead of the tiles
+    found = np.zeros(len(front), BLOCK)
+    found["ld"] = np.where(large, size, rows)[front]
+    step = np.where(large, size * size, PANEL * (rows + 1))
+    found["at"] = (np.asarray(plan.factor_offset) + np.where(large, panels, 0))[front] + k * step[front]
+    found["order"] = np.minimum(size[front], width[front] - k * size[front])
+    return found

@@ -62,7 +62,7 @@ def captured(device, body):
     return launch
 
 
-@pytest.mark.parametrize(("make", "steps"), [(gs.splu_batch, 1000), (gs.cholesky_batch, 100)])
+@pytest.mark.parametrize(("make", "steps"), [(gs.splu_batch, 100), (gs.cholesky_batch, 100)])
 def test_newton_with_no_host_in_it(device, make, steps):
     newton = Newton(make=make)
     launch, expected = newton.capture(device), Newton(make=make).waited_for(steps)
@@ -80,7 +80,7 @@ def test_nothing_is_copied_or_waited_for(device):
         device.counts.clear()
         ask()
         assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
-        assert device.counts["gather_lanes"] == 2 and "tally_lanes" not in device.counts
+        assert device.counts["gather_lanes"] == 2 and device.counts["tally_lanes"] == 1
 
 
 def test_systems_that_were_spoilt_in_between(device):

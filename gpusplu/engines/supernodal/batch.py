@@ -87,7 +87,8 @@ class LockstepBatch:
             on_host = type(b) is not self._device.array_class
             x = self._device.array(b.shape[::-1], self._dtype).T
             given, held = self._on_device(stream, b)
-            self._commands.solve(stream, given, self._device.pointer(x), columns, trans)
+            for k in range(columns):
+                self._commands.solve_column(stream, given, self._device.pointer(x), k, columns, trans)
             self._leave(stream, held)
             if not on_host:
                 return x
@@ -208,12 +209,10 @@ class LockstepBatch:
         if values is not None:
             commands.take(stream, pointer(values), values.shape[1], source)
             commands.factor(stream)
-        if b is not None:
-            columns = 1 if b.ndim == 2 else b.shape[2]
-            says = "solved" if values is None else "factored"
-            commands.solve(stream, pointer(b), pointer(x), columns, trans, says)
-        else:
-            commands.add_up(stream)
+        columns = 0 if b is None else 1 if b.ndim == 2 else b.shape[2]
+        for k in range(columns):
+            commands.solve_column(stream, pointer(b), pointer(x), k, columns, trans)
+        commands.add_up(stream, values is not None, pointer(x) if columns else 0, columns)
 
     def take_tally(self) -> LaneTally | None:
         """What such calls have said of every system, which is forgotten; None if there was none. Waits, if so.

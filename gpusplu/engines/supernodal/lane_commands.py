@@ -114,20 +114,22 @@ class LaneCommands:
         """Blocks that a multiprocessor holds of those that wait for each other."""
         return 1 if self._dtype.itemsize == 16 else 2
 
-    def add_up(self, stream: Stream) -> None:
-        """What a factorization says to the tallies of calls that nobody waits for."""
+    def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
+        """What a call says to the tallies of those that nobody waits for; x: where its solutions are."""
         kernel, memory = self._program.kernel(MOVE, "tally_lanes"), self._memory
-        pointers = {"reports": memory["factoring"].pointer, "tallies": memory["tallies"].pointer}
-        args = record(kernel.arguments, **pointers, count=self.count)
-        stream.launch(kernel, -(-self.count // THREADS), THREADS, 0, args)
+        args = record(
+            kernel.arguments,
+            reports=memory["factoring"].pointer,
+            outcomes=memory["outcomes"].pointer,
+            tallies=memory["tallies"].pointer,
+            x=x,
+            size=self.n * columns,
+            factored=factored,
+        )
+        stream.launch(kernel, self.count, THREADS, 0, args)
 
-    def solve(self, stream: Stream, b: int, x: int, columns: int, trans: int, says: str = "") -> None:
-        """All right-hand sides of every system; what is said to the tallies: that was "solved", also "factored"."""
-        for column in range(columns):
-            self._solve_column(stream, b, x, column, columns, trans, says if column == columns - 1 else "")
-
-    def _solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int, says: str) -> None:
-        """One right-hand side, with the steps of refinement that some systems need."""
+    def solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int) -> None:
+        """One right-hand side of every system, with the steps of refinement that some need."""
         solving, itemsize = self._memory["solving"], self._dtype.itemsize
         stream.clear(solving.pointer, solving.nbytes)
         self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
@@ -145,11 +147,8 @@ class LaneCommands:
             size=self.n * columns,
             stride=columns,
             errors=solving.pointer,
-            reports=self._memory["factoring"].pointer,
             outcomes=self._memory["outcomes"].pointer,
-            tallies=self._memory["tallies"].pointer if says else 0,
             first=column == 0,
-            factored=says == "factored",
         )
         stream.launch(kernel, self._groups * -(-self.n // MOVED), THREADS, self._tile_bytes(), args)
 

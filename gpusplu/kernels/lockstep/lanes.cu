@@ -4,12 +4,12 @@
 // gather_lanes: entry k of a system is from[source[k]] of the caller's `size` numbers of that system (without source
 // from[k]), `stride` apart. Lanes behind the last system get its numbers again, so that they meet nothing that is not
 // in the batch. With `reports`: counts values that are NaN or Inf. scatter_lanes: back, of two arrays the one that
-// `errors` says is better, and NaN for systems that `reports` says have no factor; notes the errors and steps of all
-// right-hand sides in `outcomes`. Grid: groups * ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory:
-// WARP_SIZE * (WARP_SIZE + 1) scalars. Deterministic.
+// `errors` says is better; notes the errors and steps of all right-hand sides in `outcomes`. Grid: groups *
+// ceil(entries / MOVED_ENTRIES) blocks of LANE_THREADS. Shared memory: WARP_SIZE * (WARP_SIZE + 1) scalars.
+// Deterministic.
 //
-// Calls that nobody waits for add what they say to `tallies`: scatter_lanes, where there are such, with the last
-// right-hand side; tally_lanes after a refactorization that nothing was solved with, one thread a system.
+// tally_lanes, after a call that nobody waits for: adds what the call says of every system to its tally, and writes NaN
+// over the solutions of systems that have no factor. A block of LANE_THREADS a system.
 #include "common/tally.cuh"
 #include "lockstep/lanes.cuh"
 
@@ -28,17 +28,8 @@ struct LaneScatterArgs {
   int count, entries;
   long long size, stride;
   const LaneErrors* errors;
-  const LaneReport* reports;
   LaneOutcome* outcomes;
-  LaneTally* tallies;  // null: the host waits, or there are more right-hand sides
-  int first;           // right-hand side of a solve
-  int factored;        // the call has factored, too
-};
-
-struct LaneTallyArgs {
-  const LaneReport* reports;
-  LaneTally* tallies;
-  int count;
+  int first;  // right-hand side of a solve
 };
 
 constexpr int LD = WARP_SIZE + 1, ROUNDS = WARP_SIZE / LANE_WARPS;
@@ -82,8 +73,41 @@ GPUSPLU_KERNEL(gather_lanes, LaneGatherArgs, LANE_THREADS, 4) {
   if (args.reports && bad) atomicAdd(&args.reports[moved.group * WARP_SIZE + lane_of()].not_finite, bad);
 }
 
-// Whether a system has no factor: a value or a pivot is none.
-DEVICE bool has_failed(const LaneReport& report) { return report.failed || report.not_finite; }
+GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
+  const Moved moved(args.entries);
+  Scalar* tile = (Scalar*)shared_memory;
+  const LaneErrors& errors = args.errors[moved.group * WARP_SIZE + lane_of()];
+  const Scalar* from = lane_entries(errors.best ? args.other : args.from, moved.group, args.entries);
+  for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
+    Scalar value[ROUNDS];
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++)
+      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), moved.end - 1) * WARP_SIZE];
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = value[q];
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < ROUNDS; q++) {
+      const int k = q * LANE_WARPS + warp_of(), system = moved.group * WARP_SIZE + k;
+      if (first + lane_of() < moved.end && system < args.count)
+        args.to[system * args.size + (first + lane_of()) * args.stride] = tile[k * LD + lane_of()];
+    }
+  }
+  if (moved.begin > 0 || warp_of() > 0) return;
+  LaneOutcome& outcome = args.outcomes[moved.group * WARP_SIZE + lane_of()];
+  outcome.error = args.first ? errors.error : fmax(outcome.error, errors.error);
+  outcome.steps = args.first ? errors.steps : max(outcome.steps, errors.steps);
+}
+
+struct LaneTallyArgs {
+  const LaneReport* reports;
+  const LaneOutcome* outcomes;
+  LaneTally* tallies;
+  Scalar* x;       // solutions, a system after another; null: nothing was solved
+  long long size;  // of those of a system
+  int factored;    // the call has factored
+};
 
 // Adds what a call says of a system to its tally; `error`: of the solutions of a call that has solved.
 DEVICE void add_up(LaneTally* tally, const LaneReport& report, bool factored, bool solved, double error) {
@@ -94,43 +118,18 @@ DEVICE void add_up(LaneTally* tally, const LaneReport& report, bool factored, bo
   worst.failed = max(worst.failed, report.failed);
   worst.not_finite = max(worst.not_finite, report.not_finite);
   tally->n_factored += factored, tally->n_solved += solved;
-  if (solved)
-    tally->error = larger(tally->error, has_failed(report) ? __longlong_as_double(0x7ff0000000000000ll) : error);
-}
-
-GPUSPLU_KERNEL(scatter_lanes, LaneScatterArgs, LANE_THREADS, 4) {
-  const Moved moved(args.entries);
-  Scalar* tile = (Scalar*)shared_memory;
-  const int own = moved.group * WARP_SIZE + lane_of();
-  const LaneErrors& errors = args.errors[own];
-  const LaneReport& report = args.reports[own];
-  const bool failed = has_failed(report);
-  const Scalar none((Real)__longlong_as_double(0x7ff8000000000000ll));
-  const Scalar* from = lane_entries(errors.best ? args.other : args.from, moved.group, args.entries);
-  for (int first = moved.begin; first < moved.end; first += WARP_SIZE) {
-    Scalar value[ROUNDS];
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++)
-      value[q] = from[(long long)min(first + q * LANE_WARPS + warp_of(), moved.end - 1) * WARP_SIZE];
-    __syncthreads();
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) tile[lane_of() * LD + q * LANE_WARPS + warp_of()] = failed ? none : value[q];
-    __syncthreads();
-#pragma unroll
-    for (int q = 0; q < ROUNDS; q++) {
-      const int k = q * LANE_WARPS + warp_of(), system = moved.group * WARP_SIZE + k;
-      if (first + lane_of() < moved.end && system < args.count)
-        args.to[system * args.size + (first + lane_of()) * args.stride] = tile[k * LD + lane_of()];
-    }
-  }
-  if (moved.begin > 0 || warp_of() > 0) return;
-  LaneOutcome& outcome = args.outcomes[own];
-  outcome.error = args.first ? errors.error : fmax(outcome.error, errors.error);
-  outcome.steps = args.first ? errors.steps : max(outcome.steps, errors.steps);
-  if (args.tallies) add_up(args.tallies + own, report, args.factored, true, outcome.error);
+  if (solved) tally->error = larger(tally->error, error);
 }
 
 GPUSPLU_KERNEL(tally_lanes, LaneTallyArgs, LANE_THREADS, 4) {
-  const int own = blockIdx.x * LANE_THREADS + threadIdx.x;
-  if (own < args.count) add_up(args.tallies + own, args.reports[own], true, false, 0);
+  const int system = blockIdx.x;
+  const LaneReport& report = args.reports[system];
+  const bool failed = report.failed || report.not_finite;  // a value or a pivot is none
+  if (threadIdx.x == 0) {
+    const double error = failed ? __longlong_as_double(0x7ff0000000000000ll) : args.outcomes[system].error;
+    add_up(args.tallies + system, report, args.factored, args.x, error);
+  }
+  if (!failed || !args.x) return;
+  const Scalar none((Real)__longlong_as_double(0x7ff8000000000000ll));
+  for (long long k = threadIdx.x; k < args.size; k += LANE_THREADS) args.x[system * args.size + k] = none;
 }

@@ -24,10 +24,6 @@ struct LaneMeasureArgs {
   unsigned* active_next;   // zero before
 };
 
-DEVICE void join(double* norm, double v) {
-  if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
-}
-
 constexpr int LONG_ROW = 2 * WARP_SIZE;  // entries
 
 struct RowPart {

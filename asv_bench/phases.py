@@ -32,17 +32,20 @@ class Problem:
     ----------
     A : csc_array, shape (n, n)
     definite : bool
+        Else `A` is taken for a general matrix, or for one that is `symmetric`.
     clock : HostClock
         Says also where values and vectors are.
     sequence : array_like, shape (steps, nnz), optional
         Values that a simulator would bring one after another.
     again : float, optional
         Analysis and first factorization are repeated for this long [s].
+    symmetric : bool, optional
     """
 
-    def __init__(self, A, definite, clock, sequence=(), again=1.0):
+    def __init__(self, A, definite, clock, sequence=(), again=1.0, symmetric=False):
         self.A, self.definite, self.clock, self.sequence, self.again = A, definite, clock, sequence, again
-        self.scaled = other_values(A, definite)
+        self.symmetric = symmetric
+        self.scaled = other_values(A, definite or symmetric)
         rng = np.random.default_rng(0)
         self.b = rng.normal(size=A.shape[0])
         more = RIGHT_HAND_SIDES - 1 if A.nnz < MANY_ENTRIES else 0

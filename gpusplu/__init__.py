@@ -18,23 +18,27 @@ from .errors import (
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
+    HostMemoryError,
     IllConditionedUpdateError,
     NonFiniteError,
     NoSymmetricFactorError,
     NotHermitianError,
     NotPositiveDefiniteError,
     PatternMismatchError,
+    SolverError,
 )
 from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
-    from .batch import BatchedCholeskyFactor, BatchedLUFactor, BatchStatus
+    from .batch import BatchedCholeskyFactor, BatchedLUFactor
+    from .batch_watch import BatchStatus
     from .batches import cholesky_batch, splu_batch
     from .factor import CholeskyFactor, LUFactor
-    from .ldl_factor import Inertia, LDLFactor
+    from .ldl_factor import LDLFactor
     from .linalg import analyze, cholesky, explain, factorized, ldlt, splu, spsolve
     from .patterns import cache_clear, cache_info, cache_limit
+    from .results import Inertia
     from .schur import SchurFactor, SchurSymbolic
     from .symbolic import Symbolic
     from .updated import UpdatedFactor
@@ -51,6 +55,7 @@ __all__ = [
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "HostMemoryError",
     "IllConditionedUpdateError",
     "Inertia",
     "LDLFactor",
@@ -62,6 +67,7 @@ __all__ = [
     "PatternMismatchError",
     "SchurFactor",
     "SchurSymbolic",
+    "SolverError",
     "Symbolic",
     "UpdatedFactor",
     "analyze",
@@ -84,11 +90,11 @@ __all__ = [
 
 # Where the names come from that need scipy.sparse, which takes longer to import than all of gpusplu.
 LAZY = {
-    "BatchStatus": "batch",
+    "BatchStatus": "batch_watch",
     "BatchedCholeskyFactor": "batch",
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
-    "Inertia": "ldl_factor",
+    "Inertia": "results",
     "LDLFactor": "ldl_factor",
     "LUFactor": "factor",
     "SchurFactor": "schur",
@@ -101,6 +107,7 @@ LAZY = {
     "cache_limit": "patterns",
     "cholesky": "linalg",
     "cholesky_batch": "batches",
+    "distributed": "distributed",
     "explain": "linalg",
     "factorized": "linalg",
     "gallery": "gallery",

@@ -1,15 +1,14 @@
 """BatchedLUFactor and BatchedCholeskyFactor: factors of many systems with one pattern.
 
 An engine that factors systems side by side does so with the pivots of one analysis for all of them, and says of every
-system what became of it. Systems that those pivots do not suit get an ordinary factor of their own here, with pivots
-chosen among their own values; so do all of them where the engine has no batches. What counts as safe is decided by the
-rules that hold for single factors (core/certify/ladder.hpp).
+system what became of it. Systems that those pivots do not suit get an ordinary factor of their own (batch_watch.py),
+with pivots chosen among their own values; so do all of them where the engine has no batches. What counts as safe is
+decided by the rules that hold for single factors (core/certify/ladder.hpp). batch_later.py: calls that do not wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntEnum
 from threading import RLock
 from time import perf_counter
 from typing import Any
@@ -18,13 +17,15 @@ import numpy as np
 
 from . import _core, matrix
 from .arrays import takes_arrays
+from .batch_later import LaterBatch
+from .batch_watch import BatchStatus
 from .counting import FACTORIZATIONS
 from .engines import registry
-from .engines.interface import EngineBatch, FactorsAndSolves
+from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
-from .errors import BatchError, NotPositiveDefiniteError, require
-from .factor import SlogDet
+from .errors import require
 from .options import one_of
+from .results import SlogDet
 from .rhs import solve_batch_as_given
 from .stats import Stats
 from .symbolic import BATCHES, FACTORS, Symbolic
@@ -32,18 +33,7 @@ from .symbolic import BATCHES, FACTORS, Symbolic
 ERRORS = ("flag", "raise")
 
 
-class BatchStatus(IntEnum):
-    """What became of a system; from `SINGULAR` on it has no factor, and its solutions are NaN."""
-
-    RIGHT = 0
-    REFINED = 1  # right after refinement of its last solution
-    REPIVOTED = 2  # right with pivots of its own
-    SINGULAR = 3
-    NOT_DEFINITE = 4
-    NOT_FINITE = 5
-
-
-class BatchedFactor:
+class BatchedFactor(LaterBatch):
     """What batches of LU and of Cholesky factors share.
 
     Every system is as accurate as by a factor of its own, and its results do not depend on how many systems there are
@@ -58,6 +48,7 @@ class BatchedFactor:
         if not canonical:
             values = self._read(values)
         self._dtype, self._lock = values.dtype, RLock()
+        self._map = self._problem.pattern.direct_map(self._dtype)
         count = values.shape[0]
         self._ladder = _core.Ladder(
             self._dtype.char, pivoting=self._problem.options.pivoting, refine=self._problem.options.refine
@@ -65,14 +56,13 @@ class BatchedFactor:
         self._problem = self._problem.of_dtype(self._dtype)
         engine = registry.named(symbolic.engine)
         self._on_device = engine.on_device
-        self._systems = make_batch(engine, self._problem, self._analysis, count)
-        self._alone: dict[int, Any] = {}  # ordinary factors by system
+        systems: Any = make_batch(engine, self._problem, self._analysis, count)
+        self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
+        if self._later and not self._map[0]:
+            self._map = True, self._problem.pattern.sums()
+        self._begin(count)
         self._held: np.ndarray | None = None  # canonical values, where the engine holds none
-        self._factored = np.zeros(count, np.int8)  # status as the factorization left it
-        self._status = np.zeros(count, np.int8)
-        self._error = np.full(count, np.nan)
-        self._pending = False  # nobody has looked at the last factorization
-        self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
+        self._waiting: tuple[Any, Any] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
 
@@ -87,13 +77,16 @@ class BatchedFactor:
     # ---- factor
 
     @takes_arrays
-    def refactor(self, values: Any) -> None:
+    def refactor(self, values: Any, *, check: str = "now") -> None:
         """Factor new values of all systems.
 
         Parameters
         ----------
         values : array_like, shape (nbatch, size)
             On the host or on the device; row i is what ``refactor`` of system i's own factor takes.
+        check : {"now", "later"}, optional
+            "later", of a batch on a device: may be captured into a CUDA graph, and leaves it to :meth:`check` what
+            became of the systems. Takes contiguous CuPy arrays of the factors' dtype only.
 
         Raises
         ------
@@ -102,7 +95,12 @@ class BatchedFactor:
         BatchError
             With ``errors="raise"``: systems are singular, not definite or not finite; says which.
         """
+        if self._is_later(check, None, {"values": values}):
+            self._ask_later(values)
+            return
         with self._lock:
+            self._forget_what_was_told()
+            self._look()
             self._refactor(self._read(values))
 
     def _refactor(self, values: Any, canonical: bool = False) -> None:
@@ -122,7 +120,7 @@ class BatchedFactor:
 
     def _load(self, values: Any, canonical: bool = False, at_once: bool = False) -> None:
         """Have the caller's values factored, or canonical ones; by the next solve, `at_once`, if the engine can."""
-        direct, source = (True, None) if canonical else self._problem.pattern.direct_map(self._dtype)
+        direct, source = (True, None) if canonical else self._map
         values = values if self._on_device else matrix.to_host(values)
         if self._systems is None or not direct:
             host = matrix.to_host(values)
@@ -145,75 +143,10 @@ class BatchedFactor:
             (values, source), self._waiting = self._waiting, None
             self._side_by_side.refactor(values, source)
 
-    def _settle(self) -> None:
-        """Look at the last factorization, and factor alone what needs other pivots."""
-        if not self._pending:
-            return
-        self._pending = False
-        report = self._side_by_side.report()
-        self._factored[...] = BatchStatus.RIGHT
-        self._separate(self._unfit(report))
-        self._tell()
-
-    @property
-    def _side_by_side(self) -> EngineBatch:
-        assert self._systems is not None
-        return self._systems
-
-    def _separate(self, which: np.ndarray) -> None:
-        """Give the systems of a mask factors of their own."""
-        for system in np.flatnonzero(which).tolist():
-            self._factored[system] = self._own_factor(system, self._side_by_side.values(system))
-
-    def _unfit(self, report: np.ndarray) -> np.ndarray:
-        """Which systems need pivots of their own, by what the ladder says of each."""
-        unfit: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
-        if self._symbolic.cholesky:
-            return unfit
-        unfit |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
-        rest = np.flatnonzero(~unfit)
-        multipliers = report["multiplier"][rest]
-        if rest.size and self._doubts(multipliers.max()):
-            unfit[rest] = [self._doubts(multiplier) for multiplier in multipliers]
-        return unfit
-
-    def _doubts(self, multiplier: float) -> bool:
-        return bool(self._ladder.is_doubtful(_core.PivotReport(max_multiplier=float(multiplier))))
-
-    def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
-        """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
-        if not _core.all_finite(canonical):
-            return BatchStatus.NOT_FINITE
-        try:
-            if system in self._alone:
-                self._alone[system].refactor(canonical, None)
-            else:
-                self._alone[system] = self._ordinary(canonical)
-        except (NotPositiveDefiniteError, _core.NotPositiveDefinite):
-            return BatchStatus.NOT_DEFINITE
-        except RuntimeError as error:
-            if str(error) != "Factor is exactly singular":
-                raise
-            return BatchStatus.SINGULAR
-        return BatchStatus.RIGHT if self._systems is None else BatchStatus.REPIVOTED
-
-    def _ordinary(self, canonical: np.ndarray) -> Any:
-        """An engine's factor of one system: of the default engine where the systems are factored side by side."""
-        if self._systems is None:
-            return self._symbolic.make(canonical)
-        return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
-
-    def _tell(self) -> None:
-        """Raise where systems failed, if that was asked for."""
-        self._status[...] = self._factored
-        failed = np.flatnonzero(self._factored >= BatchStatus.SINGULAR)
-        if self._errors == "raise" and failed.size:
-            raise BatchError(failed, [BatchStatus(s) for s in self._factored[failed]])
-
     # ---- solve
 
     @takes_arrays
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    def solve(self, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
         """Solve ``op(A_i) x_i = rhs_i`` for every system.
 
         Parameters
@@ -223,6 +156,10 @@ class BatchedFactor:
             complex ones of real factors are fine as long as their parts do.
         trans : {"N", "T", "H"}, optional
             A, its transpose, or its conjugate transpose.
+        check : {"now", "later"}, optional
+            As for `refactor`.
+        out : ndarray, shape (nbatch, n) or (nbatch, n, k), optional
+            With "later": where the solutions go; may be `rhs` itself.
 
         Returns
         -------
@@ -238,11 +175,16 @@ class BatchedFactor:
         BatchError
             With ``errors="raise"``, after values on the device: see `refactor`.
         """
+        if self._is_later(check, out, {"rhs": rhs, "out": out}):
+            return self._ask_later(None, rhs, trans, out)
         start = perf_counter()
         with self._lock:
+            self._forget_what_was_told()
+            self._look()
             x = solve_batch_as_given(self._solve, rhs, trans, (len(self), self._problem.n), self._dtype)
             self._seconds["solve"] = perf_counter() - start
-        return x
+            self._note(check)
+        return copied(x, out)
 
     def _solve(self, b: Any, trans: int) -> Any:
         """For right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
@@ -267,44 +209,29 @@ class BatchedFactor:
             self._solve_alone(system, b, x, trans)
         return x
 
-    def _inaccurate(self, b: Any) -> np.ndarray:
-        """Systems whose last solutions are not good enough, by the pivots that all share, and could be better."""
-        error = np.where(self._factored == BatchStatus.RIGHT, self._error, 0.0)
-        never = self._problem.options.refine == "never"
-        if never or self._ladder.is_enough(float(error.max(initial=0.0))):
-            return np.zeros(len(self), bool)
-        return np.array([not self._ladder.is_enough(one) and self._may_mend(b[k]) for k, one in enumerate(error)])
-
-    def _may_mend(self, b: Any) -> bool:
-        return bool(self._ladder.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
-
-    def _solve_alone(self, system: int, b: Any, x: Any, trans: int) -> None:
-        """Solve with a system's own factor, where it has one of the values held."""
-        if self._factored[system] >= BatchStatus.SINGULAR:
-            x[system], self._error[system] = np.nan, np.nan
-            return
-        core = self._alone[system]
-        solved = core.solve(np.asfortranarray(matrix.to_host(b[system])), trans)
-        x[system] = matrix.to_device(solved) if matrix.is_cupy_array(x) else solved
-        self._error[system] = core.backward_error if core.backward_error >= 0 else np.nan
-
     @takes_arrays
-    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N") -> Any:
+    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``, looked at once.
 
         Parameters
         ----------
-        values, rhs, trans
+        values, rhs, trans, check, out
             As those methods take them.
 
         Returns
         -------
         x : ndarray, shape (nbatch, n) or (nbatch, n, k)
         """
+        if self._is_later(check, out, {"values": values, "rhs": rhs, "out": out}):
+            return self._ask_later(values, rhs, trans, out)
         with self._lock:
+            self._forget_what_was_told()
+            self._look()
             self._load(self._read(values), at_once=True)
             try:
-                return self.solve(rhs, trans)
+                x = self.solve(rhs, trans)
+                self._note(check)
+                return copied(x, out)
             finally:
                 self._factor_those_that_wait()
 
@@ -314,13 +241,15 @@ class BatchedFactor:
     def status(self) -> np.ndarray:
         """What became of each system, int8, shape (nbatch,): values of `BatchStatus`."""
         with self._lock:
+            self._look()
             self._settle()
-            return self._status.copy()
+            return self._whole_status()
 
     @property
     def backward_error(self) -> np.ndarray:
         """Normwise backward error of each system's last solve, shape (nbatch,); NaN where none was measured."""
         with self._lock:
+            self._look()
             return self._error.copy()
 
     def slogdet(self) -> SlogDet:
@@ -329,6 +258,7 @@ class BatchedFactor:
         As NumPy has it, 0 and minus infinity for singular systems; NaN where there is no factor for another reason.
         """
         with self._lock:
+            self._look()
             self._settle()
             sign, logabsdet = np.ones(len(self), self._dtype), np.zeros(len(self))
             if self._systems is not None:
@@ -340,9 +270,29 @@ class BatchedFactor:
             sign[failed], logabsdet[failed] = np.nan, np.nan
             return SlogDet(sign, logabsdet)  # type: ignore[arg-type]
 
+    def inverse_on_pattern(self) -> np.ndarray:
+        """Entry (j, i) of each inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), on the host.
+
+        By the factors held; a system is factored once more where entries by the common pivots are not accurate. NaN
+        for systems that have no factor.
+        """
+        with self._lock:
+            self._look()
+            self._settle()
+            entries = np.full((len(self), self._problem.nnz), np.nan, self._dtype)
+            if self._systems is not None:
+                entries[...], errors = self._systems.inverse_on_pattern()
+                unfit = [not self._ladder.is_inverse(error) for error in errors.tolist()]
+                self._separate(np.array(unfit) & (self._factored == BatchStatus.RIGHT))
+            for system in np.flatnonzero(self._factored).tolist() if self._systems else range(len(self)):
+                fit = self._factored[system] < BatchStatus.SINGULAR
+                entries[system] = self._alone[system].inverse_on_pattern() if fit else np.nan
+            return entries
+
     def canonical(self, system: int) -> np.ndarray:
         """Canonical values of a system, shape (nnz,)."""
         with self._lock:
+            self._look()
             return self._side_by_side.values(system) if self._held is None else self._held[system].copy()
 
     def __getitem__(self, system: int) -> Any:
@@ -399,6 +349,14 @@ class BatchedCholeskyFactor(BatchedFactor):
     def logdet(self) -> np.ndarray:
         """Logarithms of the determinants, shape (nbatch,)."""
         return np.asarray(self.slogdet().logabsdet)
+
+
+def copied(x: Any, out: Any) -> Any:
+    """`x`, or `out` with its numbers if there is one."""
+    if out is None:
+        return x
+    np.copyto(out, x, casting="no")
+    return out
 
 
 def restore_batch(kind: Any, symbolic: Any, canonical: Any, errors: Any) -> BatchedFactor:

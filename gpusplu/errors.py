@@ -12,12 +12,14 @@ __all__ = [
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
+    "HostMemoryError",
     "IllConditionedUpdateError",
     "NoSymmetricFactorError",
     "NonFiniteError",
     "NotHermitianError",
     "NotPositiveDefiniteError",
     "PatternMismatchError",
+    "SolverError",
 ]
 
 
@@ -31,18 +33,16 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
     Attributes
     ----------
     column : int
-        Column of A, in the caller's numbering.
+        Column of A, in the caller's numbering; -1 where a solver of others does not tell.
     pivot : float
-        The pivot found there.
+        The pivot found there; NaN where a solver of others does not tell.
     """
 
-    def __init__(self, column: int, pivot: float) -> None:
+    def __init__(self, column: int = -1, pivot: float = np.nan) -> None:
         self.column = int(column)
         self.pivot = float(pivot)
-        super().__init__(
-            f"cholesky: column {self.column} of A has pivot {self.pivot:.3g}, so A is not positive definite; "
-            "if A is Hermitian indefinite use ldlt(A)"
-        )
+        found = f"column {self.column} of A has pivot {self.pivot:.3g}, so " if column >= 0 else ""
+        super().__init__(f"cholesky: {found}A is not positive definite; if A is Hermitian indefinite use ldlt(A)")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.column, self.pivot)
@@ -102,6 +102,47 @@ class DeviceMemoryError(GpuspluError, MemoryError):
         return type(self), (self.needed, self.free)
 
 
+class HostMemoryError(GpuspluError, MemoryError):
+    """A rank of a distributed factorization has too little memory.
+
+    Attributes
+    ----------
+    needed, free : int
+        Memory of the rank that needs most, 0 where its solver does not tell, and of the one that has least [bytes].
+    """
+
+    def __init__(self, needed: int, free: int) -> None:
+        self.needed = int(needed)
+        self.free = int(free)
+        wanted = f"about {self.needed:,} bytes of" if self.needed else "more"
+        super().__init__(
+            f"the factorization needs {wanted} memory on a rank and {self.free:,} bytes are free; use more "
+            "machines, or fewer ranks on each"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.needed, self.free)
+
+
+class SolverError(GpuspluError, RuntimeError):
+    """A solver of others, which distributed factorizations go by, stopped for a reason that has no class here.
+
+    Attributes
+    ----------
+    engine : str
+    code, detail : int
+        As that solver reports them; of MUMPS INFOG(1) and INFOG(2), else PETSc's reason.
+    """
+
+    def __init__(self, engine: str, code: int, detail: int = 0, meaning: str = "its manual says why") -> None:
+        self.engine, self.code, self.detail = str(engine), int(code), int(detail)
+        self._meaning = str(meaning)
+        super().__init__(f"{engine} stopped with code {code} ({detail}): {meaning}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.engine, self.code, self.detail, self._meaning)
+
+
 class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
     """``A + U V^H`` is singular, or solves with it by the factor of A would lose half of the digits.
 
@@ -123,7 +164,7 @@ class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
 
 
 class BatchError(GpuspluError, RuntimeError):
-    """Systems of a batch have no factor.
+    """Systems of a batch have no factor, or solutions that nobody waited for and that cannot be trusted.
 
     Attributes
     ----------
@@ -139,7 +180,7 @@ class BatchError(GpuspluError, RuntimeError):
             kind: [i for i, s in zip(self.indices, self.status, strict=True) if s is kind] for kind in self.status
         }
         what = "; ".join(f"{kind.name.lower().replace('_', ' ')}: {shorten(of_kind[kind])}" for kind in sorted(of_kind))
-        super().__init__(f"{self.indices.size} systems of the batch have no factor: {what}")
+        super().__init__(f"{self.indices.size} systems of the batch have failed: {what}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.indices, self.status)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
 from . import _core, later, matrix
 from .arrays import lent, library_of
+from .changes import Changes
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import NotPositiveDefiniteError, require
 from .inverse import PartsOfInverse
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
+from .results import SlogDet
 from .rhs import TRANS, cast, solve_as_given
 from .stats import Stats, stats_of
 from .symbolic import FACTORS, Symbolic
 from .triangles import CholeskyTriangle, LUTriangles, Triangles
 from .updated import UpdatedFactor
-
-
-class SlogDet(NamedTuple):
-    """Result of slogdet, as numpy.linalg.slogdet names it."""
-
-    sign: Any
-    logabsdet: float
-
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
@@ -364,13 +358,25 @@ class LUFactor(LUTriangles, Factor):
     __slots__ = ()
 
 
-class CholeskyFactor(CholeskyTriangle, Factor):
+class CholeskyFactor(CholeskyTriangle, Changes, Factor):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
     """
 
-    __slots__ = ()
+    __slots__ = ("_given",)
+
+    def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
+        super().__init__(symbolic, canonical, core)
+        self._given = None
+
+    def _refactor_any(self, values: Any) -> None:
+        if self._given is not None and not library_of(values):
+            return self._refactor_widened(values, self._given)
+        return super()._refactor_any(values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore_cholesky, (self._symbolic, self._core.values(), self._given)
 
     def __call__(self, rhs: ndarray) -> ndarray:
         """Solve ``A x = rhs``."""
@@ -400,6 +406,16 @@ def restore_factor(kind: Any, symbolic: Any, canonical: Any) -> Factor:
     canonical = np.ascontiguousarray(canonical)
     matrix.check_finite(symbolic.parts()[0].pattern, canonical)
     factor: Factor = kind(symbolic, canonical)
+    return factor
+
+
+def restore_cholesky(symbolic: Any, canonical: Any, given: Any) -> Factor:
+    """A Cholesky factor, factored again, whose `refactor` takes values of the pattern `given` if there is one."""
+    factor = restore_factor(CholeskyFactor, symbolic, canonical)
+    if given is not None:
+        whole = isinstance(given, matrix.Pattern) and isinstance(given.core, _core.Canonical)
+        require(whole and given.n == symbolic.n, "a pattern is of another matrix")
+        factor._given = given  # type: ignore[attr-defined]
     return factor
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .batch import BatchedFactor
-from .inverse import inverse_entries
+from .inverse import inverse_entries, places
 
 #: op(A) by its letter: A, its transpose, its conjugate transpose, its conjugate.
 OPERATIONS = "NTHC"
@@ -97,11 +97,14 @@ class Factored:
     def adjoint_inverse(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Entries of the conjugate transpose of A's inverse where A has its own: the gradient of ``log |det A|``.
 
-        Shape (nnz,), or (nbatch, nnz), where each system is factored once more.
+        Shape (nnz,), or (nbatch, nnz), NaN for systems that have no factor.
         """
         if self.transposed:
             rows, columns = columns, rows
         if isinstance(self.factor, BatchedFactor):
-            return np.stack([conjugate(inverse_entries(one, columns, rows)) for one in self.factor])
-        found: np.ndarray = conjugate(inverse_entries(self.factor, columns, rows))
+            pattern = self.factor.symbolic.parts()[0].pattern
+            entries = np.take(self.factor.inverse_on_pattern(), places(pattern, rows, columns), axis=1)
+        else:
+            entries = inverse_entries(self.factor, columns, rows)
+        found: np.ndarray = conjugate(entries)
         return found

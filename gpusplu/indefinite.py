@@ -38,7 +38,7 @@ def ldlt(
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
     engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic : optional
-        As in :func:`splu`. The CPU engine is the one that has this factorization.
+        As in :func:`splu`. The CPU engine and the supernodal engine have this factorization.
     hermitian : bool, optional
         What a complex `A` equals: its conjugate transpose, or its transpose, with ``A[perm][:, perm] = L D L^T``. Told
         from `A` unless given; one triangle alone means a Hermitian matrix, as for :func:`cholesky`.

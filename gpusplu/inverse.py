@@ -157,15 +157,20 @@ def wider_factor(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> tuple[
     solves = min(np.unique(rows).size, np.unique(cols).size) * held.solve
     if solves < ANALYSIS * held.factor:
         return None
+    kind = symbolic.kind
+    if kind != "lu":
+        rows, cols = np.concatenate([rows, cols]), np.concatenate([cols, rows])
     values = np.concatenate([factor._core.values(), np.zeros(rows.size, factor.dtype)])
     indices = np.concatenate([pattern.ind, cols]), np.concatenate([columns(pattern), rows])
     wider, values = matrix.canonicalize(sp.coo_array((values, indices), shape=factor.shape))
     canonical = wider.gather(values)
-    analysis = _core.analyze(wider.ptr, wider.ind, canonical, for_core())
+    of_kind = {"cholesky": kind == "cholesky", "ldlt": kind == "ldlt"}
+    analysis = _core.analyze(wider.ptr, wider.ind, canonical, for_core(), **of_kind)
     if solves < INVERSE * predict(structure_of(analysis, wider.nnz, itemsize), costs_of()).factor:
         return None
     try:
-        return wider, cpu_factor(analysis, wider, canonical, Options())
+        hermitian = kind != "ldlt" or matrix.is_symmetric(wider, canonical, True)
+        return wider, cpu_factor(analysis, wider, canonical, Options(hermitian=hermitian))
     except RuntimeError:  # singular, by other pivots
         return None
 

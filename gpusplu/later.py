@@ -49,14 +49,14 @@ def is_later(factor: Any, check: Any, out: Any, arrays: dict[str, Any]) -> bool:
     return True
 
 
-def as_it_is(factor: Any, name: str, array: Any) -> Any:
-    """`array`, if the device can take it without a copy."""
+def as_it_is(factor: Any, name: str, array: Any, order: str = "Fortran") -> Any:
+    """`array`, if the device can take it without a copy: contiguous in this order."""
     if not matrix.is_cupy_array(array):
         raise TypeError(f"check='later' takes {name} as a cupy.ndarray, not as {type_name(array)}")
     if array.dtype != factor.dtype:
         raise TypeError(f"check='later' casts nothing: {name} is {array.dtype}, and the factor {factor.dtype}")
-    if not array.flags.f_contiguous:
-        raise ValueError(f"check='later' copies nothing: {name} must be contiguous, several columns in Fortran's order")
+    if not (array.flags.f_contiguous if order == "Fortran" else array.flags.c_contiguous):
+        raise ValueError(f"check='later' copies nothing: {name} must be contiguous, several columns in {order}'s order")
     return array
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,18 +11,12 @@ from numpy import ndarray
 from . import matrix
 from .errors import NoSymmetricFactorError
 from .factor import Factor
+from .results import Inertia
 from .symbolic import FACTORS, Symbolic
+from .triangles import LDLTriangle
 
 
-class Inertia(NamedTuple):
-    """Numbers of eigenvalues, as LDLFactor.inertia counts them."""
-
-    positive: int
-    negative: int
-    zero: int
-
-
-class LDLFactor(Factor):
+class LDLFactor(LDLTriangle, Factor):
     """LDL^T factors of a Hermitian matrix: ``A[perm][:, perm] = L D L^H``; of a complex symmetric one, ``L D L^T``.
 
     Made by :func:`gpusplu.ldlt`. Calling it solves. Where pivots had to be chosen anew by LU, solves go on, and what
@@ -40,7 +34,7 @@ class LDLFactor(Factor):
         return self.solve(rhs)
 
     @property
-    def hermitian(self) -> bool:
+    def hermitian(self) -> bool:  # type: ignore[override]
         """False of a complex symmetric matrix."""
         hermitian: bool = self._symbolic.parts()[0].options.hermitian
         return hermitian
@@ -48,9 +42,7 @@ class LDLFactor(Factor):
     @property
     def perm(self) -> ndarray:
         """Gather permutation, int32: ``A[perm][:, perm] = L D L^H``."""
-        self._require_pivots()
-        perm: ndarray = self._core.col_perm
-        return perm
+        return self._require_pivots()
 
     @property
     def L(self) -> sp.csc_array:
@@ -70,9 +62,12 @@ class LDLFactor(Factor):
             self._upper = D
         return self._upper
 
-    def _require_pivots(self) -> None:
+    def _require_pivots(self) -> ndarray:
+        """Their order. An engine on a device asks the CPU engine, which may find that it takes LU."""
+        perm: ndarray = self._core.col_perm
         if self._core.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
+        return perm
 
     def inertia(self) -> Inertia | None:
         """Numbers of positive, negative and zero eigenvalues of A, or None where they are not certain.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .indefinite import ldlt as ldlt
 from .indefinite import options_of_ldlt
-from .options import Options, cholesky_options, lu_options
+from .options import Options, cholesky_options, kind_of, lu_options
 from .pipeline import DEFAULTS, factor_cholesky, factor_lu, prepare, prepare_schur, read, solve_once
 from .problem import Request
 from .report import explain_matrix
@@ -282,16 +283,15 @@ def analyze(
     Symbolic, or SchurSymbolic with `schur`
     """
     request = read_request(engine, device, device_memory, expected_refactors)
-    if cholesky and ldlt:
-        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    kind = kind_of(cholesky, ldlt)
     if ldlt:
         A, request = read(A, request._replace(movable=False))
-    kind = "ldlt" if ldlt else "cholesky" if cholesky else "lu"
 
     def options(n: int) -> Options:
         if cholesky:
             return cholesky_options(n, ordering, refine, precision)
-        return own_lu_options(n, ordering, pivoting, refine, precision)
+        own = own_lu_options(n, ordering, pivoting, refine, precision)
+        return replace(own, symmetric=False)  # for any values and batches
 
     chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
     if schur is None:
@@ -304,6 +304,7 @@ def explain(
     A: Any,
     *,
     cholesky: bool = False,
+    ldlt: bool = False,
     engine: str = "auto",
     device: Any = None,
     device_memory: int | None = None,
@@ -314,23 +315,23 @@ def explain(
 
     Parameters
     ----------
-    A, cholesky, engine, device, device_memory, expected_refactors, ordering
-        As in :func:`analyze`.
+    A, cholesky, ldlt, engine, device, device_memory, expected_refactors, ordering
+        As in :func:`analyze`; for neither of both kinds as in :func:`splu`.
 
     Returns
     -------
     str
         Traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
     """
-    request = read_request(engine, device, device_memory, expected_refactors)
+    request, kind = read_request(engine, device, device_memory, expected_refactors), kind_of(cholesky, ldlt)
+    if ldlt:
+        A, request = read(A, request._replace(movable=False))
 
     def options(n: int) -> Options:
-        if cholesky:
-            return cholesky_options(n, ordering, "auto")
-        return own_lu_options(n, ordering)
+        return cholesky_options(n, ordering, "auto") if cholesky else own_lu_options(n, ordering)
 
-    symbolic, canonical = prepare(A, request, "cholesky" if cholesky else "lu", options)
-    return explain_matrix(symbolic, canonical)
+    chosen = options_of_ldlt(A, ordering, "auto", None) if ldlt else options
+    return explain_matrix(*prepare(A, request, kind, chosen))
 
 
 def promote(A: Any, b: Any) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ the core knows. The caller's matrix is never modified.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -89,6 +89,14 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
     raise TypeError(f"cannot upcast [{dtype.name}] to a floating point format")
 
 
+class Sums(NamedTuple):
+    """Canonical value k is the sum of ``values[source[p]]``, ``pointers[k] <= p < pointers[k + 1]``, of the caller's;
+    without pointers ``values[source[k]]``. A negative source ``~p`` is the conjugate of ``values[p]``."""
+
+    source: np.ndarray
+    pointers: np.ndarray
+
+
 class Pattern:
     """A square sparse pattern in canonical CSC and where its values come from. Immutable.
 
@@ -131,6 +139,10 @@ class Pattern:
         if (source < 0).any():  # conjugates
             return (False, None) if dtype.kind == "c" else (True, np.where(source < 0, ~source, source))
         return True, source
+
+    def sums(self) -> Sums:
+        """Where canonical values come from, whatever the caller's are."""
+        return Sums(self.core.source, self.core.source_ptr)
 
     def matches(self, other: Pattern) -> bool:
         """Whether the two patterns are the same, wherever their values come from."""

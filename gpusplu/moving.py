@@ -42,7 +42,7 @@ SHARE, SHARE_ALONE = 0.1, 1.0
 #: Seconds of use below which nothing is asked: prices are not looked up for factors that are used a few times.
 FIRST = 2e-3
 #: Entries of A below which the processor is done before a kernel is launched.
-LEAST = 1_000
+LEAST = 3_000
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
 THREAD = "gpusplu-moving"
@@ -262,6 +262,13 @@ class Moving:
                 self._use.fail(failure)
         self._use.count(self, perf_counter() - start, refactored=1)
         return bad
+
+    def update(self, *change: Any) -> bool:
+        """Columns of a Cholesky factor: what is offered has none of this, and takes it by the next refactorization."""
+        with self._changing:
+            done: bool = self.held.update(*change)
+            self.version += done
+        return done
 
     def came_from_device(self) -> None:
         """The caller's vectors are on a device: each call moves them here and back."""

@@ -52,6 +52,8 @@ class Options:
     precision : {"double", "mixed", "auto"}
         Of the factor of a matrix in double precision: "mixed" is single. "auto" until an engine on a device is chosen,
         and on the processor, where it is double.
+    symmetric : bool
+        LU may be by LDL^T where A is symmetric or Hermitian: nothing says how LU has to go about it.
     """
 
     ordering: str = "auto"
@@ -63,6 +65,7 @@ class Options:
     symbolic: str = "host"
     hermitian: bool = True
     precision: str = "double"
+    symmetric: bool = False
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
@@ -134,7 +137,11 @@ def lu_options(
     if str(expert.get("IterRefine") or "NO").upper() not in ("NO", "NOREFINE") and refine == "auto":
         refine = "always"
     precision = read_precision(precision, refine)
-    return Options(name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision)
+    explicit = any(value is not None for value in expert.values()) or (name == "natural" and perm is None)
+    symmetric = pivoting == "auto" and refine != "never" and not explicit
+    return Options(
+        name, perm, pivoting, refine, threshold, matching, symbolic, precision=precision, symmetric=symmetric
+    )
 
 
 def cholesky_options(n: int, ordering: Any, refine: str, precision: str = "double") -> Options:
@@ -157,6 +164,13 @@ def read_precision(precision: Any, refine: str) -> str:
     if precision == "mixed" and refine == "never":
         raise ValueError("precision='mixed' is refinement, and contradicts refine='never'; pass one of the two")
     return "double" if refine == "never" else str(precision)
+
+
+def kind_of(cholesky: bool, ldlt: bool) -> str:
+    """Of the factorization that flags ask for."""
+    if cholesky and ldlt:
+        raise ValueError("an analysis is for cholesky or for ldlt, not for both")
+    return "ldlt" if ldlt else "cholesky" if cholesky else "lu"
 
 
 def is_natural(col_perm: Any) -> bool:

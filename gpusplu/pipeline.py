@@ -27,7 +27,7 @@ from .symbolic import Symbolic, analyze_problem
 
 # What lu_options takes after the order of the matrix, where the caller says nothing.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
-DEFAULT_OPTIONS = Options()
+DEFAULT_OPTIONS = Options(symmetric=True)
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
 Made = TypeVar("Made", bound=Factor)
@@ -128,7 +128,7 @@ def factored_again(
     try:
         if left is not None:
             left.refactor(canonical)
-        elif matched and not _core.matching_fits(analysis.core, pattern.core, canonical):
+        elif matched and not _core.analysis_suits(analysis.core, pattern.core, canonical, options.symmetric):
             return None
         return kind(symbolic.again(known.call, perf_counter() - start, options), canonical, left)
     except RuntimeError:
@@ -158,8 +158,8 @@ def suits(symbolic: Symbolic, A: Any) -> bool:
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(problem.pattern, canonical, problem.kind, problem.options.hermitian)
-    matched = analysis.core.row_scale.size > 0
-    return not matched or bool(_core.matching_fits(analysis.core, problem.pattern.core, canonical))
+    matched, any_values = analysis.core.row_scale.size > 0, problem.options.symmetric
+    return not matched or bool(_core.analysis_suits(analysis.core, problem.pattern.core, canonical, any_values))
 
 
 def factor_batch(

@@ -156,6 +156,7 @@ class Problem:
             _core.analyze,
             cholesky=self.cholesky,
             ldlt=self.kind == "ldlt",
+            symmetric=self.kind == "lu" and self.options.symmetric,
             method="column" if self.options.pivoting == "partial" else "front" if self.request.systems else "auto",
             refactorizations=self.request.refactorizations,
         )
@@ -167,9 +168,10 @@ class Problem:
         better would be found.
         """
         found = self.once.get("for_processor")
-        if found is not None and found.method == "front" and found.ordering != "amd":
+        if found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd":
             return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
-        return self._analyzed("for_fronts", _core.analyze_fronts, cholesky=self.cholesky)  # type: ignore[no-any-return]
+        kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
+        return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]
 
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""

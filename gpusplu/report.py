@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from .cost.model import Prediction
+from .cost.scale import DEVICE_BYTES, advice, needs_of
 from .engines import registry
-from .stats import show
+from .stats import duration, durations, show, table
 from .traits import matrix_traits
 
 
@@ -17,6 +18,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
     """Lines about a factorization that was made; `story` of a factor that might have gone to a device."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
+        "updates and downdates": stats.get("n_updated", 0),
         "columns of LDL^T moved to fronts of parents": stats.get("n_delayed", 0),
         "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
         "perturbed pivots": stats.get("n_perturbed", 0),
@@ -38,7 +40,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
             ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
             ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
             *([("moving", story)] if story else []),
-            ("method", method_text(stats["method"])),
+            ("method", method_text(stats["method"], stats["symmetric"])),
             ("analysis", stats["analysis"]),
             ("ordering", ordering_text(symbolic, stats["ordering"])),
             ("factor", size),
@@ -70,14 +72,25 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
             ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
             ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
             ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
-            ("method", method_text(symbolic.method)),
+            ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
             ("ordering", ordering_text(symbolic, symbolic.ordering)),
             ("predicted", fill),
+            ("scale", scale_text(symbolic.choice.request, structure)),
             *engine.explain(engine.facts(analysis)),
             ("seconds", durations(symbolic.seconds)),
         ]
     )
     return "\n".join([lines, *prediction_lines(symbolic)])
+
+
+def scale_text(request: Any, structure: Any) -> str:
+    """What the factors need: one GPU, several or a cluster."""
+    device_bytes = request.device_memory or DEVICE_BYTES
+    if request.device is not None and request.device_memory is None:
+        from .cuda import devices
+
+        device_bytes = devices.open_device(request.device).free_bytes()
+    return advice(needs_of(structure), structure.flops, device_bytes)
 
 
 def prediction_lines(symbolic: Any) -> list[str]:
@@ -110,37 +123,27 @@ def row(name: str, cells: Iterable[str]) -> str:
     return f"  {name:<11}" + "".join(f"{cell:>10}" for cell in cells)
 
 
-def duration(value: float) -> str:
-    """Seconds with a unit; a dash for none."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return "-"
-
-
-def durations(seconds: Mapping[str, float]) -> str:
-    return ", ".join(f"{phase} {show(duration)}" for phase, duration in seconds.items() if duration)
-
-
 def ordering_text(symbolic: Any, ordering: str) -> str:
     """The ordering, and the predicted seconds that it was chosen by if it was compared with others.
 
     Of the processor: of all that is expected of a factor, by ordering and method; of a device: what its engine says.
     """
     _, analysis = symbolic.parts()
-    considered = [(f"{name} by {method}s", seconds) for name, method, seconds in analysis.core.considered]
+    by = {"column": "columns", "front": "fronts", "ldlt": "LDL^T"}
+    considered = [(f"{name} by {by[method]}", seconds) for name, method, seconds in analysis.core.considered]
     compared = analysis.compared or considered
     if ordering != analysis.core.ordering or not compared:
         return ordering
     return f"{ordering}; predicted " + ", ".join(f"{duration(seconds)} with {name}" for name, seconds in compared)
 
 
-def method_text(method: str) -> str:
+def method_text(method: str, symmetric: bool) -> str:
+    """`symmetric`: by LDL^T."""
     known = {
         "column": "column LU with threshold partial pivoting (little fill)",
         "front": "fronts (supernodes and dense kernels)",
     }
-    return known.get(method, method)
+    return known.get(method, method) + (", LDL^T: A is symmetric or Hermitian" if symmetric else "")
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:
@@ -153,7 +156,3 @@ def precision_text(stats: Mapping[str, Any]) -> str:
 def analysis_text(call: int) -> str:
     """Of a factor: whose analysis it has, counted as cache_info counts calls."""
     return f"analysis of call {call} reused" if call else "made for this matrix"
-
-
-def table(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"{name:<10}{text}" for name, text in rows)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
 from numpy import ndarray
 
-from . import matrix
+from .arrays import is_cupy, is_cupy_array
 
 TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
 
@@ -26,7 +27,7 @@ def cast(array: Any, dtype: np.dtype, order: Literal["F", "C"] = "F") -> Any:
     """`array` as `dtype`, contiguous, on the side where it is; NumPy's error if that would lose precision."""
     if array.dtype == dtype and (array.flags.f_contiguous if order == "F" else array.flags.c_contiguous):
         return array
-    if matrix.is_cupy_array(array):
+    if is_cupy_array(array):
         if array.dtype != dtype:
             np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
         return array.astype(dtype, order=order, copy=False)
@@ -61,9 +62,9 @@ def check_trans(trans: Any) -> int:
 
 def check_array(rhs: Any) -> Any:
     """SciPy's error about what is no array; the module of its kind of arrays."""
-    if not (isinstance(rhs, np.ndarray) or matrix.is_cupy(rhs)):
+    if not (isinstance(rhs, np.ndarray) or is_cupy(rhs)):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
-    if not matrix.is_cupy(rhs):
+    if not is_cupy(rhs):
         return np
     import cupy
 
@@ -97,7 +98,8 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
     if rhs.dtype.kind == "c" and dtype.kind == "f":
         parts = cast(rhs, complex_dtype(dtype))
         check_rhs(parts, n)
-        real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], -1)
+        columns = 2 * prod(parts.shape[1:])
+        real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], columns)
         solved = solve(xp.asfortranarray(real_imag), way).reshape((*parts.shape, 2))
         x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
         x.real, x.imag = solved[..., 0], solved[..., 1]

@@ -5,22 +5,33 @@ With the unknowns of the interface, S, last,
     A = [A_II  A_IS]      S = A_SS - A_SI A_II^-1 A_IS,
         [A_SI  A_SS],
 
-and ``A x = b`` falls apart into a solve with the interior, one with S that is left to the caller, and one with the
-interior again (B. F. Smith, P. Bjorstad and W. Gropp, "Domain Decomposition", 1996).
+and ``A x = b`` falls apart into a half of a solve with the interior, one with S that is left to the caller, and the
+other half with the interior (B. F. Smith, P. Bjorstad and W. Gropp, "Domain Decomposition", 1996).
+
+Fronts eliminate the interior and leave S as their last front, so that it costs one factorization (`Eliminated`). Where
+the interior is on a device, needs other pivots than fronts offer, or is so sparse that a few solves are faster, its
+factor solves for the columns of A_IS (`Solved`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import local
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from . import matrix
+from . import _core, matrix
+from .cost.calibration import costs_of, for_core
+from .counting import FACTORIZATIONS
+from .engines import registry
+from .engines.cpu.factor import indefinite_by_name
+from .engines.cpu.predict import predict
 from .rhs import cast, check_array, check_rhs, complex_dtype
 from .symbolic import Symbolic
+from .traits import structure_of
 
 AT_ONCE = 64  # columns of the interface that are solved for together
 
@@ -63,6 +74,36 @@ class SchurSymbolic:
             part.sort_indices()
         self.blocks = [[Block(part, part.data) for part in row] for row in parts]
         self.interior = make(self.blocks[0][0].of(canonical))
+        self._whole = self._with_interface(canonical)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._whole is not None:
+            _core.validate(self._whole, self._pattern.core)
+
+    def _with_interface(self, canonical: np.ndarray) -> Any:
+        """The core's analysis of the whole matrix, whose last front is the interface; None where that is not to be."""
+        problem, analysis = self.interior.parts()
+        core = analysis.core
+        on_processor = self.interior.engine == registry.DEFAULT and core.structural_rank == core.n
+        if not (on_processor and self.indices.size):
+            return None
+        by_columns = core.method == "column"
+        if by_columns and (problem.options.pivoting == "partial" or core.ordering == "natural"):
+            return None
+        if by_columns:
+            order: dict[str, Any] = {"ordering": problem.options.ordering, "perm": problem.options.perm}
+            core = _core.fronts_like(core, problem.pattern.core, for_core(), **order)
+        whole = _core.with_interface(core, self._pattern.core, canonical, self.indices.astype(np.int32))
+        return whole if not by_columns or self._pays(whole) else None
+
+    def _pays(self, whole: Any) -> bool:
+        """Whether eliminating by fronts is predicted to take less than factoring by columns and solving."""
+        problem, analysis = self.interior.parts()
+        itemsize = problem.dtype.itemsize
+        columns = predict(structure_of(analysis.core, problem.nnz, itemsize), costs_of())
+        fronts = predict(structure_of(whole, self._pattern.nnz, itemsize), costs_of())
+        return bool(fronts.factor < columns.factor + self.indices.size * columns.solve)
 
     def factor(self, values: Any) -> SchurFactor:
         """Factor the interior, and compute the Schur complement, of `values` in the order of ``A.data``, or a matrix.
@@ -74,6 +115,14 @@ class SchurSymbolic:
         """
         return SchurFactor(self, values)
 
+    def partial_factor(self, dtype: np.dtype) -> Any:
+        """Room for the core's factor of the interior that leaves the complement; None where there is no such."""
+        if self._whole is None:
+            return None
+        options = self.interior.parts()[0].options
+        how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
+        return _core.partial_factor(self._whole, self._pattern.core, np.empty(0, dtype), **how)
+
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""
         problem = self.interior.parts()[0]
@@ -82,38 +131,159 @@ class SchurSymbolic:
         return canonical
 
 
+class Way(Protocol):
+    """How a Schur complement was made, and the two halves of solves with it.
+
+    Right-hand sides are (n, k) and Fortran-contiguous, of the dtype of the factor.
+    """
+
+    schur: np.ndarray
+
+    def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `expand` goes on from, and the right-hand sides of the interface."""
+
+    def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+
+
+class Eliminated:
+    """By fronts that left the interface (core/numeric/partial_factor.hpp)."""
+
+    def __init__(self, core: Any, complement: np.ndarray, m: int):
+        self.schur, self._core, self._m = complement.reshape((m, m), order="F"), core, m
+
+    def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        halfway = np.empty_like(b)
+        self._core.condense(b, halfway)
+        return halfway, halfway[len(b) - self._m :]
+
+    def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray:
+        whole, x = halfway.copy(order="F"), np.empty_like(b)
+        whole[len(b) - self._m :] = y
+        self._core.expand(b, whole, x)
+        return x
+
+
+class Solved:
+    """By solves with a factor of the interior."""
+
+    def __init__(self, symbolic: SchurSymbolic, interior: Any, canonical: np.ndarray):
+        (_, right), (below, corner) = ([block.of(canonical) for block in row] for row in symbolic.blocks)
+        self._symbolic, self._interior, self._right, self._below = symbolic, interior, right, below
+        self.schur = np.asfortranarray(corner.toarray())
+        filled = np.flatnonzero(np.diff(right.indptr))
+        for first in range(0, filled.size, AT_ONCE):
+            columns = filled[first : first + AT_ONCE]
+            self.schur[:, columns] -= below @ interior.solve(right[:, columns].toarray(order="F"))
+
+    def condense(self, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        inner = self._interior.solve(np.asfortranarray(b[self._symbolic.inner]))
+        return inner, b[self._symbolic.indices] - self._below @ inner
+
+    def expand(self, b: np.ndarray, halfway: np.ndarray, y: np.ndarray) -> np.ndarray:
+        x = np.empty_like(b)
+        x[self._symbolic.indices] = y
+        x[self._symbolic.inner] = halfway - self._interior.solve(np.asfortranarray(self._right @ y))
+        return x
+
+
+class Condensed(NamedTuple):
+    """Of the right-hand sides that a thread condensed last: their shape and dtype, themselves, half of their solve."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    b: np.ndarray
+    halfway: np.ndarray
+
+    def as_complex(self) -> Condensed:
+        """The same of real right-hand sides whose imaginary parts are zero."""
+        b, halfway = (
+            np.asfortranarray(np.concatenate((one, np.zeros_like(one)), axis=1)) for one in (self.b, self.halfway)
+        )
+        return Condensed(self.shape, complex_dtype(self.dtype), b, halfway)
+
+
 class SchurFactor:
     """A factor of the interior and the Schur complement of the interface; made by `SchurSymbolic.factor`.
 
     Attributes
     ----------
-    schur : ndarray, shape (m, m), Fortran-contiguous
-        ``A_SS - A_SI A_II^-1 A_IS``, in the order of the indices.
-    interior : LUFactor or CholeskyFactor
+    symbolic : SchurSymbolic
+    shape : tuple of int
+        Of the whole matrix.
+    dtype : dtype
     """
 
     def __init__(self, symbolic: SchurSymbolic, values: Any):
-        self.symbolic, self.shape, self._last = symbolic, symbolic.shape, local()
+        self.symbolic, self.shape = symbolic, symbolic.shape
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
-        self.interior = symbolic.interior.factor(symbolic.blocks[0][0].of(canonical).data)
-        self._take(canonical)
+        self._interior: Any = None
+        self._lost = False
+        self._partial = symbolic.partial_factor(self.dtype)
+        self._hold(self._made(canonical), canonical, values)
 
-    def _take(self, canonical: np.ndarray) -> None:
-        """Compute what stands beside the factor of the interior."""
-        (_, right), (below, corner) = ([block.of(canonical) for block in row] for row in self.symbolic.blocks)
-        self._right, self._below = right, below
-        self.schur = np.asfortranarray(corner.toarray())
-        filled = np.flatnonzero(np.diff(right.indptr))
-        for first in range(0, filled.size, AT_ONCE):
-            columns = filled[first : first + AT_ONCE]
-            self.schur[:, columns] -= below @ self.interior.solve(right[:, columns].toarray(order="F"))
+    def _made(self, canonical: np.ndarray) -> Way:
+        """By fronts, as long as their pivots are fit, or by solves."""
+        if self._partial is not None:
+            FACTORIZATIONS.add()
+            with indefinite_by_name():
+                complement = self._partial.factor(canonical)
+            if complement is not None:
+                return Eliminated(self._partial, complement, self.symbolic.indices.size)
+        values = self.symbolic.blocks[0][0].of(canonical).data
+        if self._interior is None or self.eliminated:
+            self._interior = self.symbolic.interior.factor(values)
+        else:
+            self._interior.refactor(values)
+        return Solved(self.symbolic, self._interior, canonical)
+
+    def _hold(self, way: Way, canonical: np.ndarray, values: Any) -> None:
+        self._way, self._canonical, self._last = way, canonical, local()
+        self._on_device = matrix.is_cupy(values)
+        if self.eliminated:
+            self._interior = None
+        else:
+            self._partial = None  # pivots that were not fit once are not tried again
+
+    @property
+    def eliminated(self) -> bool:
+        """Whether fronts left the Schur complement; else it was made by solves with the factor of the interior."""
+        return isinstance(self._way, Eliminated)
+
+    @property
+    def schur(self) -> Any:
+        """``A_SS - A_SI A_II^-1 A_IS`` in the order of the indices, shape (m, m), Fortran-contiguous.
+
+        On the device if the values were there.
+        """
+        return matrix.to_device(self._way.schur) if self._on_device else self._way.schur
+
+    @property
+    def interior(self) -> Any:
+        """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
+        made when it is asked for."""
+        if self._interior is None:
+            self._interior = self.symbolic.interior.factor(self.symbolic.blocks[0][0].of(self._canonical).data)
+        return self._interior
 
     def refactor(self, values: Any) -> None:
         """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before."""
         canonical = self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=False)
-        self.interior.refactor(self.symbolic.blocks[0][0].of(canonical).data)
-        self._take(canonical)
+        try:
+            way = self._made(canonical)
+        except BaseException:
+            if self.eliminated:
+                self._interior, self._lost = None, True
+                with suppress(MemoryError):
+                    self._recover()
+            raise
+        self._hold(way, canonical, values)
+
+    def _recover(self) -> None:
+        """Factor the values held again, to the same bits. Where memory is too short the next who needs them does it."""
+        if self._lost:
+            self._partial.factor(self._canonical)
+            self._lost = False
 
     def condense(self, rhs: Any) -> Any:
         """The right-hand side of the interface, ``b_S - A_SI A_II^-1 b_I``.
@@ -130,11 +300,13 @@ class SchurFactor:
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.condense(rhs.get()))
         check_array(rhs)
-        b = cast(rhs, complex_dtype(self.dtype) if rhs.dtype.kind == "c" else self.dtype)
-        check_rhs(b, self.shape[0])
-        inner = self.interior.solve(np.asfortranarray(b[self.symbolic.inner]))
-        self._last.inner = inner
-        return b[self.symbolic.indices] - self._below @ inner
+        given = cast(rhs, complex_dtype(self.dtype) if rhs.dtype.kind == "c" else self.dtype)
+        check_rhs(given, self.shape[0])
+        b = in_columns(given, self.dtype)
+        self._recover()
+        halfway, condensed = self._way.condense(b)
+        self._last.condensed = Condensed(given.shape, given.dtype, b, halfway)
+        return as_given(condensed, given.shape, given.dtype)
 
     def expand(self, y: Any, rhs: Any = None) -> Any:
         """The solution of the whole system, of that of the interface.
@@ -152,7 +324,7 @@ class SchurFactor:
         Raises
         ------
         RuntimeError
-            This thread has not condensed a right-hand side.
+            This thread has not condensed a right-hand side since the values were factored.
         ValueError
             Another shape.
         """
@@ -160,16 +332,33 @@ class SchurFactor:
             return matrix.to_device(self.expand(y.get(), rhs))
         if rhs is not None:
             self.condense(rhs)
-        inner, y = getattr(self._last, "inner", None), np.asarray(y)
-        if inner is None:
+        last, y = getattr(self._last, "condensed", None), np.asarray(y)
+        if last is None:
             raise RuntimeError("expand: condense a right-hand side first, or pass it")
-        if y.shape != (self.symbolic.indices.size, *inner.shape[1:]):
-            wanted = (self.symbolic.indices.size, *inner.shape[1:])
+        wanted = (self.symbolic.indices.size, *last.shape[1:])
+        if y.shape != wanted:
             raise ValueError(f"expand: y must have shape {wanted}, got {y.shape}")
-        x = np.empty((self.shape[0], *y.shape[1:]), np.result_type(y, inner), order="F")
-        x[self.symbolic.indices] = y
-        x[self.symbolic.inner] = inner - self.interior.solve(np.asfortranarray(self._right @ y))
-        return x
+        if y.dtype.kind == "c" and last.dtype.kind == "f":
+            last = last.as_complex()
+        self._recover()
+        x = self._way.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
+        return as_given(x, last.shape, last.dtype)
+
+
+def in_columns(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy of shape (n, k), Fortran-contiguous; for a real `dtype`, imaginary parts are further columns."""
+    columns = array.reshape((len(array), -1), order="F")
+    if columns.dtype.kind == "c" and dtype.kind == "f":
+        columns = np.concatenate((columns.real, columns.imag), axis=1)
+    return np.array(columns, dtype, order="F")
+
+
+def as_given(columns: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Columns that `in_columns` would make of an array of `dtype`, one of right-hand sides of `shape`, as such."""
+    if dtype.kind == "c" and columns.dtype.kind == "f":
+        half = columns.shape[1] // 2
+        columns = columns[:, :half] + dtype.type(1j) * columns[:, half:]
+    return np.asfortranarray(columns.reshape((len(columns), *shape[1:]), order="F"))
 
 
 def read_indices(indices: Any, n: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -51,6 +51,7 @@ def stats_of(factor: Any, core: Any, analysis: str) -> Stats:
         {
             "engine": factor.engine,
             "method": core.method,
+            "symmetric": symbolic.kind == "ldlt",
             "analysis": analysis,
             "ordering": symbolic.ordering,
             "n": symbolic.n,
@@ -74,3 +75,19 @@ def show(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}"
+
+
+def duration(value: float) -> str:
+    """Seconds with a unit; a dash for none."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return "-"
+
+
+def durations(seconds: Mapping[str, float]) -> str:
+    return ", ".join(f"{phase} {show(duration)}" for phase, duration in seconds.items() if duration)
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"{name:<10}{text}" for name, text in rows)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from os.path import basename
 
-from . import _core
-
 
 def register_with_threadpoolctl() -> None:
     """Tell threadpoolctl about the core, where it is installed."""
@@ -13,6 +11,7 @@ def register_with_threadpoolctl() -> None:
         import threadpoolctl
     except ImportError:
         return
+    from . import _core  # loaded by now, for threadpoolctl looks at libraries that are there
 
     class GpuspluController(threadpoolctl.LibController):  # type: ignore[misc]
         user_api = "gpusplu"

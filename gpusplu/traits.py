@@ -57,8 +57,8 @@ class Structure:
         Bytes of an entry.
     cholesky : bool
         One triangle is factored.
-    method : {"column", "front"}
-        Of the CPU engine.
+    method : {"column", "front", "ldlt"}
+        Of the CPU engine; "ldlt" is by fronts too.
     ordering : str
     fill : int
         Entries of L, the diagonal included.
@@ -110,7 +110,7 @@ def structure_of(symbolic: Any, nnz: int, itemsize: int) -> Structure:
         nnz=int(nnz),
         itemsize=int(itemsize),
         cholesky=symbolic.kind != "lu",
-        method=str(symbolic.method),
+        method="ldlt" if symbolic.kind == "ldlt" else str(symbolic.method),
         ordering=str(symbolic.ordering),
         fill=int(symbolic.lnz),
         flops=float(symbolic.flops),

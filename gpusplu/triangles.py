@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,16 +60,46 @@ class LUTriangles(Triangles):
     __slots__ = ()
 
     @property
+    def _is_ldlt(self) -> bool:
+        """Whether the values were symmetric and factored by LDL^T: L and U are made of it when they are asked for."""
+        return bool(self._core.symbolic.kind == "ldlt")
+
+    @property
+    def _block_pivots(self) -> BlockPivots:
+        d, e = self._core.pivots()
+        return BlockPivots(d, e, self._core.hermitian)
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Lower triangular factor with ones on its diagonal; the same object until refactor."""
+        if self._is_ldlt:
+            self._make_triangles()
+        return super().L
+
+    @property
     def U(self) -> sp.csc_array:
         """Upper triangular factor; the same object until refactor."""
+        if self._is_ldlt:
+            self._make_triangles()
         if self._upper is None or self._may_change:
             self._upper = self._triangle(self._core.upper())
         return self._upper
 
+    def _make_triangles(self) -> None:
+        if self._upper is None:
+            below = self._triangle(self._core.lower())
+            self._lower, self._upper = triangles_of(below, self._block_pivots)
+
+    @property
+    def _gather_rows(self) -> ndarray:
+        """Row k of ``L @ U`` is row ``_gather_rows[k]`` of A."""
+        rows: ndarray = self._core.row_perm
+        return rows[self._block_pivots.rows] if self._is_ldlt else rows
+
     @property
     def perm_r(self) -> ndarray:
         """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
-        return inverse(self._core.row_perm)
+        return inverse(self._gather_rows)
 
     @property
     def perm_c(self) -> ndarray:
@@ -86,32 +116,31 @@ class LUTriangles(Triangles):
 
     def apply_Pr(self, rhs: Any) -> Any:
         """``Pr @ rhs``: the rows of A as L has them."""
-        return permuted(rhs, self._core.row_perm)
+        return permuted(rhs, self._gather_rows)
 
     def apply_Pc(self, x: Any) -> Any:
         """``Pc @ x``: the columns of U as A has them."""
         return permuted(x, self.perm_c)
 
 
-class CholeskyTriangle(Triangles):
-    """``A[perm][:, perm] = L L^H``, with scikit-sparse's names, so ``solve(b)`` is
-    ``apply_Pt(solve_Lt(solve_L(apply_P(b))))``."""
+class SymmetricTriangle(Triangles):
+    """Parts of a solve with scikit-sparse's names, of factors with one triangle."""
 
     __slots__ = ()
+    hermitian = True
 
-    @property
-    def perm(self) -> ndarray:
-        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
-        perm: ndarray = self._core.col_perm
-        return perm
+    if TYPE_CHECKING:  # what factors have
+
+        @property
+        def perm(self) -> ndarray: ...
 
     def solve_L(self, rhs: Any) -> Any:
         """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor."""
         return self._solve_with(self.L, True, rhs, "N")
 
     def solve_Lt(self, rhs: Any) -> Any:
-        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor."""
-        return self._solve_with(self.L, True, rhs, "H")
+        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor; with ``L^T`` where A is complex symmetric."""
+        return self._solve_with(self.L, True, rhs, "H" if self.hermitian else "T")
 
     def apply_P(self, rhs: Any) -> Any:
         """``rhs[perm]``."""
@@ -120,6 +149,44 @@ class CholeskyTriangle(Triangles):
     def apply_Pt(self, x: Any) -> Any:
         """The inverse of `apply_P`."""
         return permuted(x, inverse(self.perm))
+
+
+class LDLTriangle(SymmetricTriangle):
+    """``A[perm][:, perm] = L D L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_D(solve_L(apply_P(b)))))`` but for
+    refinement."""
+
+    __slots__ = ()
+
+    def solve_D(self, rhs: Any) -> Any:
+        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor."""
+        if matrix.is_cupy(rhs):
+            return matrix.to_device(self.solve_D(rhs.get()))
+        _ = self.L  # or there are no pivots
+        d, e = self._core.pivots()
+
+        def solve(b: ndarray, way: int) -> ndarray:
+            x = b.reshape((len(b), -1), order="F") / np.where(d == 0, 1, d)[:, None]
+            first = np.flatnonzero(e)  # of pivots of order 2
+            low, high = e[first, None], (e.conj() if self.hermitian else e)[first, None]
+            above, below = d[first, None] / high, d[first + 1, None] / low
+            columns = b.reshape((len(b), -1), order="F")
+            p, q = columns[first] / high, columns[first + 1] / low
+            x[first], x[first + 1] = (below * p - q) / (above * below - 1), (above * q - p) / (above * below - 1)
+            return np.asfortranarray(x.reshape(b.shape, order="F"))
+
+        return solve_as_given(solve, rhs, "N", self.shape[0], self._dtype)
+
+
+class CholeskyTriangle(SymmetricTriangle):
+    """``A[perm][:, perm] = L L^H``, so ``solve(b)`` is ``apply_Pt(solve_Lt(solve_L(apply_P(b))))``."""
+
+    __slots__ = ()
+
+    @property
+    def perm(self) -> ndarray:
+        """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
+        perm: ndarray = self._core.col_perm
+        return perm
 
     def sample(self, z: Any) -> Any:
         """A Gaussian vector with covariance ``A^-1``, of one with independent entries of variance 1.
@@ -135,6 +202,52 @@ class CholeskyTriangle(Triangles):
             ``apply_Pt(solve_Lt(z))`` (H. Rue, JRSS B 63 (2001), section 3.1.1).
         """
         return self.apply_Pt(self.solve_Lt(z))
+
+
+class BlockPivots:
+    """D of L D L^H by its LU factors: those of each block of order 2, by partial pivoting.
+
+    Parameters
+    ----------
+    d, e : ndarray, shape (n,)
+        Diagonal, and what is below: zero but for the first column of a block of order 2.
+    hermitian : bool
+        Else D is symmetric.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (n,)
+        ``D[rows]`` is ``lower @ upper``.
+    lower, upper : csc_array
+        Unit triangular, and triangular.
+    """
+
+    def __init__(self, d: ndarray, e: ndarray, hermitian: bool):
+        n, first = d.size, np.flatnonzero(e)
+        second, above = first + 1, e[first].conj() if hermitian else e[first]
+        exchanged = abs(d[first]) < abs(e[first])
+        self.rows = np.arange(n)
+        self.rows[first[exchanged]], self.rows[second[exchanged]] = second[exchanged], first[exchanged]
+        pivot, beside = np.where(exchanged, [e[first], d[second]], [d[first], above])
+        below, corner = np.where(exchanged, [d[first], above], [e[first], d[second]])
+        diagonal, upper, lower = d.copy(), np.zeros(n, d.dtype), np.zeros(n, d.dtype)
+        lower[first], upper[second] = below / pivot, beside
+        diagonal[first], diagonal[second] = pivot, corner - lower[first] * beside
+        ones = np.ones(n, d.dtype)
+        self.lower = sp.csc_array(sp.diags_array([ones, lower[:-1]], offsets=[0, -1], shape=(n, n)))
+        self.upper = sp.csc_array(sp.diags_array([diagonal, upper[1:]], offsets=[0, 1], shape=(n, n)))
+        self.hermitian = hermitian
+
+
+def triangles_of(L: sp.csc_array, D: BlockPivots) -> tuple[sp.csc_array, sp.csc_array]:
+    """L' and U' with ``(L D L^H)[rows] = L' U'``, or L D L^T: L has no entry inside a block, so ``L[rows][:, rows]`` is
+    a unit triangle too."""
+    lower = sp.csc_array(L[D.rows][:, D.rows] @ D.lower)
+    upper = sp.csc_array(D.upper @ (L.conj() if D.hermitian else L).T)
+    for triangle in (lower, upper):
+        triangle.eliminate_zeros()
+        triangle.sort_indices()
+    return lower, upper
 
 
 def permuted(array: Any, perm: ndarray) -> Any:

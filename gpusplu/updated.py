@@ -14,7 +14,8 @@ from .errors import IllConditionedUpdateError
 from .rhs import solve_as_given
 
 if TYPE_CHECKING:
-    from .factor import Factor, SlogDet
+    from .factor import Factor
+    from .results import SlogDet
 
 
 class UpdatedFactor:

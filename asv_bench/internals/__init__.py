@@ -42,6 +42,7 @@ from .programs import (
     sflu_variant,
     tuned,
 )
+from .schur import by_solves
 
 __all__ = [
     "GLU_MODES",
@@ -50,6 +51,7 @@ __all__ = [
     "TrailingCosts",
     "analysis",
     "batch_kernels",
+    "by_solves",
     "captured",
     "choice_reason",
     "column_plan",

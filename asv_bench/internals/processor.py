@@ -7,6 +7,7 @@ import numpy as np
 
 from gpusplu import _core
 from gpusplu.cost.calibration import costs_of, for_core
+from gpusplu.cost.features import factor_features
 from gpusplu.engines.cpu.predict import predict
 from gpusplu.traits import structure_of
 
@@ -71,11 +72,13 @@ def analysis(A, definite):
 def method_phases(A, method):
     """Features of the model of a method of the CPU engine, what it predicts, and functions: factor, refactor, solve."""
     ptr, ind, values = A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data
-    symbolic = _core.analyze(ptr, ind, values, for_core(), method=method)
+    how = {"ldlt": True} if method == "ldlt" else {"method": method}
+    symbolic = _core.analyze(ptr, ind, values, for_core(), **how)
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
     factor = _core.factor(symbolic, pattern, values)
     b = A @ np.ones(A.shape[0])
-    features = [1.0, A.shape[0], A.nnz, symbolic.lnz, symbolic.flops]
-    predicted = predict(structure_of(symbolic, A.nnz, values.itemsize), costs_of())[2:5]
+    structure = structure_of(symbolic, A.nnz, values.itemsize)
+    features = [*map(factor_features(structure).get, ("call", "rows", "entries", "fill", "flops"))]
+    predicted = predict(structure, costs_of())[2:5]
     calls = lambda: _core.factor(symbolic, pattern, values), lambda: factor.refactor(values), lambda: factor.solve(b)
     return features, predicted, calls

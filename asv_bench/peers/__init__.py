@@ -7,6 +7,8 @@ Solvers:
 
 KINDS : tuple of bool
     Kinds of matrices that it is for: False general, True positive definite.
+SYMMETRIC : bool, optional
+    It is for symmetric indefinite matrices as such.
 MOST_FLOPS : float
     Above so many multiply-adds it takes longer than its numbers are worth [flop].
 measure(problem) -> dict
@@ -29,7 +31,7 @@ from importlib import import_module
 
 from ..phases import PHASES, attempt
 
-SOLVERS = ("cudss", "klu", "cktso", "rslab", "cholmod", "pardiso", "scipy")
+SOLVERS = ("cudss", "klu", "cktso", "rslab", "feral", "cholmod", "pardiso", "scipy", "own_lu")
 ORDERINGS = ("amd", "metis")
 DIFFERENTIABLE = ("jax_spsolve", "klujax", "sparsax", "torch_sla")
 OTHERS = ("lapack",)
@@ -45,7 +47,8 @@ def named(name):
 def measure(name, problem, flops=0.0):
     """What a solver takes for a problem; None where it does not suit or takes too long."""
     peer = named(name)
-    if problem.definite not in peer.KINDS or flops > peer.MOST_FLOPS:
+    suits = getattr(peer, "SYMMETRIC", False) if problem.symmetric else problem.definite in peer.KINDS
+    if not suits or flops > peer.MOST_FLOPS:
         return None
     if peer.missing():
         raise RuntimeError(peer.missing())

@@ -1,7 +1,7 @@
 """NVIDIA cuDSS through ctypes, one phase a method, on the caller's current stream.
 
 Environment: CUDSS is the path of libcudss.so, CUDSS_MT that of its threading layer (its analysis then uses all cores).
-Settings are the defaults, which measured best; definite matrices are given as one triangle with the type SPD.
+Settings are the defaults, which measured best; definite and symmetric matrices are given as one triangle of their type.
 """
 
 import ctypes
@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from .. import phases
 
 FLOAT64, INT32 = 1, 10  # cudaDataType
-GENERAL, SPD = 0, 3  # cudssMatrixType_t
+GENERAL, SYMMETRIC_TYPE, SPD = 0, 1, 3  # cudssMatrixType_t
 FULL, UPPER = 0, 2  # cudssMatrixViewType_t
 REORDERING, SYMBOLIC, FACTORIZATION, REFACTORIZATION, SOLVE = 1, 2, 4, 8, 1008  # cudssPhase_t
 ENTRIES, FLOPS = 1, 26  # cudssDataParam_t
 UBATCH_SIZE = 18  # cudssConfigParam_t of cuDSS 1.0: systems of a uniform batch, an int
 
-KINDS, MOST_FLOPS = (False, True), float("inf")
+KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
 
 
 def missing():
@@ -34,13 +34,13 @@ def measure(problem):
     def first():
         while opened:
             opened.pop().__exit__()
-        solver = CuDSS(problem.A, b, problem.definite).__enter__()
+        solver = CuDSS(problem.A, b, problem.definite, symmetric=problem.symmetric).__enter__()
         opened.append(solver)
         return {"analyze": clock.once(solver.analyze)[0], "factor": clock.once(solver.factor)[0]}, solver
 
     try:
         found, solver = phases.least(first, problem.again)
-        solver.values[...] = problem.put(CuDSS.stored(problem.scaled, problem.definite).data)
+        solver.values[...] = problem.put(CuDSS.stored(problem.scaled, problem.definite or problem.symmetric).data)
         solver.refactor()
 
         def solved(other):
@@ -72,26 +72,27 @@ class CuDSS:
         Symmetric positive definite.
     systems : int, optional
         Of a uniform batch; their values lie one after another.
+    symmetric : bool, optional
     """
 
-    def __init__(self, A, b, definite, systems=0):
+    def __init__(self, A, b, definite, systems=0, symmetric=False):
         import cupy
 
         self.cupy = cupy
         self.library = ctypes.CDLL(os.environ["CUDSS"])
-        self.order = rows = self.stored(A, definite)
+        self.order = rows = self.stored(A, definite or symmetric)
         self.values = cupy.tile(cupy.asarray(rows.data), systems) if systems else cupy.asarray(rows.data)
         self.systems = systems
         self.x = cupy.zeros_like(b)
         self.held = [cupy.asarray(rows.indptr.astype(np.int32)), cupy.asarray(rows.indices.astype(np.int32)), b]
         names = ("handle", "config", "data", "matrix", "rhs", "solution")
         self.handle, self.config, self.data, self.matrix, self.rhs, self.solution = (ctypes.c_void_p() for _ in names)
-        self.definite = definite
+        self.kind = (SPD, UPPER) if definite else (SYMMETRIC_TYPE, UPPER) if symmetric else (GENERAL, FULL)
 
     @staticmethod
-    def stored(A, definite):
-        """The entries that cuDSS is given, in its order: rows, the upper triangle of a definite matrix."""
-        rows = sp.csr_array(sp.triu(A) if definite else A)
+    def stored(A, one_triangle):
+        """The entries that cuDSS is given, in its order: rows, or the upper triangle by rows."""
+        rows = sp.csr_array(sp.triu(A) if one_triangle else A)
         rows.sort_indices()
         return rows
 
@@ -113,8 +114,17 @@ class CuDSS:
             check(library.cudssConfigSet(self.config, UBATCH_SIZE, ref(size), ctypes.sizeof(size)))
         check(library.cudssDataCreate(self.handle, ref(self.data)))
         pointers, columns, b = self.held
-        kind = (SPD, UPPER) if self.definite else (GENERAL, FULL)
-        structure = (pointer(pointers), None, pointer(columns), pointer(self.values), INT32, INT32, FLOAT64, *kind, 0)
+        structure = (
+            pointer(pointers),
+            None,
+            pointer(columns),
+            pointer(self.values),
+            INT32,
+            INT32,
+            FLOAT64,
+            *self.kind,
+            0,
+        )
         check(library.cudssMatrixCreateCsr(ref(self.matrix), n, n, ctypes.c_int64(self.order.nnz), *structure))
         for vector, array in ((self.rhs, b), (self.solution, self.x)):
             count = ctypes.c_int64(1 if self.systems or array.ndim == 1 else array.shape[1])

@@ -1,4 +1,8 @@
-"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so, which pypardiso's wheels bring."""
+"""MKL PARDISO through ctypes: MKL is the path of libmkl_rt.so, which pypardiso's wheels bring.
+
+Of symmetric indefinite matrices by its defaults and with the scaling and matching that its manual wants for saddle
+points, phase by phase the better of those that solve.
+"""
 
 import ctypes
 import os
@@ -8,10 +12,11 @@ import scipy.sparse as sp
 
 from ..phases import begun
 from ..timing import backward_error
-from . import with_sums
+from . import best_of, with_sums
 
-KINDS, MOST_FLOPS = (False, True), float("inf")
-GENERAL, DEFINITE = 11, 2  # mtype
+KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
+GENERAL, DEFINITE, INDEFINITE = 11, 2, -2  # mtype
+SCALING, MATCHING, ENTRIES = 10, 12, 17  # of iparm
 ANALYSIS, FACTORIZATION, SOLVE, RELEASE = 11, 22, 33, -1  # phase
 
 
@@ -20,39 +25,61 @@ def missing():
 
 
 def measure(problem):
-    solver = Pardiso(problem.scaled, problem.b, problem.definite)
+    return best_of(with_matching, [(problem, False), (problem, True)]) if problem.symmetric else by_kind(problem)
+
+
+def with_matching(problem, matching):
+    return by_kind(problem, {SCALING: int(matching), MATCHING: int(matching)})
+
+
+def by_kind(problem, settings=()):
+    solver = Pardiso(problem.scaled, problem.b, problem.definite, problem.symmetric)
+    for place, value in dict(settings).items():
+        solver.options[place] = value
     try:
         found, _ = begun(problem, solver.begin, lambda _: solver.run(FACTORIZATION))
         found["refactor"] = problem.clock.least(lambda: solver.run(FACTORIZATION))
         found["solve"] = problem.clock.least(lambda: solver.run(SOLVE))
+        found["entries"] = int(solver.options[ENTRIES])
     finally:
         solver.run(RELEASE)
     return with_sums(found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)})
 
 
 class Pardiso:
-    """One matrix and right-hand side: rows from 1 on, the upper triangle of a definite matrix."""
+    """One matrix and right-hand side: rows from 1 on, the upper triangle of a definite or symmetric matrix, whole.
 
-    def __init__(self, A, b, definite):
+    With `interface`, numbers of unknowns, a factorization leaves the Schur complement on them in `schur`.
+    """
+
+    def __init__(self, A, b, definite, symmetric=False, interface=None):
         self.library = ctypes.CDLL(os.environ["MKL"])
-        rows = sp.csr_array(sp.triu(A) if definite else A)
+        rows = sp.csr_array(sp.triu(with_diagonal(A)) if definite or symmetric else A)
         rows.sort_indices()
         self.state, self.options = np.zeros(64, np.int64), np.zeros(64, np.int32)
         self.matrix = [rows.data.astype(np.float64), *((a + 1).astype(np.int32) for a in (rows.indptr, rows.indices))]
-        self.kind, self.n, self.b, self.x = ctypes.c_int(DEFINITE if definite else GENERAL), A.shape[0], b, b * 0
+        self.kind = ctypes.c_int(DEFINITE if definite else INDEFINITE if symmetric else GENERAL)
+        self.n, self.b, self.x = A.shape[0], b, b * 0
         self.library.pardisoinit(pointer(self.state), ctypes.byref(self.kind), pointer(self.options))
+        self.chosen = self.schur = None
+        if interface is not None:
+            self.options[35] = 2  # the complement, with a factor to solve with
+            self.chosen, self.schur = np.zeros(self.n, np.int32), np.zeros((len(interface),) * 2)
+            self.chosen[interface] = 1
 
     def run(self, phase):
         """Raises RuntimeError where PARDISO reports an error."""
         error = ctypes.c_int()
+        x = self.x if self.schur is None or phase != FACTORIZATION else self.schur
 
         def number(value):
             return ctypes.byref(ctypes.c_int(value))
 
         self.library.pardiso(
             *(pointer(self.state), number(1), number(1), ctypes.byref(self.kind), number(phase), number(self.n)),
-            *(*map(pointer, self.matrix), None, number(1), pointer(self.options), number(0)),
-            *(pointer(self.b), pointer(self.x), ctypes.byref(error)),
+            *map(pointer, self.matrix),
+            *(None if self.chosen is None else pointer(self.chosen), number(1), pointer(self.options), number(0)),
+            *(pointer(self.b), pointer(x), ctypes.byref(error)),
         )
         if error.value:
             raise RuntimeError(f"PARDISO returned error {error.value}")
@@ -61,6 +88,15 @@ class Pardiso:
         """Analysis, of nothing known."""
         self.run(RELEASE)
         self.run(ANALYSIS)
+
+
+def with_diagonal(A):
+    """All of the diagonal stored, as symmetric matrices have to have it: sums of patterns keep zeros."""
+    rows, cols = A.tocoo().coords
+    everyone = np.arange(A.shape[0])
+    entries = np.concatenate([A.tocoo().data, np.zeros(everyone.size)])
+    places = np.concatenate([rows, everyone]), np.concatenate([cols, everyone])
+    return sp.csr_array(sp.coo_array((entries, places), shape=A.shape))
 
 
 def pointer(array):

@@ -3,6 +3,7 @@
 With one thread and with as many as ours has, phase by phase the better of the two. What has the least total stands for
 the first phases, what has the least step for the others: KLU, or LU, or LDL^T for definite matrices. These have no
 refactorization of their own, so that refactor is a factorization again. KLU is not tried where their factors are large.
+Of symmetric indefinite matrices LDL^T is tried, which refuses saddle points, and LU.
 """
 
 from importlib.util import find_spec
@@ -15,7 +16,7 @@ from ..phases import attempt, begun
 from ..timing import backward_error
 from . import best_of, with_sums
 
-KINDS, MOST_FLOPS = (False, True), float("inf")
+KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
 MOST_ENTRIES, MOST_A_ROW = 3e7, 100  # of supernodal factors, for KLU
 
 
@@ -24,8 +25,9 @@ def missing():
 
 
 def measure(problem):
-    tried = [attempt(lambda: by_path(problem, "ldlt" if problem.definite else "lu"))]
-    if tried[0].get("entries", 0) < min(MOST_ENTRIES, MOST_A_ROW * problem.A.shape[0]):
+    paths = ("ldlt",) if problem.definite else ("ldlt", "lu") if problem.symmetric else ("lu",)
+    tried = [attempt(lambda path=path: by_path(problem, path)) for path in paths]
+    if not problem.symmetric and tried[0].get("entries", 0) < min(MOST_ENTRIES, MOST_A_ROW * problem.A.shape[0]):
         tried.append(attempt(lambda: by_path(problem, "klu")))
     found = [one for one in tried if "error" not in one]
     if not found:

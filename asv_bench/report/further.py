@@ -55,6 +55,11 @@ COLUMNS = {
         **{f"{name} [bytes]": text(f"{name}_bytes", ",") for name in ("input", "factor", "peak")},
         "peak over both": over("peak_bytes", "input_bytes", "factor_bytes"),
     },
+    "ldlt": {
+        **{f"{name} over its": over(name, f"peer_{name}") for name in ("entries", "bytes")},
+        "delayed": text("n_delayed"),
+        "inertia": text("inertia"),
+    },
     "orderings": {name: over(name, f"peer_{name}") for name in ("lnz", "flops", "levels")},
     "dense": {"Gflop/s": rate("ours_s"), "the peer's": rate("peer_s")},
     "methods": {"modelled / measured": modelled},

@@ -19,8 +19,9 @@ The first line of its docstring says what it measures.
 from importlib import import_module
 
 PROCESSOR = (
-    *("processor", "one_shot", "sequences", "programs", "neighbours"),
-    *("memory", "methods", "orderings", "dense", "analysis", "gradients", "tensors", "precision"),
+    *("processor", "ldlt", "one_shot", "sequences", "programs", "neighbours"),
+    *("memory", "methods", "orderings", "dense", "analysis", "gradients", "tensors"),
+    *("schur", "updates", "precision"),
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),

@@ -1,4 +1,6 @@
-"""Column LU against fronts of the CPU engine: seconds measured and modelled, and constants that would fit better.
+"""Methods of the CPU engine: seconds measured and modelled, and constants that would fit better.
+
+Column LU and fronts, and LDL^T by fronts where the matrix is symmetric.
 
 The model is core/analysis/time_model.cpp with the constants of gpusplu/cost/table.py: seconds = base + rows + entries +
 fill + flops, each with a constant. Cases are the real matrices unless others are asked for.
@@ -15,7 +17,7 @@ from ..timing import interleaved
 CASES = ()
 PEERS, BUDGET = (), 0.0
 PHASES = ("factor", "refactor", "solve")
-METHODS = ("column", "front")
+METHODS = ("column", "front", "ldlt")
 LARGEST = 1_000_000  # entries: beyond, column LU takes minutes
 
 
@@ -43,7 +45,7 @@ def of_case(case, repeat, collected):
     if A.nnz > LARGEST or A.dtype != float:
         note(f"{case}: left out")
         return
-    for method in METHODS:
+    for method in METHODS if abs(A - A.T).max() == 0 else METHODS[:2]:
         features, seconds, predicted = measure(A, method, repeat)
         collected[method].append((features, seconds))
         for phase, took, model in zip(PHASES, seconds, predicted, strict=True):
@@ -53,6 +55,8 @@ def of_case(case, repeat, collected):
 def say_constants(collected):
     """Nonnegative constants with the least squares of relative errors, and how far these spread."""
     for method, found in collected.items():
+        if not found:
+            continue
         X = np.array([features for features, _ in found])
         for k, phase in enumerate(PHASES):
             y = np.array([seconds[k] for _, seconds in found])

@@ -124,7 +124,11 @@ def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
         )
         for engine in [name for name, state in engines() if state == "available"]
         for dtype in ("float32", "float64", "complex64", "complex128")
-        for name, kind, check in (("splu", "lu", check_splu), ("cholesky", "cholesky", check_cholesky))
+        for name, kind, check in (
+            ("splu", "lu", check_splu),
+            ("cholesky", "cholesky", check_cholesky),
+            ("ldlt", "ldlt", check_ldlt),
+        )
         if kind in registry.named(engine).kinds
     ]
 
@@ -150,6 +154,19 @@ def check_cholesky(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tupl
         K = sp.csc_array(sp.diags_array(turn) @ K @ sp.diags_array(turn.conj()))
     b = np.ones(K.shape[0], dtype)
     factor = gpusplu.cholesky(K, engine=engine)
+    K.data *= 2
+    factor.refactor(K.data)
+    return backward_error(K, factor.solve(b), b), limit(dtype)
+
+
+def check_ldlt(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[float, float]:
+    """Factor, refactor and solve a saddle point, made complex symmetric for complex numbers."""
+    K = gallery.kkt(60, 20, barrier=0.1).astype(dtype)
+    if K.dtype.kind == "c":
+        turn = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
+        K = sp.csc_array(sp.diags_array(turn) @ K @ sp.diags_array(turn))
+    b = np.ones(K.shape[0], dtype)
+    factor = gpusplu.ldlt(K, engine=engine)
     K.data *= 2
     factor.refactor(K.data)
     return backward_error(K, factor.solve(b), b), limit(dtype)

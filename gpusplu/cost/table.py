@@ -87,6 +87,9 @@ _METHODS = {
     "cpu.front.factor": {"call": 12e-6, "rows": 70e-9, "entries": 9e-9, "fill": 2.6e-9, "flops": 0.027e-9},
     "cpu.front.refactor": {"call": 5e-6, "rows": 19e-9, "entries": 3.6e-9, "fill": 0.13e-9, "flops": 0.028e-9},
     "cpu.front.solve": {"call": 2e-6, "rows": 20e-9, "fill": 0.1e-9, "flops": 0.0015e-9},
+    "cpu.ldlt.factor": {"call": 12e-6, "rows": 60e-9, "entries": 8e-9, "fill": 2.2e-9, "flops": 0.016e-9},
+    "cpu.ldlt.refactor": {"call": 5e-6, "rows": 19e-9, "entries": 3.6e-9, "fill": 0.13e-9, "flops": 0.018e-9},
+    "cpu.ldlt.solve": {"call": 2e-6, "rows": 16e-9, "fill": 0.08e-9, "flops": 0.0012e-9},
 }
 
 _table: dict[str, Entry] = {

@@ -17,30 +17,30 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpusplu"
 
 
-def key(file: str, scalar: str, cholesky: int, arch: int) -> str:
+def key(file: str, scalar: str, kind: int, arch: int) -> str:
     """Hash of the text of `file` and of every header it includes, of the flags and of NVRTC's version."""
-    digest = hashlib.sha256(repr((nvrtc().version, flags(scalar, cholesky, arch))).encode())
+    digest = hashlib.sha256(repr((nvrtc().version, flags(scalar, kind, arch))).encode())
     for name, text in sorted(sources(file).items()):
         digest.update(repr((name, text)).encode())
     return digest.hexdigest()[:32]
 
 
-def place(file: str, scalar: str, cholesky: int, arch: int) -> Path:
+def place(file: str, scalar: str, kind: int, arch: int) -> Path:
     """Where the machine code of `file` is, if it is in the cache."""
-    return folder() / f"{Path(file).stem}-{scalar}{cholesky}-{arch}-{key(file, scalar, cholesky, arch)}.bin"
+    return folder() / f"{Path(file).stem}-{scalar}{kind}-{arch}-{key(file, scalar, kind, arch)}.bin"
 
 
-def kernels(file: str, scalar: str, cholesky: int, arch: int) -> bytes:
+def kernels(file: str, scalar: str, kind: int, arch: int) -> bytes:
     """Machine code of `file`, compiled if it is not in the cache; see `compile_kernels`.
 
     Several processes may ask at once: a finished file appears under its name in one step. Where nothing can be
     written, nothing is kept.
     """
-    path = place(file, scalar, cholesky, arch)
+    path = place(file, scalar, kind, arch)
     try:
         return path.read_bytes()
     except OSError:
-        code = compile_kernels(file, scalar, cholesky, arch)
+        code = compile_kernels(file, scalar, kind, arch)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=path.parent, delete=False) as partial:

@@ -21,7 +21,7 @@ from ..errors import DeviceMemoryError, EngineUnavailableError
 from . import cache as compiled
 from .dependent_launch import dependent_launch
 from .layout import arguments
-from .nvrtc import kinds
+from .nvrtc import kind_of
 from .process import use_cuda
 from .stream import Buffer, Graph, Kernel, Stream
 
@@ -147,9 +147,9 @@ class Device:
         """Whether kernels may take a CuPy array as it is: on this device, aligned for loads of any scalar."""
         return array.device.id == self.index and self.pointer(array) % 16 == 0
 
-    def load(self, file: str, scalar: str, cholesky: int) -> dict[str, Kernel]:
+    def load(self, file: str, scalar: str, kind: int) -> dict[str, Kernel]:
         """The kernels of a file by name; compiled and loaded once per process and device."""
-        (key,) = keys([file], scalar, cholesky)
+        (key,) = keys([file], scalar, kind)
         with self._lock:
             if key not in self._modules:
                 code = compiled.kernels(*key, self.arch)
@@ -165,21 +165,21 @@ class Device:
             with suppress(self._cuda.driver.CUDADriverError):
                 yield name, Kernel(module.get_function(name), name, dtype)
 
-    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
+    def kernel(self, file: str, name: str, scalar: str, kind: int) -> Kernel:
         """One of them."""
-        return self.load(file, scalar, cholesky)[name]
+        return self.load(file, scalar, kind)[name]
 
-    def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
+    def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
         """Compile what is neither loaded nor in the cache, several files at a time."""
-        missing = [key for key in keys(files, scalar, cholesky) if not self._has(key)]
+        missing = [key for key in keys(files, scalar, kind) if not self._has(key)]
         if missing:
             with ThreadPoolExecutor() as pool:
                 list(pool.map(lambda key: compiled.kernels(key[0], key[1], key[2], self.arch), missing))
             self._prepared.update(missing)
 
-    def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
+    def compiled(self, files: Iterable[str], scalar: str, kind: int) -> bool:
         """Whether `prepare` would find all of these in the cache."""
-        wanted = keys(files, scalar, cholesky)
+        wanted = keys(files, scalar, kind)
         return all(self._has(key) or compiled.place(*key, self.arch).exists() for key in wanted)
 
     def _has(self, key: tuple[str, str, int]) -> bool:
@@ -268,9 +268,9 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def keys(files: Iterable[str], scalar: str, cholesky: int) -> list[tuple[str, str, int]]:
+def keys(files: Iterable[str], scalar: str, kind: int) -> list[tuple[str, str, int]]:
     """What these files are compiled as."""
-    return [(file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files]
+    return [(file, scalar, kind_of(file, scalar, kind)) for file in files]
 
 
 @cache

@@ -20,6 +20,8 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 SCALARS = ("f", "d", "F", "D")
 # Architectures that are tested; others of the same or a newer generation work too.
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+# Kinds of factorization, as kernels number them (kernels/common/device.cuh).
+LU, CHOLESKY, HERMITIAN, SYMMETRIC = range(4)  # the last two: LDL^T
 # Files that are compiled for LU only: what they do does not depend on the kind of factorization, or only LU needs it.
 ONE_KIND = (
     "columns/crisscross.cu",
@@ -30,11 +32,19 @@ ONE_KIND = (
     "columns/sflu.cu",
     "columns/sflu_symbolic.cu",
     "fronts/determinants.cu",
+    "fronts/inertia.cu",
     "fronts/solve_transposed.cu",
     "common/values.cu",
     "lockstep/lanes.cu",
     "lockstep/measure.cu",
 )
+# Files that LDL^T needs its own of, and those of another kind that serve it as they are.
+OF_LDLT = ("fronts/block_fronts.cu", "fronts/large_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
+STAND_IN = {
+    ("fronts/solve_fronts.cu", HERMITIAN): CHOLESKY,
+    ("fronts/solve_large.cu", HERMITIAN): LU,
+    ("fronts/solve_large.cu", SYMMETRIC): LU,
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -47,9 +57,24 @@ def files() -> list[str]:
     return sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.cu"))
 
 
-def kinds(file: str) -> tuple[int, ...]:
-    """Values of CHOLESKY that `file` is compiled for."""
-    return (0,) if file in ONE_KIND else (0, 1)
+def kinds(file: str, scalar: str) -> tuple[int, ...]:
+    """Kinds of factorization that `file` is compiled for."""
+    wanted = range(4) if file in OF_LDLT else (LU, CHOLESKY)
+    return tuple(sorted({kind_of(file, scalar, kind) for kind in wanted}))
+
+
+def kernel_kind(kind: str, hermitian: bool) -> int:
+    """The number of a factorization's kind."""
+    return {"lu": LU, "cholesky": CHOLESKY, "ldlt": HERMITIAN if hermitian else SYMMETRIC}[kind]
+
+
+def kind_of(file: str, scalar: str, kind: int) -> int:
+    """The kind that `file` is compiled for where a factorization of kind `kind` uses it."""
+    if file in ONE_KIND:
+        return LU
+    if kind == SYMMETRIC and scalar in "fd":
+        kind = HERMITIAN
+    return STAND_IN.get((file, kind), kind)
 
 
 def sources(file: str) -> dict[str, str]:
@@ -64,13 +89,13 @@ def sources(file: str) -> dict[str, str]:
     return texts
 
 
-def flags(scalar: str, cholesky: int, arch: int) -> tuple[str, ...]:
+def flags(scalar: str, kind: int, arch: int) -> tuple[str, ...]:
     """What NVRTC is called with.
 
     Parameters
     ----------
     scalar : {"f", "d", "F", "D"}
-    cholesky : {0, 1}
+    kind : {0, 1, 2, 3}
     arch : int
         Compute capability, 90 for 9.0.
     """
@@ -84,11 +109,11 @@ def flags(scalar: str, cholesky: int, arch: int) -> tuple[str, ...]:
         "--prec-sqrt=true",
         "--fmad=true",
         f"-DSCALAR_{scalar}",
-        f"-DCHOLESKY={cholesky}",
+        f"-DKIND={kind}",
     )
 
 
-def compile_kernels(file: str, scalar: str, cholesky: int, arch: int) -> bytes:
+def compile_kernels(file: str, scalar: str, kind: int, arch: int) -> bytes:
     """Compile one kernel file; machine code, or PTX where this NVRTC does not know `arch` yet.
 
     Raises
@@ -96,7 +121,7 @@ def compile_kernels(file: str, scalar: str, cholesky: int, arch: int) -> bytes:
     CompileError
         With NVRTC's messages; warnings count.
     """
-    options = flags(scalar, cholesky, arch)
+    options = flags(scalar, kind, arch)
     return nvrtc().compile(file, (FOLDER / file).read_text(), (*options, f"--include-path={FOLDER}"))
 
 

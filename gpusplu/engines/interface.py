@@ -17,6 +17,7 @@ import numpy as np
 from ..cost import table
 from ..cost.model import Costs, Prediction
 from ..cost.observation import Observations
+from ..matrix import Sums
 
 if TYPE_CHECKING:
     from ..problem import Problem, Request
@@ -99,7 +100,7 @@ class EngineBatch(Protocol):
     `BatchedFactor` mends what those do not suit.
 
     One thread calls it at a time. Arrays have its dtype and are C-contiguous. Where the engine is on a device, nothing
-    waits for it but `report`, `errors`, `values`, `slogdet`, and solves of what is on the host.
+    waits for it but `report`, `errors`, `values`, `slogdet`, `inverse_on_pattern`, and solves of what is on the host.
     """
 
     n: int
@@ -124,8 +125,50 @@ class EngineBatch(Protocol):
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]: ...
 
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entry (j, i) of the inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), and for the ladder's
+        `is_inverse` how far those of each system are from being so; by the factors."""
+
     def values(self, system: int) -> np.ndarray:
         """Canonical values of one system that were factored last, on the host."""
+
+
+class LaneTally(NamedTuple):
+    """What calls of a batch said that nobody waited for.
+
+    Attributes
+    ----------
+    report : ndarray, shape (nbatch,)
+        As `EngineBatch.report`, the worst of all factorizations.
+    error : ndarray, shape (nbatch,)
+        Largest backward error of all solutions, infinite for one that is NaN.
+    n_factored, n_solved : int
+        Calls.
+    """
+
+    report: np.ndarray
+    error: np.ndarray
+    n_factored: int
+    n_solved: int
+
+
+@runtime_checkable
+class AsksLater(Protocol):
+    """An `EngineBatch` that takes calls with ``check="later"``; its other methods raise where a stream is captured.
+
+    It takes any map of the caller's values for a source, `matrix.Sums` too.
+    """
+
+    device_array: type
+
+    def ask_later(
+        self, values: Any = None, source: np.ndarray | Sums | None = None, b: Any = None, trans: int = 0, x: Any = None
+    ) -> Any:
+        """`refactor` with `values`, `solve` with `b` (to `x`, which is returned), or both, without waiting; solutions
+        of systems that have no factor are NaN."""
+
+    def take_tally(self) -> LaneTally | None:
+        """What these have said since it was asked last, None if there were none; waits."""
 
 
 @runtime_checkable

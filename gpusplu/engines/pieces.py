@@ -96,6 +96,16 @@ class Pieces:
             sign[which] = part
         return sign, logabsdet
 
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        entries: Any = None
+        errors = np.zeros(self._count)
+        for start in self._starts:
+            which = self._load(start)
+            part, errors[which] = self._batch.inverse_on_pattern()
+            entries = np.zeros((self._count, part.shape[1]), part.dtype) if entries is None else entries
+            entries[which] = part
+        return entries, errors
+
     def values(self, system: int) -> np.ndarray:
         one = matrix.to_host(self._values[system])
         canonical: np.ndarray = one.copy() if self._source is None else one[self._source]

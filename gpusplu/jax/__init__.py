@@ -21,7 +21,9 @@ factor had to go factors again.
 
 **Singular matrices** have NaN for their solutions, as jax.numpy.linalg.solve has it; so have those with NaN or Inf.
 
-On a GPU, compiled programs copy A's values and b to the host and x back with every call, and the processor solves.
+**On a GPU** compiled programs factor and solve there, in XLA's stream: values, b and x stay on the device but for the
+first values of a pattern, by which pivots are chosen. That takes CuPy. Determinants, and traced index arrays, are taken
+to the host.
 """
 
 from .solvers import Factorized, SlogDet, factorized, slogdet, spsolve

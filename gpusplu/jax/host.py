@@ -69,10 +69,14 @@ def solved(factored: Factored, b: np.ndarray, op: str, batch: tuple[int, ...]) -
 
 @each_structure
 def product(structure: Structure, values: np.ndarray, x: np.ndarray, *, transpose: bool) -> Sequence[np.ndarray]:
+    return (products(structure, values, x, transpose),)
+
+
+def products(structure: Structure, values: np.ndarray, x: np.ndarray, transpose: bool) -> np.ndarray:
     if values.ndim == 1:
-        return (structure.product(values, x, transpose),)
+        return structure.product(values, x, transpose)
     x = np.broadcast_to(x, (values.shape[0], *x.shape[-2:]))
-    return (np.stack([structure.product(v, each, transpose) for v, each in zip(values, x, strict=True)]),)
+    return np.stack([structure.product(v, each, transpose) for v, each in zip(values, x, strict=True)])
 
 
 @each_structure
@@ -84,12 +88,6 @@ def pairs(structure: Structure, left: np.ndarray, right: np.ndarray) -> Sequence
 
 @each_structure
 def slogdet(structure: Structure, values: np.ndarray, *, kept: bool) -> Sequence[np.ndarray]:
-    if kept and values.ndim == 2:  # by the factors that `selected` is going to ask
-        return stacked(slogdet_of(structure, one, kept) for one in values)
-    return slogdet_of(structure, values, kept)
-
-
-def slogdet_of(structure: Structure, values: np.ndarray, kept: bool) -> tuple[np.ndarray, np.ndarray]:
     try:
         with STORE.factor(structure, values, kept=kept) as factored:
             sign, logarithm = factored.factor.slogdet()
@@ -104,41 +102,30 @@ def slogdet_of(structure: Structure, values: np.ndarray, kept: bool) -> tuple[np
 @each_structure
 def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
     """The entry (column, row) of the inverse for every entry (row, column) of A."""
-    if values.ndim == 2:
-        return (np.stack([selected_of(structure, one) for one in values]),)
-    return (selected_of(structure, values),)
-
-
-def selected_of(structure: Structure, values: np.ndarray) -> np.ndarray:
     rows, columns = structure.coordinates
     try:
         # Nobody waits for this factor any more: in the terms of the store, an adjoint has used it.
         with STORE.factor(structure, values, transpose=True) as factored:
             entries = conjugate(factored.adjoint_inverse(rows, columns))
     except (RuntimeError, NonFiniteError):
-        entries = np.full(rows.size, np.nan, values.dtype)
-    return structure.padded(entries)
+        entries = np.full((*values.shape[:-1], rows.size), np.nan, values.dtype)
+    return (structure.padded(entries),)
 
 
 @each_structure
 def turned(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> Sequence[np.ndarray]:
     """The derivative of `selected`: entries (column, row) of ``-A^-1 dA A^-1``, by 2 n solves."""
-    if values.ndim == 2:
-        return (np.stack([turned_of(structure, *each) for each in zip(values, tangent, strict=True)]),)
-    return (turned_of(structure, values, tangent),)
-
-
-def turned_of(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> np.ndarray:
     rows, columns = structure.coordinates
-    entries, order = np.empty(rows.size, values.dtype), np.argsort(rows, kind="stable")
+    batch = values.shape[:-1]
+    entries, order = np.empty((*batch, rows.size), values.dtype), np.argsort(rows, kind="stable")
     try:
         with STORE.factor(structure, values) as factored:
             for first in range(0, structure.n, AT_ONCE):
                 units = np.arange(first, min(first + AT_ONCE, structure.n))
-                inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N", ())
-                x = solved(factored, structure.product(tangent, inverse, False), "N", ())
+                inverse = solved(factored, np.eye(units.size, structure.n, first, dtype=values.dtype), "N", batch)
+                x = solved(factored, products(structure, tangent, inverse, False), "N", batch)
                 asked = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]
-                entries[asked] = -x[rows[asked] - first, columns[asked]]
+                entries[..., asked] = -x[..., rows[asked] - first, columns[asked]]
     except (RuntimeError, NonFiniteError):
         entries[...] = np.nan
-    return structure.padded(entries)
+    return (structure.padded(entries),)

@@ -6,9 +6,9 @@ adds becomes right-hand sides of one factor where the matrix is the same for all
 it is not.
 
 Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
-pattern, which then costs nothing per call, and the traced index arrays otherwise. A callback is entered by
-`mlir.emit_python_callback`, as that of jax.experimental.sparse.linalg.spsolve is: on a CPU it sees the arrays without a
-copy, at 5 to 10 us a call. jax.pure_callback would make JAX arrays of them, at 90 us and more.
+pattern, which then costs nothing per call, and the traced index arrays otherwise. Compiled programs come back by
+`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself
+(`entries`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from . import host
+from ..arrays import Jax
+from . import device, entries, foreign, host
 
 # Axes of an operand without a batch: of values, of vectors, and of the index arrays of each layout.
 VALUES, VECTORS = 1, 2
 INDEX_AXES = {"bcsr": (1, 1), "bcoo": (2,)}
+# Names of parameters.
+STATIC = ("structure", "n", "layout", "transpose", "kept")
 
 
 def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
@@ -36,32 +39,34 @@ def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
     return () if structure is not None else INDEX_AXES[layout]
 
 
-def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any]) -> Any:
-    """A primitive with results, whose operands that are not index arrays have so many `axes` without a batch."""
+def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_device: Callable[..., Any]) -> Any:
+    """A primitive with results, whose operands that are not index arrays have so many `axes` without a batch.
+
+    `on_device` is its lowering rule for GPUs.
+    """
     primitive = Primitive(f"gpusplu_{name}")
     primitive.multiple_results = True
     callback = getattr(host, name)
-    primitive.def_impl(partial(evaluate, callback))
+    primitive.def_impl(partial(evaluate, jax.jit(primitive.bind, static_argnames=STATIC), callback))
     primitive.def_abstract_eval(shape_of)
-    mlir.register_lowering(primitive, partial(lower, callback))
+    mlir.register_lowering(primitive, partial(foreign.lower, foreign.HostSite, callback), platform="cpu")
+    mlir.register_lowering(primitive, on_device, platform="cuda")
     # By its name, which the documentation finds where JAX is not installed.
     batching.primitive_batchers.__setitem__(primitive, partial(batched, primitive, axes))
     return primitive
 
 
-def evaluate(callback: Callable[..., Any], *operands: Any, **parameters: Any) -> list[Any]:
-    """Outside of jit there is nothing to compile."""
-    made = callback(*map(np.asarray, operands), **parameters)
-    device = next(iter(operands[0].devices())) if isinstance(operands[0], jax.Array) else None
-    return [jax.device_put(array, device) for array in made]
-
-
-def lower(callback: Callable[..., Any], context: Any, *operands: Any, **parameters: Any) -> Any:
-    work = partial(callback, **parameters)
-    made, _, _ = mlir.emit_python_callback(
-        context, work, None, list(operands), context.avals_in, context.avals_out, has_side_effect=False
-    )
-    return made
+def evaluate(
+    compiled: Callable[..., Any], callback: Callable[..., Any], *operands: Any, **parameters: Any
+) -> list[Any]:
+    """Outside of jit there is nothing to compile, on a CPU; on a GPU a program is the way to its stream."""
+    first = operands[0]
+    if isinstance(first, jax.Array) and Jax().is_on_device(first):
+        with jax.disable_jit(False):
+            made: list[Any] = compiled(*operands, **parameters)
+            return made
+    place = next(iter(first.devices())) if isinstance(first, jax.Array) else None
+    return [jax.device_put(array, place) for array in callback(*map(np.asarray, operands), **parameters)]
 
 
 # ---- shapes
@@ -139,12 +144,12 @@ def spread(array: Any, mapped: bool, axes: int, size: int, inner: tuple[int, ...
 
 # ---- derivatives
 
-solve_p = make("solve", (VALUES, VECTORS), vectors_of)
-product_p = make("product", (VALUES, VECTORS), vectors_of)
-pairs_p = make("pairs", (VECTORS, VECTORS), values_of)
-slogdet_p = make("slogdet", (VALUES,), scalars_of)
-selected_p = make("selected", (VALUES,), same_shape)
-turned_p = make("turned", (VALUES, VALUES), same_shape)
+solve_p = make("solve", (VALUES, VECTORS), vectors_of, device.lower_solve)
+product_p = make("product", (VALUES, VECTORS), vectors_of, entries.lower(entries.product))
+pairs_p = make("pairs", (VECTORS, VECTORS), values_of, entries.lower(entries.pairs))
+slogdet_p = make("slogdet", (VALUES,), scalars_of, device.lower_by_host(host.slogdet))
+selected_p = make("selected", (VALUES,), same_shape, device.lower_by_host(host.selected))
+turned_p = make("turned", (VALUES, VALUES), same_shape, device.lower_by_host(host.turned))
 
 
 def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from ..arrays import Jax
 from ..errors import NonFiniteError
 from ..rhs import TRANS
+from . import device
 from .operands import Matrix, float_dtype, read_matrix, read_vectors
 from .primitives import slogdet_p, solve_p
 from .store import STORE
@@ -126,9 +127,11 @@ class Factorized:
         matrix = self._matrix
         if matrix.structure is None or isinstance(matrix.values, jax.core.Tracer):
             return
+        library, values = Jax(), matrix.values
         try:
-            with STORE.factor(matrix.structure, np.asarray(matrix.values), kept=True, holder=self):
-                pass
+            with library.working(values):
+                store = device.STORE if library.is_on_device(values) else STORE
+                store.hold(matrix.structure, library.array(values), self)
         except (RuntimeError, NonFiniteError):
             pass
 

@@ -80,7 +80,7 @@ class Store:
 
     @contextmanager
     def factor(
-        self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: bool = False, holder: Any = None
+        self, structure: Structure, values: np.ndarray, transpose: bool = False, kept: bool = False
     ) -> Iterator[Factored]:
         """The factor of values, shape (size,) or (nbatch, size), which stays what it is inside the block.
 
@@ -94,13 +94,18 @@ class Store:
             entry = self.find(structure, structure.entries(values))
             entry.expect(transpose, kept)
             entry.users += 1
-            if holder is not None:
-                entry.holders.add(holder)
         try:
             yield entry.factored
         finally:
             with self.lock:
                 entry.users -= 1
+
+    def hold(self, structure: Structure, values: np.ndarray, holder: Any) -> None:
+        """Have the factor of values kept as long as an object lives; raises what `factor` does."""
+        with self.lock:
+            entry = self.find(structure, structure.entries(values))
+            entry.expect(False, True)
+            entry.holders.add(holder)
 
     def find(self, structure: Structure, values: np.ndarray) -> Entry:
         group = structure, values.dtype.char, values.shape

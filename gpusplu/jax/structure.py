@@ -110,11 +110,11 @@ class Structure:
             found += np.take(one, rows) * np.take(other, columns)
         return self.padded(found)
 
-    def padded(self, entries: np.ndarray) -> np.ndarray:
-        """Values with zeros for padding, shape (..., size), of entries."""
+    def padded(self, entries: np.ndarray, padding: int = 0) -> np.ndarray:
+        """Values with zeros for padding, or something else, shape (..., size), of entries."""
         if self.kept is None:
             return entries
-        values = np.zeros((*entries.shape[:-1], self.size), entries.dtype)
+        values = np.full((*entries.shape[:-1], self.size), padding, entries.dtype)
         values[..., self.kept] = entries
         return values
 

@@ -23,14 +23,14 @@ class RowsOnDevice(MatrixPart):
     device : cuda.devices.Device
     pattern : Pattern
     dtype : dtype
-    hermitian : bool
-        Rows are the conjugates of columns.
+    kind : int
+        As cuda/nvrtc.py numbers kinds.
     """
 
-    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, hermitian: bool):
-        super().__init__(device, dtype, int(hermitian))
+    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int):
+        super().__init__(device, dtype, kind)
         self.pattern = pattern
-        self.device.prepare([ROW_SIZES, VALUES], self.dtype.char, self.cholesky)
+        self.device.prepare([ROW_SIZES, VALUES], self.dtype.char, self.kind)
         self.load(ROW_SIZES, VALUES)
 
     def array(self, values: np.ndarray) -> Any:
@@ -72,7 +72,7 @@ class RowsOnDevice(MatrixPart):
             ld=n,
             n=n,
             nrhs=nrhs,
-            conjugate=trans != 1 if self.cholesky else trans == 2,
+            conjugate=trans != 1 if self.hermitian else trans == 2,
             lanes_log2=lanes_log2,
         )
         grid = self.blocks(n << lanes_log2, THREADS, 8)

@@ -95,11 +95,13 @@ class MixedFactor:
     @property
     def _on_device(self) -> Any:
         """The pattern on the device, for all factors on it."""
+        from ..cuda.nvrtc import kernel_kind
         from .device import RowsOnDevice
 
         problem = self._problem
+        kind = kernel_kind(problem.kind, problem.options.hermitian)
         key = "mixed.rows", self._dtype
-        return problem.once(key, lambda: RowsOnDevice(self._device, problem.pattern, self._dtype, problem.cholesky))
+        return problem.once(key, lambda: RowsOnDevice(self._device, problem.pattern, self._dtype, kind))
 
     def _matrix_of(self, values: np.ndarray) -> DoubleMatrix:
         """Of canonical values on the host."""

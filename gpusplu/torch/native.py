@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..arrays import Torch
+from ..batch_watch import BatchStatus
 from ..batches import splu_batch
 from ..errors import BatchError
 from ..gradients import Factored
@@ -106,6 +107,8 @@ def adjoint_inverse(factored: Factored, pattern: Pattern, values: Tensor) -> Ten
     try:
         if factored.factor is None:
             raise torch.linalg.LinAlgError("the matrix is singular")
+        if values.ndim > 1 and (factored.factor.status == BatchStatus.SINGULAR).any():
+            raise torch.linalg.LinAlgError("a matrix of the batch is singular")
         found = torch.from_numpy(factored.adjoint_inverse(rows, columns))
         return found.reshape(values.shape).to(values.device)
     except RuntimeError as error:

@@ -77,7 +77,8 @@ def test_options_that_work(ordering, pivoting, refine):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({}, {}),
+        ({}, {"symmetric": True}),
+        ({"relax": 1, "panel_size": 10, "ordering": "amd"}, {"symmetric": True, "ordering": "amd"}),
         ({"permc_spec": "COLAMD"}, {}),
         ({"permc_spec": "natural"}, {"ordering": "natural"}),
         ({"diag_pivot_thresh": 0.0}, {"pivot_threshold": 0.0, "matching": False}),

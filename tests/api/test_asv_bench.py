@@ -126,12 +126,15 @@ def check(record):
 
 RUNS = {
     "processor": ["--cases", "poisson:5x5", "rlc:5x5", "--peer", "scipy"],
+    "ldlt": ["--cases", "kkt:40x20x1", "--peer", "own_lu", "--budget", "0.01"],
     "one_shot": ["--cases", "rlc:5x5", "--repeat", "1"],
     "analysis": ["--cases", "rlc:5x5", "--threads", "1", "--repeat", "1"],
-    "methods": ["--cases", "rlc:5x5", "--repeat", "1"],
+    "methods": ["--cases", "rlc:5x5", "power:6x6", "--repeat", "1", "--fit"],
     "dense": ["--cases", "4x8", "--peer", "none"],
     "programs": ["--cases", "odes.bdf", "odes.radau", "--scale", "0.06", "--repeat", "1"],
     "gradients": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "jax_spsolve"],
+    "schur": ["--cases", "poisson:6x6", "--unknowns", "6", "--peer", "none", "--budget", "0.001"],
+    "updates": ["--cases", "poisson:6x6", "--ranks", "2", "--peer", "none", "--repeat", "1"],
     "tensors": ["--cases", "rlc:5x5", "--systems", "2", "--repeat", "1", "--peer", "none"],
 }
 
@@ -191,7 +194,7 @@ EMULATED = {
     "crisscross": ["--cases", "rlc:5x5", "--sizes", "0,8", "--orderings", "auto"],
     "right_hand_sides": ["--cases", "poisson:4x4x4", "--columns", "1,3"],
     "host_values": ["--cases", "rlc:5x5"],
-    "captured": ["--cases", "rlc:5x5"],
+    "captured": ["--cases", "rlc:5x5", "--engines", "supernodal,sflu", "--systems", "3"],
     "streaming": ["--cases", "poisson:9x9x9", "--shares", "1", "0.6"],
     "moves": ["--cases", "rlc:5x5", "--uses", "1,3", "--budget", "0.001", "--longest", "1e9"],
     "supernodal": ["--cases", "convdiff:4", "--peer", "none", "--budget", "0.001"],

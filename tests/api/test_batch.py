@@ -249,6 +249,46 @@ def test_determinants(engine):
     np.testing.assert_allclose(logabsdet, [one[1] for one in expected], rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_entries_of_the_inverse_by_the_factors_held(engine, dtype):
+    """Also of a system that has pivots of its own; those without a factor have none."""
+    A = canonical(sp.eye_array(60) * 10 + random_matrix(60, dtype))
+    columns = np.repeat(np.arange(60), np.diff(A.indptr))
+    values = systems_like(A, 11)
+    values[2, A.indices == columns] *= 1e-14
+    values[4, 7], values[6] = np.nan, 0
+    batch = gs.splu_batch(A, values, engine=engine)
+    before = gs.factorization_count()
+    entries = batch.inverse_on_pattern()
+    assert gs.factorization_count() == before
+    assert (entries.shape, entries.dtype) == (values.shape, A.dtype)
+    assert np.flatnonzero(np.isnan(entries).all(axis=1)).tolist() == [4, 6]
+    for k in np.setdiff1d(np.arange(11), [4, 6]):
+        inverse = np.linalg.inv(matrix_of(A, values[k]).toarray().astype(np.result_type(dtype, "d")))
+        assert abs(entries[k] - inverse[columns, A.indices]).max() < 1000 * EPS[dtype] * abs(inverse).max()
+
+
+def test_entries_of_the_inverse_that_the_common_pivots_spoil():
+    """A system whose entries do not check themselves gets pivots of its own."""
+
+    class Spoilt(DenseBatches):
+        name = "spoilt"
+
+        def factor_batch(self, problem, analysis, count):
+            batch = super().factor_batch(problem, analysis, count)
+            found = batch.inverse_on_pattern
+            batch.inverse_on_pattern = lambda: (2 * found()[0], np.array([0, 1e-3, 0]))
+            return batch
+
+    A = canonical(sp.eye_array(30) * 10 + random_matrix(30))
+    values = systems_like(A, 3)
+    with registry.registered(Spoilt()):
+        entries = gs.splu_batch(A, values, engine="spoilt").inverse_on_pattern()
+    expected = gs.splu_batch(A, values).inverse_on_pattern()
+    np.testing.assert_allclose(entries[[0, 2]], 2 * expected[[0, 2]], rtol=1e-9)
+    np.testing.assert_allclose(entries[1], expected[1], rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [

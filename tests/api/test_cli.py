@@ -41,6 +41,7 @@ def test_doctor(capsys):
     for dtype in ("float32", "float64", "complex64", "complex128"):
         assert f"splu {dtype}" in out
         assert f"cholesky {dtype}" in out
+        assert f"ldlt {dtype}" in out
 
 
 def test_doctor_reports_a_failed_self_test(capsys, monkeypatch):
@@ -51,7 +52,7 @@ def test_doctor_reports_a_failed_self_test(capsys, monkeypatch):
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert out.count("FAILED RuntimeError: broken on purpose") == 4
-    assert out.count("ok     backward error") == 4
+    assert out.count("ok     backward error") == 8
 
 
 @pytest.mark.parametrize("flag", [[], ["--cholesky"]])

@@ -72,9 +72,13 @@ def test_the_core_predicts_what_python_does(cholesky, rel):
 
 
 def test_explain_says_what_orderings_were_compared():
-    text = gs.explain(gallery.power_mesh(60, 60), expected_refactors=1000)
-    line = next(line for line in text.splitlines() if line.startswith("ordering"))
-    assert re.fullmatch(r"ordering  nd; predicted \S+ m?s with amd by fronts, \S+ m?s with nd by fronts.*", line)
+    for ldlt in (False, True):
+        text = gs.explain(gallery.power_mesh(60, 60), expected_refactors=1000, ldlt=ldlt)
+        line = next(line for line in text.splitlines() if line.startswith("ordering"))
+        compared = r"ordering  nd; predicted \S+ m?s with amd by LDL\^T, \S+ m?s with nd by LDL\^T"
+        assert re.fullmatch(
+            compared + ("" if ldlt else r", \S+ m?s with nd by columns, \S+ m?s with nd by fronts"), line
+        )
     assert "ordering  natural\n" in gs.explain(gallery.poisson(5, 5), ordering="natural")
 
 

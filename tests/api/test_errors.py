@@ -16,6 +16,8 @@ PARENTS = {
     gs.AccuracyError: RuntimeError,
     gs.EngineUnavailableError: RuntimeError,
     gs.DeviceMemoryError: MemoryError,
+    gs.HostMemoryError: MemoryError,
+    gs.SolverError: RuntimeError,
     gs.BatchError: RuntimeError,
     gs.IllConditionedUpdateError: np.linalg.LinAlgError,
 }
@@ -40,6 +42,26 @@ def test_not_positive_definite_says_where_and_what_to_do():
         "cholesky: column 17 of A has pivot -3.2e-05, so A is not positive definite; "
         "if A is Hermitian indefinite use ldlt(A)"
     )
+
+
+def test_a_solver_of_others_does_not_tell_the_column():
+    error = pickle.loads(pickle.dumps(gs.NotPositiveDefiniteError()))
+    assert error.column == -1
+    assert np.isnan(error.pivot)
+    assert str(error) == "cholesky: A is not positive definite; if A is Hermitian indefinite use ldlt(A)"
+
+
+def test_host_memory_says_how_much():
+    error = pickle.loads(pickle.dumps(gs.HostMemoryError(2_000_000, 1_000)))
+    assert (error.needed, error.free) == (2_000_000, 1_000)
+    assert "needs about 2,000,000 bytes of memory on a rank and 1,000 bytes are free" in str(error)
+    assert "needs more memory on a rank and 1,000 bytes" in str(gs.HostMemoryError(0, 1000))
+
+
+def test_a_solver_of_others_says_its_code():
+    error = pickle.loads(pickle.dumps(gs.SolverError("mumps", -51, 7)))
+    assert (error.engine, error.code, error.detail) == ("mumps", -51, 7)
+    assert str(error) == "mumps stopped with code -51 (7): its manual says why"
 
 
 def test_device_memory_says_how_much():

@@ -8,7 +8,7 @@ import pytest
 
 import gpusplu as gs
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def example(name):

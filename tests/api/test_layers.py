@@ -11,9 +11,10 @@ from gpusplu.engines import registry
 ROOT = Path(__file__).parents[2] / "gpusplu"
 #: Rooms of the house from the ground up; those of a row do not know each other.
 LAYERS = (
-    ("_core", "errors", "once", "_scipy", "_cupyx", "stats", "counting", "arrays"),
+    ("_core", "errors", "once", "_scipy", "_cupyx", "stats", "counting", "arrays", "results"),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
     ("rhs", "traits", "patterns"),
+    ("distributed",),
     ("cost",),
     ("problem",),
     ("engines.interface", "engines.pieces"),
@@ -27,7 +28,10 @@ LAYERS = (
     ("selection",),
     ("symbolic", "report"),
     ("inverse", "later", "moving", "triangles", "updated"),
+    ("changes",),
     ("factor",),
+    ("batch_watch",),
+    ("batch_later",),
     ("batch", "ldl_factor", "schur"),
     ("pipeline",),
     ("indefinite",),

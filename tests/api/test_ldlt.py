@@ -11,7 +11,7 @@ import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import registry
 from gpusplu.timing import backward_error
-from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, canonical, random_matrix, rhs
 
 
 def saddle(dtype="d", hermitian=True, n=40, m=15, seed=0):
@@ -216,9 +216,9 @@ def test_small_orders():
     np.testing.assert_array_equal(swap.solve(np.array([3.0, 6.0])), [2, 1])
 
 
-def test_only_the_cpu_engine_has_it():
-    assert registry.names_for("ldlt") == ["cpu"]
-    for name in ("glu", "supernodal"):
+def test_engines_that_have_it():
+    assert set(registry.names_for("ldlt")) == {"cpu", "supernodal"}
+    for name in ("glu", "sflu"):
         assert "no ldlt factorization" in registry.named(name).obstacle(gs.analyze(saddle(), ldlt=True).parts()[0])
     assert gs.ldlt(saddle(), engine="cpu").engine == "cpu"
 
@@ -234,6 +234,33 @@ def test_patterns_are_remembered_by_kind_and_symmetry():
     other = A.copy()
     other.data = A.data.real + 0.5j * abs(A.data.real)
     assert not gs.ldlt(canonical(other)).hermitian
+
+
+def test_delayed_columns_are_found_once():
+    gs.cache_clear()
+    A = gallery.mixed_elements(60, 60)
+    options = {"ordering": "nd"}
+    assert [gs.ldlt(A, **options).stats.n_delayed > 0 for _ in range(3)] == [True, False, False]
+    symbolic = gs.analyze(A, ldlt=True, **options)
+    factors = [symbolic.factor(A.data) for _ in range(3)]
+    assert [factor.stats.n_delayed > 0 for factor in factors] == [True, False, False]
+    assert {factor.inertia() for factor in factors} == {(2 * 60 * 61, 3600, 0)}
+    b = rhs(A.shape[0])
+    assert max(backward_error(A, factor.solve(b), b) for factor in factors) < 10 * EPS["d"]
+
+
+def test_delays_that_perturb_more_pivots_are_forgotten():
+    A = gallery.mixed_elements(60, 60)
+    symbolic = gs.analyze(A, ldlt=True, ordering="nd")
+    symbolic.factor(A.data)
+    remembered = symbolic.parts()[0].once.get("delays")
+    core, perturbed = remembered.found
+    assert core is not symbolic.parts()[1].core and perturbed == 0
+    remembered.found = core, -1  # as if other values had had none
+    assert symbolic.factor(A.data).stats.n_delayed > 0 and remembered.found[0] is not core
+    remembered.found = gs.analyze(A, ldlt=True, ordering="natural").parts()[1].core, 0  # fill beyond measure
+    symbolic.factor(A.data)
+    assert remembered.found is None
 
 
 def test_threads_share_a_factor():
@@ -255,10 +282,28 @@ def test_threads_share_a_factor():
     assert len(errors) == 20 and max(errors) < 50 * EPS["d"]
 
 
-@pytest.mark.parametrize("dtype", "dD")
-def test_entries_of_the_inverse(dtype):
-    """By LU of the same values."""
-    A = spd_matrix(30, dtype) - 40 * sp.eye_array(30, format="csc", dtype=dtype)
+def dense(dtype, hermitian):
+    """One front of several blocks of columns, whose pivots are of order 2 where its diagonal is zero."""
+    A = np.random.default_rng(0).normal(size=(150, 150)).astype(dtype)
+    A = A * np.exp(1j * np.arange(150)) if np.dtype(dtype).kind == "c" else A
+    A = np.tril(A, -1)
+    return sp.csc_array((A + (A.conj() if hermitian else A).T).astype(dtype))
+
+
+@pytest.mark.parametrize("matrix", [lambda *kind: saddle(*kind, n=160, m=60), dense])
+@pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), ("F", False), ("D", True), ("D", False)])
+def test_entries_of_the_inverse(matrix, dtype, hermitian):
+    A = matrix(dtype, hermitian)
     factor = gs.ldlt(A)
-    np.testing.assert_allclose(factor.inverse_diagonal(), np.linalg.inv(A.toarray()).diagonal(), rtol=1e-8)
-    assert factor.inertia() is not None and factor.stats.method == "front"
+    inverse = np.linalg.inv(A.toarray().astype("D" if np.dtype(dtype).kind == "c" else "d"))
+    limit = 3e4 * EPS[dtype] * abs(inverse).max()
+    for pattern in ("A", "A.T", "LU"):
+        Z = factor.selected_inverse(pattern).tocoo()
+        rows, cols = Z.coords
+        assert Z.nnz >= A.nnz and abs(Z.data - inverse[rows, cols]).max() < limit
+        if dtype in "dD":  # of single precision other pivots may be more accurate
+            assert {*zip(rows, cols, strict=True)} == {*zip(cols, rows, strict=True)}
+    assert abs(factor.inverse_diagonal() - inverse.diagonal()).max() < limit
+    B = sp.random_array(A.shape, density=0.01, rng=np.random.default_rng(1))
+    assert abs(factor.trace_inverse(B) - np.trace(inverse @ B)) < limit * abs(B).sum()
+    assert factor.stats.method == "front" and factor.stats.n_repivoted == 0

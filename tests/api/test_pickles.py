@@ -18,7 +18,8 @@ from support.small_matrices import random_matrix, spd_matrix
 FIELDS = (
     *("method", "n", "nnz", "cholesky", "ldlt", "row_perm", "col_perm", "row_scale", "col_scale"),
     *("keeps_diagonal", "block_ptr", "parent"),
-    *("col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind", "ordering", "lnz", "flops"),
+    *("col_count", "super_ptr", "super_parent", "row_ptr", "row_ind", "rel_ind"),
+    *("n_interface", "ordering", "lnz", "flops"),
     *("structural_rank", "column_levels", "super_levels", "critical_path", "seconds", "costs"),
 )
 
@@ -75,6 +76,8 @@ DAMAGED = {
     "rel_ind": ("rel_ind", lambda x: with_entry(x, 0, x[0] + 1)),
     "rel_ind outside": ("rel_ind", lambda x: with_entry(x, 0, -1)),
     "short rel_ind": ("rel_ind", lambda x: x[1:]),
+    "n_interface": ("n_interface", lambda x: 1),
+    "negative n_interface": ("n_interface", lambda x: -1),
     "ordering": ("ordering", lambda x: "ame"),
     "lnz": ("lnz", lambda x: -1),
     "flops": ("flops", lambda x: np.nan),

@@ -1,5 +1,6 @@
 """Schur complements: the interior factored, the interface left to the caller."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
+from gpusplu import _core, gallery
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
 
@@ -23,20 +25,125 @@ def dense_schur(M, indices):
     return M[np.ix_(indices, indices)] - left @ M[np.ix_(inner, indices)]
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("cholesky", [False, True])
-def test_complement_and_both_halves_of_a_solve(dtype, cholesky):
-    A = (spd_matrix if cholesky else near_definite)(60, dtype)
-    indices = np.array([50, 3, 17, 4, 59])
-    factor = gs.analyze(A, cholesky=cholesky, schur=indices).factor(A.data)
+def saddle_point(n, dtype="d"):
+    """Hermitian with eigenvalues of both signs, regular without its last unknowns."""
+    K, J = spd_matrix(n, dtype), sp.random_array((n // 3, n), density=0.2, rng=3).astype(dtype)
+    J = J + sp.eye_array(n // 3, n, dtype=dtype)
+    return sp.csc_array(sp.block_array([[K, J.conj().T], [J, None]]))
+
+
+KINDS = {"lu": near_definite, "cholesky": spd_matrix, "ldlt": saddle_point}
+
+
+def analyzed(kind, A, indices, **options):
+    return gs.analyze(A, cholesky=kind == "cholesky", ldlt=kind == "ldlt", schur=indices, **options)
+
+
+def check_solutions(factor, A, dtype, shapes=((), (3,), (40,))):
     M = A.toarray()
-    expected = dense_schur(M.astype("D" if dtype in "FD" else "d"), indices)
-    assert factor.schur.dtype == A.dtype
-    np.testing.assert_allclose(factor.schur, expected, atol=1e4 * EPS[dtype] * np.abs(expected).max())
-    for b in (rhs(60, dtype), rhs(60, dtype, (3,))):
+    for b in (rhs(len(M), dtype, columns) for columns in shapes):
         y = np.linalg.solve(factor.schur, factor.condense(b))
         for x in (factor.expand(y), factor.expand(y, b)):
-            assert x.shape == b.shape and np.abs(M @ x - b).max() < 1e4 * EPS[dtype] * np.abs(x).max() * len(M)
+            assert x.shape == b.shape and x.dtype == b.dtype
+            assert np.abs(M @ x - b).max() < 1e4 * EPS[dtype] * np.abs(x).max() * len(M)
+
+
+@pytest.mark.parametrize("eliminated", [False, True])
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("kind", KINDS)
+def test_complement_and_both_halves_of_a_solve(dtype, kind, eliminated):
+    A = KINDS[kind](60, dtype)
+    indices = np.array([50, 3, 17, 4, 59, 30, 31, 32, 2, 41, 7])
+    symbolic = analyzed(kind, A, indices)
+    if not eliminated:
+        symbolic._whole = None  # as if fronts had no pivots
+    factor = symbolic.factor(A.data)
+    assert factor.eliminated == eliminated and factor.dtype == A.dtype
+    expected = dense_schur(A.toarray().astype("D" if dtype in "FD" else "d"), indices)
+    assert factor.schur.dtype == A.dtype and factor.schur.flags.f_contiguous
+    np.testing.assert_allclose(factor.schur, expected, atol=1e4 * EPS[dtype] * np.abs(expected).max())
+    check_solutions(factor, A, dtype)
+    inner = np.setdiff1d(np.arange(A.shape[0]), indices)
+    x = factor.interior.solve(np.ones(inner.size, dtype))
+    assert np.abs(A[inner][:, inner] @ x - 1).max() < 1e4 * EPS[dtype] * np.abs(x).max() * 60
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_fronts_and_several_roots(kind, threads):
+    """Two grids, one of which knows nothing of the interface, and trees above the cut into tasks."""
+    one, other = gallery.poisson(24, 24), gallery.poisson(11, 11)
+    A = sp.csc_array(sp.block_diag([one, other, sp.eye_array(2)]))
+    A.sort_indices()
+    if kind == "lu":
+        A.data *= np.random.default_rng(1).uniform(0.9, 1.1, A.nnz)
+    if kind == "ldlt":
+        A = sp.csc_array(A - sp.diags_array(np.where(np.arange(A.shape[0]) % 5 == 0, 9.0, 0.0)))
+    indices = np.unique(np.r_[np.arange(3, 576, 24), 300:325, 410:420])
+    before = _core.num_threads()
+    _core.set_num_threads(threads)
+    try:
+        factor = analyzed(kind, A, indices).factor(A.data)
+        assert factor.eliminated
+        expected = dense_schur(A.toarray(), indices)
+        np.testing.assert_allclose(factor.schur, expected, atol=1e-12 * np.abs(expected).max())
+        check_solutions(factor, A, "d")
+    finally:
+        _core.set_num_threads(before)
+
+
+def test_scales_of_very_different_size():
+    A, indices = near_definite(60), np.arange(20, 30)
+    rng = np.random.default_rng(4)
+    rows, columns = (sp.diags_array(10.0 ** rng.uniform(-9, 9, 60)) for _ in range(2))
+    scaled = sp.csc_array(rows @ A @ columns)
+    factor = analyzed("lu", scaled, indices).factor(scaled.data)
+    expected = dense_schur(A.toarray(), indices)
+    assert factor.eliminated
+    schur = factor.schur / rows.diagonal()[indices, None] / columns.diagonal()[indices]
+    np.testing.assert_allclose(schur, expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_pivots_that_do_not_fit_leave_it_to_solves():
+    """A block of the interior whose leading parts are singular, and values that need none of that."""
+    A = sp.lil_array(gallery.poisson(30, 30))
+    easy = sp.csc_array(A)
+    easy.sort_indices()
+    symbolic = gs.analyze(easy, schur=np.arange(30))
+    hard = easy.copy()
+    hard.setdiag(1e-14)
+    factor = symbolic.factor(easy.data)
+    assert factor.eliminated
+    factor.refactor(hard.data)
+    assert not factor.eliminated
+    expected = dense_schur(hard.toarray(), np.arange(30))
+    np.testing.assert_allclose(factor.schur, expected, atol=1e-12)
+    factor.refactor(easy.data)
+    np.testing.assert_allclose(factor.schur, symbolic.factor(easy.data).schur, atol=1e-12)
+
+
+def test_a_pickled_analysis():
+    A = spd_matrix(60)
+    symbolic = analyzed("cholesky", A, np.arange(9))
+    factor = pickle.loads(pickle.dumps(symbolic)).factor(A.data)
+    assert factor.eliminated
+    np.testing.assert_array_equal(factor.schur, symbolic.factor(A.data).schur)
+    symbolic._pattern = analyzed("cholesky", spd_matrix(60, seed=1), np.arange(9))._pattern
+    with pytest.raises(ValueError, match="a pickled analysis is damaged"):
+        pickle.loads(pickle.dumps(symbolic))
+
+
+def test_an_interior_that_is_not_definite_is_refused_and_the_factor_stays():
+    A = spd_matrix(60)
+    factor = analyzed("cholesky", A, [1, 2, 3]).factor(A.data)
+    before = factor.schur.copy()
+    bad = A.copy()
+    bad[40, 40] = -1.0
+    with pytest.raises(gs.NotPositiveDefiniteError) as caught:
+        factor.refactor(bad.data)
+    assert caught.value.column == 40
+    np.testing.assert_array_equal(factor.schur, before)
+    check_solutions(factor, A, "d")
 
 
 def test_a_mask_and_one_triangle():

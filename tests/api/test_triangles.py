@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from gpusplu import _core
-from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
+from gpusplu import _core, gallery
+from support.small_matrices import EPS, phased, random_matrix, rhs, spd_matrix
 
 
 @pytest.mark.parametrize("trans", "NTH")
@@ -28,6 +28,21 @@ def test_the_parts_of_a_solve_make_a_solve():
     ch = gs.cholesky(S)
     np.testing.assert_allclose(ch.apply_Pt(ch.solve_Lt(ch.solve_L(ch.apply_P(b)))), ch.solve(b), rtol=1e-9)
     np.testing.assert_array_equal(ch.apply_Pt(ch.apply_P(b)), b)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_the_parts_of_a_solve_with_pivots_of_order_2(dtype, hermitian):
+    A = phased(gallery.kkt(40, 15), dtype, hermitian)
+    factor, b = gs.ldlt(A, hermitian=hermitian), rhs(A.shape[0], dtype, (3,))
+    assert (factor.D.diagonal(-1) != 0).any()
+    x = factor.solve_D(b)
+    assert np.abs(factor.D @ x - b).max() < 1e3 * EPS[dtype] * np.abs(factor.D.toarray()).max() * np.abs(x).max()
+    for right in (b, b[:, 0], b.astype(np.result_type(dtype, "F"))):
+        x = factor.apply_Pt(factor.solve_Lt(factor.solve_D(factor.solve_L(factor.apply_P(right)))))
+        assert x.shape == right.shape and x.dtype == right.dtype
+        error = np.abs(A @ x - right).max() / (np.abs(A.toarray()).sum(axis=1).max() * np.abs(x).max())
+        assert error < 1e4 * EPS[dtype]
 
 
 @pytest.mark.parametrize("dtype", "dD")

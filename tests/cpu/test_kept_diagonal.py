@@ -87,3 +87,13 @@ def test_a_remembered_analysis_fits_as_long_as_the_diagonal_is_good():
     assert lu.symbolic.call == 0
     b = spoiled @ np.ones(n)
     assert backward_error(spoiled, lu.solve(b), b) < 1e-14
+
+
+def test_fronts_have_the_scales_of_a_matching():
+    """What was analysed with the diagonal kept is not analysed again; only its scales are others."""
+    A = gallery.named("convdiff:12")
+    A.data *= np.random.default_rng(0).uniform(0.5, 2, A.nnz)
+    symbolic, expected = analyze(*arrays(A)), analyze(*arrays(A), method="front")
+    assert symbolic.method == expected.method == "front" and not symbolic.keeps_diagonal
+    for name in ("row_perm", "col_perm", "row_scale", "col_scale", "super_ptr", "row_ind"):
+        assert np.array_equal(getattr(symbolic, name), getattr(expected, name)), name

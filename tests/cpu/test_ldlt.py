@@ -110,6 +110,26 @@ def test_columns_are_postponed_where_multipliers_would_be_large():
     assert factor.inertia()[:4] == (True, True, np.sum(eigenvalues > 0), np.sum(eigenvalues < 0))
 
 
+def test_all_columns_of_a_front_are_delayed():
+    """Pairs of columns without pivots, coupled to a few columns of the front above: that must not get lost."""
+    rng, pairs, root = np.random.default_rng(0), 8, 60
+    n = 2 * pairs + root
+    B = np.zeros((n, n))
+    B[2 * pairs :, 2 * pairs :] = rng.standard_normal((root, root))
+    for k in range(pairs):
+        B[2 * pairs + rng.permutation(root)[:3], 2 * k : 2 * k + 2] = rng.standard_normal((3, 2))
+    B = B + B.T
+    stored = sp.coo_array((B != 0) | sp.block_diag([np.ones((2, 2))] * pairs + [np.eye(root)]).toarray().astype(bool))
+    A = sp.csc_array((B[stored.row, stored.col], (stored.row, stored.col)), shape=(n, n))
+    good = sp.csc_array((np.where(stored.row == stored.col, 1.0, 0.0), (stored.row, stored.col)), shape=(n, n))
+    factor = gs.analyze(good, ldlt=True, ordering="natural").factor(A)
+    b = rhs(n)
+    assert backward_error(A, factor.solve(b), b) < 10 * EPS["d"]
+    assert factor.stats.n_delayed >= 2 * pairs and factor.stats.method == "front"
+    eigenvalues = np.linalg.eigvalsh(B)
+    assert factor.inertia() == (np.sum(eigenvalues > 0), np.sum(eigenvalues < 0), 0)
+
+
 def test_zero_pivots_of_the_order_are_delayed():
     """Edges matched to squares around a vertex: what their front leaves of them is singular, the matrix is not."""
     A = gallery.mixed_elements(60, 60)

@@ -17,14 +17,16 @@ if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
 
 # Double precision, which has the tensor core paths, for every architecture; the others, which differ between them by
-# the asynchronous copies only, for one.
+# the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one with each.
 ARCHITECTURES_OF = {"f": (80,), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
+OF_LDLT = (75, 80, 90)
 CASES = [
-    (file, scalar, cholesky, arch)
+    (file, scalar, kind, arch)
     for file in nvrtc.files()
-    for cholesky in nvrtc.kinds(file)
     for scalar in SCALARS
+    for kind in nvrtc.kinds(file, scalar)
     for arch in ARCHITECTURES_OF[scalar]
+    if kind < nvrtc.HERMITIAN or arch in OF_LDLT
 ]
 
 
@@ -32,15 +34,15 @@ CASES = [
 def compiled(request):
     """Machine code of a case; all cases that were selected are compiled side by side, a process a processor."""
     wanted = [item.callspec.params for item in request.session.items if "compiled" in getattr(item, "fixturenames", ())]
-    cases = [tuple(params[name] for name in ("file", "scalar", "cholesky", "arch")) for params in wanted]
+    cases = [tuple(params[name] for name in ("file", "scalar", "kind", "arch")) for params in wanted]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn")) as pool:
         started = {case: pool.submit(nvrtc.compile_kernels, *case) for case in cases}
         yield lambda case: started[case].result()
 
 
-@pytest.mark.parametrize(("file", "scalar", "cholesky", "arch"), CASES)
-def test_every_kernel_compiles(compiled, file, scalar, cholesky, arch):
-    code = compiled((file, scalar, cholesky, arch))
+@pytest.mark.parametrize(("file", "scalar", "kind", "arch"), CASES)
+def test_every_kernel_compiles(compiled, file, scalar, kind, arch):
+    code = compiled((file, scalar, kind, arch))
     assert code[:4] == b"\x7fELF"
     names = layout.arguments(file)
     assert names

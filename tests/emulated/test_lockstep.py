@@ -95,6 +95,12 @@ def test_determinants(cupy, definite, matrix, dtype):
     checks.check_determinants(matrix(dtype), definite, cupy.asarray)
 
 
+@pytest.mark.parametrize("dtype", "dF")
+@KINDS
+def test_inverses(cupy, definite, matrix, dtype):
+    checks.check_inverses(matrix(dtype), definite, cupy.asarray)
+
+
 def test_nothing_waits_or_allocates(cupy, device):
     """With arrays on the device; solutions are the caller's."""
     A = LU["cube"]("d")

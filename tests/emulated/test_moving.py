@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.usefixtures("cupy", "device"),
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
-A = gallery.poisson(20, 20)
+A = gallery.poisson(28, 28)
 B = rhs(A.shape[0])
 
 

@@ -53,13 +53,26 @@ def limit_of(factor, plan, share):
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_same_bits(device, plans, make, dtype, side_first):
     device.side_first = side_first
-    A = matrix(dtype)
+    check_same_bits(device, plans, make, matrix(dtype))
+
+
+def test_ldlt_has_the_same_bits(device, plans):
+    """And the CPU engine tells the inertia: the factor is not all there."""
+    A = phased(gallery.helmholtz(16, 4, 4), "d")
+    whole, factor = check_same_bits(device, plans, gs.ldlt, A)
+    assert factor.inertia() == whole.inertia() is not None
+    assert factor._core._cpu is not None and whole._core._cpu is None
+
+
+def check_same_bits(device, plans, make, A):
+    """A factor and one that streams."""
     whole = make(A, engine="supernodal", ordering="nd")
     limit = limit_of(whole, plans[-1], 0.05)
     factor = make(A, engine="supernodal", ordering="nd", device_memory=limit)
     plan = plans[-1]
     assert plan.streamed > 2 and device.host_bytes == plan.host_size * A.dtype.itemsize
     check_same_answers(whole, factor, A, (1, 3), (6,))
+    return whole, factor
 
 
 def test_determinants_and_condition_numbers(device, plans):

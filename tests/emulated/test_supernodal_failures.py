@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines import registry
+from gpusplu.report import scale_text
 from gpusplu.timing import backward_error
 from support import fake_cupy
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
@@ -299,6 +300,16 @@ def test_pickle(device, make, A):
     factor = make(A)
     assert factor.engine == "supernodal"
     check_pickle(factor, A)
+
+
+def test_explain_compares_with_the_memory_of_the_device(device, monkeypatch):
+    A = spd_matrix()
+    assert "on a device: one GPU is enough" in gs.explain(A, device=0, cholesky=True)
+    symbolic = gs.analyze(A, device=0, cholesky=True)
+    problem, analysis = symbolic.parts()
+    structure = problem.structure(analysis.core)
+    monkeypatch.setattr(device, "free_bytes", lambda: 7000)
+    assert "more than 7 kB: one GPU through which" in scale_text(symbolic.choice.request, structure)
 
 
 def test_stats_and_explain(device):

@@ -7,6 +7,7 @@ import gc
 from collections.abc import Callable
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from gpusplu import cholesky, cholesky_batch, gallery, splu, splu_batch
 from gpusplu.linalg import analyze, spsolve
@@ -87,7 +88,22 @@ def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], obje
         x = batch.solve(sides)
         assert abs(A @ x.T - sides.T).max() <= 1e-9 * (abs(A).max() * abs(x).max() + 1)
 
+    schur = analyze(A, cholesky=factorize is cholesky, schur=np.arange(3)).factor(A.data)
+    left = schur.schur.copy()
+
+    def halves() -> None:
+        schur.refactor(values)
+        schur.expand(np.linalg.solve(left, schur.condense(many)))
+
+    def complement() -> None:
+        np.testing.assert_allclose(schur.schur, left, rtol=1e-9, atol=1e-9 * abs(left).max())
+        x = schur.expand(np.linalg.solve(left, schur.condense(b)))
+        assert abs(A @ x - b).max() <= 1e-9 * (abs(A).max() * abs(x).max() + 1)
+
+    more = changes(A, options) if factorize is cholesky else {}
     return {
+        **more,
+        "schur": (halves, complement),
         "batch": (lambda: factorize_many(A, all_values).solve(sides), side_by_side),
         "batches": (
             lambda: (batch.refactor_solve(all_values, sides), batch.slogdet(), batch.canonical(1)),
@@ -101,3 +117,20 @@ def cases(name: str, dtype: str, **options) -> dict[str, tuple[Callable[[], obje
         "parts": (lambda: (factor.symbolic, factor._core.lower(), factor.slogdet(), factor.rcond()), holds),
         "inverse": (lambda: factor._core.inverse_on_factors(), holds),
     }
+
+
+def changes(A, options) -> dict[str, tuple[Callable[[], object], Callable[[], None]]]:
+    """Of a Cholesky factor that is changed, and may be left with what was added."""
+    factor, column = cholesky(A, **options), np.zeros((A.shape[0], 9), A.dtype)
+    for k in range(9):
+        column[[k, A.indices[A.indptr[k]]], k] = 0.1
+
+    def work() -> None:
+        factor.update(column)
+        factor.downdate(column)
+
+    def check() -> None:
+        pattern = factor._pattern
+        accurate(csc_array((factor._core.values(), pattern.ind, pattern.ptr), shape=A.shape), factor)
+
+    return {"changes": (work, check)}

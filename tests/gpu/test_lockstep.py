@@ -64,3 +64,9 @@ def test_source(cupy):
 @KINDS
 def test_determinants(cupy, definite, matrix, dtype):
     checks.check_determinants(matrix(dtype), definite, cupy.asarray)
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@KINDS
+def test_inverses(cupy, definite, matrix, dtype):
+    checks.check_inverses(matrix(dtype), definite, cupy.asarray)

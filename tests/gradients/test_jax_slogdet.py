@@ -45,6 +45,10 @@ def test_a_backward_pass_makes_no_factorization(wrap):
     systems = one.several(3)
     jax.block_until_ready(wrap(jax.vmap(jax.grad(lambda values: gj.slogdet(one.matrix(values))[1])))(systems))
     assert gs.factorization_count() == before + 4
+    gradient = jax.grad(lambda values: gj.slogdet(one.matrix(values))[1])
+    along = jax.vmap(lambda values: jax.jvp(gradient, (values,), (values,))[1])
+    jax.block_until_ready(wrap(along)(2 * systems))
+    assert gs.factorization_count() == before + 7
 
 
 def test_singular_matrices():

@@ -124,3 +124,23 @@ def test_torch_is_not_imported():
         "gs.splu(sp.eye_array(3, format='csc')).solve(np.ones(3)); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("pointers", "indices", "message"),
+    [
+        ([0, 5, 2, 3], [0, 1, 2], "must not decrease"),
+        ([0, 1, 2, 9], [0, 1, 2], "ends with 9"),
+        ([0, 1, 3], [0, 1, 2], "must have n"),
+        ([0, 1, 2, 3], [0, 1, 9], "index 9"),
+        ([0, 1, 2, 3], [0, -1, 2], "index -1"),
+    ],
+)
+@pytest.mark.parametrize("make", [torch.sparse_csr_tensor, torch.sparse_csc_tensor])
+def test_arrays_that_are_no_matrix(make, pointers, indices, message):
+    """torch does not look at them unless it is asked to."""
+    arrays = torch.tensor(pointers), torch.tensor(indices), torch.ones(3, dtype=torch.float64)
+    A = make(*arrays, (3, 3), check_invariants=False)
+    for call in (gs.splu, lambda A: gs.spsolve(A, torch.ones(3, dtype=torch.float64))):
+        with pytest.raises(ValueError, match=message):
+            call(A)

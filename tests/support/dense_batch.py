@@ -62,6 +62,13 @@ class DenseBatch:
     def slogdet(self):
         return np.linalg.slogdet(np.nan_to_num([self.matrix(k).toarray() for k in range(self.count)]))
 
+    def inverse_on_pattern(self):
+        columns = np.repeat(np.arange(self.n), np.diff(self.pattern.ptr))
+        entries = np.full((self.count, self.pattern.nnz), np.nan, self.held.dtype)
+        for k in np.flatnonzero((self.found["failed"] < 0) & ~self.found["not_finite"]).tolist():
+            entries[k] = np.linalg.inv(self.matrix(k).toarray())[columns, self.pattern.ind]
+        return entries, np.where(np.isnan(entries[:, 0]), np.inf, 0)
+
     def values(self, system):
         return self.held[system].copy()
 

@@ -63,14 +63,14 @@ def compiler() -> str | None:
 
 @cache
 def compile(
-    file: str, scalar: str = "d", cholesky: int = 0, defines: Sequence[str] = (), sanitize: bool = False
+    file: str, scalar: str = "d", kind: int = 0, defines: Sequence[str] = (), sanitize: bool = False
 ) -> Library:
     """Compile kernels/`file`; `scalar` is one of f d F D.
 
     The library is kept in the temporary directory under a hash of every source it could include.
     """
     flags = ["-std=c++20", "-O1", "-g", "-fPIC", "-shared", "-w", "-x", "c++", "-DGPUSPLU_EMULATED", f"-I{EMULATOR}"]
-    flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DCHOLESKY={cholesky}", *(f"-D{d}" for d in defines)]
+    flags += [f"-I{KERNELS}", f"-DSCALAR_{scalar}", f"-DKIND={kind}", *(f"-D{d}" for d in defines)]
     # A GPU stops at addresses that this processor reads and writes.
     kinds = "address,undefined" if sanitize or SANITIZED else "alignment"
     flags += [f"-fsanitize={kinds}", "-fno-sanitize-recover=undefined"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpusplu.cuda.layout import arguments
-from gpusplu.cuda.nvrtc import kinds
+from gpusplu.cuda.nvrtc import kind_of
 from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Buffer, Graph
 from gpusplu.errors import DeviceMemoryError
@@ -259,18 +259,18 @@ class EmulatedDevice:
     def can_read(self, array: np.ndarray) -> bool:
         return array.ctypes.data % 16 == 0
 
-    def load(self, file: str, scalar: str, cholesky: int) -> None:
-        self.loaded.add((file, scalar, cholesky * (len(kinds(file)) - 1)))
+    def load(self, file: str, scalar: str, kind: int) -> None:
+        self.loaded.add((file, scalar, kind_of(file, scalar, kind)))
 
-    def kernel(self, file: str, name: str, scalar: str, cholesky: int) -> Kernel:
-        key = file, scalar, cholesky * (len(kinds(file)) - 1)
+    def kernel(self, file: str, name: str, scalar: str, kind: int) -> Kernel:
+        key = file, scalar, kind_of(file, scalar, kind)
         assert key in self.loaded or not self._thread.recording, f"{file} is loaded while a stream is recorded"
         return Kernel(emulated.compile(*key), name, arguments(file)[name])
 
-    def prepare(self, files: Iterable[str], scalar: str, cholesky: int) -> None:
-        self.prepared.update((file, scalar, cholesky * (len(kinds(file)) - 1)) for file in files)
+    def prepare(self, files: Iterable[str], scalar: str, kind: int) -> None:
+        self.prepared.update((file, scalar, kind_of(file, scalar, kind)) for file in files)
 
-    def compiled(self, files: Iterable[str], scalar: str, cholesky: int) -> bool:
+    def compiled(self, files: Iterable[str], scalar: str, kind: int) -> bool:
         return self.cached
 
     def own_stream(self) -> Stream:

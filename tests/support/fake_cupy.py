@@ -34,6 +34,14 @@ def stack(arrays, axis):
     return np.stack(arrays, axis=axis).view(ndarray)
 
 
+def broadcast_to(array, shape):
+    return np.broadcast_to(array, shape).view(ndarray)
+
+
+def ascontiguousarray(array):
+    return np.ascontiguousarray(array).view(ndarray)
+
+
 def asfortranarray(array):
     return np.asfortranarray(array).view(ndarray)
 

@@ -189,3 +189,16 @@ def check_determinants(A, definite, put):
         expected = np.linalg.slogdet(made[k].toarray().astype(np.result_type(A.dtype, "d")))
         assert abs(sign[k] - expected[0]) < 1e3 * EPS[A.dtype.char]
         assert abs(logs[k] - expected[1]) < 1e3 * EPS[A.dtype.char]
+
+
+def check_inverses(A, definite, put):
+    """Entries of the inverses on the pattern, by the factors on the device."""
+    made, values = systems(A, 35)
+    batch = make_batch(A, 35, definite)
+    batch.refactor(put(values))
+    entries, errors = batch.inverse_on_pattern()
+    assert entries.shape == values.shape and (errors < 100 * EPS[A.dtype.char]).all()
+    columns = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
+    for k in (0, 31, 34):
+        inverse = np.linalg.inv(made[k].toarray().astype(np.result_type(A.dtype, "d")))
+        assert abs(entries[k] - inverse[columns, A.indices]).max() < 200 * EPS[A.dtype.char] * abs(inverse).max()

@@ -14,6 +14,7 @@
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
 #include "matrix/kept_diagonal.hpp"
+#include "matrix/symmetry.hpp"
 
 namespace gs {
 namespace {
@@ -67,31 +68,44 @@ std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, cons
   return order;
 }
 
-// Columns that the matching pairs are ordered as one and stay in one supernode.
-template <class T> void analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s) {
+// Columns that the matching pairs are ordered as one and stay in one supernode. `choose` gives the orders of a graph,
+// and each makes an analysis; with `may_fail` only where LU is not predicted to be faster.
+template <class T, class Choose> std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values,
+                                                                    const AnalyzeOptions& options, bool may_fail,
+                                                                    Symbolic s, Choose&& choose) {
   SymmetricMatching matching = timed(s, "matching", [&] { return match_symmetric(A, values); });
   s.structural_rank = matching.structural_rank;
-  if (s.structural_rank < s.n) return;
+  if (s.structural_rank < s.n) return may_fail ? std::vector<Symbolic>() : std::vector<Symbolic>{s};
   s.row_scale = std::move(matching.scale);
   s.col_scale = s.row_scale;
   Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, nullptr); });
-  const std::vector<idx>& partner = matching.partner;
   PairedGraph paired;
-  if (!partner.empty()) paired = timed(s, "symmetrize", [&] { return merge_pairs(graph.view(), partner); });
-  if (partner.empty() || paired.graph.n == s.n) {
-    Ordered order = timed(s, "order", [&] { return choose_ordering(graph.view(), options, s); });
-    return finish_front(s, graph.view(), std::move(order), nullptr);
-  }
+  if (!matching.partner.empty())
+    paired = timed(s, "symmetrize", [&] { return merge_pairs(graph.view(), matching.partner); });
+  const bool has_pairs = !matching.partner.empty() && paired.graph.n < s.n;
+  const std::vector<idx>& partner = s.partner = has_pairs ? std::move(matching.partner) : std::vector<idx>();
   AnalyzeOptions of_pairs(options);
   std::vector<idx> own;
-  if (options.ordering == Ordering::user) {
+  if (has_pairs && options.ordering == Ordering::user) {
     own = order_of_pairs(options.user_perm, paired, partner);
     of_pairs.user_perm = own.data();
   }
-  Ordered order = timed(s, "order", [&] { return choose_ordering(paired.graph.view(), of_pairs, s); });
-  graph = timed(s, "symmetrize", [&] { return split_pairs(paired, partner); });
-  order.tree = ordered_tree(graph.view(), split_order(paired, partner, order.tree.perm));
-  finish_front(s, graph.view(), std::move(order), nullptr);
+  const PatternView ordered = has_pairs ? paired.graph.view() : graph.view();
+  std::vector<Ordered> orders = timed(s, "order", [&] { return choose(ordered, of_pairs, s); });
+  if (has_pairs) graph = timed(s, "symmetrize", [&] { return split_pairs(paired, partner); });
+  std::vector<Symbolic> candidates;
+  for (Ordered& order : orders) {
+    if (has_pairs) order.tree = ordered_tree(graph.view(), split_order(paired, partner, order.tree.perm));
+    if (may_fail && !ldlt_is_faster(order, options, s)) continue;
+    finish_front(candidates.emplace_back(s), graph.view(), std::move(order), nullptr);
+  }
+  return candidates;
+}
+
+std::vector<Ordered> chosen_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
+  std::vector<Ordered> one;
+  one.push_back(choose_ordering(graph, options, s));
+  return one;
 }
 
 // Those with a symmetric pattern fall apart where their graph does. Others that do, and are likely to be left to column
@@ -171,18 +185,26 @@ template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& 
   });
 }
 
+// The fronts of a kept diagonal with the scales of a matching, which left every row where it was.
+Symbolic matched(Symbolic&& kept, Symbolic&& matching) {
+  kept.keeps_diagonal = false;
+  kept.row_scale = std::move(matching.row_scale);
+  kept.col_scale = std::move(matching.col_scale);
+  for (const auto& [stage, seconds] : matching.stages) add_to_stage(kept, stage, seconds);
+  return std::move(kept);
+}
+
 }  // namespace
 
-template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options) {
+template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& given) {
+  AnalyzeOptions options(given);
   Symbolic s = described(A, options);
   if (options.cholesky) {
     analyze_cholesky(A, options, s);
     return s;
   }
-  if (options.ldlt) {
-    analyze_ldlt(A, values, options, s);
-    return s;
-  }
+  if (options.ldlt) return std::move(analyze_ldlt(A, values, options, false, std::move(s), chosen_ordering).front());
+  options.symmetric = may_be_ldlt(A, options) && symmetry_of(A, values) != Symmetry::none;
   if (options.ordering == Ordering::natural) {  // pivoting alone chooses the rows
     s.structural_rank = s.n;
     s.method = Method::column;
@@ -193,20 +215,30 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     s.ordering = "natural";
     return s;
   }
-  if (may_keep_diagonal(A, options)) {
-    Symbolic kept = s;
-    if (is_structurally_symmetric(A) && keep_diagonal(A, values, kept)) {
-      analyze_lu(A, nullptr, options, kept);
-      if (kept.method == Method::column) return kept;
-    }
+  std::optional<Symbolic> kept;
+  if (may_keep_diagonal(A, options) && is_structurally_symmetric(A)) {
+    kept = s;
+    if (!keep_diagonal(A, values, *kept)) kept.reset();
+    else analyze_lu(A, nullptr, options, *kept);
+    if (kept && kept->method == Method::column) return std::move(*kept);
+  }
+  if (options.symmetric) {
+    Symbolic symmetric = s;
+    symmetric.ldlt = true;
+    std::vector<Symbolic> found = analyze_ldlt(A, values, options, true, std::move(symmetric), chosen_ordering);
+    if (!found.empty()) return std::move(found.front());
+    options.symmetric = false;
   }
   std::vector<idx> rows;
-  if (match(A, values, options, s, rows)) analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);
+  if (!match(A, values, options, s, rows)) return s;
+  if (kept && rows.empty() && !is_badly_scaled(s)) return matched(std::move(*kept), std::move(s));
+  analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);
   return s;
 }
 
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options) {
   Symbolic s = described(A, options);
+  if (options.ldlt) return analyze_ldlt(A, values, options, false, std::move(s), orderings_for_fronts);
   std::vector<idx> rows;
   if (options.cholesky) s.structural_rank = s.n;
   else if (!match(A, values, options, s, rows)) return {s};

@@ -22,9 +22,10 @@ enum class MethodChoice { automatic, column, front };
 struct AnalyzeOptions {
   explicit AnalyzeOptions(const CpuCosts& costs_) : costs(costs_) {}
 
-  CpuCosts costs;         // what orderings and methods are chosen by
-  bool cholesky = false;  // A is Hermitian and stored in full; the values are not looked at
-  bool ldlt = false;      // A is Hermitian or symmetric and stored in full
+  CpuCosts costs;          // what orderings and methods are chosen by
+  bool cholesky = false;   // A is Hermitian and stored in full; the values are not looked at
+  bool ldlt = false;       // A is Hermitian or symmetric and stored in full
+  bool symmetric = false;  // LU may be by LDL^T where A is that and it is predicted to be faster
   Ordering ordering = Ordering::automatic;
   const idx* user_perm = nullptr;  // gather column order for Ordering::user
   MethodChoice method = MethodChoice::automatic;
@@ -33,7 +34,8 @@ struct AnalyzeOptions {
   bool keep_diagonal = true;    // no matching for the column method where the diagonal is good as it is
 };
 
-// A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure.
+// A canonical CSC. A structurally singular A gives a Symbolic with structural_rank < n and no structure. With
+// `symmetric` the result may be one for LDL^T: whoever factors by it has to look whether values are symmetric.
 // Natural order means SciPy's permc_spec="NATURAL": columns stay where they are, rows are chosen by pivoting.
 template <class T> Symbolic analyze(PatternView A, const T* values, const AnalyzeOptions& options);
 

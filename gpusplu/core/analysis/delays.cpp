@@ -10,20 +10,27 @@ namespace gs {
 namespace {
 
 // A graph of columns as they are numbered in the analysis: the first column of every front that stays there is a
-// neighbour of all the rest of the front. Its elimination couples these, as the entries of A and fill do.
+// neighbour of all the rest of the front. Its elimination couples these, as the entries of A and fill do. Where none
+// stays, all of them are, because others may be eliminated before the first.
 Pattern graph_of_fronts(const Symbolic& symbolic, const std::vector<char>& is_delayed) {
   std::vector<std::pair<idx, idx>> edges;
   for (idx s = 0; s < symbolic.nsuper(); s++) {
     const idx begin = symbolic.super_ptr[s], end = symbolic.super_ptr[s + 1];
-    idx centre = begin;
-    while (centre + 1 < end && is_delayed[centre]) centre++;
-    const auto couple = [&](idx i) {
-      if (i != centre) edges.emplace_back(centre, i), edges.emplace_back(i, centre);
+    const auto make_centre = [&](idx centre) {
+      const auto couple = [&](idx i) {
+        if (i != centre) edges.emplace_back(centre, i), edges.emplace_back(i, centre);
+      };
+      for (idx i = begin; i < end; i++) couple(i);
+      for (off p = symbolic.row_ptr[s]; p < symbolic.row_ptr[s + 1]; p++) couple(symbolic.row_ind[p]);
     };
-    for (idx i = begin; i < end; i++) couple(i);
-    for (off p = symbolic.row_ptr[s]; p < symbolic.row_ptr[s + 1]; p++) couple(symbolic.row_ind[p]);
+    idx stays = begin;
+    while (stays < end && is_delayed[stays]) stays++;
+    if (stays < end) make_centre(stays);
+    else
+      for (idx i = begin; i < end; i++) make_centre(i);
   }
   std::sort(edges.begin(), edges.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   Pattern graph;
   graph.n = symbolic.n;
   graph.ptr.assign(symbolic.n + 1, 0);

@@ -27,6 +27,7 @@ constexpr idx likely_column = 5000;           // the order of matrices below
 constexpr idx sure_column = 8000;             // the same where the diagonal is good
 constexpr double sparse_column = 3.25;        // or entries a row are no more
 constexpr double doubt = 4;                   // of fronts where fixed pivots often fail: how much slower columns may be
+constexpr idx least_ldlt = 500;               // the order of matrices that fronts may be fast with
 constexpr double dominates = 0.8;             // of the columns
 constexpr double unsymmetric = 1.3;           // entries of A + A^T over those of A
 constexpr double coupled = 0.1;               // of the entries
@@ -53,13 +54,19 @@ bool only_dissection(PatternView graph, idx from) {
   return graph.n >= large || (graph.n >= from && (double)graph.nnz() > many_neighbours * graph.n);
 }
 
+Elimination elimination_of(const AnalyzeOptions& options) {
+  if (options.cholesky) return Elimination::cholesky;
+  return options.ldlt || options.symmetric ? Elimination::ldlt : Elimination::lu;
+}
+
 double predicted_total(Method method, const Ordered& order, const AnalyzeOptions& options, Symbolic& s) {
-  const MethodSeconds seconds =
-      predict_seconds(options.costs, method, s.n, s.nnz, order.tree.cost, options.cholesky || options.ldlt);
-  const Considered now{order.name, method, seconds.total(options.refactorizations)};
+  const Elimination elimination = elimination_of(options);
+  const MethodSeconds seconds = predict_seconds(options.costs, method, s.n, s.nnz, order.tree.cost, elimination);
+  const bool ldlt = method == Method::front && elimination == Elimination::ldlt;
+  const Considered now{order.name, method, ldlt, seconds.total(options.refactorizations)};
   if (s.considered.empty()) s.considered.reserve(4);  // two orderings, two methods
   const auto known = std::find_if(s.considered.begin(), s.considered.end(), [&](const Considered& other) {
-    return other.method == method && std::string_view(other.ordering) == now.ordering;
+    return other.method == method && other.ldlt == ldlt && std::string_view(other.ordering) == now.ordering;
   });
   if (known == s.considered.end()) s.considered.push_back(now);
   else *known = now;
@@ -89,14 +96,6 @@ Ordered order_automatic(PatternView graph, const AnalyzeOptions& options, Symbol
   }
   if (orders.size() == 1) return std::move(orders[0]);
   return std::move(orders[total(orders[0]) < total(orders[1]) ? 0 : 1]);
-}
-
-// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
-bool is_badly_scaled(const Symbolic& s) {
-  if (s.row_scale.empty() || s.n == 0) return false;
-  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
-  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
-  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
 }
 
 std::vector<idx> block_of_columns(const BlockTriangular& blocks) {
@@ -142,6 +141,13 @@ void drop_hopeless(std::vector<Ordered>& orders) {
 }
 
 }  // namespace
+
+bool is_badly_scaled(const Symbolic& s) {
+  if (s.row_scale.empty() || s.n == 0) return false;
+  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
+  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
+  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
+}
 
 Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   switch (options.ordering) {
@@ -212,6 +218,13 @@ std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriang
   return sorted;
 }
 
+bool ldlt_is_faster(const Ordered& order, const AnalyzeOptions& options, Symbolic& s) {
+  AnalyzeOptions by_lu(options);
+  by_lu.symmetric = false;
+  return !column_is_faster(order, order, options, s) &&
+         predicted_total(Method::front, order, options, s) < predicted_total(Method::front, order, by_lu, s);
+}
+
 bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s) {
   if (options.method != MethodChoice::automatic) return options.method == MethodChoice::column;
   const double fronts = predicted_total(Method::front, by_fronts, options, s);
@@ -225,6 +238,10 @@ bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options) {
 bool may_keep_diagonal(PatternView A, const AnalyzeOptions& options) {
   if (!options.keep_diagonal || !options.matching || options.method == MethodChoice::front) return false;
   return A.n < sure_column || (double)A.nnz() <= sparse_column * A.n || options.method == MethodChoice::column;
+}
+
+bool may_be_ldlt(PatternView A, const AnalyzeOptions& options) {
+  return options.symmetric && options.matching && options.method == MethodChoice::automatic && A.n >= least_ldlt;
 }
 
 bool may_use_blocks(const AnalyzeOptions& options) {

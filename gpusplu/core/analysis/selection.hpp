@@ -27,6 +27,10 @@ Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular
 // The order of the whole graph, block after block. A block's fill is at most what it was in the whole.
 std::vector<idx> sorted_by_block(const std::vector<idx>& perm, const BlockTriangular& blocks);
 
+// Whether LDL^T by an ordering is faster than LU by fronts would be by the same one, and than LU by columns.
+bool ldlt_is_faster(const Ordered& order, const AnalyzeOptions& options, Symbolic& s);
+// Scaling over many orders of magnitude is the mark of matrices whose fixed pivots often fail to be accurate.
+bool is_badly_scaled(const Symbolic& s);
 // Whether column LU by the one ordering is faster than fronts by the other.
 bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s);
 // What that will probably be, before anything is ordered.
@@ -34,6 +38,9 @@ bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options);
 
 // Whether the diagonal may stay where it is: where columns are all but sure, since fronts would have to begin again.
 bool may_keep_diagonal(PatternView A, const AnalyzeOptions& options);
+
+// Whether it is worth asking if A is symmetric, for LDL^T in place of LU.
+bool may_be_ldlt(PatternView A, const AnalyzeOptions& options);
 
 // Whether blocks are worth looking for: column LU profits from the block triangular form; fronts take the matrix as one
 // block, because few matrices with enough fill for fronts fall apart.

@@ -123,10 +123,13 @@ void find_relative_indices(Symbolic& out) {
   });
 }
 
-void measure(Symbolic& out) {
+}  // namespace
+
+void measure_structure(Symbolic& out) {
   out.lnz = 0;
   out.flops = 0;
-  for (const idx count : out.col_count) {
+  for (idx j = 0; j < out.n - out.n_interface; j++) {
+    const idx count = out.col_count[j];
     out.lnz += count;
     const double below = count - 1;
     out.flops += out.one_triangle() ? (double)count * count : below + 2 * below * below;
@@ -139,12 +142,11 @@ void measure(Symbolic& out) {
     const double width = out.super_ptr[s + 1] - out.super_ptr[s],
                  height = (double)(out.row_ptr[s + 1] - out.row_ptr[s]);
     const idx above = out.super_parent[s];
-    path[s] = front_flops(width, height, out.one_triangle()) + (above >= 0 ? path[above] : 0);
+    path[s] =
+        (out.is_interface(s) ? 0 : front_flops(width, height, out.one_triangle())) + (above >= 0 ? path[above] : 0);
     out.critical_path = std::max(out.critical_path, path[s]);
   }
 }
-
-}  // namespace
 
 std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const Relaxation& relaxation,
                                       Symbolic& out) {
@@ -157,7 +159,7 @@ std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const
   std::vector<idx> perm = gather(tree.perm, partition.column_order);
   find_rows(graph, perm, out);
   find_relative_indices(out);
-  measure(out);
+  measure_structure(out);
   return perm;
 }
 
@@ -180,7 +182,7 @@ Symbolic one_supernode(idx n) {
   out.super_ptr = {0, n};
   out.super_parent = {-1};
   out.row_ptr = {0, 0};
-  measure(out);
+  measure_structure(out);
   return out;
 }
 

@@ -18,6 +18,7 @@ enum class Method { column, front };  // column LU (Gilbert-Peierls), or fronts 
 struct Considered {
   const char* ordering;
   Method method;
+  bool ldlt;       // by fronts
   double seconds;  // predicted of a factorization and of as many refactorizations and solves as are expected
 };
 
@@ -36,6 +37,10 @@ struct Symbolic {
   std::vector<idx> row_perm, col_perm;
   // Powers of two by A's rows and columns, with exponents of at most largest_scale_exponent; empty: all ones.
   std::vector<double> row_scale, col_scale;
+  // Of LDL^T, in A's numbering, for who pivots in parts of a front only: the columns in the order of the pivots of some
+  // values, those of each front together, and which is a pivot of order 2 with which, itself for none. Empty: as they
+  // are numbered, and none.
+  std::vector<idx> pivot_order, partner;
   bool keeps_diagonal = false;  // of A, unmatched: pivots off it are taken where nothing else will do
   std::vector<idx> block_ptr;   // block upper triangular form of B (column method): nblocks + 1 boundaries
                                 // (fronts: always {0, n})
@@ -51,6 +56,7 @@ struct Symbolic {
   std::vector<off> row_ptr;       // nsuper + 1
   std::vector<idx> row_ind;
   std::vector<idx> rel_ind;  // as row_ind: place of that row in the parent's front (0 .. W-1 its columns, then W + k)
+  idx n_interface = 0;       // columns of the last front, if that is assembled and not eliminated
 
   // What was chosen, and its size
   std::string ordering;  // "amd", "nd", "natural", "user"
@@ -66,6 +72,7 @@ struct Symbolic {
   std::vector<Considered> considered;                  // what was predicted; empty where nothing was to be chosen
 
   idx nsuper() const { return (idx)super_parent.size(); }
+  bool is_interface(idx s) const { return n_interface > 0 && s + 1 == nsuper(); }
   bool one_triangle() const { return cholesky || ldlt; }  // is factored, and stands for both
 };
 
@@ -75,16 +82,21 @@ bool cut_scales(Symbolic& symbolic, int largest_exponent);
 // The same with scales in the range of T, which another type's analysis may have left; itself where they are.
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic);
 
+// Adds to a stage of the analysis, or begins it.
+inline void add_to_stage(Symbolic& symbolic, const char* stage, double seconds) {
+  for (auto& [name, sum] : symbolic.stages)
+    if (name == stage) {
+      sum += seconds;
+      return;
+    }
+  symbolic.stages.emplace_back(stage, seconds);
+}
+
 // Runs work() as a stage of the analysis, or as another part of one.
 template <class Work> auto timed(Symbolic& symbolic, const char* stage, Work&& work) {
   const Stopwatch watch;
   auto result = work();
-  for (auto& [name, seconds] : symbolic.stages)
-    if (name == stage) {
-      seconds += watch.seconds();
-      return result;
-    }
-  symbolic.stages.emplace_back(stage, watch.seconds());
+  add_to_stage(symbolic, stage, watch.seconds());
   return result;
 }
 

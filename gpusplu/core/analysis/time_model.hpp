@@ -12,8 +12,10 @@ struct MethodSeconds {
   double total(double refactorizations) const { return factor + refactorizations * (refactor + solve); }
 };
 
-// Of LU, or of Cholesky by fronts, for a matrix of order n with nnz entries.
+enum class Elimination { lu, cholesky, ldlt };
+
+// For a matrix of order n with nnz entries; by columns LU only.
 MethodSeconds predict_seconds(const CpuCosts& costs, Method method, idx n, off nnz, const OrderingCost& cost,
-                              bool cholesky);
+                              Elimination elimination);
 
 }  // namespace gs

@@ -18,6 +18,13 @@ bool is_permutation(const std::vector<idx>& perm, idx n) {
   return true;
 }
 
+bool is_pairing(const std::vector<idx>& partner, idx n) {
+  if (!is_permutation(partner, n)) return false;
+  for (idx j = 0; j < n; j++)
+    if (partner[partner[j]] != j) return false;
+  return true;
+}
+
 bool is_forest(const std::vector<idx>& parent) {
   const idx n = (idx)parent.size();
   for (idx j = 0; j < n; j++)
@@ -65,6 +72,9 @@ void validate_permutations(const Symbolic& s) {
   require(!s.cholesky || s.row_scale.empty(), "a pickled analysis is damaged: it scales a Hermitian matrix");
   require(!s.ldlt || (!s.cholesky && s.row_scale == s.col_scale),
           "a pickled analysis is damaged: rows and columns differ in scale");
+  require(s.pivot_order.empty() || is_permutation(s.pivot_order, s.n),
+          "a pickled analysis is damaged: an order of pivots is no permutation");
+  require(s.partner.empty() || is_pairing(s.partner, s.n), "a pickled analysis is damaged: its pairs are none");
   require(s.block_ptr.empty() || s.n == 0 || ascends(s.block_ptr, (off)s.block_ptr.size() - 1, s.n, true),
           "a pickled analysis is damaged: its blocks do not ascend to the order of the matrix");
 }
@@ -93,6 +103,9 @@ void validate_fronts(const Symbolic& s) {
   require(ascends(s.super_ptr, s.nsuper(), s.n, true) && ascends(s.row_ptr, s.nsuper(), (off)s.row_ind.size()) &&
               s.rel_ind.size() == s.row_ind.size(),
           "a pickled analysis is damaged: bounds of its fronts do not ascend");
+  const idx last = s.nsuper() - 1;
+  require(s.n_interface == 0 || (last >= 0 && s.n_interface == s.super_ptr[last + 1] - s.super_ptr[last]),
+          "a pickled analysis is damaged: its interface is no front");
   for (idx front = 0; front < s.nsuper(); front++)
     require(has_valid_rows(s, front), "a pickled analysis is damaged: rows of a front are not those of its parent");
 }
@@ -130,7 +143,7 @@ void validate(const Symbolic& s) {
   validate_numbers(s);
   validate_permutations(s);
   if (s.method == Method::front && (s.structural_rank == s.n || !s.super_ptr.empty())) return validate_fronts(s);
-  require(!s.one_triangle() && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() &&
+  require(!s.one_triangle() && s.n_interface == 0 && s.parent.empty() && s.col_count.empty() && s.super_ptr.empty() &&
               s.super_parent.empty() && s.row_ptr.empty() && s.row_ind.empty() && s.rel_ind.empty(),
           "a pickled analysis is damaged: it has fronts and none");
 }

@@ -30,6 +30,17 @@ template <class T, class Allocator> NumPy<T> to_numpy(std::vector<T, Allocator>&
   nb::capsule owner(heap, [](void* p) noexcept { delete static_cast<Vector*>(p); });
   return NumPy<T>(heap->data(), {heap->size()}, owner);
 }
+// An array (count, size) that fill(rows) fills, without the lock of the interpreter.
+template <class T, class Fill> nb::ndarray<nb::numpy, T> numpy_rows(std::size_t count, std::size_t size, Fill&& fill) {
+  T* rows = new T[count * size + 1];
+  nb::capsule owner(rows, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  const std::size_t shape[] = {count, size};
+  {
+    nb::gil_scoped_release release;
+    fill(rows);
+  }
+  return nb::ndarray<nb::numpy, T>(rows, 2, shape, owner);
+}
 // A read-only view of a vector that `owner` keeps alive.
 template <class T, class Allocator>
 nb::ndarray<nb::numpy, const T, nb::ndim<1>> view_numpy(const std::vector<T, Allocator>& v, nb::handle owner) {
@@ -78,6 +89,7 @@ void bind_analyze(nb::module_&);
 void bind_ladder(nb::module_&);
 void bind_patterns(nb::module_&);
 void bind_factor(nb::module_&);
+void bind_partial(nb::module_&);
 void bind_plan(nb::module_&);
 void bind_lockstep_plan(nb::module_&);
 void bind_lockstep(nb::module_&);

@@ -54,12 +54,12 @@ template <class Analyze> Candidates timed(Analyze&& analyze) {
 template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
                                                              bool cholesky, bool ldlt, const std::string& ordering,
                                                              std::optional<In<idx>> perm, const std::string& method,
-                                                             bool matching, double refactorizations) {
+                                                             bool matching, bool symmetric, double refactorizations) {
   require(!(cholesky && ldlt), "an analysis is for one kind of factorization");
   const PatternView A = matrix_view(ptr, ind, values);
   AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
   options.refactorizations = refactorizations;
-  options.ldlt = ldlt;
+  options.ldlt = ldlt, options.symmetric = symmetric;
   options.method = method_of(method);
   nb::gil_scoped_release release;
   const Stopwatch watch;
@@ -69,10 +69,12 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
 }
 
 template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
-                                                     bool cholesky, const std::string& ordering,
+                                                     bool cholesky, bool ldlt, const std::string& ordering,
                                                      std::optional<In<idx>> perm, bool matching) {
+  require(!(cholesky && ldlt), "an analysis is for one kind of factorization");
   const PatternView A = matrix_view(ptr, ind, values);
-  const AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
+  AnalyzeOptions options = options_of(A, costs, cholesky, ordering, perm, matching);
+  options.ldlt = ldlt;
   return timed([&] { return analyze_fronts(A, values.data(), options); });
 }
 
@@ -89,11 +91,12 @@ template <class T> void bind_analyze_of(nb::module_& m) {
         nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
         "One Symbolic of method 'column' for every ordering worth considering; see core/analysis/analyze.hpp.");
   m.def("analyze_fronts", &analyze_fronts_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a,
-        nb::kw_only(), "cholesky"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "matching"_a = true,
+        nb::kw_only(), "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(),
+        "matching"_a = true,
         "One Symbolic of method 'front' for every ordering worth considering; see core/analysis/analyze.hpp.");
   m.def("analyze", &analyze_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "costs"_a, nb::kw_only(),
         "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto",
-        "matching"_a = true, "refactorizations"_a = AnalyzeOptions({}).refactorizations,
+        "matching"_a = true, "symmetric"_a = false, "refactorizations"_a = AnalyzeOptions({}).refactorizations,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
 }
 

@@ -7,13 +7,13 @@
 
 #include "analysis/analyze.hpp"
 #include "analysis/graph.hpp"
+#include "analysis/suits.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/ladder_options.hpp"
 #include "bind/patterns.hpp"
 #include "matrix/canonical.hpp"
-#include "matrix/matching_fits.hpp"
 #include "matrix/values.hpp"
 #include "numeric/factor.hpp"
 
@@ -26,8 +26,7 @@ template <class T> using InFortran = nb::ndarray<const T, nb::f_contig, nb::devi
 template <class T> struct FactorBinding {
   nb::object canonical;
   std::unique_ptr<Factor<T>> factor;
-  off nnz, nvalues;       // of the canonical matrix, and what the caller has
-  bool hermitian = true;  // of LDL^T
+  off nnz, nvalues;  // of the canonical matrix, and what the caller has
 
   ~FactorBinding() {
     if (factor && factor->abandoned()) (void)factor.release();
@@ -36,17 +35,17 @@ template <class T> struct FactorBinding {
 
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
-                                                    const std::string& refine, bool hermitian) {
+                                                    const std::string& refine, bool hermitian, bool any_values) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, *symbolic);
   require(pivot_threshold >= 0 && pivot_threshold <= 1, "pivot_threshold must be between 0 and 1");
-  const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine), hermitian};
+  const FactorOptions options{pivot_threshold, pivoting_of(pivoting), refine_of(refine), hermitian, any_values};
   auto factor =
       without_gil([&] { return std::make_unique<Factor<T>>(std::move(symbolic), A, values.data(), options); });
   const off nvalues = given.nvalues;
-  return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues, hermitian};
+  return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }
 
 // (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
@@ -60,6 +59,17 @@ template <class T> const T* canonical_values(const Canonical& canonical, const T
     values = memory.data();
   }
   return all_finite(values, canonical.pattern.view().nnz()) ? values : nullptr;
+}
+
+const FactorOptions of_any_values{.any_values = true};
+
+// What a factorization by LDL^T in place of LU has led to, for those to come: with columns that it delayed, or of LU.
+// Null where it is what there was, or nothing to begin with.
+template <class T>
+std::shared_ptr<Symbolic> analysis_to_keep(const Factor<T>& factor, const std::shared_ptr<Symbolic>& before) {
+  const auto now = factor.summary().symbolic;
+  if (!before->ldlt || now == before || factor.stats().n_repivoted > 0) return nullptr;
+  return std::const_pointer_cast<Symbolic>(now);
 }
 
 // A factor of the values with the analysis that is known of their pattern: the one that was left there, refactored, or
@@ -81,18 +91,18 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
     if (left) {
       left->factor->refactor(values, nullptr);
     } else {
-      const Symbolic& s = *symbolic;
-      if (!matching_fits(A, values, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal))
-        return std::nullopt;
-      factor = std::make_unique<Factor<T>>(symbolic, A, values, FactorOptions{});
+      if (!analysis_suits(A, values, *symbolic, true)) return std::nullopt;
+      factor = std::make_unique<Factor<T>>(symbolic, A, values, of_any_values);
     }
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
-  if (factor)
+  if (factor) {
+    if (auto led_to = analysis_to_keep(*factor, symbolic)) known->value = nb::make_tuple(analysed[0], led_to);
     lu = nb::cast(new FactorBinding<T>{analysed[0], std::move(factor), A.nnz(), canonical.nvalues},
                   nb::rv_policy::take_ownership);
-  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, watch.seconds(), 0.0, known));
+  }
+  return Made<T>(nb::make_tuple(analysed[0], nb::cast<nb::tuple>(known->value)[1], lu, watch.seconds(), 0.0, known));
 }
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
@@ -120,9 +130,12 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
     const T* const given = canonical_values(*canonical, values.data(), gathered);
     if (!given) return std::nullopt;
     seconds = watch.seconds();
-    symbolic = std::make_shared<Symbolic>(analyze(A, given, AnalyzeOptions(costs.cpu)));
+    AnalyzeOptions options(costs.cpu);
+    options.symmetric = true;
+    symbolic = std::make_shared<Symbolic>(analyze(A, given, options));
     symbolic->seconds = watch.seconds() - seconds;
-    factor = std::make_unique<Factor<T>>(symbolic, A, given, FactorOptions{});
+    factor = std::make_unique<Factor<T>>(symbolic, A, given, of_any_values);
+    if (auto led_to = analysis_to_keep(*factor, symbolic)) led_to->seconds = symbolic->seconds, symbolic = led_to;
   }
   const double analyze_seconds = symbolic->seconds;
   const off bytes = bytes_of(*canonical) + bytes_of(*symbolic);
@@ -151,6 +164,26 @@ template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& sel
   const size_t shape[] = {(size_t)n, nrhs};
   const int64_t strides[] = {1, n};
   return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner, strides);
+}
+
+// C in compressed columns; rows of a column ascend. False if C C^H has entries outside of A's pattern.
+template <class T> bool update_binding(FactorBinding<T>& self, In<off> ptr, In<idx> ind, In<T> values, bool subtract) {
+  const off columns = (off)ptr.shape(0) - 1;
+  require(columns >= 0 && ptr.data()[0] == 0 && columns <= std::numeric_limits<idx>::max(), "ptr is of no columns");
+  Matrix<T> C;
+  C.pattern.n = (idx)columns;
+  C.pattern.ptr.assign(ptr.data(), ptr.data() + columns + 1);
+  require(std::is_sorted(C.pattern.ptr.begin(), C.pattern.ptr.end()), "ptr must not descend");
+  require_length(ind, C.pattern.ptr.back(), "ind"), require_length(values, C.pattern.ptr.back(), "values");
+  C.pattern.ind.assign(ind.data(), ind.data() + ind.shape(0));
+  C.values.assign(values.data(), values.data() + values.shape(0));
+  for (idx r = 0; r < C.pattern.n; r++)
+    for (off p = C.pattern.ptr[r]; p < C.pattern.ptr[r + 1]; p++)
+      require(C.pattern.ind[p] >= 0 && C.pattern.ind[p] < self.factor->n() &&
+                  (p == C.pattern.ptr[r] || C.pattern.ind[p - 1] < C.pattern.ind[p]),
+              "rows of C must ascend and be those of A");
+  require(self.factor->summary().symbolic->cholesky, "only Cholesky factors are updated");
+  return without_gil([&] { return self.factor->update(C, subtract ? -1 : 1); });
 }
 
 template <class T> typename Factor<T>::InverseEntries inverse_of(FactorBinding<T>& self, bool on_factors) {
@@ -195,7 +228,7 @@ template <class T> Tuple<T, double> slogdet_of_pivots(const Factor<T>& f, bool h
 template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
   const Factor<T>& f = *self.factor;
   const FactorSummary summary = f.summary();
-  if (summary.symbolic->ldlt) return slogdet_of_pivots(f, self.hermitian);
+  if (summary.symbolic->ldlt) return slogdet_of_pivots(f, summary.hermitian);
   const bool cholesky = summary.symbolic->cholesky;
   T sign = cholesky ? T(1) : T((real_t<T>)(parity(f.row_perm()) * parity(f.col_perm())));
   double log_modulus = 0;
@@ -217,6 +250,7 @@ template <class T> Dict stats_binding(const FactorBinding<T>& self) {
   const FactorInfo& i = summary.info;
   nb::dict d;
   d["n_refactor"] = s.n_refactor;
+  d["n_updated"] = s.n_updated;
   d["n_delayed"] = s.n_delayed;
   d["n_reanalyzed"] = s.n_reanalyzed;
   d["n_repivoted"] = s.n_repivoted;
@@ -249,6 +283,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           },
           "values"_a, "source"_a = nb::none())
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)
+      .def("update", &update_binding<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), "subtract"_a = false,
+           "The Cholesky factor of A + C C^H, C in compressed columns; False if A's pattern has no room for that.")
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
       .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self, false).values); })
@@ -275,11 +311,13 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           "method",
           [](const Self& self) { return self.factor->summary().method == Method::column ? "column" : "front"; })
       .def("values", [](const Self& self) { return to_numpy(self.factor->values()); })
+      .def_prop_ro("hermitian", [](const Self& self) { return self.factor->summary().hermitian; })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; })
       .def_prop_ro("bytes", [](const Self& self) { return self.factor->summary().bytes; });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
+        "any_values"_a = false,
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
   m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
         "data"_a.noconvert(), "costs"_a, "lent"_a,

@@ -102,6 +102,8 @@ void bind_ladder(nb::module_& m) {
       .def(
           "is_accurate", [](const Ladder& ladder, double error) { return ladder.is_accurate({error}); }, "error"_a,
           "Whether a solution with this normwise error is handed out, of factors that are not doubtful.")
+      .def("is_inverse", &Ladder::is_inverse, "error"_a,
+           "Whether entries of an inverse with this error are handed out.")
       .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,
            "By measure(by_rows) -> (normwise, rowwise), step(sized) -> its size, and go_back().")
       .def("may_choose_pivots", &Ladder::may_choose_pivots, "n_tried"_a, "b_is_finite"_a)

@@ -3,6 +3,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/huge_pages.hpp"
+#include "base/raw_vector.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/ladder_options.hpp"
@@ -66,10 +68,11 @@ nb::ndarray<nb::numpy, T> solution(const LockstepBinding<T>& self, const InRows<
   require(trans >= 0 && trans <= 2, "trans must be 0, 1 or 2");
   const size_t nrhs = b.ndim() == 2 ? 1 : b.shape(2);
   const size_t shape[] = {b.shape(0), b.shape(1), nrhs};
-  auto* x = new T[shape[0] * shape[1] * nrhs + 1];
-  nb::capsule owner(x, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  without_gil([&] { solve((idx)nrhs, x); });
-  return nb::ndarray<nb::numpy, T>(x, b.ndim(), shape, owner);
+  auto* x = new RawVector<T>(shape[0] * shape[1] * nrhs);
+  nb::capsule owner(x, [](void* p) noexcept { delete static_cast<RawVector<T>*>(p); });
+  prefer_huge_pages(*x);
+  without_gil([&] { solve((idx)nrhs, x->data()); });
+  return nb::ndarray<nb::numpy, T>(x->data(), b.ndim(), shape, owner);
 }
 
 template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& self, InRows<T> b, int trans) {
@@ -86,7 +89,7 @@ template <class T> nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBind
   });
 }
 
-template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_binding(const LockstepBinding<T>& self) {
+template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_binding(LockstepBinding<T>& self) {
   std::vector<T> sign(self.factor->count());
   std::vector<double> log_modulus(sign.size());
   without_gil([&] { self.factor->slogdet(sign.data(), log_modulus.data()); });
@@ -104,6 +107,14 @@ template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx s
   return to_numpy(without_gil([&] { return self.factor->values(system); }));
 }
 
+template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(LockstepBinding<T>& self) {
+  LockstepFactor<T>& factor = *self.factor;
+  std::vector<double> errors;
+  auto inverse =
+      numpy_rows<T>(factor.count(), factor.nnz(), [&](T* rows) { errors = factor.inverse_on_pattern(rows); });
+  return nb::make_tuple(std::move(inverse), to_numpy(std::move(errors)));
+}
+
 template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
   using Self = LockstepBinding<T>;
   nb::class_<Self>(m, name, "Systems of one pattern in lockstep; see core/numeric/lockstep_factor.hpp.")
@@ -117,6 +128,8 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def("errors", [](const Self& self) { return to_numpy(self.factor->errors()); })
       .def("steps", [](const Self& self) { return to_numpy(self.factor->steps()); })
       .def("slogdet", &slogdet_binding<T>)
+      .def("inverse_on_pattern", &inverse_binding<T>,
+           "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")
       .def_prop_ro("count", [](const Self& self) { return self.factor->count(); })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
       .def_prop_ro("nnz", [](const Self& self) { return self.factor->nnz(); })

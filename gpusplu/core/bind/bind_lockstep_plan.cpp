@@ -1,5 +1,6 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
+#include "numeric/lockstep_inverse.hpp"
 #include "plan/lockstep/plan.hpp"
 
 namespace gs {
@@ -14,34 +15,62 @@ LockstepPlan make_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, co
   return without_gil([&] { return gpu::make_lockstep_plan(symbolic, A, {costs.lockstep.merging, grain}); });
 }
 
+template <class T> using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// By factors that somebody else has made, a system a row.
+template <class T>
+Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(const LockstepPlan& plan, In<off> ptr, In<idx> ind,
+                                                                InRows<T> factors, InRows<T> values) {
+  const PatternView A = pattern_view(ptr, ind);
+  const std::size_t count = factors.shape(0), nnz = A.nnz(), size = plan.factor_size;
+  require(A.n == plan.n && A.nnz() == plan.nnz, "the plan is of another pattern");
+  require(factors.shape(1) == size, "a system has another number of entries of the factor");
+  require(values.shape(0) == count && values.shape(1) == nnz, "values must have a row for each system");
+  std::vector<double> errors;
+  const auto fetch = [&](idx system, T* factor, T* own) {
+    std::copy_n(factors.data() + system * size, size, factor);
+    std::copy_n(values.data() + system * nnz, nnz, own);
+  };
+  auto inverse =
+      numpy_rows<T>(count, nnz, [&](T* rows) { errors = LockstepInverse<T>(plan, A).of_all((idx)count, fetch, rows); });
+  return nb::make_tuple(std::move(inverse), to_numpy(std::move(errors)));
+}
+
 }  // namespace
 
 void bind_lockstep_plan(nb::module_& m) {
-  nb::class_<LockstepPlan>(m, "LockstepPlan",
-                           "Plan of systems in lockstep; see core/plan/lockstep/plan.hpp. Arrays are read-only views.")
-      .def_ro("n", &LockstepPlan::n)
-      .def_ro("nf", &LockstepPlan::nf)
-      .def_ro("nnz", &LockstepPlan::nnz)
-      .def_ro("cholesky", &LockstepPlan::cholesky)
-      .def_prop_ro("row_perm", &view_of<&LockstepPlan::row_perm>)
-      .def_prop_ro("col_perm", &view_of<&LockstepPlan::col_perm>)
-      .def_prop_ro("row_scale", &view_of<&LockstepPlan::row_scale>)
-      .def_prop_ro("col_scale", &view_of<&LockstepPlan::col_scale>)
-      .def_prop_ro("front_bytes", &bytes_of<&LockstepPlan::fronts>)
-      .def_prop_ro("task_bytes", &bytes_of<&LockstepPlan::tasks>)
-      .def_prop_ro("below", &view_of<&LockstepPlan::below>)
-      .def_prop_ro("place", &view_of<&LockstepPlan::place>)
-      .def_prop_ro("child", &view_of<&LockstepPlan::child>)
-      .def_prop_ro("entry_source", &view_of<&LockstepPlan::entry_source>)
-      .def_prop_ro("entry_target", &view_of<&LockstepPlan::entry_target>)
-      .def_prop_ro("entry_scale", &view_of<&LockstepPlan::entry_scale>)
-      .def_ro("factor_size", &LockstepPlan::factor_size)
-      .def_ro("shared_size", &LockstepPlan::shared_size)
-      .def_ro("task_size", &LockstepPlan::task_size)
-      .def_ro("tallest", &LockstepPlan::tallest)
-      .def_ro("flops", &LockstepPlan::flops)
-      .def_ro("work", &LockstepPlan::work)
-      .def_ro("seconds", &LockstepPlan::seconds);
+  auto plan = nb::class_<LockstepPlan>(
+                  m, "LockstepPlan",
+                  "Plan of systems in lockstep; see core/plan/lockstep/plan.hpp. Arrays are read-only views.")
+                  .def_ro("n", &LockstepPlan::n)
+                  .def_ro("nf", &LockstepPlan::nf)
+                  .def_ro("nnz", &LockstepPlan::nnz)
+                  .def_ro("cholesky", &LockstepPlan::cholesky)
+                  .def_prop_ro("row_perm", &view_of<&LockstepPlan::row_perm>)
+                  .def_prop_ro("col_perm", &view_of<&LockstepPlan::col_perm>)
+                  .def_prop_ro("row_scale", &view_of<&LockstepPlan::row_scale>)
+                  .def_prop_ro("col_scale", &view_of<&LockstepPlan::col_scale>)
+                  .def_prop_ro("front_bytes", &bytes_of<&LockstepPlan::fronts>)
+                  .def_prop_ro("task_bytes", &bytes_of<&LockstepPlan::tasks>)
+                  .def_prop_ro("below", &view_of<&LockstepPlan::below>)
+                  .def_prop_ro("place", &view_of<&LockstepPlan::place>)
+                  .def_prop_ro("child", &view_of<&LockstepPlan::child>)
+                  .def_prop_ro("entry_source", &view_of<&LockstepPlan::entry_source>)
+                  .def_prop_ro("entry_target", &view_of<&LockstepPlan::entry_target>)
+                  .def_prop_ro("entry_scale", &view_of<&LockstepPlan::entry_scale>)
+                  .def_ro("factor_size", &LockstepPlan::factor_size)
+                  .def_ro("shared_size", &LockstepPlan::shared_size)
+                  .def_ro("task_size", &LockstepPlan::task_size)
+                  .def_ro("tallest", &LockstepPlan::tallest)
+                  .def_ro("flops", &LockstepPlan::flops)
+                  .def_ro("work", &LockstepPlan::work)
+                  .def_ro("seconds", &LockstepPlan::seconds);
+  for_scalars([&]<class T>(const char*) {
+    plan.def("inverse_on_pattern", &inverse_binding<T>, "ptr"_a, "ind"_a, "factors"_a.noconvert(),
+             "values"_a.noconvert(),
+             "Entry (j, i) of the inverse for each canonical entry (i, j), and identity errors, by factors (count, "
+             "factor_size) of systems with values (count, nnz).");
+  });
   m.def("make_lockstep_plan", &make_binding, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, nb::kw_only(), "grain"_a = 0.0,
         "Plan for systems in lockstep, of a symbolic of method 'front' and the canonical pattern it was made of.");
 }

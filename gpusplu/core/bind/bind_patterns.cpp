@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "analysis/suits.hpp"
 #include "analysis/symbolic.hpp"
 #include "base/scalars.hpp"
 #include "bind/checks.hpp"
 #include "bind/patterns.hpp"
 #include "matrix/canonical.hpp"
-#include "matrix/matching_fits.hpp"
 
 namespace gs {
 namespace {
@@ -134,14 +134,12 @@ off bytes_of(const Symbolic& s) {
 
 namespace {
 
-template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonical, In<T> values) {
+template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonical, In<T> values, bool any_values) {
   const PatternView A = canonical.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, symbolic);
   nb::gil_scoped_release release;
-  const Symbolic& s = symbolic;
-  if (s.ldlt) return scales_fit(A, values.data(), s.row_scale);
-  return matching_fits(A, values.data(), s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal);
+  return analysis_suits(A, values.data(), symbolic, any_values);
 }
 
 template <class I> void bind_find(nb::class_<Patterns>& patterns) {
@@ -167,8 +165,8 @@ template <class I> void bind_find(nb::class_<Patterns>& patterns) {
 }
 
 template <class T> void bind_fits(nb::module_& m) {
-  m.def("matching_fits", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(),
-        "Whether an analysis that was made of older values suits these; see core/matrix/matching_fits.hpp.");
+  m.def("analysis_suits", &fits<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), "any_values"_a = false,
+        "Whether an analysis that was made of older values suits these; see core/analysis/suits.hpp.");
 }
 
 }  // namespace

@@ -92,6 +92,8 @@ void bind_plan(nb::module_& m) {
       .def_ro("n", &Plan::n)
       .def_ro("nf", &Plan::nf)
       .def_ro("cholesky", &Plan::cholesky)
+      .def_ro("ldlt", &Plan::ldlt)
+      .def_prop_ro("one_triangle", &Plan::one_triangle)
       .def_prop_ro("scalar", [](const Plan& p) { return std::string(1, p.parameters.scalar); })
       .def_prop_ro("warp_rows", [](const Plan& p) { return p.parameters.warp_rows; })
       .def_prop_ro("small_rows", [](const Plan& p) { return p.parameters.small_rows; })

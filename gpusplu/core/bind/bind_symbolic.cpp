@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <numeric>
 #include <tuple>
 
 #include "analysis/graph.hpp"
@@ -20,14 +21,34 @@ std::shared_ptr<const Symbolic> with_scales_of_dtype(std::shared_ptr<Symbolic> s
   return single ? with_scales_of<float>(std::move(symbolic)) : with_scales_of<double>(std::move(symbolic));
 }
 
+// The analysis with the pivots of LDL^T that a factorization chose: their order, and where in it those of order 2
+// begin.
+std::shared_ptr<Symbolic> with_pivots(const Symbolic& symbolic, const In<idx>& order, const In<idx>& pairs) {
+  require(symbolic.ldlt, "pivots are those of an analysis for LDL^T");
+  require_permutation(order, symbolic.n, "order");
+  auto out = std::make_shared<Symbolic>(symbolic);
+  out->pivot_order.assign(order.data(), order.data() + symbolic.n);
+  out->partner.resize(symbolic.n);
+  std::iota(out->partner.begin(), out->partner.end(), 0);
+  idx end = 0;  // of the pair before
+  for (std::size_t p = 0; p < pairs.shape(0); p++) {
+    const idx k = pairs.data()[p];
+    require(k >= end && k + 1 < symbolic.n, "pairs must ascend and not overlap");
+    const idx i = order.data()[k], j = order.data()[k + 1];
+    out->partner[i] = j, out->partner[j] = i;
+    end = k + 2;
+  }
+  return out;
+}
+
 const char* method_name(Method method) { return method == Method::column ? "column" : "front"; }
 
 // All fields of Symbolic, in the order of its declaration.
 template <class S> auto fields(S& s) {
-  return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal,
-                  s.block_ptr, s.parent, s.col_count, s.super_ptr, s.super_parent, s.row_ptr, s.row_ind, s.rel_ind,
-                  s.ordering, s.lnz, s.flops, s.structural_rank, s.column_levels, s.super_levels, s.critical_path,
-                  s.seconds, s.costs);
+  return std::tie(s.n, s.nnz, s.cholesky, s.ldlt, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.pivot_order,
+                  s.partner, s.keeps_diagonal, s.block_ptr, s.parent, s.col_count, s.super_ptr, s.super_parent,
+                  s.row_ptr, s.row_ind, s.rel_ind, s.n_interface, s.ordering, s.lnz, s.flops, s.structural_rank,
+                  s.column_levels, s.super_levels, s.critical_path, s.seconds, s.costs);
 }
 
 template <class T> void append(nb::list& state, const std::vector<T>& v) { state.append(to_numpy(std::vector<T>(v))); }
@@ -85,6 +106,8 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("col_perm", &view_of<&Symbolic::col_perm>)
       .def("with_scales_of", &with_scales_of_dtype, "dtype"_a,
            "The same with scales in the range of this dtype, which another dtype's analysis may have left.")
+      .def("with_pivots", &with_pivots, "order"_a, "pairs"_a,
+           "The same with pivots of LDL^T: columns in their order, and where in it pivots of order 2 begin.")
       .def_prop_ro("row_scale", &view_of<&Symbolic::row_scale>)
       .def_prop_ro("col_scale", &view_of<&Symbolic::col_scale>)
       .def_prop_ro("block_ptr", &view_of<&Symbolic::block_ptr>)
@@ -95,6 +118,7 @@ void bind_symbolic(nb::module_& m) {
       .def_prop_ro("row_ptr", &view_of<&Symbolic::row_ptr>)
       .def_prop_ro("row_ind", &view_of<&Symbolic::row_ind>)
       .def_prop_ro("rel_ind", &view_of<&Symbolic::rel_ind>)
+      .def_ro("n_interface", &Symbolic::n_interface)
       .def_ro("ordering", &Symbolic::ordering)
       .def_prop_ro(
           "costs", [](const Symbolic& s) { return numbers_of(s.costs); }, nb::rv_policy::move)
@@ -111,13 +135,14 @@ void bind_symbolic(nb::module_& m) {
                      for (const auto& [name, seconds] : s.stages) stages[name] = seconds;
                      return stages;
                    })
-      .def_prop_ro("considered",
-                   [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
-                     nb::list considered;
-                     for (const Considered& c : s.considered)
-                       considered.append(nb::make_tuple(c.ordering, method_name(c.method), c.seconds));
-                     return considered;
-                   })
+      .def_prop_ro(
+          "considered",
+          [](const Symbolic& s) -> nb::typed<nb::list, nb::typed<nb::tuple, nb::str, nb::str, double>> {
+            nb::list considered;
+            for (const Considered& c : s.considered)
+              considered.append(nb::make_tuple(c.ordering, c.ldlt ? "ldlt" : method_name(c.method), c.seconds));
+            return considered;
+          })
       .def("__getstate__", &get_state)
       .def("__setstate__", &set_state);
   m.def(

@@ -83,6 +83,7 @@ inline void require_analysis_of(PatternView A, const Symbolic& symbolic) {
   require(symbolic.n == A.n, "the analysis is of a matrix of another order");
   const bool complete = (off)symbolic.row_perm.size() == A.n && (off)symbolic.col_perm.size() == A.n;
   require(complete || symbolic.structural_rank < symbolic.n, "the analysis has no permutations");
+  require(symbolic.n_interface == 0, "the analysis leaves an interface");
 }
 
 // Pointers of n compressed columns or rows; more are not looked at, as SciPy does it.

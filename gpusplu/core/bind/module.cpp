@@ -12,6 +12,7 @@ NB_MODULE(_core, m) {
   gs::bind_ladder(m);
   gs::bind_patterns(m);
   gs::bind_factor(m);
+  gs::bind_partial(m);
   gs::bind_plan(m);
   gs::bind_lockstep_plan(m);
   gs::bind_lockstep(m);

@@ -1,8 +1,13 @@
 #include "matrix/symmetry.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <vector>
 
+#include "base/parallel.hpp"
+#include "base/raw_vector.hpp"
+#include "base/scalars.hpp"
 #include "base/slices.hpp"
 #include "matrix/modulus.hpp"
 
@@ -81,6 +86,12 @@ idx first_column(PatternView A, idx begin, idx end) {
   return first;
 }
 
+off count_diagonal(PatternView A) {
+  off count = 0;
+  for (idx j = 0; j < A.n; j++) count += std::binary_search(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], j);
+  return count;
+}
+
 // Everything; `narrow`: as if the pattern were symmetric, which saves every thread most columns.
 template <class T> Partial visit_all(PatternView A, const T* values, bool narrow) {
   const int want = team_size_for(A.nnz());
@@ -114,9 +125,78 @@ template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values
   return traits;
 }
 
-template SymmetryTraits symmetry_traits(PatternView, const float*);
-template SymmetryTraits symmetry_traits(PatternView, const double*);
-template SymmetryTraits symmetry_traits(PatternView, const std::complex<float>*);
-template SymmetryTraits symmetry_traits(PatternView, const std::complex<double>*);
+Mirror::Mirror(PatternView A) {
+  const off off_diagonal = A.nnz() - count_diagonal(A);
+  if (off_diagonal % 2 || A.nnz() > (off)std::numeric_limits<std::uint32_t>::max()) return;
+  above.reserve(off_diagonal / 2), below.reserve(off_diagonal / 2);
+  RawVector<off> next(A.n);  // of each column that was met: its next entry below the diagonal
+  for (idx j = 0; j < A.n; j++) {
+    off p = A.ptr[j];
+    for (; p < A.ptr[j + 1] && A.ind[p] < j; p++) {
+      off& q = next[A.ind[p]];
+      if (q >= A.ptr[A.ind[p] + 1] || A.ind[q] != j) return;
+      above.push_back((std::uint32_t)p), below.push_back((std::uint32_t)q++);
+    }
+    if (p < A.ptr[j + 1] && A.ind[p] == j) diagonal.push_back((std::uint32_t)p++);
+    next[j] = p;
+  }
+  whole = 2 * (off)above.size() == off_diagonal;
+}
+
+namespace {
+
+constexpr double alike = 8;  // units of the precision
+
+template <class T> bool is_mirrored(const Mirror& mirror, const T* values, bool hermitian) {
+  constexpr double tolerance = alike * std::numeric_limits<real_t<T>>::epsilon();
+  const std::size_t pairs = mirror.above.size();
+  std::atomic<bool> differs{false};
+  over_range(pairs, (off)pairs, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; k++) {
+      const T one = values[mirror.above[k]], other = conj_if(values[mirror.below[k]], hermitian);
+      if (one != other && !(modulus(one - other) <= tolerance * modulus(other))) {
+        differs = true;
+        return;
+      }
+    }
+  });
+  if (differs) return false;
+  const auto is_real = [&](std::uint32_t k) { return std::imag(values[k]) == 0; };
+  return !is_complex<T> || !hermitian || std::all_of(mirror.diagonal.begin(), mirror.diagonal.end(), is_real);
+}
+
+// Whether the first entries above the diagonal have others below it: most other matrices are found out here.
+template <class T> bool seems_mirrored(PatternView A, const T* values) {
+  constexpr off few = 64;
+  off seen = 0;
+  for (idx j = 0; j < A.n && seen < few; j++)
+    for (off p = A.ptr[j]; p < A.ptr[j + 1] && A.ind[p] < j; p++, seen++) {
+      const idx i = A.ind[p];
+      const off q = std::lower_bound(A.ind + A.ptr[i], A.ind + A.ptr[i + 1], j) - A.ind;
+      if (q >= A.ptr[i + 1] || A.ind[q] != j) return false;
+      const double size = modulus(values[p]), other = modulus(values[q]);
+      if (std::abs(size - other) > 1e-3 * other) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values) {
+  if (!mirror.whole) return Symmetry::none;
+  if (is_mirrored(mirror, values, true)) return Symmetry::hermitian;
+  if (is_complex<T> && is_mirrored(mirror, values, false)) return Symmetry::complex_symmetric;
+  return Symmetry::none;
+}
+
+template <class T> Symmetry symmetry_of(PatternView A, const T* values) {
+  return seems_mirrored(A, values) ? symmetry_of(Mirror(A), values) : Symmetry::none;
+}
+
+#define GS_INSTANTIATE(T)                                         \
+  template SymmetryTraits symmetry_traits(PatternView, const T*); \
+  template Symmetry symmetry_of(const Mirror&, const T*);         \
+  template Symmetry symmetry_of(PatternView, const T*);
+GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,5 +1,8 @@
 // How symmetric, and how likely positive definite, a matrix is.
 #pragma once
+#include <cstdint>
+#include <vector>
+
 #include "base/types.hpp"
 
 namespace gs {
@@ -14,5 +17,23 @@ struct SymmetryTraits {
 
 // A is canonical. Cost: one pass over A plus one cursor per column.
 template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values);
+
+// What one triangle of a matrix says of the other. Of real matrices there is one symmetry, the first.
+enum class Symmetry { none, hermitian, complex_symmetric };
+
+// Places of the entries (i, j) and (j, i) of a canonical pattern. Cost: a pass over A up to an entry that has no other.
+struct Mirror {
+  explicit Mirror(PatternView A);
+  off bytes() const { return (off)sizeof(std::uint32_t) * (off)(above.size() + below.size() + diagonal.size()); }
+
+  bool whole = false;  // the pattern is symmetric; else the rest means nothing
+  std::vector<std::uint32_t> above, below, diagonal;
+};
+
+// By every pair of entries beside its own size, up to the last few bits, so that taking one for the other is what
+// rounding does to any matrix. Cost: a pass over the values; without a mirror that of one too, but of most matrices
+// without symmetry a few columns.
+template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values);
+template <class T> Symmetry symmetry_of(PatternView A, const T* values);
 
 }  // namespace gs

@@ -15,21 +15,36 @@ constexpr double serial_flops = 32e6;  // smaller fronts are left to one thread 
 template <class T> class InverseFront {
  public:
   InverseFront(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch)
-      : team_(team), front_(front), R_(front.W + front.H), Z_(Z) {
+      : team_(team),
+        front_(front),
+        mirrored_(front.kind != FrontKind::lu),
+        hermitian_(front.kind == FrontKind::cholesky || front.hermitian),
+        R_(front.W + front.H),
+        Z_(Z) {
     for (T** square : {&lower_, &minus_lower_, &minus_upper_})
       *square = scratch, scratch += block_columns * block_columns;
     X_ = scratch, Y_ = scratch + off(R_) * block_columns;
   }
 
   void run() {
-    for (idx j0 = (front_.W - 1) / block_columns * block_columns; j0 >= 0; j0 -= block_columns)
-      block(j0, std::min(front_.W, j0 + block_columns));
-    if (!front_.cholesky) undo_interchanges();
+    for (idx j1 = front_.W, j0; j1 > 0; j1 = j0) {
+      j0 = first_of_block(j1);
+      block(j0, j1);
+    }
+    if (front_.kind == FrontKind::lu) undo_interchanges();
+    if (front_.kind == FrontKind::ldlt) undo_order();
   }
 
  private:
   T* at(idx i, idx j) const { return Z_ + i + j * R_; }
   const T* factor(idx i, idx j) const { return front_.L + i + j * R_; }
+
+  // Of the one that ends at column j1: a pivot of order 2 is not cut.
+  idx first_of_block(idx j1) const {
+    if (front_.kind != FrontKind::ldlt) return (j1 - 1) / block_columns * block_columns;
+    const idx j0 = std::max(j1 - block_columns, 0);
+    return j0 + (j0 > 0 && front_.e[j0 - 1] != T(0));
+  }
 
   // Columns j0 .. j1-1, after those behind them.
   void block(idx j0, idx j1) {
@@ -41,9 +56,9 @@ template <class T> class InverseFront {
     team_.sync();
     zero(at(j1 + begin, j0), end - begin, n);
     kernel_.update(end - begin, n, m, at(j1 + begin, j1), R_, X_, m, at(j1 + begin, j0), R_);
-    if (front_.cholesky) {
+    if (mirrored_) {
       for (idx j = 0; j < n; j++)
-        for (idx i = begin; i < end; i++) *at(j0 + j, j1 + i) = conj_if(*at(j1 + i, j0 + j), true);
+        for (idx i = begin; i < end; i++) *at(j0 + j, j1 + i) = conj_if(*at(j1 + i, j0 + j), hermitian_);
     } else {
       zero(at(j0, j1 + begin), n, end - begin);
       kernel_.update(n, end - begin, m, Y_, n, at(j1, j1 + begin), R_, at(j0, j1 + begin), R_);
@@ -57,23 +72,34 @@ template <class T> class InverseFront {
     for (idx j = 0; j < columns; j++) std::fill_n(block + j * R_, rows, T(0));
   }
 
-  // The inverses of L_jj and U_jj, or of L_jj and its conjugate transpose, with the signs that products ask for: the
-  // kernels subtract.
+  // The inverses of L_jj and U_jj, or of L_jj and its conjugate transpose (that with D's), with the signs that products
+  // ask for: the kernels subtract.
   void invert_triangles(idx j0, idx n) {
     PivotStats unused;
     for (T* square : {minus_lower_, minus_upper_}) {
       std::fill_n(square, n * n, T(0));
       for (idx k = 0; k < n; k++) square[k + k * n] = T(-1);
     }
-    if (front_.cholesky) {
-      kernel_.solve_lower_h(n, n, minus_upper_, n, factor(j0, j0), R_);
-      for (idx j = 0; j < n; j++)
-        for (idx i = 0; i < n; i++) minus_lower_[i + j * n] = conj_if(minus_upper_[j + i * n], true);
-    } else {
-      kernel_.solve_left(n, n, minus_lower_, n, factor(j0, j0), R_);
-      kernel_.solve_upper(n, n, minus_upper_, n, factor(j0, j0), R_, &unused);
+    switch (front_.kind) {
+      case FrontKind::cholesky:
+        kernel_.solve_lower_h(n, n, minus_upper_, n, factor(j0, j0), R_);
+        mirror(n, minus_upper_, minus_lower_);
+        break;
+      case FrontKind::ldlt:
+        kernel_.solve_left(n, n, minus_lower_, n, factor(j0, j0), R_);
+        mirror(n, minus_lower_, lower_);
+        kernel_.divide_by_pivots(n, n, lower_, n, front_.d + j0, front_.e + j0, minus_upper_, n, hermitian_, &unused);
+        break;
+      case FrontKind::lu:
+        kernel_.solve_left(n, n, minus_lower_, n, factor(j0, j0), R_);
+        kernel_.solve_upper(n, n, minus_upper_, n, factor(j0, j0), R_, &unused);
     }
     for (idx k = 0; k < n * n; k++) lower_[k] = -minus_lower_[k];
+  }
+
+  void mirror(idx n, const T* square, T* mirrored) const {
+    for (idx j = 0; j < n; j++)
+      for (idx i = 0; i < n; i++) mirrored[i + j * n] = conj_if(square[j + i * n], hermitian_);
   }
 
   // Rows begin .. end-1 of X, and columns of Y, counted from column j1 of the front on.
@@ -81,7 +107,7 @@ template <class T> class InverseFront {
     const idx n = j1 - j0, m = R_ - j1, inside = front_.W - j1;
     for (idx j = 0; j < n; j++) std::fill_n(X_ + begin + off(j) * m, end - begin, T(0));
     kernel_.update(end - begin, n, n, factor(j1 + begin, j0), R_, minus_lower_, n, X_ + begin, m);
-    if (front_.cholesky) return;
+    if (mirrored_) return;
     std::fill_n(Y_ + off(begin) * n, off(end - begin) * n, T(0));
     if (const idx last = std::min(end, inside); begin < last)
       kernel_.update(n, last - begin, n, minus_upper_, n, factor(j0, j1 + begin), R_, Y_ + off(begin) * n, n);
@@ -95,10 +121,10 @@ template <class T> class InverseFront {
     zero(at(j0, j0), n, n);
     kernel_.update(n, n, n, minus_upper_, n, lower_, n, at(j0, j0), R_);
     kernel_.update(n, n, m, at(j0, j1), R_, X_, m, at(j0, j0), R_);
-    if (!front_.cholesky) return;
+    if (!mirrored_) return;
     for (idx j = j0; j < j1; j++) {
-      *at(j, j) = T(std::real(*at(j, j)));
-      for (idx i = j + 1; i < j1; i++) *at(j, i) = conj_if(*at(i, j), true);
+      if (hermitian_) *at(j, j) = T(std::real(*at(j, j)));
+      for (idx i = j + 1; i < j1; i++) *at(j, i) = conj_if(*at(i, j), hermitian_);
     }
   }
 
@@ -110,8 +136,26 @@ template <class T> class InverseFront {
     team_.sync();
   }
 
+  // Pivot k is column order[k] of the front, and row. Rows of Z go one after the other: of wide fronts that is little
+  // beside the products.
+  void undo_order() {
+    const idx W = front_.W, *order = front_.pivots;
+    if (std::is_sorted(order, order + W)) return;
+    T* const work = X_ + team_.rank * R_;
+    const auto move = [&](T* first, off stride) {
+      for (idx k = 0; k < W; k++) work[k] = first[k * stride];
+      for (idx k = 0; k < W; k++) first[order[k] * stride] = work[k];
+    };
+    const auto [begin, end] = slice((idx)R_, team_);
+    for (idx j = begin; j < end; j++) move(at(0, j), 1);
+    team_.sync();
+    for (idx i = begin; i < end; i++) move(at(i, 0), R_);
+    team_.sync();
+  }
+
   const Team& team_;
   const FactoredFront<T>& front_;
+  const bool mirrored_, hermitian_;  // Z22 is its own (conjugate) transpose
   const off R_;
   T* const Z_;
   const DenseKernels<T>& kernel_ = kernels<T>();

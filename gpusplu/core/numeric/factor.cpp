@@ -5,22 +5,15 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
-#include "analysis/delays.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
 #include "numeric/condition.hpp"
+#include "numeric/pivot_report.hpp"
 
 namespace gs {
-namespace {
-
-constexpr int most_delays = 8;                             // rounds of a factorization
-constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a part of all, or so many
-
-}  // namespace
-
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
     : A_(A),
@@ -60,11 +53,20 @@ template <class T> double Factor<T>::norm(Trans trans) {
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
   n_resorts_ = 0, wide_ = {};
-  if (ldlt_ && !symbolic_->ldlt) {
+  updated_ = false;
+  if (ldlt_ && !suits_ldlt()) {
+    leave_ldlt();
+    fresh = true;
+  } else if (ldlt_ && !symbolic_->ldlt) {
     column_.reset();
     take(ldlt_);
     fresh = true;
   }
+  factor_by_method(fresh);
+  decide_checks(fresh || symbolic_ != symbolic_before);
+}
+
+template <class T> void Factor<T>::factor_by_method(bool fresh) {
   if (symbolic_->method == Method::front) {
     factor_front(fresh);
   } else {
@@ -75,7 +77,6 @@ template <class T> void Factor<T>::factor(bool fresh) {
     // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
     if (fresh && !factor_first()) use_partial_pivoting();
   }
-  decide_checks(fresh || symbolic_ != symbolic_before);
 }
 
 // The computed factors are those of A + E with |E| <= c eps Dr^-1 |L| |U| Dc^-1 (Higham, Accuracy and Stability of
@@ -88,15 +89,7 @@ template <class T> double Factor<T>::error_bound() const {
 }
 
 template <class T> PivotReport Factor<T>::report() const {
-  PivotReport pivots;
-  pivots.failed = info_.status != FactorInfo::ok;
-  pivots.error_bound = error_bound();
-  if (symbolic_->cholesky) return pivots;
-  pivots.confined = front_ != nullptr;
-  pivots.n_perturbed = info_.n_perturbed, pivots.n_tiny = info_.n_tiny;
-  pivots.max_multiplier = info_.max_multiplier;
-  pivots.growth = std::max(1.0, info_.max_multiplier) * info_.pivot_growth * std::max(1.0, info_.max_entry);
-  return pivots;
+  return report_of(info_, symbolic_->cholesky, front_ != nullptr, error_bound());
 }
 
 // First solves in either direction are measured; later factorizations on the same pivots go on from there.
@@ -109,7 +102,7 @@ template <class T> void Factor<T>::decide_checks(bool fresh) {
 }
 
 template <class T> bool Factor<T>::must_measure(Trans trans) {
-  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, {.n_accurate = 1});
+  if (symbolic_->cholesky) return ladder_.must_measure(Trust::one, {.n_accurate = updated_ ? 0u : 1u});
   std::lock_guard lock(use_.counts);
   return ladder_.must_measure(trust_, seen_[trans != Trans::none]);
 }
@@ -150,7 +143,7 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
     return;
   }
   if (certified()) return;
-  if (fresh) return use_partial_pivoting();
+  if (fresh || (symbolic_->ldlt && options_.any_values)) return choose_pivots_anew();
   AnalyzeOptions again(symbolic_->costs);  // the matching was made for older values
   again.method = MethodChoice::front;
   again.ldlt = symbolic_->ldlt;
@@ -160,21 +153,6 @@ template <class T> void Factor<T>::factor_front(bool fresh) {
   front_.reset();
   take(std::move(renewed));
   factor_front(true);
-}
-
-// Small pivots of LDL^T may be small in this order only: their columns find better ones in the fronts of parents, or
-// what tiny ones are perturbed by is shown not to matter.
-template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule) {
-  for (int round = 0; round < most_delays && info_.n_perturbed > 0; round++) {
-    const std::vector<idx>& columns = front_->perturbed_columns();
-    if (columns.empty() || columns.size() > std::max(least_delayed, most_delayed * A_.n)) break;
-    stats_.n_delayed += (idx)columns.size();
-    auto delayed = std::make_shared<const Symbolic>(delay_columns(*symbolic_, columns));
-    front_ = std::make_shared<FrontFactor<T>>(delayed, A_, options_.hermitian);
-    take(std::move(delayed));
-    info_ = front_->factor(values_.data(), rule);
-  }
-  if (info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
 }
 
 // Whether the factor can be left to the checks of solve().
@@ -251,17 +229,9 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   }
 }
 
-template <class T> off Factor<T>::refactor(const T* values, const off* source) {
-  const UseLock::Exclusive own = use_.exclusive();
-  const Stopwatch watch;
-  const off nnz = (off)values_.size();
-  spare_.resize(nnz);
-  if (source)
-    for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
-  else std::copy(values, values + nnz, spare_.begin());
-  const double largest = largest_part(spare_.data(), nnz);
-  if (!std::isfinite(largest))
-    return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+// Factors the spare values, the largest of which is given; they and those held change places. Where it throws, the
+// factor of the latter is restored.
+template <class T> void Factor<T>::factor_spare(double largest) {
   values_.swap(spare_);
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
@@ -281,6 +251,20 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
     go_back(false);
     throw;
   }
+}
+
+template <class T> off Factor<T>::refactor(const T* values, const off* source) {
+  const UseLock::Exclusive own = use_.exclusive();
+  const Stopwatch watch;
+  const off nnz = (off)values_.size();
+  spare_.resize(nnz);
+  if (source)
+    for (off k = 0; k < nnz; k++) spare_[k] = values[source[k]];
+  else std::copy(values, values + nnz, spare_.begin());
+  const double largest = largest_part(spare_.data(), nnz);
+  if (!std::isfinite(largest))
+    return std::find_if(spare_.begin(), spare_.end(), [](const T& v) { return !all_finite(&v, 1); }) - spare_.begin();
+  factor_spare(largest);
   stats_.n_refactor++;
   stats_.refactor_seconds = watch.seconds();
   return -1;
@@ -337,10 +321,12 @@ template <class T> FactorSummary Factor<T>::summary() const {
   all.info = info_;
   all.symbolic = symbolic_;
   all.method = front_ ? Method::front : Method::column;
+  all.hermitian = options_.hermitian;
   if (!front_) all.nnz = column_->nnz_lower() + column_->nnz_upper();
   else all.nnz = front_->nnz_lower() + (symbolic_->one_triangle() ? 0 : front_->nnz_upper());
   all.bytes = front_ ? front_->bytes() : column_->bytes();
   if (wide_.column && wide_.column != column_) all.bytes += wide_.column->bytes();
+  if (mirror_) all.bytes += mirror_->bytes();
   all.error_bound = error_bound();
   return all;
 }

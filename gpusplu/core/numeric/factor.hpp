@@ -17,6 +17,7 @@
 #include "base/fork.hpp"
 #include "certify/ladder.hpp"
 #include "certify/range.hpp"
+#include "matrix/symmetry.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/factor_info.hpp"
 #include "numeric/front_factor.hpp"
@@ -28,6 +29,8 @@ struct FactorOptions {
   Pivoting pivoting = Pivoting::automatic;
   Refine refine = Refine::automatic;
   bool hermitian = true;  // of LDL^T: A equals its conjugate transpose, else its transpose
+  // LU is what is asked for: LDL^T is for values that are symmetric, either way, and as long as it is accurate.
+  bool any_values = false;
 };
 
 struct SingularError : std::runtime_error {
@@ -43,6 +46,7 @@ struct NotPositiveDefinite : std::runtime_error {
 
 struct FactorStats {
   idx n_refactor = 0;    // refactorizations that succeeded
+  idx n_updated = 0;     // updates and downdates, those by a new factorization too
   idx n_delayed = 0;     // columns that LDL^T moved to the fronts of parents, over all factorizations
   idx n_reanalyzed = 0;  // times the ladder matched and ordered again with newer values
   idx n_repivoted = 0;   // times pivots were chosen anew by threshold partial pivoting
@@ -56,6 +60,7 @@ struct FactorSummary {
   FactorInfo info;
   std::shared_ptr<const Symbolic> symbolic;
   Method method = Method::front;
+  bool hermitian = true;   // of LDL^T
   off nnz = 0;             // entries of L and U that are stored
   off bytes = 0;           // held by the factor besides its matrix [bytes]
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
@@ -80,6 +85,12 @@ template <class T> class Factor {
   // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
   // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored.
   off refactor(const T* values, const off* source);
+
+  // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or where
+  // that takes longer or loses digits by a new factorization. C.pattern.n counts its columns. True if A's pattern has
+  // places for all of C C^H; else nothing has changed. Where it throws, NotPositiveDefinite or std::overflow_error of
+  // finite values, the factor is the one before.
+  bool update(const Matrix<T>& C, int sign);
 
   // Solves op(A) X = B in the caller's numbering; columns of B and X are n apart. Thread-safe. False if B is finite and
   // X is not, or is all wrong: numbers left the range of the type, whatever was tried.
@@ -127,11 +138,17 @@ template <class T> class Factor {
   void hold(Factored other);
   void take(std::shared_ptr<const Symbolic> symbolic);
   void factor(bool fresh);
+  bool suits_ldlt();
+  void leave_ldlt();
+  void factor_by_method(bool fresh);
   void factor_front(bool fresh);
+  void factor_spare(double largest);
+  bool factor_updated_anew();
   bool factor_first();
   void delay_perturbed_pivots(const PivotRule& rule);
   bool factor_column(double threshold);
   void use_partial_pivoting();
+  void choose_pivots_anew();
   Symbolic analysis_by_columns(bool matching) const;
   Symbolic unscaled_analysis() const;
   bool certified();
@@ -169,16 +186,18 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  double largest_ = 0;          // largest entry of A
-  double norms_[2] = {-1, -1};  // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;           // nothing is factored: memory was too short to go back to the values held
-  Trust trust_ = Trust::none;   // in solves
-  ScaleRange scales_[2];        // of rows, of columns
-  int n_resorts_ = 0;           // steps of use_partial_pivoting that were taken for these values
-  Factored wide_;               // what the last of them found, put aside for solves that need it
-  Experience seen_[2];          // of solves with A, with its transpose
-  mutable UseLock use_;         // solves share it; refactor and the ladder own it
-  FactorStats stats_;           // concurrent solves write it, norms_ and seen_ under use_.counts
+  bool updated_ = false;                  // since the last factorization
+  double largest_ = 0;                    // largest entry of A
+  double norms_[2] = {-1, -1};            // of A and its transpose in the infinity norm, -1 until asked for
+  bool lost_ = false;                     // nothing is factored: memory was too short to go back to the values held
+  Trust trust_ = Trust::none;             // in solves
+  ScaleRange scales_[2];                  // of rows, of columns
+  std::unique_ptr<const Mirror> mirror_;  // once LDL^T has to ask whether values are symmetric
+  int n_resorts_ = 0;                     // steps of use_partial_pivoting that were taken for these values
+  Factored wide_;                         // what the last of them found, put aside for solves that need it
+  Experience seen_[2];                    // of solves with A, with its transpose
+  mutable UseLock use_;                   // solves share it; refactor and the ladder own it
+  FactorStats stats_;                     // concurrent solves write it, norms_ and seen_ under use_.counts
 };
 
 }  // namespace gs

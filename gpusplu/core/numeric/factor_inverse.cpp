@@ -1,58 +1,30 @@
 // The selected inverse of a Factor, certified.
 //
-// Solves are refined; entries of the inverse cannot be. But (A^-1 A)_jj = 1 = (A A^-1)_ii needs of A^-1 exactly the
-// entries (j, i) for which A has (i, j), so that each column and row of A checks its own. Perturbed pivots it need not
-// show. So where there are such, or where ones are missed by more than the ladder allows, the entries come from a
-// factor by columns of the same values with partial pivoting, and if nothing else helps from solves.
+// Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own
+// (numeric/identity_error.hpp). Perturbed pivots it need not show. So where there are such, or where ones are missed by
+// more than the ladder allows, the entries come from a factor by columns of the same values with partial pivoting, and
+// if nothing else helps from solves.
 #include <algorithm>
-#include <cmath>
-#include <complex>
 
 #include "base/scalars.hpp"
-#include "matrix/modulus.hpp"
-#include "matrix/values.hpp"
 #include "numeric/factor.hpp"
+#include "numeric/identity_error.hpp"
 
 namespace gs {
 namespace {
 
 constexpr idx solved_at_once = 32;  // columns of the identity
 
-// How far these entries of A^-1 on a pattern P, which has all entries of A, are from making ones of the diagonals of
-// A^-1 A and A A^-1, beside the sums of the absolute values of the terms.
-template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
-  using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
-  std::vector<Wide> row_sum(A.n);
-  std::vector<double> row_size(A.n, 1.0);
-  double worst = 0;
-  const auto judge = [&](Wide sum, double size) { worst = max_or_nan(worst, std::abs(Wide(1) - sum) / size); };
-  for (idx j = 0; j < A.n; j++) {
-    Wide sum(0);
-    double size = 1;
-    off p = P.ptr[j];
-    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++, p++) {
-      while (P.ind[p] != A.ind[k]) p++;
-      const Wide term = Wide(values[k]) * Wide(inverse[p]);
-      const double magnitude = abs1(term);
-      sum += term, size += magnitude;
-      row_sum[A.ind[k]] += term, row_size[A.ind[k]] += magnitude;
-    }
-    judge(sum, size);
-  }
-  for (idx i = 0; i < A.n; i++) judge(row_sum[i], row_size[i]);
-  return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
-}
-
 // The entries of A and of the factors, in A's numbering.
-template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool cholesky) {
+template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool one_triangle) {
   const std::vector<idx>&row_perm = engine.row_perm(), &col_perm = engine.col_perm();
-  const Matrix<T> lower = engine.lower(), upper = cholesky ? Matrix<T>() : engine.upper();
+  const Matrix<T> lower = engine.lower(), upper = one_triangle ? Matrix<T>() : engine.upper();
   const auto each = [&](auto&& visit) {  // visit(row, column)
     for (const PatternView factor : {lower.pattern.view(), upper.pattern.view()})
       for (idx b = 0; b < factor.n; b++)
         for (off p = factor.ptr[b]; p < factor.ptr[b + 1]; p++) {
           visit(row_perm[factor.ind[p]], col_perm[b]);
-          if (cholesky && factor.ind[p] != b) visit(row_perm[b], col_perm[factor.ind[p]]);
+          if (one_triangle && factor.ind[p] != b) visit(row_perm[b], col_perm[factor.ind[p]]);
         }
     for (idx j = 0; j < A.n; j++)
       for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) visit(A.ind[k], j);
@@ -83,7 +55,8 @@ template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine
 template <class T> template <class Engine>
 void Factor<T>::try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const {
   InverseEntries found;
-  if (on_factors) found.pattern = pattern_of_factors<T>(engine, A_, symbolic_->cholesky);
+  const bool one_triangle = std::is_same_v<Engine, FrontFactor<T>> && symbolic_->one_triangle();
+  if (on_factors) found.pattern = pattern_of_factors<T>(engine, A_, one_triangle);
   const PatternView P = on_factors ? found.pattern.view() : A_;
   found.values.resize(P.nnz());
   engine.inverse_on_pattern(P, found.values.data(), !on_factors);
@@ -133,8 +106,7 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   {
     const std::shared_lock shared = held();
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
-    const bool by_fronts = front_ && !symbolic_->ldlt;             // L D L^T has no such recurrence here yet
-    if (by_fronts && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
+    if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
     if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
     if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(on_factors, best);

@@ -1,7 +1,6 @@
 // Solves of a Factor: within the range of the type, measured, refined, and with pivots that are chosen anew.
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "base/range_flags.hpp"
@@ -12,24 +11,15 @@
 #include "matrix/products.hpp"
 #include "matrix/values.hpp"
 #include "numeric/factor.hpp"
+#include "numeric/known_answer.hpp"
 
 namespace gs {
 namespace {
-
-// Of a system with a known answer: 1, unless the entries of A are near an end of the range.
-template <class T> T moderate_entry(double largest_of_A) {
-  constexpr int extreme = std::numeric_limits<real_t<T>>::max_exponent / 2;
-  const int exponent = largest_of_A > 0 ? std::ilogb(largest_of_A) : 0;
-  return T((real_t<T>)std::ldexp(1.0, std::abs(exponent) > extreme ? -exponent / 2 : 0));
-}
 
 // Zeros have no errors, subnormal numbers none that count.
 template <class T> bool tells_of_errors(size_t size, const T* x) {
   return std::any_of(x, x + size, [](const T& v) { return abs1(v) >= std::numeric_limits<real_t<T>>::min(); });
 }
-
-// Signs without a pattern, so that no sums of entries cancel that do so by the nature of A.
-bool is_negative(idx k) { return ((std::uint32_t)k * 0x9E3779B9u) >> 31; }
 
 }  // namespace
 
@@ -104,11 +94,9 @@ template <class T> void Factor<T>::count_solve(Trans trans, bool accurate) {
   else seen = {};
 }
 
-// One whose unknowns are all of one size.
 template <class T> Refined Factor<T>::solve_known_system(Trans trans) {
-  const T entry = moderate_entry<T>(largest_);
-  std::vector<T> known(A_.n), b(A_.n), x(A_.n);
-  for (idx k = 0; k < A_.n; k++) known[k] = is_negative(k) ? -entry : entry;
+  const std::vector<T> known = known_answer<T>(A_.n, largest_);
+  std::vector<T> b(A_.n), x(A_.n);
   multiply(A_, values_.data(), trans, known.data(), b.data(), 1);
   return checked_solve(trans, 1, b.data(), x.data());
 }
@@ -135,7 +123,7 @@ template <class T> double Factor<T>::solve_by_ladder(Trans trans, idx nrhs, cons
   const Factored before = factored();
   Refined found = checked_solve(trans, nrhs, b, x);
   while (!found.accurate && can_repivot(nrhs, b)) {
-    use_partial_pivoting();
+    choose_pivots_anew();
     decide_checks(true);
     found = checked_solve(trans, nrhs, b, x);
   }
@@ -167,6 +155,10 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
       const UseLock::Exclusive own = use_.exclusive();
       if (lost_) throw std::bad_alloc();
       error = solve_by_ladder(trans, nrhs, b, x);
+    } else if (!found.accurate && updated_) {
+      shared.unlock();
+      const UseLock::Exclusive own = use_.exclusive();
+      if (factor_updated_anew()) error = checked_solve(trans, nrhs, b, x).error;
     } else ask_known_system(trans);
   }
   {

@@ -41,7 +41,7 @@ template <class T> off FrontFactor<T>::bytes() const {
       panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
   for (const BlockPool& pool : pools_) bytes += pool.bytes();
   for (const auto& scratch : scratch_) bytes += scratch.size() * sizeof(T);
-  bytes += 2 * diagonal_.size() * sizeof(T);
+  bytes += 2 * diagonal_.size() * sizeof(T) + place_.size() * sizeof(idx);
   return bytes;
 }
 
@@ -188,6 +188,7 @@ template <class T> struct FrontFactor<T>::Run {
 
   // `rank`: of the thread, which may be at the front alone.
   void eliminate(const Team& team, int rank, idx s, const FrontBlocks<T>& front) {
+    if (symbolic.is_interface(s)) return;
     if (symbolic.ldlt) return eliminate_ldlt(team, rank, s, front);
     Member& member = members[rank];
     const auto [W, H, R] = front.shape;

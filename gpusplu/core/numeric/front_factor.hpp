@@ -37,6 +37,19 @@ template <class T> class FrontFactor {
   // Solves op(A) x = b for nrhs right-hand sides in A's numbering; b and x may be the same, but not overlap otherwise.
   void solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const;
 
+  // Of an analysis with an interface of m unknowns, by columns: what the eliminations left on it, m x m without
+  // scaling.
+  void complement(T* S) const;
+  // Both halves of a solve with A. `halfway` has n rows in the order of the fronts, those of the interface last: its
+  // right-hand side when all others are eliminated from it; and then, for the other half, its solution.
+  void condense(idx nrhs, const T* b, T* halfway) const;
+  void expand(idx nrhs, const T* halfway, T* x) const;
+
+  // Of Cholesky: from the factor of A to that of A + sign C C^H, where C's columns have rows of A whose pairs are all
+  // in its pattern; C.pattern.n counts columns. False where pivots are lost, which leaves nothing usable.
+  bool update(const Matrix<T>& C, int sign);
+  bool update_pays(const Matrix<T>& C) const;  // beside a new factorization
+
   // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
   // factors only; it is A's if it will be asked for again.
   void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
@@ -88,6 +101,11 @@ template <class T> class FrontFactor {
     void place(const Symbolic& symbolic, PatternView P);
   };
 
+  int threads_of_solve() const;
+  std::vector<idx> first_fronts(const Matrix<T>& C) const;
+  idx row_in_front(idx s, idx place) const;
+  bool update_along_paths(const Matrix<T>& C, const idx* which, idx count, const std::vector<idx>& first, int sign,
+                          idx* at, T* vectors, T* below);
   FrontShape shape(idx s) const { return FrontShape(*symbolic_, s); }
   T* panel(idx s) { return panels_.data() + plan_.panel_ptr[s]; }
   const T* panel(idx s) const { return panels_.data() + plan_.panel_ptr[s]; }
@@ -103,6 +121,7 @@ template <class T> class FrontFactor {
   std::vector<RawVector<T>> scratch_;         // of LDL^T, for each thread
   std::vector<T*> contribution_;              // of fronts whose parent has not taken it yet
   std::vector<BlockPool> pools_;              // one for each thread
+  mutable std::vector<idx> place_;  // of A's unknowns in the order of the fronts, for updates: made by the first
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front
 

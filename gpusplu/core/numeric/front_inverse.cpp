@@ -129,8 +129,18 @@ template <class T> struct FrontFactor<T>::Inverse {
     team.sync();
     if (team.rank == 0) taken_from(rank, symbolic.super_parent[s]);
     const T* L = factor.panel(s);
-    const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
-    inverse_front(team, {W, H, L, L + off(W) * R, pivots, symbolic.cholesky}, blocks[s], space.scratch[rank].data());
+    const idx start = symbolic.super_ptr[s];
+    const FrontKind kind = symbolic.cholesky ? FrontKind::cholesky : symbolic.ldlt ? FrontKind::ldlt : FrontKind::lu;
+    const FactoredFront<T> factored{kind,
+                                    W,
+                                    H,
+                                    L,
+                                    L + off(W) * R,
+                                    factor.pivots_.data() + start,
+                                    symbolic.ldlt ? factor.diagonal_.data() + start : nullptr,
+                                    symbolic.ldlt ? factor.below_diagonal_.data() + start : nullptr,
+                                    factor.hermitian_};
+    inverse_front(team, factored, blocks[s], space.scratch[rank].data());
     write(s, team);
     team.sync();
     if (team.rank == 0 && plan.child_ptr[s] == plan.child_ptr[s + 1]) give_block(rank, s);

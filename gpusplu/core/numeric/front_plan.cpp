@@ -17,11 +17,13 @@ constexpr double kTasks = 512;           // leaf tasks of a large problem, about
 constexpr double kTeamFront = 400e3;     // smallest front worth the whole team [ns]
 constexpr double kTeamShare = 1.0 / 96;  // and its share of the total
 
-// Time of one front on one thread: overhead, entries moved, arithmetic [ns].
-double front_work(const FrontShape& front, bool cholesky) {
-  const double W = front.W, H = front.H, R = front.R;
-  const double multiply_adds = W * (W * W / 3 + W * H + H * H) * (cholesky ? 1 : 2);
-  return 150 + 0.7 * R * R * (cholesky ? 0.5 : 1) + multiply_adds / 20;
+// Time of front s on one thread: overhead, entries moved, arithmetic [ns].
+double front_work(const Symbolic& symbolic, idx s) {
+  const FrontShape front(symbolic, s);
+  const bool one_triangle = symbolic.one_triangle();
+  const double W = symbolic.is_interface(s) ? 0 : front.W, H = front.H, R = front.R;
+  const double multiply_adds = W * (W * W / 3 + W * H + H * H) * (one_triangle ? 1 : 2);
+  return 150 + 0.7 * R * R * (one_triangle ? 0.5 : 1) + multiply_adds / 20;
 }
 
 // Exponents of powers of two.
@@ -107,7 +109,7 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
   std::vector<double> work(nsuper), subtree(nsuper);
   std::vector<idx> first(nsuper);  // first front of the subtree
   for (idx s = 0; s < nsuper; s++) {
-    work[s] = front_work(FrontShape(symbolic, s), symbolic.one_triangle());
+    work[s] = front_work(symbolic, s);
     subtree[s] = work[s], first[s] = s;
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++) subtree[s] += subtree[child[c]];
     if (child_ptr[s] < child_ptr[s + 1]) first[s] = first[child[child_ptr[s]]];

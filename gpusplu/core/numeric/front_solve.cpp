@@ -14,6 +14,7 @@
 #include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
 #include "numeric/front_walks.hpp"
+#include "numeric/unscaled.hpp"
 
 namespace gs {
 namespace {
@@ -91,6 +92,7 @@ template <class T> struct FrontFactor<T>::Solver {
 
   // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.
   void forward(idx s, const FrontShape& shape, T* X, off ldx, T* Y, off ldy, T* work) const {
+    if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
     const T* L = factor.panel(s);
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
@@ -108,6 +110,7 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 
   void backward(idx s, const FrontShape& shape, T* X, off ldx, const T* Y, off ldy, T* work) const {
+    if (symbolic.is_interface(s)) return;
     const auto [W, H, R] = shape;
     const T* L = factor.panel(s);
     const idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
@@ -174,6 +177,27 @@ template <class T> struct FrontFactor<T>::Solver {
     }
   }
 
+  // Rows of `halfway` are scaled as those of the permuted system, but for the interface's.
+  void leave(T* halfway) const {
+    const idx n = symbolic.n, first = n - symbolic.n_interface;
+    const T* own = space->solution.get();
+    for (idx r = 0; r < width; r++)
+      for (idx k = 0; k < n; k++) {
+        const T v = own[off(k) * width + r];
+        halfway[k + off(r) * n] = from_scale && k >= first ? scaled(v, 1 / from_scale[from[k]]) : v;
+      }
+  }
+
+  void resume(const T* halfway) const {
+    const idx n = symbolic.n, first = n - symbolic.n_interface;
+    T* own = space->solution.get();
+    for (idx r = 0; r < width; r++)
+      for (idx k = 0; k < n; k++) {
+        const T v = halfway[k + off(r) * n];
+        own[off(k) * width + r] = to_scale && k >= first ? scaled(v, 1 / to_scale[to[k]]) : v;
+      }
+  }
+
   void down(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
     for (idx s = task.last; s >= task.first; s--) {
@@ -206,10 +230,14 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 };
 
+template <class T> int FrontFactor<T>::threads_of_solve() const {
+  const double time = 2 * (panels_.size() * sizeof(T) / kBytesPerNanosecond + kFrontNanoseconds * symbolic_->nsuper());
+  return (int)std::min<double>(num_threads(), 1 + time / kNanosecondsPerThread);
+}
+
 template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b, off ldb, T* x, off ldx) const {
   if (symbolic_->n == 0 || nrhs == 0) return;
-  const double time = 2 * (panels_.size() * sizeof(T) / kBytesPerNanosecond + kFrontNanoseconds * symbolic_->nsuper());
-  const int want = (int)std::min<double>(num_threads(), 1 + time / kNanosecondsPerThread);
+  const int want = threads_of_solve();
   Solver solver(*this, trans, nrhs, want);
   solver.ldb = ldb, solver.ldx = ldx;
   static constinit Crowding crowding;
@@ -227,7 +255,60 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
   }
 }
 
-#define GS_INSTANTIATE(T) template void FrontFactor<T>::solve(Trans, idx, const T*, off, T*, off) const;
+template <class T> void FrontFactor<T>::condense(idx nrhs, const T* b, T* halfway) const {
+  const int want = threads_of_solve();
+  Solver solver(*this, Trans::none, nrhs, want);
+  solver.ldb = symbolic_->n;
+  static constinit Crowding crowding;
+  for (idx first = 0; first < nrhs; first += solver.space->block) {
+    solver.width = std::min(solver.space->block, nrhs - first);
+    solver.b = b + first * solver.ldb;
+    UpwardWalk up(plan_, false);
+    const auto body = [&](const Team& team) {
+      up.run([&](idx t) { solver.up(team.rank, t); });
+      up.wait(team);
+    };
+    run_helpers(want, body, &crowding);
+    solver.leave(halfway + first * solver.ldb);
+  }
+}
+
+template <class T> void FrontFactor<T>::expand(idx nrhs, const T* halfway, T* x) const {
+  const int want = threads_of_solve();
+  Solver solver(*this, Trans::none, nrhs, want);
+  solver.ldx = symbolic_->n;
+  static constinit Crowding crowding;
+  for (idx first = 0; first < nrhs; first += solver.space->block) {
+    solver.width = std::min(solver.space->block, nrhs - first);
+    solver.x = x + first * solver.ldx;
+    solver.resume(halfway + first * solver.ldx);
+    DownwardWalk down(plan_);
+    const auto body = [&](const Team& team) { down.run(team, [&](idx t) { solver.down(team.rank, t); }); };
+    run_helpers(want, body, &crowding);
+  }
+}
+
+template <class T> void FrontFactor<T>::complement(T* S) const {
+  const Symbolic& symbolic = *symbolic_;
+  const idx m = symbolic.n_interface, start = symbolic.n - m;
+  const T* own = panel(symbolic.nsuper() - 1);
+  const bool hermitian = symbolic.cholesky || hermitian_;
+  for (idx j = 0; j < m; j++)
+    for (idx i = 0; i < m; i++) {
+      const bool mirrored = symbolic.one_triangle() && i < j;
+      const T v = mirrored ? conj_if(own[j + off(i) * m], hermitian) : own[i + off(j) * m];
+      S[i + off(j) * m] = symbolic.row_scale.empty() ? v
+                                                     : unscaled(v, 1 / symbolic.row_scale[symbolic.row_perm[start + i]],
+                                                                1 / symbolic.col_scale[symbolic.col_perm[start + j]]);
+    }
+}
+
+#define GS_INSTANTIATE(T)                                                        \
+  template int FrontFactor<T>::threads_of_solve() const;                         \
+  template void FrontFactor<T>::solve(Trans, idx, const T*, off, T*, off) const; \
+  template void FrontFactor<T>::condense(idx, const T*, T*) const;               \
+  template void FrontFactor<T>::expand(idx, const T*, T*) const;                 \
+  template void FrontFactor<T>::complement(T*) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -11,6 +11,7 @@
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
+#include "numeric/lockstep_inverse.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
@@ -75,24 +76,39 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
   share_out(threads, n_groups(), [&](std::size_t group, int rank) { work((idx)group, work_[rank].data()); });
 }
 
-template <class T> void LockstepFactor<T>::factor_group(idx group, const Values& values, R* work) {
+template <class T> void LockstepFactor<T>::load_group(idx group, const Values& values, R* work) {
   const T* rows[lanes];
   rows_of(group, values.begin, values.stride, rows);
+  kernels_.load(program_, rows, values.source, values_of(group), work, notes_.data() + (off)group * lanes);
+}
+
+// Of the values held. The same bits every time.
+template <class T> void LockstepFactor<T>::factor_group(idx group, R* factor, R* work) {
   const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, plan_.n);
-  R *const own = values_of(group), *const blocks = work + (off)plan_.n * lanes;
-  LockstepNotes* notes = notes_.data() + (off)group * lanes;
-  kernels_.load(program_, rows, values.source, own, work, notes);
-  kernels_.factor(program_, own, factor_of(group), blocks, PivotRule{perturb_below, tiny_below}, notes);
+  kernels_.factor(program_, values_of(group), factor, work, PivotRule{perturb_below, tiny_below},
+                  notes_.data() + (off)group * lanes);
 }
 
 template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
   const auto lock = use_.exclusive();
-  over_groups(factor_room(), [&](idx group, R* work) { factor_group(group, {values, stride, source}, work); });
+  over_groups(factor_room(), [&](idx group, R* work) {
+    load_group(group, {values, stride, source}, work);
+    factor_group(group, factor_of(group), work);
+  });
+  held_ = true;
+}
+
+template <class T> void LockstepFactor<T>::hold_factors() {
+  if (held_) return;
+  asked_again_ = true;
+  over_groups(factor_room(), [&](idx group, R* work) { factor_group(group, factor_of(group), work); });
+  held_ = true;
 }
 
 // A group's solution of some columns while it is measured and refined.
 template <class T> struct LockstepFactor<T>::Solving {
   const LockstepFactor& factor;
+  const R* const own;  // factor of the group
   idx group;
   Trans trans;
   int present;  // systems
@@ -101,8 +117,9 @@ template <class T> struct LockstepFactor<T>::Solving {
   double errors[lanes];
   idx steps[lanes] = {};
 
-  Solving(const LockstepFactor& factor, idx group, Trans trans, int columns, R* work)
+  Solving(const LockstepFactor& factor, const R* own, idx group, Trans trans, int columns, R* work)
       : factor(factor),
+        own(own),
         group(group),
         trans(trans),
         present(std::min<idx>(lanes, factor.count_ - group * lanes)),
@@ -121,7 +138,7 @@ template <class T> struct LockstepFactor<T>::Solving {
     const idx *in = plain ? P.row_perm : P.col_perm, *out = plain ? P.col_perm : P.row_perm;
     const double *scale_in = plain ? P.row_scale : P.col_scale, *scale_out = plain ? P.col_scale : P.row_scale;
     factor.kernels_.permute(P.n, room, in, scale_in, false, from, y);
-    factor.kernels_.solve(P, factor.factor_of(group), trans, room, y);
+    factor.kernels_.solve(P, own, trans, room, y);
     factor.kernels_.permute(P.n, room, out, scale_out, true, y, to);
   }
 
@@ -161,12 +178,12 @@ template <class T> struct LockstepFactor<T>::Solving {
   }
 };
 
-template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& sides, R* work) {
+template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& sides, const R* factor, R* work) {
   const off stride = (off)plan_.n * sides.nrhs, first = (off)group * lanes;
   const T* from[lanes];
   T* to[lanes];
   for (idx column = 0; column < sides.nrhs; column += lockstep_columns) {
-    Solving one(*this, group, sides.trans, std::min<idx>(sides.nrhs - column, lockstep_columns), work);
+    Solving one(*this, factor, group, sides.trans, std::min<idx>(sides.nrhs - column, lockstep_columns), work);
     rows_of(group, sides.b + column, stride, from);
     rows_of(group, sides.x + column, stride, to);
     kernels_.take(plan_.n, one.columns, sides.nrhs, from, one.b);
@@ -184,16 +201,26 @@ template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& s
 
 template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
-  over_groups(solve_room(nrhs), [&](idx group, R* work) { solve_group(group, {trans, nrhs, b, x}, work); });
+  hold_factors();
+  over_groups(solve_room(nrhs), [&](idx group, R* work) {
+    solve_group(group, {trans, nrhs, b, x}, factor_of(group), work);
+  });
 }
 
+// A factor that is not kept is made where the thread's one before was, which is in the cache still.
 template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off stride, const off* source, Trans trans,
                                                           idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
-  over_groups(std::max(factor_room(), solve_room(nrhs)), [&](idx group, R* work) {
-    factor_group(group, {values, stride, source}, work);
-    solve_group(group, {trans, nrhs, b, x}, work);
+  const bool keep = asked_again_;
+  const off own = keep ? 0 : plan_.factor_size * numbers;
+  held_ = false;
+  over_groups(own + std::max(factor_room(), solve_room(nrhs)), [&](idx group, R* work) {
+    R *const factor = keep ? factor_of(group) : work, *const rest = work + own;
+    load_group(group, {values, stride, source}, rest);
+    factor_group(group, factor, rest);
+    solve_group(group, {trans, nrhs, b, x}, factor, rest);
   });
+  held_ = keep;
 }
 
 template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const {
@@ -223,8 +250,9 @@ template <class T> std::vector<idx> LockstepFactor<T>::steps() const {
   return steps_;
 }
 
-template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus) const {
-  const auto lock = use_.together();
+template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus) {
+  const auto lock = use_.exclusive();
+  hold_factors();
   double scales = 0;
   for (const double scale : plan_.row_scale) scales += std::log(scale);
   for (const double scale : plan_.col_scale) scales += std::log(scale);
@@ -243,12 +271,26 @@ template <class T> void LockstepFactor<T>::slogdet(T* sign, double* log_modulus)
   }
 }
 
+// `count` entries of the system in a lane.
+template <class T> void LockstepFactor<T>::take_lane(const R* from, off count, int lane, T* to) const {
+  for (off e = 0; e < count; e++) to[e] = kernels_.number(from + e * numbers, lane);
+}
+
 template <class T> std::vector<T> LockstepFactor<T>::values(idx system) const {
   const auto lock = use_.together();
   std::vector<T> values(A_.nnz());
-  const R* entry = values_of(system / lanes);
-  for (T& value : values) value = kernels_.number(entry, system % lanes), entry += numbers;
+  take_lane(values_of(system / lanes), A_.nnz(), system % lanes, values.data());
   return values;
+}
+
+template <class T> std::vector<double> LockstepFactor<T>::inverse_on_pattern(T* inverse) {
+  const auto lock = use_.exclusive();
+  hold_factors();
+  const auto fetch = [&](idx system, T* factor, T* values) {
+    take_lane(factor_of(system / lanes), plan_.factor_size, system % lanes, factor);
+    take_lane(values_of(system / lanes), A_.nnz(), system % lanes, values);
+  };
+  return LockstepInverse<T>(plan_, A_).of_all(count_, fetch, inverse);
 }
 
 #define GS_INSTANTIATE(T) template class LockstepFactor<T>;

@@ -30,14 +30,18 @@ template <class T> class LockstepFactor {
   void refactor(const T* values, off stride, const off* source);
   // Solves op(A) X = B: B and X are (count, n, nrhs). X must not overlap B.
   void solve(Trans trans, idx nrhs, const T* b, T* x);
-  // One after the other, group by group, so that a group's factor is still in the cache when it is solved with.
+  // One after the other, group by group, so that a group's factor is still in the cache when it is solved with. As long
+  // as nobody has asked for a factor afterwards, it is not kept: whoever does has it made again, of the values held.
   void refactor_solve(const T* values, off stride, const off* source, Trans trans, idx nrhs, const T* b, T* x);
 
   std::vector<LockstepReport> report() const;
   std::vector<double> errors() const;  // normwise backward errors of the last solve, the largest of its columns
   std::vector<idx> steps() const;      // of refinement that it took, the most of its columns
-  void slogdet(T* sign, double* log_modulus) const;
+  void slogdet(T* sign, double* log_modulus);
   std::vector<T> values(idx system) const;  // canonical, those factored last
+  // Entry (j, i) of the inverse for each entry (i, j) of A, (count, nnz), by the factors; returns how far the entries
+  // of each system are from being those of its inverse (numeric/identity_error.hpp).
+  std::vector<double> inverse_on_pattern(T* inverse);
 
   idx count() const { return count_; }
   idx n() const { return plan_.n; }
@@ -63,8 +67,11 @@ template <class T> class LockstepFactor {
   off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers + (off)plan_.n * lanes; }
   off solve_room(idx nrhs) const { return 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers; }
   template <class Work> void over_groups(off room, Work&& work);
-  void factor_group(idx group, const Values& values, R* work);
-  void solve_group(idx group, const Sides& sides, R* work);
+  void load_group(idx group, const Values& values, R* work);
+  void factor_group(idx group, R* factor, R* work);
+  void solve_group(idx group, const Sides& sides, const R* factor, R* work);
+  void hold_factors();
+  void take_lane(const R* from, off count, int lane, T* to) const;
   template <class Row> void rows_of(idx group, Row* begin, off stride, Row** rows) const;
   R* values_of(idx group) const { return const_cast<R*>(values_.data()) + group * A_.nnz() * numbers; }
   R* factor_of(idx group) const { return const_cast<R*>(factor_.data()) + group * plan_.factor_size * numbers; }
@@ -83,6 +90,8 @@ template <class T> class LockstepFactor {
   std::vector<LockstepNotes> notes_;  // of every lane
   std::vector<double> errors_;
   std::vector<idx> steps_;
+  bool held_ = true;          // factor_ is of the values held
+  bool asked_again_ = false;  // for factors, after a refactor_solve
   mutable UseLock use_;
 };
 

@@ -2,6 +2,8 @@
 // complex numbers as much again. An instruction set with shorter vectors works off an entry in parts, one after the
 // other: an entry is the values of its parts, V each, next to each other.
 #pragma once
+#include <utility>
+
 #include "simd/vec.hpp"
 
 namespace gs::GS_SIMD {
@@ -142,23 +144,25 @@ GS_INLINE ComplexLanes<double> choose(LaneMask<double> where, ComplexLanes<doubl
   return {where ? yes.re : no.re, where ? yes.im : no.im};
 }
 
+// Exchanges numbers `step` apart of rows `step` apart. Numbers of the lanes are a pack so that orders are constants.
+template <class R, int step, int... lane>
+GS_INLINE void turn_step(Vec<R> (&v)[sizeof...(lane)], std::integer_sequence<int, lane...>) {
+  constexpr int w = sizeof...(lane);
+  const BitVec<R> low = {(lane & step ? lane - step + w : lane)...};
+  const BitVec<R> high = {(lane & step ? lane + w : lane + step)...};
+#pragma GCC unroll 16
+  for (int i = 0; i < w; i++) {
+    if (i & step) continue;
+    const Vec<R> a = v[i], b = v[i + step];
+    v[i] = __builtin_shuffle(a, b, low), v[i + step] = __builtin_shuffle(a, b, high);
+  }
+}
+
 // Turns as many rows of as many numbers as a vector has into columns.
-template <class R> GS_INLINE void turn(Vec<R> (&v)[lanes<R>]) {
-  constexpr int w = lanes<R>;
-#pragma GCC unroll 4
-  for (int step = 1; step < w; step *= 2) {
-    BitVec<R> low, high;
-#pragma GCC unroll 16
-    for (int l = 0; l < w; l++) {
-      low[l] = l & step ? l - step + w : l;
-      high[l] = l & step ? l + w : l + step;
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < w; i++) {
-      if (i & step) continue;
-      const Vec<R> a = v[i], b = v[i + step];
-      v[i] = __builtin_shuffle(a, b, low), v[i + step] = __builtin_shuffle(a, b, high);
-    }
+template <class R, int step = 1> GS_INLINE void turn(Vec<R> (&v)[lanes<R>]) {
+  if constexpr (step < lanes<R>) {
+    turn_step<R, step>(v, std::make_integer_sequence<int, lanes<R>>());
+    turn<R, 2 * step>(v);
   }
 }
 

@@ -17,7 +17,6 @@ template <class V> struct Watch {
   Vec<R> largest_entry{}, largest_multiplier{}, largest_upper{};
   Mask n_perturbed{}, n_tiny{}, failed = Mask{} - 1, not_finite{};
 
-  GS_INLINE_MEMBER void entry(V v) { largest_entry = maximum(size1(v), largest_entry); }
   GS_INLINE_MEMBER void multiplier(V v) { largest_multiplier = maximum(size1(v), largest_multiplier); }
   GS_INLINE_MEMBER void upper(V v) { largest_upper = maximum(size1(v), largest_upper); }
 
@@ -51,6 +50,12 @@ template <class V> struct Watch {
     }
     return lanes_of<V>(broadcast<R>(1) / GS_SIMD::root(size));
   }
+};
+
+// The part of it that notes entries of the matrix: on its own, it stays in a register.
+template <class V> struct EntryWatch {
+  Vec<lane_real<V>> largest;
+  GS_INLINE_MEMBER void entry(V v) { largest = maximum(size1(v), largest); }
 };
 
 template <class T> struct LockstepFactorization : LockstepLanes<T> {
@@ -147,7 +152,9 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
         const V v = from[P.entry_source[k]];
         return P.entry_scale ? scaled(v, P.entry_scale[k]) : v;
       };
-      add_entries(Alone(), front, f.entry_begin, f.entry_end, P.entry_target, entry, watch[part]);
+      EntryWatch<V> entries_met{watch[part].largest_entry};
+      add_entries(Alone(), front, f.entry_begin, f.entry_end, P.entry_target, entry, entries_met);
+      watch[part].largest_entry = entries_met.largest;
       for (idx c = f.child_begin; c < f.child_end; c++)
         add_to_panels<cholesky>(Alone(), front, child_of(P.child[c], part));
       eliminate<cholesky>(Alone(), front, f.first, watch[part]);

@@ -5,8 +5,8 @@
 
 namespace gs::GS_SIMD {
 
-// What is loaded ahead of its use: entries of A, fronts, and cache lines of a front's factor at most.
-constexpr int ahead_entries = 96, ahead_fronts = 2, ahead_lines = 64;
+// What is loaded ahead of its use: entries of A, fronts, cache lines of a front's factor at most, and bytes of values.
+constexpr int ahead_entries = 96, ahead_fronts = 2, ahead_lines = 64, ahead_bytes = 1024;
 
 template <class T> struct LockstepLanes {
   using S = std::remove_pointer_t<decltype(native((T*)nullptr))>;
@@ -31,7 +31,10 @@ template <class T> struct LockstepLanes {
   static constexpr int block = width * (int)sizeof(R) / (int)sizeof(S);
   static void values(const T* const* systems, off k, Entries<V> to) {
     Vec<R> v[width];
-    for (int l = 0; l < width; l++) v[l] = GS_SIMD::load((const R*)(systems[l] + k));
+    for (int l = 0; l < width; l++) {
+      v[l] = GS_SIMD::load((const R*)(systems[l] + k));
+      __builtin_prefetch((const char*)(systems[l] + k) + ahead_bytes);
+    }
     turn<R>(v);
     for (int e = 0; e < block; e++) {
       if constexpr (has_pairs<V>) to[e] = {v[2 * e], v[2 * e + 1]};

@@ -33,6 +33,7 @@ class CpuBatch:
         self.nbytes: int = core.nbytes
         self.steps: np.ndarray = core.steps()
         self.refactor, self.errors, self.slogdet, self.values = core.refactor, core.errors, core.slogdet, core.values
+        self.inverse_on_pattern = core.inverse_on_pattern
 
     def solve(self, b: np.ndarray, trans: int = 0) -> Any:
         """op(A_i) x_i = b_i, shape (count, n) or (count, n, k); measured, and refined as the ladder has it."""
@@ -60,7 +61,7 @@ def cpu_batch(problem: Problem, analysis: Analysis, count: int) -> CpuBatch | No
     system is so large that its fronts fill vectors and threads by themselves.
     """
     options, symbolic = problem.options, analysis.core
-    if options.pivoting == "partial" or symbolic.structural_rank < problem.n:
+    if options.pivoting == "partial" or symbolic.structural_rank < problem.n or symbolic.kind == "ldlt":
         return None
     if symbolic.method == "column":
         orders: dict[str, Any] = {"ordering": options.ordering, "perm": options.perm}

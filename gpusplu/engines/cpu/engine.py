@@ -14,6 +14,7 @@ from ...cost.observation import Observations
 from ...problem import Problem, Request
 from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
 from .batch import cpu_batch
+from .delays import factor_with_delays
 from .factor import cpu_factor
 from .predict import predict
 
@@ -37,7 +38,7 @@ class CpuEngine(Engine):
         """By the analysis for the processor; where there are others and not yet this one, it is guessed from them."""
         request = problem.request
         if problem.once.get("for_processor") is None and problem.once.get("for_fronts") is not None:
-            methods = ("column", "front") if problem.kind == "lu" else ("front",)
+            methods = {"lu": ("column", "front"), "cholesky": ("front",), "ldlt": ("ldlt",)}[problem.kind]
             structures = [replace(one, method=method) for one in problem.structures() for method in methods]
         else:
             structures = [problem.structure(problem.for_processor())]
@@ -45,6 +46,8 @@ class CpuEngine(Engine):
         return fastest(each, request.uses)
 
     def factor(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+        if analysis.core.kind == "ldlt":
+            return factor_with_delays(problem, analysis, values)
         return cpu_factor(analysis.core, problem.pattern, values, problem.options)
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:

@@ -46,6 +46,7 @@ def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: 
             pivoting=options.pivoting,
             refine=options.refine,
             hermitian=options.hermitian,
+            any_values=options.symmetric,
         )
 
 

@@ -28,10 +28,12 @@ def observe_methods(name: str, cholesky: bool, budget: float) -> Observations:
     A = gallery.named(name)
     ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
     pattern = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
-    values = other_values(A, cholesky).data
     found: dict[str, list[Observation]] = {}
-    for method in ("front",) if cholesky else ("column", "front"):
-        symbolic = _core.analyze(ptr, ind, A.data, for_core(), cholesky=cholesky, method=method)
+    symmetric = abs(A - A.T).max() == 0
+    for method in ("front",) if cholesky else ("column", "front", "ldlt") if symmetric else ("column", "front"):
+        values = other_values(A, cholesky or method == "ldlt").data
+        how = {"ldlt": True} if method == "ldlt" else {"cholesky": cholesky, "method": method}
+        symbolic = _core.analyze(ptr, ind, A.data, for_core(), **how)
         structure = structure_of(symbolic, A.nnz, A.data.itemsize)
         if method == "column" and structure.flops > COLUMN_FLOPS:
             continue

@@ -18,5 +18,5 @@ def predict(structure: Structure, costs: Costs, on_device: bool = False) -> Pred
     """After the analysis; `on_device` where the caller's values and vectors are on a device."""
     features = factor_features(structure)
     factor, refactor, solve = (seconds(costs[f"cpu.{structure.method}.{phase}"], features) for phase in PHASES)
-    half = 0.5 if structure.cholesky else 1.0  # one triangle of everything
+    half = 0.5 if structure.cholesky and structure.method != "ldlt" else 1.0  # one triangle of everything
     return Prediction("cpu", 0.0, half * factor, half * refactor, solve, moving(costs, structure, on_device, False))

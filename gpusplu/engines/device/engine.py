@@ -11,6 +11,7 @@ from ...cost.calibration import costs_of
 from ...cost.features import factor_features, start_features
 from ...cost.model import Prediction, seconds
 from ...cuda import devices
+from ...cuda.nvrtc import kernel_kind
 from ...cuda.presence import is_loaded
 from ...problem import Problem
 from ..cpu.factor import cpu_factor
@@ -49,7 +50,7 @@ class DeviceEngine(Engine):
 
     def first_use(self, device: Any, problem: Problem) -> float:
         """What the first matrix is charged of compiling kernels, 0 where they are in the cache [s]."""
-        if device.compiled(self.files, problem.dtype.char, int(problem.cholesky)):
+        if device.compiled(self.files, problem.dtype.char, kernel_kind(problem.kind, problem.options.hermitian)):
             return 0.0
         return COMPILE_SHARE * seconds(costs_of()["start.compile"], {"call": 1.0})
 

@@ -16,12 +16,13 @@ import numpy as np
 from ... import _core, matrix
 from ..._scipy import warn
 from ...cuda.stream import Stream
+from .inertia import inertia_of
 from .later import LaterFactorization
 from .refinement import refine
 
 
 class DeviceFactor(LaterFactorization):
-    """LU or Cholesky factor of one matrix on one device."""
+    """LU, Cholesky or LDL^T factor of one matrix on one device."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
@@ -166,6 +167,7 @@ class DeviceFactor(LaterFactorization):
     def symbolic(self) -> Any:
         return self._cpu.symbolic if self._on_cpu else self._symbolic
 
+    method = property(lambda self: self._cpu.method if self._on_cpu else self._symbolic.method)
     takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)
     backward_error = property(lambda self: self._error)
@@ -183,6 +185,17 @@ class DeviceFactor(LaterFactorization):
 
     def inverse_on_factors(self) -> Any:
         return self._settled_cpu().inverse_on_factors()
+
+    def pivots(self) -> Any:
+        return self._settled_cpu().pivots()
+
+    def inertia(self) -> Any:
+        """By the device where that is certain, else by the CPU engine's factor."""
+        with self._device, self._lock:
+            self._settle(self._recorded.begin())
+            self._must_hold()
+            found = None if self._on_cpu else inertia_of(self._recorded, self._symbolic)
+        return found or self._settled_cpu().inertia()
 
     def slogdet(self) -> Any:
         """From the factor on the device; where that is another matrix's, or in doubt, by the CPU engine."""

@@ -34,7 +34,7 @@ from .staging import Status
 
 
 class DeviceFactorization:
-    """LU or Cholesky factorization of one matrix on one device.
+    """LU, Cholesky or LDL^T factorization of one matrix on one device.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class DeviceFactorization:
         start = perf_counter() - spent
         self._device = program.device
         self._symbolic, self._pattern, self._options = symbolic, pattern, options
-        self.n, self._dtype, self.method = pattern.n, canonical.dtype, symbolic.method
+        self.n, self._dtype = pattern.n, canonical.dtype
         self._ladder = _core.Ladder(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
         self._measures = self._ladder.must_measure()
         self._lock = RLock()
@@ -196,6 +196,8 @@ class DeviceFactorization:
     def _report(self, found: Status, program: Program) -> _core.PivotReport:
         """What the ladder has to know of a factorization."""
         failed = found.not_finite > 0 or found.growth > program.growth_bound
+        if self._symbolic.ldlt:  # what a block loses by a replaced pivot is not symmetric
+            failed = failed or found.n_perturbed > 0
         if self._symbolic.cholesky:
             return _core.PivotReport(failed=failed or found.n_perturbed > 0)
         return _core.PivotReport(
@@ -204,7 +206,7 @@ class DeviceFactorization:
 
     def _repivot(self, canonical: np.ndarray | None = None) -> None:
         """Have the CPU engine choose pivots, which the device goes on with if it can; else the CPU engine solves."""
-        if self._remake is not None and not self._cpu_current:
+        if self._remake is not None and not self._cpu_current and not self._symbolic.ldlt:
             self._cpu = None  # a refactorization could keep its pivots
         self._make_cpu(canonical)
         self._events["n_repivoted"] += 1
@@ -212,7 +214,9 @@ class DeviceFactorization:
 
     def _follow(self) -> bool:
         """Whether the device has factored the values held, well, with the pivots of the CPU engine."""
-        if self._remake is None or self._recorded.program.has_pivots_of(self._cpu):
+        if self._remake is None or self._cpu.symbolic.kind != self._symbolic.kind:  # LU is LDL^T's last resort
+            return False
+        if self._recorded.program.has_pivots_of(self._cpu):
             return False
         try:
             program = self._remake(self._cpu)
@@ -225,7 +229,7 @@ class DeviceFactorization:
         pivots = self._report(found, program)
         if found.n_tiny or self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
             return False
-        self._recorded, self._found, self._pivots = following, found, pivots
+        self._recorded, self._found, self._pivots, self._symbolic = following, found, pivots, self._cpu.symbolic
         self._doubtful = self._ladder.is_doubtful(pivots)
         return True
 
@@ -256,7 +260,10 @@ class DeviceFactorization:
         with self._device, self._lock:
             self._settle(self._recorded.begin())
             self._must_hold()
-            return self._make_cpu()
+            cpu = self._make_cpu()
+            if cpu.symbolic.kind != self._symbolic.kind:  # it went over to LU, which solves then go by too
+                self._on_cpu = True
+            return cpu
 
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""

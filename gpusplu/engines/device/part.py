@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...cuda.layout import constant, record
+from ...cuda.nvrtc import CHOLESKY, HERMITIAN, LU
 from ...cuda.stream import Buffer, Kernel, Stream
 from ...matrix import Pattern
 
@@ -26,7 +27,8 @@ class Part:
     ----------
     device : cuda.devices.Device
     dtype : dtype
-    cholesky : int, optional
+    kind : int, optional
+        As cuda/nvrtc.py numbers kinds.
 
     Attributes
     ----------
@@ -34,9 +36,23 @@ class Part:
         Device memory of what was uploaded so far [bytes].
     """
 
-    def __init__(self, device: Any, dtype: np.dtype, cholesky: int = 0):
-        self.device, self.dtype, self.cholesky = device, np.dtype(dtype), int(cholesky)
+    def __init__(self, device: Any, dtype: np.dtype, kind: int = LU):
+        self.device, self.dtype, self.kind = device, np.dtype(dtype), int(kind)
         self.nbytes = 0
+
+    @property
+    def one_triangle(self) -> bool:
+        """Is factored, and stands for both."""
+        return self.kind != LU
+
+    @property
+    def hermitian(self) -> bool:
+        """A equals its conjugate transpose, by its kind."""
+        return self.kind in (CHOLESKY, HERMITIAN)
+
+    def solves_conjugated(self, trans: int) -> bool:
+        """Whether op(A) X = B is solved, for conjugated vectors, with A or, for LU, its transpose."""
+        return trans == (1 if self.hermitian else 2)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -58,10 +74,10 @@ class Part:
     def load(self, *files: str) -> None:
         """Load kernel files, so that `kernel` finds its kernels there."""
         for file in files:
-            self.device.load(file, self.dtype.char, self.cholesky)
+            self.device.load(file, self.dtype.char, self.kind)
 
     def kernel(self, file: str, name: str) -> Kernel:
-        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.cholesky)
+        kernel: Kernel = self.device.kernel(file, name, self.dtype.char, self.kind)
         return kernel
 
     def blocks(self, work: int, threads: int, resident: int) -> int:
@@ -118,8 +134,8 @@ class MatrixPart(Part):
         return ptr, ind, source
 
     def rows_of(self, trans: int) -> tuple[Buffer | None, Buffer | None, Buffer | None]:
-        """The rows of op(A) or, for Hermitian A, what they are the conjugates of."""
-        return self._columns if trans or self.cholesky else self._rows
+        """The rows of op(A) or, for Hermitian A, what they are the conjugates of; one set of rows for one triangle."""
+        return self._columns if trans or self.one_triangle else self._rows
 
 
 def address(buffer: Buffer | None) -> int:

@@ -33,7 +33,7 @@ class Program(MatrixPart, ABC):
     device : cuda.devices.Device
     pattern : Pattern
     dtype : dtype
-    cholesky : int, optional
+    kind : int, optional
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class Program(MatrixPart, ABC):
     n_windows: int = 0
     host_bytes: int = 0
 
-    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, cholesky: int = 0):
-        super().__init__(device, dtype, cholesky)
+    def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int = 0):
+        super().__init__(device, dtype, kind)
         self.pattern, self.n = pattern, pattern.n
 
     @property
@@ -84,7 +84,7 @@ class Program(MatrixPart, ABC):
     def prepare(self) -> None:
         """Compile what a factorization and a solve need and the cache has not, several files at a time."""
         files = {*COMMON, *self.files}.union(*(part.files for part in self.parts))
-        self.device.prepare(sorted(files), self.dtype.char, self.cholesky)
+        self.device.prepare(sorted(files), self.dtype.char, self.kind)
 
     def has_pivots_of(self, cpu: Any) -> bool:
         """Whether its pivots are those of the CPU engine's factor `cpu`."""
@@ -136,6 +136,10 @@ class Program(MatrixPart, ABC):
         """Factor canonical values, and solve for the right-hand sides in the vectors."""
         self.factor(stream, buffers, values)
         self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+
+    def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
+        """How many eigenvalues of D are positive, negative, and too small to tell, of LDL^T; waits. None: unknown."""
+        return None
 
     # ---- commands
 
@@ -190,7 +194,7 @@ class Program(MatrixPart, ABC):
         """
         columns = 1 if nrhs == 1 else GROUP
         arrays = self.rows_of(trans)
-        conjugate = trans != 1 if self.cholesky else trans == 2  # rows of Hermitian A: the conjugates of its columns
+        conjugate = trans != 1 if self.hermitian else trans == 2  # rows of Hermitian A: the conjugates of its columns
         kernel = self.kernel(RESIDUAL, f"measure_residual_{columns}")
         on_host = buffers.host.status.ctypes.data  # page-locked, so it has the same address there
         n, nnz = self.n, self.pattern.nnz

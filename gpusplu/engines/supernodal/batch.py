@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,12 @@ from ...cuda.devices import usable_bytes
 from ...cuda.layout import record, struct
 from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
+from ...matrix import Sums
 from ..device.determinants import outer_determinant
 from ..device.part import address
-from .lane_commands import THREADS, LaneCommands
-from .lockstep import (
-    DETERMINANTS,
-    LANES,
-    OUTCOME,
-    REPORT,
-    LockstepProgram,
-)
+from ..interface import LaneTally
+from .lane_commands import AS_GIVEN, THREADS, LaneCommands, Source
+from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
 
 if TYPE_CHECKING:
     from ...problem import Problem
@@ -33,8 +30,8 @@ REPORTED = struct("shared/lockstep.hpp", "LockstepReport")
 class LockstepBatch:
     """Factors of `count` systems on a device; the interface of engines' batches.
 
-    Commands go to the caller's stream, and nothing waits but `report`, `errors`, `steps`, `slogdet`, `values`, and
-    calls with arrays of the host.
+    Commands go to the caller's stream, and nothing waits but `report`, `errors`, `steps`, `slogdet`, `values`,
+    `take_tally` and calls with arrays of the host.
 
     Raises
     ------
@@ -49,7 +46,12 @@ class LockstepBatch:
         self._lock = RLock()
         self._stream: Stream | None = None
         self._event: Any = None
+        self._busy = False  # nobody has waited for the last commands
+        self._unread = False  # calls were made that nobody has looked after
+        self._captured = False  # graphs of the caller's have commands of this batch, and may run at any time
+        self._known: set[str] = set()  # kinds of calls whose kernels have run
         device = self._device
+        self.device_array = device.array_class
         with device:
             program.prepare()
             sizes, usable = program.sizes(self._groups), usable_bytes(device, limit)
@@ -57,13 +59,19 @@ class LockstepBatch:
             if self.nbytes > usable:
                 raise DeviceMemoryError(self.nbytes, usable)
             self._memory = {name: device.empty(size) for name, size in sizes.items()}
-            self._sources: tuple[Any, Buffer | None] = (None, None)
+            self._sources: tuple[Any, Source] = (None, AS_GIVEN)
             self._commands = LaneCommands(program, self._memory, count)
+            device.own_stream().clear(self._memory["tallies"].pointer, sizes["tallies"])
             device.own_stream().synchronize()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_busy"):  # its memory must not be given away before
+            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
+                self._begin().synchronize()
 
     # ---- what the facade calls
 
-    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+    def refactor(self, values: Any, source: np.ndarray | Sums | None = None) -> None:
         """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
         with self._device, self._lock:
             stream = self._begin()
@@ -80,8 +88,7 @@ class LockstepBatch:
             on_host = type(b) is not self._device.array_class
             x = self._device.array(b.shape[::-1], self._dtype).T
             given, held = self._on_device(stream, b)
-            for k in range(columns):
-                self._commands.solve_column(stream, given, self._device.pointer(x), k, columns, trans)
+            self._commands.solve(stream, given, self._device.pointer(x), columns, trans)
             self._leave(stream, held)
             if not on_host:
                 return x
@@ -90,7 +97,10 @@ class LockstepBatch:
 
     def report(self) -> np.ndarray:
         """Of every system, type REPORTED; waits."""
-        given = self._read("factoring", REPORT, self.count)
+        return self._reported(self._read("factoring", REPORT, self.count))
+
+    def _reported(self, given: np.ndarray) -> np.ndarray:
+        """What the kernels noted, as type REPORTED."""
         found = np.zeros(self.count, REPORTED)
         largest, upper = (real_of(given[name], self._dtype) for name in ("entry", "upper"))
         found["multiplier"] = real_of(given["multiplier"], self._dtype)
@@ -146,11 +156,102 @@ class LockstepBatch:
         found = self._read_buffer(self._memory["values"], whole, group * whole).view(self._dtype)
         return np.ascontiguousarray(found[lane::LANES])
 
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        """Entries of every system's inverse on the pattern, and how good they are, found on the host; waits."""
+        program, groups = self._program, range(self._groups)
+        found = [self._inverse_of_group(program.core, program.pattern, group) for group in groups]
+        entries, errors = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return entries, errors
+
+    def _inverse_of_group(self, core: Any, pattern: Any, group: int) -> tuple[np.ndarray, np.ndarray]:
+        systems, arrays = min(LANES, self.count - group * LANES), []
+        for name, size in (("factor", core.factor_size), ("values", self.nnz)):
+            whole = size * LANES * self._dtype.itemsize
+            entries = self._read_buffer(self._memory[name], whole, group * whole).view(self._dtype)
+            arrays.append(np.ascontiguousarray(entries.reshape(size, LANES)[:, :systems].T))
+        found: tuple[np.ndarray, np.ndarray] = core.inverse_on_pattern(pattern.ptr, pattern.ind, *arrays)
+        return found
+
+    # ---- calls that nobody waits for: what they say adds up in the tallies
+
+    def ask_later(
+        self, values: Any = None, source: np.ndarray | Sums | None = None, b: Any = None, trans: int = 0, x: Any = None
+    ) -> Any:
+        """`refactor` with `values`, `solve` with `b` and to `x`, or both; may become part of a graph of the caller's.
+
+        Arrays are the device's and as kernels take them; `x` may be `b`.
+        """
+        kind = "refactor" if b is None else "solve" if values is None else "refactor_solve"
+        with self._device, self._lock:
+            for name, array in (("values", values), ("rhs", b), ("out", x)):
+                if array is not None and not self._device.can_read(array):
+                    raise ValueError(f"check='later' copies nothing: {name} is on another device, or not aligned")
+            if b is not None and x is None:
+                x = self._device.array(b.shape[::-1], self._dtype).T
+            if not self._device.caller_stream().captured:
+                stream = self._begin()
+                self._add_commands(stream, values, self._source(source), b, trans, x)
+                self._leave(stream)
+                self._known.add(kind)
+            elif kind not in self._known or (source is not None and self._sources[0] is not source):
+                raise RuntimeError(
+                    "nothing can be allocated or compiled while a stream is captured; make the same call once before"
+                )
+            else:
+                self._captured = True
+                with self._device.captured() as stream:
+                    self._add_commands(stream, values, self._source(source), b, trans, x)
+            self._unread = True
+            return x
+
+    def _add_commands(self, stream: Stream, values: Any, source: Source, b: Any, trans: int, x: Any) -> None:
+        commands, pointer = self._commands, self._device.pointer
+        if values is not None:
+            commands.take(stream, pointer(values), values.shape[1], source)
+            commands.factor(stream)
+        if b is not None:
+            columns = 1 if b.ndim == 2 else b.shape[2]
+            says = "solved" if values is None else "factored"
+            commands.solve(stream, pointer(b), pointer(x), columns, trans, says)
+        else:
+            commands.add_up(stream)
+
+    def take_tally(self) -> LaneTally | None:
+        """What such calls have said of every system, which is forgotten; None if there was none. Waits, if so.
+
+        Raises
+        ------
+        RuntimeError
+            The caller's stream is captured.
+        """
+        with self._device, self._lock:
+            stream = self._begin()
+            if not (self._unread or self._captured):
+                return None
+            if self._captured:  # graphs of the caller's add to it, in whatever stream they are launched
+                self._device.synchronize()
+            found = self._read("tallies", TALLY, self.count)
+            stream.clear(self._memory["tallies"].pointer, self._memory["tallies"].nbytes)
+            self._leave(stream)
+            self._unread = False
+        n_factored, n_solved = int(found["n_factored"][0]), int(found["n_solved"][0])
+        if not (n_factored or n_solved):
+            return None
+        return LaneTally(self._reported(found["worst"]), found["error"], n_factored, n_solved)
+
     # ---- commands
 
     def _begin(self) -> Stream:
-        """The caller's stream, behind everything that was asked before."""
+        """The caller's stream, behind everything that was asked before.
+
+        Raises
+        ------
+        RuntimeError
+            It is captured.
+        """
         stream: Stream = self._device.caller_stream()
+        if stream.captured:
+            raise RuntimeError("the current stream is captured, and this call would wait for it; pass check='later'")
         if self._event is not None and stream != self._stream:
             stream.wait(self._event)
         self._stream = stream
@@ -160,7 +261,7 @@ class LockstepBatch:
         """The host goes on without waiting; `_begin` on another stream will. `held`: read until then."""
         if held is not None:
             stream.synchronize()
-        self._event = stream.record()
+        self._event, self._busy = stream.record(), held is None
 
     def _on_device(self, stream: Stream, array: Any) -> tuple[int, Buffer | None]:
         """Where a C-contiguous array is on the device, and the copy of one on the host."""
@@ -169,11 +270,16 @@ class LockstepBatch:
         copy: Buffer = self._device.upload(array)
         return copy.pointer, copy
 
-    def _source(self, source: np.ndarray | None) -> Buffer | None:
+    def _source(self, source: np.ndarray | Sums | None) -> Source:
         if source is None:
-            return None
+            return AS_GIVEN
         if self._sources[0] is not source:
-            self._sources = source, self._device.upload(np.ascontiguousarray(source, np.int64))
+            given = source if isinstance(source, Sums) else (source, None)
+            first, second = (
+                None if array is None or not array.size else self._device.upload(array.astype(np.int64, copy=False))
+                for array in given
+            )
+            self._sources = source, (first, second)
         return self._sources[1]
 
     # ---- what is read
@@ -187,6 +293,7 @@ class LockstepBatch:
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
             stream.copy(found.ctypes.data, buffer.pointer + offset, nbytes)
             stream.synchronize()
+            self._busy = False
         return found
 
 
@@ -205,7 +312,7 @@ def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) ->
     DeviceMemoryError
     """
     core, dtype, groups = analysis.core, problem.dtype, -(-count // LANES)
-    fixed = problem.cholesky or problem.options.matching
+    fixed = problem.cholesky or (problem.kind == "lu" and problem.options.matching)
     if not fixed or not 0 < problem.n == core.structural_rank:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
-from ..interface import Analysis, Measure
+from ..interface import KINDS, Analysis, Measure
 from .predict import predict
 
 
 class SupernodalEngine(DeviceEngine):
-    """Fronts on a GPU: LU with pivoting inside fronts, and Cholesky."""
+    """Fronts on a GPU: LU and LDL^T with pivoting inside fronts, and Cholesky."""
 
     name = "supernodal"
+    kinds = KINDS
     methods = ("front",)
     batches = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
@@ -79,19 +81,26 @@ class SupernodalEngine(DeviceEngine):
     def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         from ..device.factor import DeviceFactor
 
-        key = "supernodal.program", values.dtype
+        key = "supernodal.program", values.dtype, problem.options.hermitian
         program = problem.once(key, lambda: self.upload(problem, analysis, values.dtype))
         core, allowed = analysis.core.with_scales_of(values.dtype.char), problem.request.device_memory
-        return DeviceFactor(program, core, problem.pattern, values, problem.options, allowed)
+        remake = partial(self.remake, problem, values.dtype) if problem.kind == "ldlt" else None
+        return DeviceFactor(program, core, problem.pattern, values, problem.options, allowed, remake=remake)
 
-    def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype) -> Any:
-        """The program that all factors of this type on the pattern share."""
+    def remake(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
+        """The program of the pivots of LDL^T that the CPU engine found, columns that it delayed and all."""
+        pairs = np.flatnonzero(cpu.pivots()[1]).astype(np.int32)
+        core = cpu.symbolic.with_pivots(cpu.col_perm, pairs)
+        return self.upload(problem, self.plan(problem, [core], dtype), dtype, cpu.col_perm)
+
+    def upload(self, problem: Problem, analysis: Analysis, dtype: np.dtype, pivots: np.ndarray | None = None) -> Any:
+        """The program that all factors of this type on the pattern share or, with `pivots`, one of its own order."""
         from .program import FrontProgram
 
         plan = analysis.plan
         if plan is None or np.dtype(plan.scalar) != dtype:
             plan = self.plan(problem, [analysis.core.with_scales_of(dtype.char)], dtype).plan
-        program = FrontProgram(self.device(problem), plan, problem.pattern)
+        program = FrontProgram(self.device(problem), plan, problem.pattern, problem.options.hermitian, pivots)
         program.prepare()
         return program
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from ...cuda.layout import constant, record, struct
+from ...cuda.nvrtc import HERMITIAN, kernel_kind
 from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Vectors
-from ..device.part import Part, addresses
+from ..device.part import Part, address, addresses
+from .inertia import diagonal_blocks
 from .memory import FACTOR_ARRAYS, LARGE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS, SOLVE_ARRAYS, arrays_of
 from .out_of_core import Windows
 from .plan import SHARED, Plan
@@ -22,6 +24,9 @@ from .solve import FrontSolve, solve_file
 
 DEPENDENT_TASKS = 20  # for a multiprocessor: the most of a launch of large fronts that begins early
 WARP_FRONTS = constant(SHARED, "WARP_FRONTS")  # of phase 0 that a block has
+INERTIA = "fronts/inertia.cu"
+SIGN_THREADS, SIGN_COUNTS = (constant("shared/inertia.hpp", f"INERTIA_{name}") for name in ("THREADS", "COUNTS"))
+LEAST_SIGN = 1e3  # eigenvalues of a block this many roundings of its largest entry may have either sign
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")  # of the shared memory of a block
 # File and kernel by phase.
 FRONT_KERNELS = (
@@ -41,15 +46,18 @@ class Fronts(Part):
         For the limits of `device`.
     tiny, singular : float
         Pivots of the scaled matrix below these are perturbed, and may mean a singular matrix.
+    hermitian : bool, optional
+        False of LDL^T of a complex symmetric matrix.
     """
 
-    def __init__(self, device: Any, plan: Plan, tiny: float, singular: float):
-        super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
+    def __init__(self, device: Any, plan: Plan, tiny: float, singular: float, hermitian: bool = True):
+        super().__init__(device, np.dtype(plan.scalar), kind_of_plan(plan, hermitian))
         self.plan, self.tiny, self.singular = plan, tiny, singular
 
     @property
     def files(self) -> tuple[str, ...]:
-        return (*self._factor_files, solve_file(False), *(["fronts/solve_large.cu"] if self._has_large else []))
+        large = ["fronts/solve_large.cu"] if self._has_large else []
+        return (*self._factor_files, solve_file(False), *large, *([INERTIA] if self.kind == HERMITIAN else []))
 
     @cached_property
     def _has_large(self) -> bool:
@@ -68,7 +76,7 @@ class Fronts(Part):
 
     def ready_to_solve(self, trans: int) -> None:
         self.orders, self.solve_arrays  # noqa: B018
-        self.load(solve_file(bool(trans and not self.cholesky)))
+        self.load(solve_file(bool(trans and not self.one_triangle)))
         if self._has_large:
             self.solve_large_arrays  # noqa: B018
             self.load("fronts/solve_large.cu")
@@ -102,6 +110,33 @@ class Fronts(Part):
         if not self.plan.streamed:
             return None
         return Windows(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
+
+    @cached_property
+    def _diagonal_blocks(self) -> tuple[Buffer | None, int, int]:
+        """Inverted ones of LDL^T, how many, and the order of the largest."""
+        blocks = diagonal_blocks(self.plan)
+        return self.upload(blocks), len(blocks), int(blocks["order"].max())
+
+    def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int]:
+        """Of the eigenvalues of D: how many are positive, negative, and too small to tell; waits."""
+        blocks, count, order = self._diagonal_blocks
+        self.load(INERTIA)
+        kernel, sums = self.kernel(INERTIA, "count_signs"), self.device.zeros(4 * SIGN_COUNTS)
+        found = np.zeros(SIGN_COUNTS, np.uint32)
+        args = record(
+            kernel.arguments,
+            factor=buffers.own["factor"].pointer,
+            blocks=address(blocks),
+            count=count,
+            least=LEAST_SIGN * np.finfo(self.dtype).eps,
+            counts=sums.pointer,
+        )
+        self.device.own_stream().synchronize()
+        stream.launch(kernel, self.blocks(count, 1, 16), SIGN_THREADS, order * order * self.dtype.itemsize, args)
+        stream.copy(found.ctypes.data, sums.pointer, found.nbytes)
+        stream.synchronize()
+        positive, negative, small = found.tolist()
+        return positive, negative, small
 
     # ---- commands
 
@@ -183,6 +218,11 @@ class Fronts(Part):
         fields["start"] += 4 * int(launch["begin"])
         grid = -(-count // WARP_FRONTS) if phase == 0 else count
         stream.launch(kernel, grid, threads, shared_bytes, record(kernel.arguments, **fields), dependent)
+
+
+def kind_of_plan(plan: Plan, hermitian: bool) -> int:
+    """As kernels number kinds."""
+    return kernel_kind("ldlt" if plan.ldlt else "cholesky" if plan.cholesky else "lu", hermitian)
 
 
 def dependent_launches(plan: Plan) -> list[bool]:

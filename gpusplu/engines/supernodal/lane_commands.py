@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,10 @@ LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TIL
 STAGED_ITEMS = constant(SHARED, "STAGED_ITEMS")
 CONTROL_BYTES = 16  # of a block, besides tiles
 REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
+
+#: Where entries are in the caller's values, and pointers into that.
+Source = tuple[Buffer | None, Buffer | None]
+AS_GIVEN: Source = (None, None)
 
 
 class LaneCommands:
@@ -42,14 +45,15 @@ class LaneCommands:
         self._dtype, self._groups = program.dtype, -(-count // LANES)
 
     def _gather(
-        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Any, reports: int
+        self, stream: Stream, given: int, to: str, entries: int, size: int, stride: int, source: Source, reports: int
     ) -> None:
         program = self._program
         kernel = program.kernel(MOVE, "gather_lanes")
         args = record(
             kernel.arguments,
             **{"from": given},
-            source=address(source),
+            source=address(source[0]),
+            source_ptr=address(source[1]),
             to=self._memory[to].pointer,
             count=self.count,
             entries=entries,
@@ -62,7 +66,7 @@ class LaneCommands:
     def _tile_bytes(self) -> int:
         return LANES * (LANES + 1) * self._dtype.itemsize
 
-    def take(self, stream: Stream, given: int, size: int, source: Buffer | None) -> None:
+    def take(self, stream: Stream, given: int, size: int, source: Source) -> None:
         """Values into lanes."""
         factoring = self._memory["factoring"]
         stream.clear(factoring.pointer, factoring.nbytes)
@@ -114,11 +118,23 @@ class LaneCommands:
         """Blocks that a multiprocessor holds of those that wait for each other."""
         return 1 if self._dtype.itemsize == 16 else 2
 
-    def solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int) -> None:
-        """One right-hand side of every system, with the steps of refinement that some need."""
+    def add_up(self, stream: Stream) -> None:
+        """What a factorization says to the tallies of calls that nobody waits for."""
+        kernel, memory = self._program.kernel(MOVE, "tally_lanes"), self._memory
+        pointers = {"reports": memory["factoring"].pointer, "tallies": memory["tallies"].pointer}
+        args = record(kernel.arguments, **pointers, count=self.count)
+        stream.launch(kernel, -(-self.count // THREADS), THREADS, 0, args)
+
+    def solve(self, stream: Stream, b: int, x: int, columns: int, trans: int, says: str = "") -> None:
+        """All right-hand sides of every system; what is said to the tallies: that was "solved", also "factored"."""
+        for column in range(columns):
+            self._solve_column(stream, b, x, column, columns, trans, says if column == columns - 1 else "")
+
+    def _solve_column(self, stream: Stream, b: int, x: int, column: int, columns: int, trans: int, says: str) -> None:
+        """One right-hand side, with the steps of refinement that some systems need."""
         solving, itemsize = self._memory["solving"], self._dtype.itemsize
         stream.clear(solving.pointer, solving.nbytes)
-        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, None, 0)
+        self._gather(stream, b + column * itemsize, "b", self.n, self.n * columns, columns, AS_GIVEN, 0)
         for step in range(1 + STEPS):
             self._substitute(stream, trans, step)
             self._measure(stream, trans, step)
@@ -133,8 +149,11 @@ class LaneCommands:
             size=self.n * columns,
             stride=columns,
             errors=solving.pointer,
+            reports=self._memory["factoring"].pointer,
             outcomes=self._memory["outcomes"].pointer,
+            tallies=self._memory["tallies"].pointer if says else 0,
             first=column == 0,
+            factored=says == "factored",
         )
         stream.launch(kernel, self._groups * -(-self.n // MOVED), THREADS, self._tile_bytes(), args)
 
@@ -150,7 +169,7 @@ class LaneCommands:
     def _substitute(self, stream: Stream, trans: int, step: int) -> None:
         """x = op(A)^-1 b or, in a step of refinement, the other x = x + op(A)^-1 r for systems that need it."""
         program, memory, words = self._program, self._memory, self._round(step)
-        plan, core, cholesky = program.plan, program.core, bool(program.cholesky)
+        plan, core, cholesky = program.plan, program.core, program.one_triangle
         upper = bool(trans) and not cholesky
         conjugate = trans == 1 if cholesky else trans == 2
         into, base = ("x", "other") if step % 2 == 0 else ("other", "x")
@@ -204,7 +223,7 @@ class LaneCommands:
             n=self.n,
             nnz=self.nnz,
             groups=self._groups,
-            conjugate=trans != 1 if program.cholesky else trans == 2,
+            conjugate=trans != 1 if program.hermitian else trans == 2,
             step=step,
             enough=REFINE_ABOVE * EPS[self._dtype],
             errors=memory["solving"].pointer,

@@ -19,7 +19,9 @@ MOVE, MEASURE, DETERMINANTS = "lockstep/lanes.cu", "lockstep/measure.cu", "locks
 FRONTS, TILES, SOLVE = "lockstep/fronts.cu", "lockstep/tiles.cu", "lockstep/solve.cu"
 FILES = (MOVE, MEASURE, FRONTS, TILES, SOLVE)
 LANES, WARPS, STEPS = (constant(SHARED, name) for name in ("WARP_SIZE", "LANE_WARPS", "REFINEMENTS"))
-REPORT, ERRORS, OUTCOME = (struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome"))
+REPORT, ERRORS, OUTCOME, TALLY = (
+    struct(SHARED, name) for name in ("LaneReport", "LaneErrors", "LaneOutcome", "LaneTally")
+)
 TICKETS = 4  # words of a launch
 
 LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
@@ -89,12 +91,12 @@ class LockstepProgram(MatrixPart):
 
     def way(self, transposed: bool) -> dict[str, Buffer | None]:
         """Items of the right-hand side and the order of the solution, for A or its transpose."""
-        return self._ways[transposed and not self.cholesky]
+        return self._ways[transposed and not self.one_triangle]
 
     @cached_property
     def _ways(self) -> list[dict[str, Buffer | None]]:
         found = []
-        for into, out in ((0, 1), (1, 0)) if not self.cholesky else ((0, 1),):
+        for into, out in ((0, 1), (1, 0)) if not self.one_triangle else ((0, 1),):
             items: Items = self.plan.solve_items(*self._orders[into])
             arrays = {"item_ptr": items.ptr, "item": items.item, "item_scale": items.scale}
             perm, scale = self._orders[out]
@@ -107,7 +109,7 @@ class LockstepProgram(MatrixPart):
 
     def prepare(self) -> None:
         """Compile, upload and load all that refactorizations and solves need."""
-        self.device.prepare(FILES, self.dtype.char, self.cholesky)
+        self.device.prepare(FILES, self.dtype.char, self.kind)
         self.load(*FILES)
         self.factor_arrays, self.solve_arrays, self._ways, self._columns, self._rows  # noqa: B018
 
@@ -122,5 +124,5 @@ class LockstepProgram(MatrixPart):
         sizes["stacks"] = self.leaf_blocks * WARPS * core.task_size * entry
         sizes["factoring"] = groups * LANES * REPORT.itemsize + 4 * (TICKETS + groups * (above + tiles))
         sizes["solving"] = groups * LANES * ERRORS.itemsize + 4 * (1 + STEPS) * (TICKETS + 1 + groups * (2 + 2 * above))
-        sizes["outcomes"] = groups * LANES * OUTCOME.itemsize
+        sizes["outcomes"], sizes["tallies"] = groups * LANES * OUTCOME.itemsize, groups * LANES * TALLY.itemsize
         return sizes

@@ -105,7 +105,7 @@ def needed_bytes(plan: Plan, pattern: Pattern) -> int:
     core = pattern.core
     sizes = [] if core.identity else [core.source.nbytes, core.source_ptr.nbytes]
     sizes += [8 * (n + 1), 4 * nnz]  # A by columns
-    sizes += [] if plan.cholesky else [8 * (n + 1), 4 * nnz, 4 * nnz]  # by rows
+    sizes += [] if plan.one_triangle else [8 * (n + 1), 4 * nnz, 4 * nnz]  # by rows
     sizes += [nnz * itemsize, nnz * itemsize, pattern.size * itemsize, STATUS.itemsize]
     memory = factor_memory(plan)
     own = buffer_bytes([*sizes, *memory.empty.values(), *memory.zeros.values()])

@@ -91,7 +91,7 @@ class Plan:
         return int(self.streamed) + int(self.streamed < segments)
 
     def __repr__(self) -> str:
-        kind = "Cholesky" if self.cholesky else "LU"
+        kind = "Cholesky" if self.cholesky else "LDL^T" if self.ldlt else "LU"
         counts = np.bincount(self.phase, minlength=len(PHASES))
         parts = ", ".join(f"{k} {name}" for k, name in zip(counts, PHASES, strict=True) if k)
         return f"<Plan {kind} of {self.n} x {self.n}, {self.nf} fronts: {parts}>"

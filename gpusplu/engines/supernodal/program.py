@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...cuda.nvrtc import HERMITIAN
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.program import Program
 from .determinants import Determinants
-from .fronts import Fronts
+from .fronts import Fronts, kind_of_plan
 from .memory import factor_memory, missing_bytes, needed_bytes, vector_memory
 from .plan import Plan
 
@@ -27,21 +28,36 @@ class FrontProgram(Program):
     plan : Plan
         For the limits of `device`.
     pattern : Pattern
+    hermitian : bool, optional
+        False of LDL^T of a complex symmetric matrix.
+    pivots : ndarray, optional
+        The order of the CPU engine's pivots that the plan is for.
     """
 
-    def __init__(self, device: Any, plan: Plan, pattern: Pattern):
-        super().__init__(device, pattern, np.dtype(plan.scalar), plan.cholesky)
-        self.plan = plan
+    def __init__(
+        self, device: Any, plan: Plan, pattern: Pattern, hermitian: bool = True, pivots: np.ndarray | None = None
+    ):
+        super().__init__(device, pattern, np.dtype(plan.scalar), kind_of_plan(plan, hermitian))
+        self.plan, self._pivots = plan, pivots
         width, height = plan.width.astype(np.int64), (plan.rows - plan.width).astype(np.int64)
         triangle = int((width * (width + 1) // 2 + width * height).sum())
-        self.nnz = triangle if plan.cholesky else 2 * triangle
+        self.nnz = triangle if plan.one_triangle else 2 * triangle
         self.flops = plan.flops
         self.factor_seconds, self.solve_seconds = plan.factor_seconds, plan.solve_seconds
         self.n_windows, self.host_bytes = plan.streamed, plan.host_size * self.dtype.itemsize
-        # Cholesky scales nothing: its pivots must be positive.
-        limits = (0.0, 0.0) if plan.cholesky else _core.small_pivots_of_fronts(self.dtype.char, plan.n)
-        self.fronts = Fronts(device, plan, *limits)
+        self.fronts = Fronts(device, plan, *self.small_pivots(), hermitian)
         self.parts = (self.fronts,)
+
+    def small_pivots(self) -> tuple[float, float]:
+        """Pivots below the first are perturbed, pivots below the second may mean a singular matrix."""
+        if self.plan.cholesky:  # scales nothing: its pivots must be positive
+            return 0.0, 0.0
+        perturbed, tiny = _core.small_pivots_of_fronts(self.dtype.char, self.n)
+        # LDL^T has no perturbed ones, and takes small ones for what they are: growth shows whether they were too small.
+        return (tiny, tiny) if self.plan.ldlt else (perturbed, tiny)
+
+    def has_pivots_of(self, cpu: Any) -> bool:
+        return self._pivots is not None and np.array_equal(self._pivots, cpu.col_perm)
 
     @cached_property
     def needed_bytes(self) -> int:  # type: ignore[override]
@@ -70,8 +86,13 @@ class FrontProgram(Program):
     ) -> None:
         self.fronts.solve(stream, buffers, vectors, trans, nrhs, b, x)
 
+    def signs_of_pivots(self, stream: Stream, buffers: Buffers) -> tuple[int, int, int] | None:
+        if self.plan.streamed or self.kind != HERMITIAN:
+            return None
+        return self.fronts.signs_of_pivots(stream, buffers)
+
     def slogdet(self, stream: Stream, buffers: Buffers) -> tuple[Any, float] | None:
-        if self.plan.streamed:
+        if self.plan.streamed or self.plan.ldlt:
             return None
         return self._determinants.slogdet(stream, buffers.own["factor"])
 

@@ -48,7 +48,7 @@ class FrontSolve:
         self._columns = plan.solve_columns(nrhs)
         self._suffix = "1" if nrhs == 1 else "several"
         self._groups = -(-nrhs // self._columns)
-        self._transposed = bool(trans and not fronts.cholesky)
+        self._transposed = bool(trans and not fronts.one_triangle)
         into, out = fronts.orders[self._transposed], fronts.orders[not self._transposed]
         self._control = vectors.own["control"].pointer
         self._shared = {
@@ -66,7 +66,7 @@ class FrontSolve:
             "ld": plan.n,
             "n": plan.n,
             "nrhs": nrhs,
-            "conjugate": trans == (1 if fronts.cholesky else 2),
+            "conjugate": fronts.solves_conjugated(trans),
             "places": max(1, plan.below.size),
             "work": vectors.own["work"].pointer,
             "vectors": vectors.own["vectors"].pointer,

@@ -1,6 +1,6 @@
 // What all kernels share: the scalar they are compiled for, its arithmetic, and how it is loaded, stored and exchanged.
 //
-// A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DCHOLESKY=0, 1) and architecture, by
+// A kernel file is compiled once per scalar (-DSCALAR_f, _d, _F, _D), kind (-DKIND=0 .. 3) and architecture, by
 // NVRTC, or for the tests by a C++ compiler with GPUSPLU_EMULATED, where tests/support/emulator stands in for CUDA.
 #pragma once
 #include "shared/host_device.hpp"
@@ -18,9 +18,11 @@ using namespace gs::gpu;
       name(const __grid_constant__ Args args)
 #endif
 
-#ifndef CHOLESKY
-#define CHOLESKY 0
+// Of factorization: 0 LU, 1 Cholesky, 2 LDL^T of a Hermitian matrix, 3 of a complex symmetric one.
+#ifndef KIND
+#define KIND 0
 #endif
+constexpr bool CHOLESKY = KIND == 1, LDLT = KIND >= 2, ONE_TRIANGLE = CHOLESKY || LDLT;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 #define FP64_TENSOR_CORES 16  // rows of the double precision mma
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -78,6 +80,8 @@ template <class R> DEVICE Complex<R> conj(Complex<R> a) { return {a.re, -a.im}; 
 DEVICE float real(float a) { return a; }
 DEVICE double real(double a) { return a; }
 template <class R> DEVICE R real(Complex<R> a) { return a.re; }
+// Entry (j, i) where one triangle stands for both and entry (i, j) is `a`.
+DEVICE Scalar mirrored(Scalar a) { return KIND == 3 ? a : conj(a); }
 // Size of a pivot or an entry: |re| + |im| (Higham, Accuracy and Stability, 2002, 9.1: as good as the modulus in
 // pivoting).
 DEVICE float size1(float a) { return fabsf(a); }

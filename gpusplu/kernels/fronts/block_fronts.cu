@@ -9,7 +9,7 @@
 // taken in the order of the plan, whoever takes them.
 //
 // Factor: lower R x W with D = A11^-1 of each panel of 16 columns on its diagonal, X = A21 D below it and, for LU, raw
-// A12 above; LU: upper W x H, raw. Contribution block H x H (Cholesky: lower triangle).
+// A12 above; LU: upper W x H, raw. Contribution block H x H (Cholesky and LDL^T: lower triangle).
 #include "fronts/assembly.cuh"
 #include "fronts/panels.cuh"
 

@@ -7,6 +7,18 @@
 constexpr int RECORD_PIECES = sizeof(Front) / sizeof(int4);  // a record is loaded so
 static_assert(sizeof(Front) % sizeof(int4) == 0 && sizeof(Item) == sizeof(int4));
 
+// LDL^T: an entry of an inverse to its place and to the opposite one, if it is of the lower triangle; what is stored so
+// is symmetric to the last bit, so that its inertia is defined.
+DEVICE void store_mirrored(Scalar* to, long long ld, int row, int column, Scalar v) {
+  if (row < column) return;
+  if (row == column) {
+    store_l2(to + row + row * ld, KIND == 2 ? Scalar(real(v)) : v);
+    return;
+  }
+  store_l2(to + row + column * ld, v);
+  store_l2(to + column + row * ld, mirrored(v));
+}
+
 struct FactorArgs {
   const Front* fronts;
   const int* start;  // fronts without children in this phase

@@ -6,13 +6,12 @@
 // columns c, c + 4, c + 8 and c + 12: this takes the fewest shuffles (7 scalars a pivot), and shuffles bound it; it is
 // also the layout of an accumulator of the tensor cores (fronts/tiles.cuh).
 //
-// LU: pivots are chosen by rows among the w rows. Nothing is swapped: an exchange at (p, k) leaves row k of D in row p
-// and what belongs to equation p in column k, so the permutation is only where results are written (Places). The search
-// is one maximum over the warp of the 26 leading bits of the modulus above the row; meanwhile every candidate inverts
-// itself, so that neither waits for the other.
-// Cholesky: pivots on the diagonal in natural order; those that are not positive are counted, and replaced like small
-// ones.
-// Cost: 16 w^2 multiply-adds; about w x 150 cycles of latency.
+// LU and LDL^T: pivots are chosen by rows among the w rows. Nothing is swapped: an exchange at (p, k) leaves row k of D
+// in row p and what belongs to equation p in column k, so the permutation is only where results are written (Places).
+// The search is one maximum over the warp of the 26 leading bits of the modulus above the row; meanwhile every
+// candidate inverts itself, so that neither waits for the other. Cholesky: pivots on the diagonal in natural order;
+// those that are not positive are counted, and replaced like small ones. Cost: 16 w^2 multiply-adds; about w x 150
+// cycles of latency.
 #pragma once
 #include "common/pivots.cuh"
 

@@ -99,7 +99,7 @@ struct FrontTiles {
     lower.below = lower.pivots + width_ld * width;
     upper = lower;
     inverse = lower.below + height_ld * width;
-    if constexpr (!CHOLESKY) {
+    if constexpr (!CHOLESKY) {  // LDL^T has U = D^-1 L^H too, as LU stores it: solves are those of LU
       upper.pivots = inverse;
       upper.below = upper.pivots + width_ld * width;
       inverse = upper.below + height_ld * width;

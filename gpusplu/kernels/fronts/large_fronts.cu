@@ -1,12 +1,12 @@
-// Factors all large fronts in one launch: partial Cholesky, or block LU with inverted diagonal tiles.
+// Factors all large fronts in one launch: partial Cholesky, or block LU or LDL^T with inverted diagonal tiles.
 //
 // A task is one NB x NB tile (i, j) of a front, left-looking: the tile C_ij is assembled in shared memory
 // (fronts/tile_assembly.cuh) and stays there while X_ik U_kj over all earlier tile columns k is summed in registers
 // (fronts/tile_update.cuh). The sum starts at zero and is subtracted at once: thousands of products that were taken
 // from C_ij one after another would each be rounded at the size of C_ij, which costs a digit (docs/decisions/0007).
 // Then
-//   diagonal   Cholesky: L_jj and inv(L_jj)^H; LU: D_j = inv(C_jj), pivoting inside the tile
-//   below      L_ij = C_ij inv(L_jj)^H; LU: X_ij = C_ij D_j
+//   diagonal   Cholesky: L_jj and inv(L_jj)^H; else D_j = inv(C_jj), pivoting inside the tile
+//   below      L_ij = C_ij inv(L_jj)^H; else X_ij = C_ij D_j; LDL^T: U_ji = C_ij^H too, stored as LU does
 //   right      LU: U_ij = C_ij, stored transposed, so that both operands of every update are tall panels
 //   block      the contribution block; where there are tasks enough, two tiles one below the other
 // Blocks are persistent and take tasks by tickets, in a topological order made by the plan
@@ -142,14 +142,14 @@ struct Tile {
     step = min(min(task.row, task.col), f.pivot_tiles);
     in_block = step == f.pivot_tiles;
     diagonal = task.row == task.col;
-    right = !CHOLESKY && task.row < task.col && !in_block;
+    right = !ONE_TRIANGLE && task.row < task.col && !in_block;
     tall = right ? task.col : task.row;
     flat = right ? task.row : task.col;
     m = f.size(tall);
     n = f.size(flat);
     done = counters + LARGE_CONTROL + large.counter;
     lower_progress = done + 1;
-    unsigned* upper_progress = CHOLESKY ? lower_progress : lower_progress + f.tiles;
+    unsigned* upper_progress = ONE_TRIANGLE ? lower_progress : lower_progress + f.tiles;
     progress_a = (right ? upper_progress : lower_progress) + tall;
     progress_b = (right ? lower_progress : upper_progress) + flat;
   }
@@ -180,6 +180,10 @@ DEVICE void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m
 #endif
     if (failed) atomicAdd(&args.status->n_perturbed, failed);
   } else {
+    if constexpr (LDLT) {
+      mirror_tile(tile);
+      __syncthreads();
+    }
     const PivotCounts counts =
         invert_tile(tile, m, (Real)args.tiny, (Real)args.singular, inverse, *(InverseScratch*)scratch);
     if (counts.perturbed) atomicAdd(&args.status->n_perturbed, counts.perturbed);
@@ -245,7 +249,7 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
   if (tile.in_block) {
     take_ticket(args, ticket);
     to = f.block + (tile.flat - f.pivot_tiles) * NB * f.height_ld + (tile.tall - f.pivot_tiles) * NB;
-    if (CHOLESKY && tile.diagonal) store_tile<true>(acc, to, f.height_ld, tile.m, tile.n, at);
+    if (ONE_TRIANGLE && tile.diagonal) store_tile<true>(acc, to, f.height_ld, tile.m, tile.n, at);
     else store_tile<false>(acc, to, f.height_ld, tile.m, tile.n, at);
   } else if (tile.diagonal) {
     factor_diagonal(args, acc, tile.m, to, ld, inverse, work, beside, at);
@@ -254,6 +258,10 @@ DEVICE void run_task(const LargeArgs& args, const LargeTask& task, Scalar* work,
     store_tile<false>(acc, to, ld, tile.m, tile.n, at);
   } else {
     store(acc, work, at);
+    if constexpr (LDLT) {
+      mirror(acc);
+      store_tile<false>(acc, f.upper.tile(tile.tall, f.pivot_tiles) + tile.step * NB * ld, ld, tile.m, tile.n, at);
+    }
     const unsigned* inverted = tile.lower_progress + tile.step;
     wait_progress({inverted, inverted, inverted}, base, tile.step + 1, control);
     take_ticket(args, ticket);

@@ -1,9 +1,9 @@
 // The blocked elimination of a front in shared memory (R x R, leading dimension ld, its first W columns are pivots).
 //
 // Panel of w <= 16 columns from k0: D = A11^-1, X = A21 D, A22 -= X A12. A12 stays raw; X is kept negated in shared
-// memory, so that the update is a sum. Cholesky: only the lower triangle is assembled; where X is formed, raw A21^H is
-// written into the upper triangle and takes the part of A12. What is done with a panel goes to global memory while
-// later panels are eliminated; the last update goes straight to the contribution block.
+// memory, so that the update is a sum. Cholesky and LDL^T: only the lower triangle is assembled; where X is formed, raw
+// A21^H is written into the upper triangle and takes the part of A12. What is done with a panel goes to global memory
+// while later panels are eliminated; the last update goes straight to the contribution block.
 #pragma once
 #include "fronts/gauss_jordan.cuh"
 #include "fronts/tiles.cuh"
@@ -27,9 +27,9 @@ DEVICE void invert_next(const Elimination& e, int k0, int n0, int w, const Pivot
 #pragma unroll
     for (int q = 0; q < 4; q++) {
       const int i = min(n0 + tile_row(q), e.R - 1), j = min(n0 + 8 * n + tile_column(q), e.R - 1);
-      if constexpr (CHOLESKY) {
+      if constexpr (ONE_TRIANGLE) {
         const Scalar x = e.front[max(i, j) + min(i, j) * e.ld];
-        c[0][n][q] = i < j ? conj(x) : x;
+        c[0][n][q] = i < j ? mirrored(x) : x;
       } else {
         c[0][n][q] = e.front[i + j * e.ld];
       }
@@ -72,7 +72,7 @@ DEVICE void apply_inverse(const Elimination& e, int k0, int w, int r0, unsigned&
     for (int q = 0; q < 4; q++) {
       const int i = r0 + tile_row(q), j = 8 * n + tile_column(q);
       if (i < e.R && j < w) {
-        if constexpr (CHOLESKY) e.front[k0 + j + i * e.ld] = conj(panel[i + j * e.ld]);
+        if constexpr (ONE_TRIANGLE) e.front[k0 + j + i * e.ld] = mirrored(panel[i + j * e.ld]);
         panel[i + j * e.ld] = -c[0][n][q];
         multiplier_bits = max(multiplier_bits, magnitude_bits(c[0][n][q]));
       }
@@ -88,7 +88,7 @@ DEVICE void update_tile(const Elimination& e, int k0, int w, int r0, int c0, int
   to += tile_row(0) + tile_column(0) * ld;
   const auto used = [&](int m, int n, int q) {
     const int i = r0 + tile_row(0) + (16 * m + 8 * (q >> 1)), j = c0 + tile_column(0) + (8 * n + 4 * (q & 1));
-    return WHOLE || (i < e.R && j < e.R && i >= first_row && (!CHOLESKY || i >= j));
+    return WHOLE || (i < e.R && j < e.R && i >= first_row && (!ONE_TRIANGLE || i >= j));
   };
 #pragma unroll
   for (int m = 0; m < M; m++)
@@ -117,12 +117,13 @@ DEVICE void update_tiles(const Elimination& e, int k0, int w, bool more, int wor
   for (int tile = worker; tile < tiles; tile += workers) {
     const int across = tile * reciprocal >> 16;
     const int r0 = n0 + 16 * M * (tile - across * tile_rows), c0 = n0 + 8 * N * across;
-    if (CHOLESKY && r0 + 16 * M <= c0) continue;
+    if (ONE_TRIANGLE && r0 + 16 * M <= c0) continue;
     Scalar* to = more ? e.front + r0 + c0 * e.ld : e.block + (r0 - e.W) + (c0 - e.W) * H;
     const int ld = more ? e.ld : H;
     const bool next_pivots = more && r0 < n0 + PANEL && c0 < n0 + PANEL;
     if (next_pivots && M == 1) continue;
-    if (w == PANEL && r0 + 16 * M <= e.R && c0 + 8 * N <= e.R && !next_pivots && (!CHOLESKY || r0 >= c0 + 8 * N - 1))
+    if (w == PANEL && r0 + 16 * M <= e.R && c0 + 8 * N <= e.R && !next_pivots &&
+        (!ONE_TRIANGLE || r0 >= c0 + 8 * N - 1))
       update_tile<true, M, N>(e, k0, w, r0, c0, 0, to, ld);
     else update_tile<false, M, N>(e, k0, w, r0, c0, next_pivots ? n0 + PANEL : 0, to, ld);
   }
@@ -142,7 +143,7 @@ DEVICE void store_panel(const Elimination& e, int k0, int w, int worker, int wor
   for (int j = k0 + worker; j < n0; j += workers)
 #pragma unroll 4
     for (int i = n0 + lane; i < e.R; i += 32) e.lower[i + j * e.R] = -e.front[i + j * e.ld];
-  if constexpr (!CHOLESKY) {
+  if constexpr (!ONE_TRIANGLE) {
     const int k = k0 + (lane & 15);
     if (k >= n0) return;
 #pragma unroll 4
@@ -157,7 +158,12 @@ DEVICE void store_panel(const Elimination& e, int k0, int w, int worker, int wor
 DEVICE void store_inverse(const Elimination& e, int k0, int w) {
   const int lane = threadIdx.x & 31, i = lane & 15;
   if (i >= w) return;
-  for (int j = lane >> 4; j < w; j += 2) e.lower[k0 + i + (k0 + j) * e.R] = e.inverse[i + j * PANEL_LD];
+  Scalar* to = e.lower + k0 + k0 * e.R;
+  for (int j = lane >> 4; j < w; j += 2) {
+    const Scalar v = e.inverse[i + j * PANEL_LD];
+    if constexpr (LDLT) store_mirrored(to, e.R, i, j, v);
+    else to[i + j * e.R] = v;
+  }
 }
 
 // The whole block: all panels of the front.

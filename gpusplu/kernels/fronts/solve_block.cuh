@@ -2,9 +2,9 @@
 // holds D in the diagonal blocks, X = A21 D below them, for LU raw A12 above them; `upper` the rest of A12.
 //
 // Two shapes of work. By rows: thread r keeps y_r in registers and subtracts panel after panel (N, and forward for
-// Cholesky): one barrier a panel, 16 multiply-adds. By columns: warp w sums columns 2w and 2w + 1 of a panel, lanes
-// along the rows (T, and backward for Cholesky). The next panel's entries are loaded while the present one is worked
-// on.
+// one triangle): one barrier a panel, 16 multiply-adds. By columns: warp w sums columns 2w and 2w + 1 of a panel, lanes
+// along the rows (T, and backward for one triangle). The next panel's entries are loaded while the present one is
+// worked on.
 #pragma once
 #include "fronts/solve.cuh"
 
@@ -66,8 +66,8 @@ struct ColumnPair {
         if (first + 32 * q < last) {
           const int row = first + 32 * q + lane;
           const Scalar x = row < last ? v[row * NV + j] : Scalar(0);
-          a = mul_add(CHOLESKY ? conj(m[0][q]) : m[0][q], x, a);
-          b = mul_add(CHOLESKY ? conj(m[1][q]) : m[1][q], x, b);
+          a = mul_add(ONE_TRIANGLE ? mirrored(m[0][q]) : m[0][q], x, a);
+          b = mul_add(ONE_TRIANGLE ? mirrored(m[1][q]) : m[1][q], x, b);
         }
       const Scalar other = shuffle_xor(lane < 16 ? b : a, 16);
       s[j] = (lane < 16 ? a : b) + other;
@@ -230,7 +230,7 @@ template <int NV> DEVICE void forward_columns(const SolveArgs& args, const Solve
   arrive<SOLVE_THREADS, NV>(args, f, group);
 }
 
-// x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky: z = D y first
+// x = z - X^H x_rest (LU: X^T), panel by panel from the last; Cholesky and LDL^T: z = D y first
 template <int NV> DEVICE void backward_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* memory) {
   const BlockScratch<NV> scratch(memory);
   const int row = threadIdx.x, lane = row & 31, pair = 2 * (row >> 5), side = lane >> 4, W = f.width, R = f.rows,
@@ -241,7 +241,7 @@ template <int NV> DEVICE void backward_columns(const SolveArgs& args, const Solv
   const int below = H ? __ldg(args.below + f.below + min(row, H - 1)) : 0;
   load_values<NV>(work + (long long)(f.first + min(row, W - 1)) * NV, y);
   const int last = (W - 1) / PANEL * PANEL;
-  if (CHOLESKY) {
+  if (ONE_TRIANGLE) {
     Scalar d[PANEL];
     const int k0 = row / PANEL * PANEL;
     load_row(d, lower + min(row, W - 1), R, min(k0, last), W);

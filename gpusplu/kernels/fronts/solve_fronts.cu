@@ -4,7 +4,8 @@
 // fronts/solve_transposed.cu. Grid: any number of blocks up to tickets x groups, best what the device holds at once;
 // block: SOLVE_THREADS. Shared memory: SOLVE_TICKET_BYTES and solve_scalars(NV). A block takes tickets until none
 // is left (fronts/solve.cuh). Precondition: the factor is complete; the backward solve of phase 3 runs between the two.
-// Deterministic. Cholesky: A^T = conj(A) is A for conjugated vectors.
+// Deterministic. Hermitian A: A^T = conj(A) is A for conjugated vectors; complex symmetric A: A^H is. Fronts of
+// Cholesky and of Hermitian LDL^T are solved by the same kernels (cuda/nvrtc.py).
 #include "fronts/solve_walk.cuh"
 
 GPUSPLU_KERNEL(solve_forward_1, SolveArgs, SOLVE_THREADS, SOLVE_BLOCKS) { forward<1, false>(args); }

@@ -8,6 +8,7 @@
 // stores U transposed, so L and U are tall panels both:
 //   N: forward lower, backward upper and D. T: forward upper and D^T, backward lower.
 //   Cholesky: forward L and inv(L_jj), backward L^H and its conjugate transpose, which is what is stored.
+//   LDL^T: N of LU, by its kernels.
 // Tiles pass through registers (fronts/solve_tile.cuh). Values of one right-hand side come as packets
 // (common/exchange.cuh), so that there is no barrier between the tiles of a task; only the last tile of a task is
 // waited for without a pause.

@@ -1,5 +1,5 @@
 // Fronts of phase 0 (at most 16 rows) by one warp: one panel, D in its diagonal block, X below it, for LU Y = D A12.
-//   N: y_below -= X y,    x = D y - Y x_below        Cholesky: Y = X^H
+//   N: y_below -= X y,    x = D y - Y x_below        Cholesky and LDL^T: Y = X^H
 //   T: y_below -= Y^T y,  x = D^T y - X^T x_below
 // Lane (i, half) works on row i and every second column.
 #pragma once
@@ -51,10 +51,10 @@ template <int NV, bool TRANSPOSED> DEVICE void backward_tiny(const SolveArgs& ar
     const int column = 2 * q + half, c = min(column, R - 1);
     m[q] = Scalar(0);
     if (2 * q < R) {
-      const Scalar value = load_constant(CHOLESKY || TRANSPOSED ? lower + c + k * R
-                                         : c < W                ? lower + k + c * R
-                                                                : upper + k + (c - W) * W);
-      if (column < R) m[q] = CHOLESKY ? conj(value) : value;
+      const Scalar value = load_constant(ONE_TRIANGLE || TRANSPOSED ? lower + c + k * R
+                                         : c < W                    ? lower + k + c * R
+                                                                    : upper + k + (c - W) * W);
+      if (column < R) m[q] = ONE_TRIANGLE ? mirrored(value) : value;
     }
   }
   wait_for_parent<32, NV>(args, f, group);

@@ -56,10 +56,10 @@ template <int NV, bool TRANSPOSED> DEVICE void backward(const SolveArgs& args) {
                              [&](const SolveTask& g) { backward_columns<NV>(args, g, group, memory); });
     } else if (f.kind == SOLVE_WARP) {
       Scalar* v = memory + warp * WARP_SCALARS<NV>;
-      if constexpr (CHOLESKY) backward_warp_columns<NV>(args, f, group, v);
+      if constexpr (ONE_TRIANGLE) backward_warp_columns<NV>(args, f, group, v);
       else backward_warp_rows<NV>(args, f, group, v);
     } else if (f.kind == SOLVE_BLOCK) {
-      if constexpr (CHOLESKY) backward_columns<NV>(args, f, group, memory);
+      if constexpr (ONE_TRIANGLE) backward_columns<NV>(args, f, group, memory);
       else backward_rows<NV>(args, f, group, memory);
     }
   }

@@ -187,8 +187,8 @@ template <int BATCH> struct ColumnWalk {
   }
 };
 
-// Cholesky: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked on, the
-// first before x_rest is there
+// Cholesky and LDL^T: x = D y - X^H x_rest, columns from the last; the next entries are under way while some are worked
+// on, the first before x_rest is there
 template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const SolveTask& f, int group, Scalar* v) {
   constexpr int BATCH = NV == 1 ? 8 : 4;  // columns at a time: registers
   const int lane = threadIdx.x & 31, W = f.width, R = f.rows;
@@ -222,7 +222,7 @@ template <int NV> DEVICE void backward_warp_columns(const SolveArgs& args, const
     for (int j = 0; j < NV; j++) {
       const Scalar x = row < R ? v[row * NV + j] : Scalar(0);
 #pragma unroll
-      for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(conj(m[k]), x, sum[k][j]);
+      for (int k = 0; k < BATCH; k++) sum[k][j] = mul_add(mirrored(m[k]), x, sum[k][j]);
     }
 #pragma unroll
     for (int k = 0; k < BATCH; k++) m[k] = ahead[k];

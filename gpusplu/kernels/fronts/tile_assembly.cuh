@@ -222,7 +222,7 @@ DEVICE void assemble_tile(const LargeArgs& args, const LargeTask& task, long lon
     __syncthreads();
 #pragma unroll 1
     for (int first = 0; first < NB / WARPS; first += SUM_COLUMNS)
-      if (CHOLESKY && task.row == task.col) add_matches<true>(total, first, transposed, scratch, tile);
+      if (ONE_TRIANGLE && task.row == task.col) add_matches<true>(total, first, transposed, scratch, tile);
       else add_matches<false>(total, first, transposed, scratch, tile);
     __syncthreads();
   }

@@ -176,7 +176,9 @@ DEVICE PivotCounts invert_tile(const Scalar* tile, int m, Real tiny, Real singul
 #pragma unroll
     for (int h = 0; h < ROWS; h++) {
       const int row = lane + 32 * h;
-      store_l2(inverse + col * NB + scratch.column_of[row], scratch.reciprocals[row] * a[h][s]);
+      const Scalar v = scratch.reciprocals[row] * a[h][s];
+      if constexpr (LDLT) store_mirrored(inverse, NB, scratch.column_of[row], col, v);
+      else store_l2(inverse + col * NB + scratch.column_of[row], v);
     }
   }
   return lane == 0 ? counts : PivotCounts{0, 0};

@@ -180,6 +180,21 @@ template <int M> DEVICE void store_diagonal(const Sums<M>& acc, Scalar* tile, in
     *(Pair*)(tile + tile_at(row, col)) = v;
   });
 }
+// A diagonal tile of which the lower triangle is right, made whole.
+DEVICE void mirror_tile(Scalar* tile) {
+  for (int e = threadIdx.x; e < NB * NB; e += THREADS) {
+    const int row = e % NB, col = e / NB;
+    if (row > col) tile[tile_at(col, row)] = mirrored(tile[tile_at(row, col)]);
+  }
+}
+template <int M> DEVICE void mirror(Sums<M>& acc) {
+#pragma unroll
+  for (int i = 0; i < M; i++)
+#pragma unroll
+    for (int j = 0; j < NI; j++)
+#pragma unroll
+      for (int q = 0; q < 8; q++) acc[i][j][q / 4][q % 4] = mirrored(acc[i][j][q / 4][q % 4]);
+}
 // To global memory, m x n; the padding row of an odd m is written too. LOWER: the lower triangle only.
 template <bool LOWER, int M>
 DEVICE void store_tile(const Sums<M>& acc, Scalar* to, long long ld, int m, int n, WarpPlace at) {

@@ -6,7 +6,7 @@
 // of its parent are loaded. Precondition: counters of the phase are zero, and are left so. Deterministic: sums are
 // taken in the order of the plan, whoever takes them.
 //
-// Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky: lower
+// Factor: lower R x W = [D; X], X = A21 D; LU: upper W x H = D A12. Contribution block H x H (Cholesky and LDL^T: lower
 // triangle).
 #include "fronts/assembly.cuh"
 #include "fronts/gauss_jordan.cuh"
@@ -32,9 +32,9 @@ DEVICE void load_block(const Scalar* front, Scalar (&a)[2][4]) {
 #pragma unroll
     for (int q = 0; q < 4; q++) {
       const int r = row + 8 * i, c = column + 4 * q;
-      if constexpr (CHOLESKY) {
+      if constexpr (ONE_TRIANGLE) {
         const Scalar x = front[max(r, c) + min(r, c) * PANEL_LD];
-        a[i][q] = r < c ? conj(x) : x;
+        a[i][q] = r < c ? mirrored(x) : x;
       } else {
         a[i][q] = front[r + c * PANEL_LD];
       }
@@ -52,7 +52,9 @@ DEVICE void store_block(const FactorArgs& args, const Front& f, const Scalar (&a
       const int r = places.row[i], c = places.column(q);
       const bool left = c < W, top = r < W, multiplier = left && !top;
       Scalar* to = left ? lower + (r + c * R) : top ? upper + (r + (c - W) * W) : block + ((r - W) + (c - W) * H);
-      if (r < R && c < R && (!CHOLESKY || left || (!top && r >= c))) store_l2(to, multiplier ? -a[i][q] : a[i][q]);
+      if (LDLT && left && top) store_mirrored(lower, R, r, c, a[i][q]);
+      else if (r < R && c < R && (!ONE_TRIANGLE || left || (!top && r >= c)))
+        store_l2(to, multiplier ? -a[i][q] : a[i][q]);
       if (multiplier && r < R) multiplier_bits = max(multiplier_bits, magnitude_bits(a[i][q]));
     }
   report_growth(multiplier_bits, args.status);

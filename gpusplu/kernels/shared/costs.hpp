@@ -21,7 +21,7 @@ struct DissectionCosts {
   double rows, entries;  // of the graph
 };
 struct CpuCosts {
-  MethodCosts column, front;
+  MethodCosts column, front, ldlt;  // ldlt: by fronts
   SupernodeCosts supernodes;
   DissectionCosts dissection;
 };

@@ -61,6 +61,15 @@ struct LaneOutcome {
   int reserved;
 };
 
+// What calls said of a system that nobody waited for, since the host last read and cleared it: it adds up and forgets
+// nothing.
+struct LaneTally {
+  LaneReport worst;      // the largest of each of the numbers of factorizations
+  double error;          // the largest backward error; Inf for a solution that is no number or was not given
+  long long n_factored;  // factorizations
+  long long n_solved;    // solves
+};
+
 // A tile of a large front.
 struct FrontTile {
   int front;

@@ -50,7 +50,7 @@ class Dealer {
   };
 
   // First row of column j that is summed.
-  idx top(idx j) const { return plan_.cholesky ? j : 0; }
+  idx top(idx j) const { return plan_.one_triangle() ? j : 0; }
 
   idx room(idx f) const {
     const PlanParameters& p = plan_.parameters;

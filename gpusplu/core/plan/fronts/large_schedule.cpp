@@ -21,8 +21,8 @@ FrontCost front_cost(const Plan& plan, idx f) {
   const TileCosts& costs = plan.parameters.costs.tiles;
   const double flop = scalar == 'd' ? costs.flop_d : scalar == 'D' ? costs.flop_D : costs.flop;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
-  const double n_tasks = plan.cholesky ? tiles * (tiles + 1) / 2 : tiles * tiles;
-  const double flops = (plan.cholesky ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
+  const double n_tasks = plan.one_triangle() ? tiles * (tiles + 1) / 2 : tiles * tiles;
+  const double flops = (plan.one_triangle() ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
   const double blocks = (double)plan.parameters.multiprocessors * plan.parameters.large_shape().blocks;
   const double pivot = plan.cholesky ? costs.pivot_cholesky : costs.pivot;
   return {n_tasks * costs.task + flops * flop * blocks, costs.front + pivots * pivot + costs.column * pivots};

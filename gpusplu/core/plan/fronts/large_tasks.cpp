@@ -54,8 +54,8 @@ void place_pieces(const Plan& plan, const std::vector<idx>& large_of, idx f, con
 
 // Which tile (row, col) of a front is the only one, the first or the second of a task. Pairs start below the diagonal.
 enum class Role { kOnly, kFirst, kSecond };
-Role role_of(const Tiling& tiling, bool cholesky, bool pairs, idx row, idx col) {
-  const idx above = row - (cholesky ? col + 1 : tiling.pivot_tiles());
+Role role_of(const Tiling& tiling, bool one_triangle, bool pairs, idx row, idx col) {
+  const idx above = row - (one_triangle ? col + 1 : tiling.pivot_tiles());
   if (!pairs || std::min(row, col) < tiling.pivot_tiles() || above < 0) return Role::kOnly;
   return above % 2 ? Role::kSecond : row + 1 < tiling.tiles() ? Role::kFirst : Role::kOnly;
 }
@@ -68,15 +68,15 @@ bool has_pairs(const Plan& plan, const Tiling& tiling, double blocks) {
   const double h = tiling.tiles() - tiling.pivot_tiles();
   return plan.parameters.scalar == 'd' && plan.parameters.large_shape().tall > 1 &&
          tiling.tile == large_tile(plan.parameters.scalar_bytes()) && tiling.width >= kPairWidth &&
-         h * (plan.cholesky ? h + 1 : 2 * h) / 4 >= kTasksPerBlock * blocks;
+         h * (plan.one_triangle() ? h + 1 : 2 * h) / 4 >= kTasksPerBlock * blocks;
 }
 
 off count_tasks(const Plan& plan, const Tiling& tiling, bool pairs) {
   const idx tiles = tiling.tiles(), h = tiles - tiling.pivot_tiles();
-  const off all = plan.cholesky ? (off)tiles * (tiles + 1) / 2 : (off)tiles * tiles;
+  const off all = plan.one_triangle() ? (off)tiles * (tiles + 1) / 2 : (off)tiles * tiles;
   if (!pairs) return all;
-  off seconds = plan.cholesky ? 0 : (off)h * (h / 2);
-  for (idx below = 0; plan.cholesky && below < h; ++below) seconds += below / 2;
+  off seconds = plan.one_triangle() ? 0 : (off)h * (h / 2);
+  for (idx below = 0; plan.one_triangle() && below < h; ++below) seconds += below / 2;
   return all - seconds;
 }
 
@@ -140,8 +140,8 @@ void list_front(Plan& plan, idx f, idx large, idx first_tile, double start, doub
   const double last = std::max(due(std::min(pivots, tiles - 1), tiles - 1), 1.0);
   idx k = 0;
   for (idx i = 0; i < tiles; ++i)
-    for (idx j = 0; j < (plan.cholesky ? i + 1 : tiles); ++j) {
-      const Role role = role_of(tiling, plan.cholesky, pairs, i, j);
+    for (idx j = 0; j < (plan.one_triangle() ? i + 1 : tiles); ++j) {
+      const Role role = role_of(tiling, plan.one_triangle(), pairs, i, j);
       if (role == Role::kFirst) continue;
       const idx row = role == Role::kSecond ? i - 1 : i;
       tasks[k] = {f, large, row, j, 0, 0, first_tile + row, first_tile + j, role == Role::kSecond ? 2 : 1};
@@ -175,10 +175,10 @@ void list_large(Plan& plan) {
     const idx own_control = LARGE_CONTROL * (plan.segment_of(f) + 1);  // where that of its segment ends
     const Tiling tiling(plan, f);
     const idx t = tiling.tiles(), h = t - tiling.pivot_tiles();
-    out.fronts[k] = {out.counters - own_control, plan.cholesky ? h * (h + 1) / 2 : h * h};
+    out.fronts[k] = {out.counters - own_control, plan.one_triangle() ? h * (h + 1) / 2 : h * h};
     first_tile[k] = tiles;
     tiles += t;
-    out.counters += 1 + (plan.cholesky ? t : 2 * t);
+    out.counters += 1 + (plan.one_triangle() ? t : 2 * t);
     pairs[k] = has_pairs(plan, tiling, schedule.blocks[k]);
     task_ptr[k + 1] = task_ptr[k] + count_tasks(plan, tiling, pairs[k]);
   }

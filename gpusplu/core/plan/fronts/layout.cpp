@@ -16,10 +16,10 @@ idx block_rows_for(const PlanParameters& parameters) {
   return R;
 }
 
-off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile) {
-  if (!large) return off(W + H) * W + (cholesky ? 0 : off(W) * H);
-  const off panels = off(round_up(W, 2) + round_up(H, 2)) * W;
-  return (cholesky ? 1 : 2) * panels + off(tile) * tile * ((W + tile - 1) / tile);
+off factor_entries(const Plan& plan, idx W, idx H, bool large) {
+  if (!large) return off(W + H) * W + (plan.one_triangle() ? 0 : off(W) * H);
+  const off panels = off(round_up(W, 2) + round_up(H, 2)) * W, tile = plan.parameters.large_tile;
+  return (plan.cholesky ? 1 : 2) * panels + off(tile) * tile * ((W + tile - 1) / tile);
 }
 
 off block_entries(idx H, bool large) { return off(large ? round_up(H, 2) : H) * H; }

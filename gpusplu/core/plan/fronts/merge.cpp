@@ -2,13 +2,35 @@
 //
 // A front that took over others has the rows below of its topmost supernode: those of a descendant lie in its
 // ancestors' columns or rows. The order of the remaining columns on every way to a root does not change, so lists of
-// rows stay sorted; and contracting edges of a postordered tree leaves a postorder. Cost: O(structure).
+// rows stay sorted, unless LDL^T reorders columns inside fronts; and contracting edges of a postordered tree leaves a
+// postorder. Cost: O(structure).
+#include <algorithm>
+
 #include "analysis/children.hpp"
 #include "plan/fronts/front_tree.hpp"
+#include "plan/fronts/pivot_order.hpp"
 #include "plan/team.hpp"
 
 namespace gs::gpu {
 namespace {
+
+// Of LDL^T: every front's columns in the order of their pivots, pairs side by side. Rows below may be out of order
+// then.
+void order_pivots(const Symbolic& symbolic, const std::vector<idx>& front_of, RawVector<idx>& position_of, Plan& plan) {
+  if (symbolic.pivot_order.empty() && symbolic.partner.empty()) return;
+  const PivotOrder order(symbolic);
+  std::vector<idx> columns;  // of a front, by the symbolic's supernodes
+  std::vector<std::vector<idx>> supernodes(plan.nf);
+  for (idx s = 0; s < symbolic.nsuper(); s++) supernodes[front_of[s]].push_back(s);
+  for (idx f = 0; f < plan.nf; f++) {
+    columns.clear();
+    for (const idx s : supernodes[f])
+      columns.insert(columns.end(), order.columns.begin() + symbolic.super_ptr[s],
+                     order.columns.begin() + symbolic.super_ptr[s + 1]);
+    align_pairs(order.partner, columns);
+    for (idx k = 0; k < plan.width[f]; k++) position_of[columns[k]] = plan.first[f] + k;
+  }
+}
 
 // Permutations and rows below, in positions of the plan.
 void place_columns(const Symbolic& symbolic, const FrontTree& tree, const std::vector<idx>& front_of, Plan& plan) {
@@ -22,18 +44,23 @@ void place_columns(const Symbolic& symbolic, const FrontTree& tree, const std::v
   plan.row_perm.resize(n), plan.col_perm.resize(n);
   over_range(ns, n, [&](idx first, idx last) {
     for (idx s = first; s < last; s++)
-      for (idx j = symbolic.super_ptr[s]; j < symbolic.super_ptr[s + 1]; j++) {
-        const idx position = position_of[j] = begin[s] + j - symbolic.super_ptr[s];
-        plan.row_perm[position] = symbolic.row_perm[j];
-        plan.col_perm[position] = symbolic.col_perm[j];
-      }
+      for (idx j = symbolic.super_ptr[s]; j < symbolic.super_ptr[s + 1]; j++)
+        position_of[j] = begin[s] + j - symbolic.super_ptr[s];
+  });
+  order_pivots(symbolic, front_of, position_of, plan);
+  over_range(n, n, [&](idx first, idx last) {
+    for (idx j = first; j < last; j++) {
+      plan.row_perm[position_of[j]] = symbolic.row_perm[j];
+      plan.col_perm[position_of[j]] = symbolic.col_perm[j];
+    }
   });
   plan.below.resize(plan.below_ptr[plan.nf]);
   over_range(ns, (off)plan.below.size(), [&](idx first, idx last) {
     for (idx s = first; s < last; s++) {
       if (tree.into[s] >= 0) continue;
-      idx* to = plan.below.data() + plan.below_ptr[front_of[s]];
+      idx *const rows = plan.below.data() + plan.below_ptr[front_of[s]], *to = rows;
       for (off p = symbolic.row_ptr[s]; p < symbolic.row_ptr[s + 1]; p++) *to++ = position_of[symbolic.row_ind[p]];
+      if (!std::is_sorted(rows, to)) std::sort(rows, to);
     }
   });
 }

@@ -34,7 +34,7 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, c
                    FrontTree& tree) {
   const idx ns = symbolic.nsuper();
   const ClassRows kind(parameters);
-  const DeviceTimes device_times(parameters, symbolic.cholesky);
+  const DeviceTimes device_times(parameters, symbolic.cholesky, symbolic.one_triangle());
   const auto time = [&](const FrontTree::Node& v) { return merge_time(costs, kind((idx)v.rows), v.width, v.rows); };
   const auto work = [&](const FrontTree::Node& v) { return device_times(v.width, v.rows); };
   const auto small = [&](const FrontTree::Node& v) { return v.rows <= parameters.block_rows; };

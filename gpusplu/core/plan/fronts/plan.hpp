@@ -38,13 +38,14 @@
 // owner_begin = 0 and must not read there. Crowded columns are cut: their further parts are summed in columns R, R + 1,
 // .. behind the front (cleared like the front), to be added to the columns partial[partial_begin + e], e <
 // partial_count <= MOST_PARTIALS, in this order, when all items are in. Only phases 1 and 2 have partial columns.
-// Cholesky: an item holds entries of the lower triangle only (the pieces of a column start at its diagonal). Shared
-// memory of a front: front_ld(R) * (R + partial_count) scalars; what a launch needs is launches[].shared_bytes.
+// One triangle (Cholesky, LDL^T): an item holds entries of the lower triangle only (the pieces of a column start at its
+// diagonal). Shared memory of a front: front_ld(R) * (R + partial_count) scalars; what a launch needs is
+// launches[].shared_bytes.
 //
 // Entries of A: entry k of a front is canonical entry entry_source[k], times entry_scale[k], at local row (place &
 // 0xffff) and local column (place >> 16) of entry_place[k]; no two at the same place. Ascending entry_source inside a
-// front. Cholesky: those in the lower triangle of the plan's order. The canonical matrix holds both triangles, so the
-// entry is taken as it is, complex ones without conjugation. In phase 3 a front's entries are sorted by tile first.
+// front. One triangle: those in the lower triangle of the plan's order. The canonical matrix holds both triangles, so
+// the entry is taken as it is, complex ones without conjugation. In phase 3 a front's entries are sorted by tile first.
 //
 // Solve. The vector arena has a place for every entry of `below`: front c leaves what it adds to its k-th row below at
 // below_ptr[c] + k. Local row i of front f sums gather_source[gather_ptr[f.row_begin + i] .. [+ 1]), children in plan
@@ -90,7 +91,7 @@ idx block_rows_for(const PlanParameters& parameters);
 
 struct Plan {
   idx n = 0, nf = 0;
-  bool cholesky = false;
+  bool cholesky = false, ldlt = false;
   PlanParameters parameters;
 
   std::vector<idx> row_perm, col_perm;       // gather: B = (Dr A Dc)[row_perm][:, col_perm]
@@ -132,6 +133,7 @@ struct Plan {
   double flops = 0;    // of the factorization, zeros of merged fronts included
   double seconds = 0;  // what making the plan took
 
+  bool one_triangle() const { return cholesky || ldlt; }
   idx height(idx f) const { return rows[f] - width[f]; }
   // The segment that front f is in.
   idx segment_of(idx f) const {
@@ -140,9 +142,9 @@ struct Plan {
 };
 
 // Scalars in the arenas. Phases 0-2: lower R x W, LU also upper W x H; block H x H. Phase 3: lower11 Wp x W, lower21 Hp
-// x W, LU also upper11 and upper21 of these sizes (U transposed), then an NB x NB block for every tile column; block Hp
-// x H (Wp, Hp: rounded up to even).
-off factor_entries(idx W, idx H, bool large, bool cholesky, idx tile);
+// x W, LU and LDL^T also upper11 and upper21 of these sizes (U transposed), then an NB x NB block for every tile
+// column; block Hp x H (Wp, Hp: rounded up to even).
+off factor_entries(const Plan& plan, idx W, idx H, bool large);
 off block_entries(idx H, bool large);
 
 // The stages, in the order in which make_plan runs them. Each fills the arrays named.

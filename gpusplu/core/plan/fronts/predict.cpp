@@ -15,7 +15,7 @@ bool is_complex(const Plan& plan) { return plan.parameters.scalar == 'F' || plan
 
 double front_flops(const Plan& plan, idx f) {
   const double R = plan.rows[f], H = plan.height(f);
-  return (R * R * R - H * H * H) * (plan.cholesky ? 1 : 2) * (is_complex(plan) ? 4 : 1) / 3;
+  return (R * R * R - H * H * H) * (plan.one_triangle() ? 1 : 2) * (is_complex(plan) ? 4 : 1) / 3;
 }
 
 // Of a multiprocessor. Double precision is slow on all but the devices for data centers.
@@ -27,7 +27,7 @@ double flop_time(const PlanParameters& p) {
 
 // Entries that front f reads and writes: its children's blocks, its factor, its block.
 double front_scalars(const Plan& plan, idx f, off items) {
-  const double R = plan.rows[f], share = plan.cholesky ? 0.6 : 1;
+  const double R = plan.rows[f], share = plan.one_triangle() ? 0.6 : 1;
   return (double)ITEM_ENTRIES * items + share * R * R;
 }
 
@@ -123,7 +123,7 @@ double solve_time(const Plan& plan, Range fronts) {
     if (above >= 0 && above < fronts.end && (plan.phase[above] == 3) == large) way[f] += way[above];
     longest[large] = std::max(longest[large], (double)way[f]);
     throughput += costs.full / p.multiprocessors;
-    if (large) large_scalars += factor_entries(plan.width[f], plan.height(f), true, plan.cholesky, p.large_tile);
+    if (large) large_scalars += factor_entries(plan, plan.width[f], plan.height(f), true);
   }
   const double large_bytes = large_scalars * p.scalar_bytes() * (plan.cholesky ? 1 : 0.5);
   return std::max(longest[0], throughput) + longest[1] + large_bytes * p.costs.device.byte + p.costs.device.solve;
@@ -140,7 +140,7 @@ double sum(const std::vector<double>& v) {
 std::vector<off> count_items(const Plan& plan) {
   std::vector<off> items(plan.nf);
   for (idx f = 0; f < plan.nf; f++)
-    if (plan.parent[f] >= 0) items[plan.parent[f]] += items_of_child(plan.height(f), plan.cholesky);
+    if (plan.parent[f] >= 0) items[plan.parent[f]] += items_of_child(plan.height(f), plan.one_triangle());
   return items;
 }
 

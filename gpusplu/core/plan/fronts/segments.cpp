@@ -105,7 +105,7 @@ FrontSizes front_sizes(const Plan& plan) {
   for (idx f = 0; f < plan.nf; f++) {
     const bool large = plan.phase[f] == 3;
     const idx W = plan.width[f], H = plan.height(f);
-    out.factor[f] = aligned(factor_entries(W, H, large, plan.cholesky, plan.parameters.large_tile));
+    out.factor[f] = aligned(factor_entries(plan, W, H, large));
     out.block[f] = aligned(block_entries(H, large));
   }
   return out;

@@ -40,26 +40,28 @@ inline double pivot_time(const FrontCosts& costs, bool cholesky) {
 // fronts of its size.
 class DeviceTimes {
  public:
-  DeviceTimes(const PlanParameters& parameters, bool cholesky) : p_(parameters), cholesky_(cholesky) {}
+  DeviceTimes(const PlanParameters& parameters, bool cholesky, bool one_triangle)
+      : p_(parameters), cholesky_(cholesky), one_triangle_(one_triangle) {}
 
   double operator()(double W, double R) const {
     const int phase = R <= p_.warp_rows ? 0 : R <= 72 ? 1 : 2;
     const FrontCosts& costs = of_phase(p_.costs.front, phase);
-    const double H = R - W, factor = cholesky_ ? R * W : R * W + W * H;
+    const double H = R - W, factor = one_triangle_ ? R * W : R * W + W * H;
     const double latency = costs.front + costs.batch + pivot_time(costs, cholesky_) * W + R * R * costs.scalar;
-    const double scalars = 3 * factor + 2 * H * H * (cholesky_ ? 0.6 : 1);  // factor: written, read twice by a solve
+    const double scalars =
+        3 * factor + 2 * H * H * (one_triangle_ ? 0.6 : 1);  // factor: written, read twice by a solve
     return CROWDING[phase] * latency / (BESIDE[phase] * p_.multiprocessors) +
            of_phase(p_.costs.way, phase).full / p_.multiprocessors + scalars * p_.scalar_bytes() * p_.costs.device.byte;
   }
 
  private:
   const PlanParameters& p_;
-  bool cholesky_;
+  bool cholesky_, one_triangle_;
 };
 
 // Items of a child with H rows below.
-inline off items_of_child(idx H, bool cholesky) {
-  if (!cholesky) return off(H) * ((H + ITEM_ENTRIES - 1) / ITEM_ENTRIES);
+inline off items_of_child(idx H, bool one_triangle) {
+  if (!one_triangle) return off(H) * ((H + ITEM_ENTRIES - 1) / ITEM_ENTRIES);
   // columns of 8 k + 1 .. 8 k + 8 entries have k + 1 items
   const idx whole = H / ITEM_ENTRIES, rest = H % ITEM_ENTRIES;
   return off(ITEM_ENTRIES) * whole * (whole + 1) / 2 + off(rest) * (whole + 1);

@@ -1,0 +1,149 @@
+"""What became of each system of a batch, and ordinary factors for those that the common pivots do not suit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from . import _core, matrix
+from .engines import registry
+from .engines.interface import EngineBatch
+from .errors import BatchError, NotPositiveDefiniteError
+from .problem import Problem
+
+
+class BatchStatus(IntEnum):
+    """What became of a system; those that are singular, not definite or not finite have no factor, and solutions that
+    are NaN."""
+
+    RIGHT = 0
+    REFINED = 1  # right after refinement of its last solution
+    REPIVOTED = 2  # right with pivots of its own
+    SINGULAR = 3
+    NOT_DEFINITE = 4
+    NOT_FINITE = 5
+    UNTRUSTED = 6  # has a factor, but not all solutions can be trusted that nobody waited for
+
+
+class WatchedSystems:
+    """The systems of a batch as its factorizations and solves left them."""
+
+    _symbolic: Any
+    _problem: Problem
+    _analysis: Any
+    _dtype: np.dtype
+    _errors: str
+    _lock: RLock
+    _ladder: _core.Ladder
+    _systems: EngineBatch | None
+    _alone: dict[int, Any]  # ordinary factors by system
+    _pending: bool  # nobody has looked at the last factorization
+
+    def _begin(self, count: int) -> None:
+        self._factored = np.zeros(count, np.int8)  # status as the factorization left it
+        self._status = np.zeros(count, np.int8)
+        self._error = np.full(count, np.nan)
+        self._alone, self._pending = {}, False
+        self._doubted = np.zeros(count, bool)  # some solution that nobody waited for cannot be trusted
+        self._largest = np.full(count, np.nan)  # backward errors of such solutions
+        self._told = False  # the caller knows of both
+
+    def _settle(self) -> None:
+        """Look at the last factorization, and factor alone what needs other pivots."""
+        if not self._pending:
+            return
+        self._pending = False
+        report = self._side_by_side.report()
+        self._factored[...] = BatchStatus.RIGHT
+        self._separate(self._unfit(report))
+        self._tell()
+
+    @property
+    def _side_by_side(self) -> EngineBatch:
+        assert self._systems is not None
+        return self._systems
+
+    def _separate(self, which: np.ndarray) -> None:
+        """Give the systems of a mask factors of their own."""
+        for system in np.flatnonzero(which).tolist():
+            self._factored[system] = self._own_factor(system, self._side_by_side.values(system))
+
+    def _unfit(self, report: np.ndarray) -> np.ndarray:
+        """Which systems need pivots of their own, by what the ladder says of each."""
+        unfit: np.ndarray = (report["failed"] >= 0) | (report["not_finite"] != 0)
+        if self._symbolic.cholesky:
+            return unfit
+        unfit |= (report["n_perturbed"] > 0) | (report["n_tiny"] > 0)
+        rest = np.flatnonzero(~unfit)
+        multipliers = report["multiplier"][rest]
+        if rest.size and self._doubts(multipliers.max()):
+            unfit[rest] = [self._doubts(multiplier) for multiplier in multipliers]
+        return unfit
+
+    def _doubts(self, multiplier: float) -> bool:
+        return bool(self._ladder.is_doubtful(_core.PivotReport(max_multiplier=float(multiplier))))
+
+    def _own_factor(self, system: int, canonical: np.ndarray) -> BatchStatus:
+        """Give a system an ordinary factor of these values, or refactor the one it has; what came of it."""
+        if not _core.all_finite(canonical):
+            return BatchStatus.NOT_FINITE
+        try:
+            if system in self._alone:
+                self._alone[system].refactor(canonical, None)
+            else:
+                self._alone[system] = self._ordinary(canonical)
+        except (NotPositiveDefiniteError, _core.NotPositiveDefinite):
+            return BatchStatus.NOT_DEFINITE
+        except RuntimeError as error:
+            if str(error) != "Factor is exactly singular":
+                raise
+            return BatchStatus.SINGULAR
+        return BatchStatus.RIGHT if self._systems is None else BatchStatus.REPIVOTED
+
+    def _ordinary(self, canonical: np.ndarray) -> Any:
+        """An engine's factor of one system: of the default engine where the systems are factored side by side."""
+        if self._systems is None:
+            return self._symbolic.make(canonical)
+        return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
+
+    def _tell(self) -> None:
+        """What the factorization left is what became of the systems; raise where they failed, if that was asked for."""
+        self._status[...] = self._factored
+        self._raise_flagged()
+
+    def _raise_flagged(self) -> None:
+        """Raise where systems have no factor or solutions cannot be trusted, if that was asked for."""
+        status = self._whole_status()
+        failed = np.flatnonzero(status >= BatchStatus.SINGULAR)
+        if self._errors == "raise" and failed.size:
+            self._told = True
+            raise BatchError(failed, [BatchStatus(s) for s in status[failed]])
+
+    def _inaccurate(self, b: Any) -> np.ndarray:
+        """Systems whose last solutions are not good enough, by the pivots that all share, and could be better."""
+        error = np.where(self._factored == BatchStatus.RIGHT, self._error, 0.0)
+        never = self._problem.options.refine == "never"
+        if never or self._ladder.is_enough(float(error.max(initial=0.0))):
+            return np.zeros(error.size, bool)
+        return np.array([not self._ladder.is_enough(one) and self._may_mend(b[k]) for k, one in enumerate(error)])
+
+    def _may_mend(self, b: Any) -> bool:
+        return bool(self._ladder.may_choose_pivots(0, bool(np.isfinite(matrix.to_host(b)).all())))
+
+    def _solve_alone(self, system: int, b: Any, x: Any, trans: int) -> None:
+        """Solve with a system's own factor, where it has one of the values held."""
+        if self._factored[system] >= BatchStatus.SINGULAR:
+            x[system], self._error[system] = np.nan, np.nan
+            return
+        core = self._alone[system]
+        solved = core.solve(np.asfortranarray(matrix.to_host(b[system])), trans)
+        x[system] = matrix.to_device(solved) if matrix.is_cupy_array(x) else solved
+        self._error[system] = core.backward_error if core.backward_error >= 0 else np.nan
+
+    def _whole_status(self) -> np.ndarray:
+        status = self._status.copy()
+        status[self._doubted & (self._factored < BatchStatus.SINGULAR)] = BatchStatus.UNTRUSTED
+        return status

@@ -1,0 +1,17 @@
+#include "analysis/suits.hpp"
+
+#include "base/scalars.hpp"
+#include "matrix/matching_fits.hpp"
+#include "matrix/symmetry.hpp"
+
+namespace gs {
+
+template <class T> bool analysis_suits(PatternView A, const T* values, const Symbolic& s, bool any_values) {
+  if (!s.ldlt) return matching_fits(A, values, s.row_perm, s.col_perm, s.row_scale, s.col_scale, s.keeps_diagonal);
+  return scales_fit(A, values, s.row_scale) && (!any_values || symmetry_of(A, values) != Symmetry::none);
+}
+
+#define GS_INSTANTIATE(T) template bool analysis_suits(PatternView, const T*, const Symbolic&, bool);
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

@@ -1,0 +1,11 @@
+// Whether an analysis that was made for other values is one for these.
+#pragma once
+#include "analysis/symbolic.hpp"
+
+namespace gs {
+
+// Its matching or its scales fit (matrix/matching_fits.hpp); and where LDL^T stands for LU, of `any_values`, these are
+// symmetric. Cost: a pass over the values, or two.
+template <class T> bool analysis_suits(PatternView A, const T* values, const Symbolic& symbolic, bool any_values);
+
+}  // namespace gs

@@ -1,0 +1,76 @@
+// LDL^T of a Factor: columns that are delayed, and the way back to LU of those who asked for that.
+#include <algorithm>
+#include <utility>
+
+#include "analysis/analyze.hpp"
+#include "analysis/delays.hpp"
+#include "base/scalars.hpp"
+#include "numeric/factor.hpp"
+
+namespace gs {
+namespace {
+
+constexpr int most_delays = 8;                             // rounds of a factorization
+constexpr double most_delayed = 0.01, least_delayed = 16;  // columns of a round: a part of all, or so many
+
+}  // namespace
+
+// Whether the values have the symmetry that LDL^T needs, which may be another one than that of the values before.
+template <class T> bool Factor<T>::suits_ldlt() {
+  if (!options_.any_values) return true;
+  if (!mirror_) mirror_ = std::make_unique<const Mirror>(A_);
+  const Symmetry symmetry = symmetry_of(*mirror_, values_.data());
+  const bool hermitian = symmetry == Symmetry::hermitian;
+  if (symmetry != Symmetry::none && hermitian != options_.hermitian) {
+    options_.hermitian = hermitian;
+    front_.reset();
+  }
+  return symmetry != Symmetry::none;
+}
+
+// LU from now on, by an analysis of the values at hand.
+template <class T> void Factor<T>::leave_ldlt() {
+  auto renewed = std::make_shared<Symbolic>(analyze(A_, values_.data(), AnalyzeOptions(symbolic_->costs)));
+  if (renewed->structural_rank < renewed->n) throw SingularError(-1);
+  stats_.n_reanalyzed++;
+  ldlt_.reset(), front_.reset(), column_.reset(), mirror_.reset();
+  take(std::move(renewed));
+}
+
+// LU by fronts may do where LDL^T does not, at a fraction of the price of columns. What is held stays where that
+// throws.
+template <class T> void Factor<T>::choose_pivots_anew() {
+  if (!(symbolic_->ldlt && options_.any_values)) return use_partial_pivoting();
+  const Factored before = factored();
+  try {
+    leave_ldlt();
+    factor_by_method(true);
+  } catch (...) {
+    hold(before);
+    throw;
+  }
+}
+
+// Small pivots of LDL^T may be small in this order only: their columns find better ones in the fronts of parents, or
+// what tiny ones are perturbed by is shown not to matter.
+template <class T> void Factor<T>::delay_perturbed_pivots(const PivotRule& rule) {
+  for (int round = 0; round < most_delays && info_.n_perturbed > 0; round++) {
+    const std::vector<idx>& columns = front_->perturbed_columns();
+    if (columns.empty() || columns.size() > std::max(least_delayed, most_delayed * A_.n)) break;
+    stats_.n_delayed += (idx)columns.size();
+    auto delayed = std::make_shared<const Symbolic>(delay_columns(*symbolic_, columns));
+    front_ = std::make_shared<FrontFactor<T>>(delayed, A_, options_.hermitian);
+    take(std::move(delayed));
+    info_ = front_->factor(values_.data(), rule);
+  }
+  if (info_.n_tiny > 0 && distance_of_factors() < certain_distance) info_.n_tiny = 0;
+}
+
+#define GS_INSTANTIATE(T)                        \
+  template bool Factor<T>::suits_ldlt();         \
+  template void Factor<T>::leave_ldlt();         \
+  template void Factor<T>::choose_pivots_anew(); \
+  template void Factor<T>::delay_perturbed_pivots(const PivotRule&);
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

@@ -1,0 +1,59 @@
+// Updates and downdates of a Cholesky factor. Rounding errors of one after the other add up, so solves with an updated
+// factor are measured, and one that is not accurate any more gives way to a new factorization.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "base/scalars.hpp"
+#include "base/stopwatch.hpp"
+#include "certify/accuracy.hpp"
+#include "matrix/modulus.hpp"
+#include "matrix/outer_products.hpp"
+#include "numeric/factor.hpp"
+
+namespace gs {
+
+template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
+  const UseLock::Exclusive own = use_.exclusive();
+  if (lost_) restore(symbolic_, true);
+  if (lost_) throw std::bad_alloc();
+  const Stopwatch watch;
+  const auto changes = outer_products(A_, values_.data(), C, sign);
+  if (!changes) return false;
+  double largest = largest_;
+  for (const EntryChange<T>& change : *changes) largest = max_or_nan(largest, modulus(change.after));
+  if (!std::isfinite(largest)) throw std::overflow_error("an entry of the changed matrix is out of range");
+  spare_.reserve(values_.size());  // nothing below may lack memory when the factor is half changed
+  const auto apply = [&](std::vector<T>& values) {
+    for (const EntryChange<T>& change : *changes) values[change.place] = change.after;
+  };
+  if (front_->update_pays(C) && front_->update(C, sign)) {
+    apply(values_);
+    largest_ = largest, updated_ = true;
+    norms_[0] = norms_[1] = -1;
+  } else {
+    spare_ = values_;
+    apply(spare_);
+    factor_spare(largest);
+  }
+  stats_.n_updated++;
+  stats_.refactor_seconds = watch.seconds();
+  return true;
+}
+
+// Of the values held, beside the factor there is. Whether there is a new one now.
+template <class T> bool Factor<T>::factor_updated_anew() {
+  auto front = std::make_shared<FrontFactor<T>>(symbolic_, A_, options_.hermitian);
+  const FactorInfo info = front->factor(values_.data(), {});
+  if (info.status != FactorInfo::ok) return false;
+  front_ = std::move(front), info_ = info;
+  updated_ = false;
+  return true;
+}
+
+#define GS_INSTANTIATE(T)                                 \
+  template bool Factor<T>::update(const Matrix<T>&, int); \
+  template bool Factor<T>::factor_updated_anew();
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

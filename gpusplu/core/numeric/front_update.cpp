@@ -1,0 +1,147 @@
+// Cholesky factors of A + C C^H and A - C C^H from those of A.
+//
+// A vector changes the columns on the path in the tree from its first row to the root, and nothing else (T. A. Davis
+// and W. W. Hager, "Row modifications of a sparse Cholesky factorization", SIAM J. Matrix Anal. Appl. 26 (2005), and
+// "Multiple-rank modifications of a sparse Cholesky factorization", 22 (2001)). Here the path goes from front to front.
+// In a front a vector has an entry a row; each column rotates it, by a plane rotation or for a downdate a hyperbolic
+// one in mixed form (A. Bojanczyk, R. Brent, P. Van Dooren and F. de Hoog, "A note on downdating the Cholesky
+// factorization", SIAM J. Sci. Stat. Comput. 8 (1987)), and what is left below goes to the parent. Vectors whose paths
+// have met take a front together, column by column, so that it is read once. The result does not depend on the number
+// of threads, as one of them does it.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/scalars.hpp"
+#include "numeric/front_factor.hpp"
+
+namespace gs {
+namespace {
+
+constexpr idx at_once = 8;                 // vectors
+constexpr double kEntryNanoseconds = 0.7;  // of an entry of the factor, for one vector
+
+// One plane or hyperbolic rotation: L <- (L + sign conj(s) w) / c, then w <- c w - s L, for n rows.
+template <class T> void rotate(idx n, T* __restrict L, T* __restrict w, real_t<T> c, T s, int sign) {
+  const real_t<T> inverse = 1 / c;
+  const T t = real_t<T>(sign) * conj_if(s, true);
+  for (idx i = 0; i < n; i++) {
+    const T l = (L[i] + t * w[i]) * inverse;
+    w[i] = c * w[i] - s * l;
+    L[i] = l;
+  }
+}
+
+// Column L with its pivot first, and the vector from the same row on. False if less than half of the pivot's digits
+// would be left, or none: it is not positive.
+template <class T> bool update_column(idx n, T* L, T* w, int sign) {
+  using R = real_t<T>;
+  const R size = std::abs(w[0]);
+  if (size == 0) return true;
+  const R pivot = std::real(L[0]);
+  const R changed = sign > 0 ? std::hypot(pivot, size) : std::sqrt((pivot - size) * (pivot + size));
+  const R c = changed / pivot;
+  if (!(c * c > std::sqrt(std::numeric_limits<R>::epsilon())) || !std::isfinite(changed)) return false;
+  rotate(n - 1, L + 1, w + 1, c, w[0] / pivot, sign);
+  L[0] = T(changed);
+  return true;
+}
+
+}  // namespace
+
+// The fronts where the columns of C begin.
+template <class T> std::vector<idx> FrontFactor<T>::first_fronts(const Matrix<T>& C) const {
+  const Symbolic& symbolic = *symbolic_;
+  if (place_.empty()) {
+    place_.resize(symbolic.n);
+    for (idx k = 0; k < symbolic.n; k++) place_[symbolic.col_perm[k]] = k;
+  }
+  std::vector<idx> first(C.pattern.n, -1);
+  for (idx r = 0; r < C.pattern.n; r++) {
+    idx lowest = symbolic.n;
+    for (off p = C.pattern.ptr[r]; p < C.pattern.ptr[r + 1]; p++) lowest = std::min(lowest, place_[C.pattern.ind[p]]);
+    if (lowest < symbolic.n)
+      first[r] = (idx)(std::upper_bound(symbolic.super_ptr.begin(), symbolic.super_ptr.end(), lowest) -
+                       symbolic.super_ptr.begin()) -
+                 1;
+  }
+  return first;
+}
+
+template <class T> bool FrontFactor<T>::update_pays(const Matrix<T>& C) const {
+  double entries = 0;
+  for (idx s : first_fronts(C))
+    for (; s >= 0; s = symbolic_->super_parent[s]) entries += double(shape(s).W) * shape(s).R;
+  return entries * kEntryNanoseconds * num_threads() < plan_.total_work;
+}
+
+template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {
+  const std::vector<idx> first = first_fronts(C);
+  std::vector<idx> order(first.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](idx a, idx b) { return first[a] < first[b]; });
+  const auto begin = std::partition_point(order.begin(), order.end(), [&](idx r) { return first[r] < 0; });
+  std::vector<T> vectors((std::size_t)at_once * tallest_), below(tallest_);
+  std::vector<idx> at(at_once);  // all memory is there before anything changes
+  for (auto next = begin; next != order.end();) {
+    const idx count = (idx)std::min<std::ptrdiff_t>(at_once, order.end() - next);
+    if (!update_along_paths(C, &*next, count, first, sign, at.data(), vectors.data(), below.data())) return false;
+    next += count;
+  }
+  return true;
+}
+
+// `at`: the front of each. Vectors that are at one lie next to each other, as fronts of a subtree do.
+template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, const idx* which, idx count,
+                                                           const std::vector<idx>& first, int sign, idx* at, T* vectors,
+                                                           T* below) {
+  const off ld = tallest_;
+  std::fill(vectors, vectors + ld * count, T(0));
+  for (idx k = 0; k < count; k++) {
+    at[k] = first[which[k]];
+    for (off p = C.pattern.ptr[which[k]]; p < C.pattern.ptr[which[k] + 1]; p++)
+      vectors[row_in_front(at[k], place_[C.pattern.ind[p]]) + k * ld] = C.values[p];
+  }
+  for (;;) {
+    idx begin = -1;
+    for (idx k = 0; k < count; k++)
+      if (at[k] >= 0 && (begin < 0 || at[k] < at[begin])) begin = k;
+    if (begin < 0) return true;
+    const idx s = at[begin];
+    const auto [W, H, R] = shape(s);
+    idx end = begin;
+    while (end < count && at[end] == s) end++;
+    for (idx j = 0; j < W; j++)
+      for (idx k = begin; k < end; k++)
+        if (!update_column(R - j, panel(s) + j + off(j) * R, vectors + j + k * ld, sign)) return false;
+    const idx* rel = symbolic_->rel_ind.data() + symbolic_->row_ptr[s];
+    for (idx k = begin; k < end; k++) {
+      T* own = vectors + k * ld;
+      at[k] = symbolic_->super_parent[s];
+      if (at[k] < 0) continue;
+      std::copy(own + W, own + R, below);
+      std::fill(own, own + std::max(R, shape(at[k]).R), T(0));
+      for (idx i = 0; i < H; i++) own[rel[i]] = below[i];
+    }
+  }
+}
+
+// Of a row that the front has, by its place in the order of the fronts.
+template <class T> idx FrontFactor<T>::row_in_front(idx s, idx place) const {
+  const idx begin = symbolic_->super_ptr[s], end = symbolic_->super_ptr[s + 1];
+  if (place < end) return place - begin;
+  const idx *rows = symbolic_->row_ind.data() + symbolic_->row_ptr[s],
+            *rows_end = symbolic_->row_ind.data() + symbolic_->row_ptr[s + 1];
+  return end - begin + (idx)(std::lower_bound(rows, rows_end, place) - rows);
+}
+
+#define GS_INSTANTIATE(T)                                                                                           \
+  template std::vector<idx> FrontFactor<T>::first_fronts(const Matrix<T>&) const;                                   \
+  template bool FrontFactor<T>::update_pays(const Matrix<T>&) const;                                                \
+  template bool FrontFactor<T>::update(const Matrix<T>&, int);                                                      \
+  template bool FrontFactor<T>::update_along_paths(const Matrix<T>&, const idx*, idx, const std::vector<idx>&, int, \
+                                                   idx*, T*, T*);                                                   \
+  template idx FrontFactor<T>::row_in_front(idx, idx) const;
+GS_FOR_SCALARS(GS_INSTANTIATE)
+
+}  // namespace gs

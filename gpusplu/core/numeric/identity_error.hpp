@@ -1,0 +1,39 @@
+// How entries of an inverse check themselves: (A^-1 A)_jj = 1 = (A A^-1)_ii needs of A^-1 exactly the entries (j, i)
+// for which A has (i, j).
+#pragma once
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
+
+#include "matrix/modulus.hpp"
+#include "matrix/values.hpp"
+
+namespace gs {
+
+// How far these entries of A^-1 on a pattern P, which has all entries of A, are from making ones of the diagonals of
+// A^-1 A and A A^-1, beside the sums of the absolute values of the terms.
+template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
+  using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
+  std::vector<Wide> row_sum(A.n);
+  std::vector<double> row_size(A.n, 1.0);
+  double worst = 0;
+  const auto judge = [&](Wide sum, double size) { worst = max_or_nan(worst, std::abs(Wide(1) - sum) / size); };
+  for (idx j = 0; j < A.n; j++) {
+    Wide sum(0);
+    double size = 1;
+    off p = P.ptr[j];
+    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++, p++) {
+      while (P.ind[p] != A.ind[k]) p++;
+      const Wide term = Wide(values[k]) * Wide(inverse[p]);
+      const double magnitude = abs1(term);
+      sum += term, size += magnitude;
+      row_sum[A.ind[k]] += term, row_size[A.ind[k]] += magnitude;
+    }
+    judge(sum, size);
+  }
+  for (idx i = 0; i < A.n; i++) judge(row_sum[i], row_size[i]);
+  return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
+}
+
+}  // namespace gs

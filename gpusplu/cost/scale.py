@@ -1,0 +1,111 @@
+"""What a factorization needs: one GPU, several, or machines that share it; measured as docs/scaling.md says.
+
+Predictions to a factor of two, for decisions that differ by ten; engines predict better what they have planned.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+from ..stats import duration
+from ..traits import Structure
+
+#: Memory of the device that rates were measured on, an H200, where none is there to be asked [bytes].
+DEVICE_BYTES = 141_000_000_000
+#: Of a host with such devices, and of a machine of a cluster [bytes].
+HOST_BYTES, MACHINE_BYTES = 1_000_000_000_000, 512_000_000_000
+#: Devices of one host.
+MOST_DEVICES = 8
+# Memory beside the bytes of factors: of a device that keeps all, contribution blocks too; of MUMPS' ranks together.
+IN_ONE_PIECE, BY_MUMPS = 4.0, 2.3
+# Large fronts on a device, and the cores of a machine, 14 GFLOP/s each alone, at half of that together [flop/s].
+DEVICE_RATE, MACHINE_RATE = 28e12, 64 * 14e9 / 2
+# Factors that stream go to the host and come back [bytes/s].
+LINK_RATE = 50e9
+#: Arithmetic below which rates of large fronts say nothing [flop].
+LARGE = 1e11
+
+
+class Needs(NamedTuple):
+    """Of one factorization.
+
+    Attributes
+    ----------
+    factors, device, front : float
+        Bytes of the factors; of a device that holds all at once; of the largest front.
+    on_device, streamed, on_machines : float
+        Predicted seconds of a refactorization on one device that is large enough, on one that is not, and on as many
+        machines as it takes [s].
+    machines : int
+    """
+
+    factors: float
+    device: float
+    front: float
+    on_device: float
+    streamed: float
+    on_machines: float
+    machines: int
+
+
+def needs(fill: float, flops: float, itemsize: int, triangles: int, widest: float) -> Needs:
+    """Of factors with `fill` entries in each of one or two triangles, and a widest supernode of `widest` columns."""
+    factors = fill * itemsize * triangles
+    machines = ceil(BY_MUMPS * factors / MACHINE_BYTES)
+    on_device = flops / DEVICE_RATE
+    return Needs(
+        factors,
+        IN_ONE_PIECE * factors,
+        itemsize * widest**2,
+        on_device,
+        max(on_device, factors / LINK_RATE),
+        flops / (machines * MACHINE_RATE) if machines else 0.0,
+        machines,
+    )
+
+
+def needs_of(structure: Structure) -> Needs:
+    triangles = 1 if structure.cholesky else 2
+    return needs(structure.fill, structure.flops, structure.itemsize, triangles, structure.widest)
+
+
+def may_stream(needed: Needs, device_bytes: float) -> bool:
+    """Whether one device can factor what it does not hold: the host does, and the largest front fits twice."""
+    return needed.factors <= HOST_BYTES and 2 * needed.front <= device_bytes
+
+
+def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES) -> str:
+    """A sentence for explain()."""
+    memory = f"{size(needed.factors)} of factors, about {size(needed.device)} on a device"
+    large = flops >= LARGE
+    if needed.device <= device_bytes:
+        seconds = f", {lasting(needed.on_device)} a refactorization on an H200" if large else ""
+        return f"{memory}: one GPU is enough{seconds}"
+    several = ceil(needed.device / device_bytes)
+    ways = []
+    if may_stream(needed, device_bytes):
+        ways.append(f"one GPU through which they stream, {lasting(needed.streamed)} a refactorization")
+    if several <= MOST_DEVICES:
+        ways.append(f"{several} GPUs of one host would hold them")
+    cluster = (
+        f"a cluster, {needed.machines} x {size(MACHINE_BYTES)}" if needed.machines > 1 else "a machine without GPUs"
+    )
+    ways.append(f"{cluster}, {lasting(needed.on_machines)}: gpusplu.distributed")
+    return f"{memory}, more than {size(device_bytes)}: {', or '.join(ways)}"
+
+
+def lasting(seconds: float) -> str:
+    """Seconds with a unit that suits long ones too."""
+    for scale, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * scale:
+            return f"{seconds / scale:.2g} {unit}"
+    return duration(float(f"{seconds:.2g}"))
+
+
+def size(count: float) -> str:
+    """Bytes with a unit."""
+    for scale, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count / 1e3:.3g} kB"

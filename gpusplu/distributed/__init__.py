@@ -1,0 +1,22 @@
+"""Factors whose matrix is spread over the ranks of an MPI communicator, by MUMPS or SuperLU_DIST through petsc4py.
+
+>>> import gpusplu.distributed as gd
+>>> lu = gd.splu(rows, MPI.COMM_WORLD)  # rows: those of this rank, SciPy CSR, columns of the whole matrix
+>>> x = lu.solve(b)  # the parts of this rank
+
+Every function and method is called by all ranks together. What one of them refuses, all of them do, with the same
+exception. Nothing here needs the compiled core.
+"""
+
+from .calls import cholesky, ldlt, splu
+from .factor import DistributedCholeskyFactor, DistributedFactor, DistributedLDLFactor, DistributedLUFactor
+
+__all__ = [
+    "DistributedCholeskyFactor",
+    "DistributedFactor",
+    "DistributedLDLFactor",
+    "DistributedLUFactor",
+    "cholesky",
+    "ldlt",
+    "splu",
+]

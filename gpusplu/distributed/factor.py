@@ -1,0 +1,298 @@
+"""What users of distributed factorizations hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Self
+
+import numpy as np
+
+from .._scipy import warn
+from ..counting import FACTORIZATIONS
+from ..results import Inertia, SlogDet
+from ..rhs import check_trans, solve_as_given
+from ..stats import Stats, durations, show, table
+from .agreement import agreed
+from .lifetime import Parts, watch
+from .refinement import Certified
+from .rows import Rows
+from .spread import Spread
+
+# Vectors that certify an inertia, and what they may show at most (docs/decisions/0028-symmetric-indefinite.md).
+SAMPLES, CERTAIN = 8, 0.01
+
+
+class DistributedFactor:
+    """What distributed LU, Cholesky and LDL^T factors share.
+
+    All ranks of the communicator call every method, each with its part, and get the same exceptions. One that is
+    dropped gives its memory back when the next one is made, or at once by `close` or the end of a ``with`` block.
+    """
+
+    def __init__(self, rows: Rows, parts: Parts):
+        self._rows, self._parts = rows, parts
+        self._system, self._solver = parts.system, parts.solver
+        self._spread = Spread(rows)
+        self._certified = Certified(parts.system, parts.solver)
+        self._seconds = {"factor": 0.0, "refactor": 0.0, "solve": 0.0}
+        with self._timed("factor"):
+            self._check_values()
+            self._solver.factor()
+        watch(self, rows.comm, parts)
+        FACTORIZATIONS.add()
+
+    comm = property(lambda self: self._rows.comm, doc="The communicator.")
+    shape = property(lambda self: (self._rows.n, self._rows.n), doc="Shape of A.")
+    dtype = property(lambda self: self._rows.dtype, doc="Of the solutions: float64 or complex128.")
+    engine = property(lambda self: self._solver.name, doc="Name of the solver.")
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """First row of this rank, and the first one behind."""
+        return self._rows.first, self._rows.first + self._rows.count
+
+    @property
+    def backward_error(self) -> float | None:
+        """Normwise backward error of the last solve, the largest over its columns; None before one."""
+        return self._certified.error
+
+    def solve(self, rhs: Any, trans: str = "N", *, root: int | None = None) -> Any:
+        """Solve ``op(A) x = rhs``.
+
+        Parameters
+        ----------
+        rhs : ndarray, shape (rows of this rank,) or (rows of this rank, k)
+            Must cast safely to the dtype of the factor; complex right-hand sides of a real factor are fine.
+        trans : {"N", "T", "H"}, optional
+            A, its transpose, or its conjugate transpose.
+        root : int, optional
+            The rank that has all of `rhs`, of shape (n,) or (n, k); what the others pass is not looked at.
+
+        Returns
+        -------
+        x : ndarray
+            The part of this rank; with `root` all of it there, and None on the others.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`gpusplu.LUFactor.solve`, and where ranks differ in `trans`, `root` or the number of columns.
+
+        Warns
+        -----
+        RuntimeWarning
+            The solution is not accurate, whatever pivots were tried.
+        """
+        self._require_open()
+
+        def checked() -> tuple[Any, Any]:
+            check_trans(trans)
+            if root is not None and not 0 <= root < self.comm.size:
+                raise ValueError(f"root={root} is none of the {self.comm.size} ranks")
+            if root is not None and root != self.comm.rank:
+                return None, rhs
+            n = self._rows.count if root is None else self._rows.n
+            look = solve_as_given(lambda b, way: b, rhs, trans, n, self.dtype)
+            return (look.shape[1:], look.dtype.kind) if root is None else None, rhs
+
+        rhs = agreed(self.comm, ("solve", trans, root), checked)
+        with self._timed("solve"):
+            part = rhs if root is None else self._spread.scatter(rhs, root)
+            self._certified.error = None
+            x = solve_as_given(self._solve_columns, part, trans, self._rows.count, self.dtype)
+            self._warn_where_inaccurate()
+            return x if root is None else self._spread.gather(x, root)
+
+    def _solve_columns(self, b: np.ndarray, way: int) -> np.ndarray:
+        if b.ndim == 1:
+            return self._certified.solve(b, way)
+        x = np.empty_like(b)
+        for k in range(b.shape[1]):
+            x[:, k] = self._certified.solve(b[:, k], way)
+        return x
+
+    def _warn_where_inaccurate(self) -> None:
+        if self._certified.must_warn():
+            warn(
+                "solve: the solution is not finite, or not accurate: its backward error is "
+                f"{self._certified.error:.1e}; with engine='superlu_dist' try 'mumps'",
+                RuntimeWarning,
+            )
+
+    def refactor(self, values: Any) -> None:
+        """Factor new values on the same pattern, with the analysis that was made.
+
+        If this raises, the factor still holds the values before.
+
+        Parameters
+        ----------
+        values : array_like, shape (A.data.size,), or sparse matrix
+            Of this rank's rows: in the order of ``A.data``, or a matrix with the same pattern.
+
+        Raises
+        ------
+        PatternMismatchError
+        NonFiniteError
+        RuntimeError
+            ``Factor is exactly singular``.
+        NotPositiveDefiniteError
+        HostMemoryError
+        SolverError
+        """
+        self._require_open()
+        new = agreed(self.comm, ("refactor",), lambda: (None, self._rows.read_values(values)))
+        with self._timed("refactor"):
+            old, self._rows.values = self._rows.values, new
+            self._system.fill()
+            try:
+                self._check_values()
+                self._solver.factor()
+            except Exception:
+                self._rows.values = old
+                self._system.fill()
+                self._solver.factor()
+                raise
+        FACTORIZATIONS.add()
+
+    def _check_values(self) -> None:
+        """Of a kind that not every matrix has."""
+
+    def slogdet(self) -> SlogDet:
+        """Sign (or phase) and logarithm of the modulus of the determinant of A.
+
+        Raises
+        ------
+        EngineUnavailableError
+            SuperLU_DIST does not tell it.
+        """
+        self._require_open()
+        mantissa, exponent = self._solver.determinant()
+        size = abs(mantissa)
+        sign = mantissa / size if size else 0.0
+        return SlogDet(
+            self.dtype.type(sign if self.dtype.kind == "c" else sign.real), float(np.log(size) + exponent * np.log(2))
+        )
+
+    @property
+    def stats(self) -> Stats:
+        """Seconds per phase, sizes, and what pivoting and refinement had to do; the same on all ranks but for seconds.
+
+        Bytes are those of all ranks together.
+        """
+        self._require_open()
+        return Stats(
+            {
+                "engine": self.engine,
+                "kind": self._solver.kind,
+                "ranks": self.comm.size,
+                "n": self._rows.n,
+                "nnz": self._rows.nnz,
+                **self._solver.figures(),
+                "n_repivoted": self._certified.n_repivoted,
+                "n_refinement": self._certified.n_refinement,
+                "backward_error": self.backward_error,
+                "seconds": dict(self._seconds),
+            }
+        )
+
+    def explain(self) -> str:
+        """What was done and what it cost, as a few lines of text."""
+        stats = self.stats
+        size = f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"
+        figures = ("ordering", "nnz_factor", "flops", "bytes", "n_delayed", "n_repivoted", "n_refinement")
+        error = self.backward_error
+        lines = [
+            ("matrix", f"{size}, on {stats['ranks']} ranks"),
+            ("engine", f"{self.engine}: {self._solver.kind}"),
+            ("factor", ", ".join(f"{name} {show(stats[name])}" for name in figures if name in stats)),
+            ("accuracy", "every solve is measured" if error is None else f"backward error {error:.1e}"),
+            ("seconds", durations(stats["seconds"])),
+        ]
+        return table(lines)
+
+    def close(self) -> None:
+        """Give the memory back now; the factor solves no more."""
+        self._parts.destroy()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if not self._parts.is_open:
+            raise ValueError("the factor was closed")
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = perf_counter()
+        yield
+        self._seconds[phase] = perf_counter() - start
+
+    def __repr__(self) -> str:
+        n = self._rows.n
+        return (
+            f"<{type(self).__name__} of {n} x {n}, {self.dtype.name}, on {self.comm.size} ranks, engine {self.engine}>"
+        )
+
+
+class DistributedLUFactor(DistributedFactor):
+    """LU factors of a matrix on the ranks of a communicator; made by :func:`gpusplu.distributed.splu`."""
+
+
+class DistributedSymmetricFactor(DistributedFactor):
+    """Of a matrix that was given by both triangles, or by one."""
+
+    def __init__(self, rows: Rows, parts: Parts, both: bool):
+        self._has_both = both
+        super().__init__(rows, parts)
+
+    def _check_values(self) -> None:
+        if self._has_both:
+            self._system.check_symmetry(self._solver.kind)
+
+    def __call__(self, rhs: Any) -> Any:
+        """Solve ``A x = rhs``."""
+        return self.solve(rhs)
+
+
+class DistributedCholeskyFactor(DistributedSymmetricFactor):
+    """Cholesky factor on the ranks of a communicator; made by :func:`gpusplu.distributed.cholesky`."""
+
+    def logdet(self) -> float:
+        """Logarithm of the determinant of A."""
+        return self.slogdet().logabsdet
+
+
+class DistributedLDLFactor(DistributedSymmetricFactor):
+    """LDL^T factors on the ranks of a communicator; made by :func:`gpusplu.distributed.ldlt`."""
+
+    inertia_doubt = ""  #: Why the last call of `inertia` returned None; empty if it did not.
+
+    def inertia(self) -> Inertia | None:
+        """Numbers of positive, negative and zero eigenvalues of A, or None where they are not certain.
+
+        Certified as by :meth:`gpusplu.LDLFactor.inertia`; costs eight solves.
+
+        Raises
+        ------
+        TypeError
+            A is complex symmetric, so that its eigenvalues are not real.
+        EngineUnavailableError
+            PETSc is built for complex numbers.
+        """
+        self._require_open()
+        if self.dtype.kind == "c":
+            raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")
+        negative = self._solver.negative_pivots()
+        distance = self._certified.distance_of_factors(SAMPLES)
+        self.inertia_doubt = ""
+        if not distance < CERTAIN:
+            self.inertia_doubt = (
+                f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e}, not {CERTAIN} at most"
+            )
+            return None
+        return Inertia(self._rows.n - negative, negative, 0)

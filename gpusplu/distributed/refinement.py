@@ -1,0 +1,84 @@
+"""Solutions that are measured, refined, and where that is not enough solved with other pivots."""
+
+from __future__ import annotations
+
+from math import isfinite, sqrt
+
+import numpy as np
+
+from .solvers import Solver
+from .system import System
+
+# Backward errors in units of the precision: no step of refinement below the first, other pivots above the second
+# (docs/decisions/0003-certified-answers.md).
+ENOUGH, INACCURATE, MOST_STEPS = 8, 100, 3
+
+
+class Certified:
+    """Solves with a factorization whose backward errors are known.
+
+    Attributes
+    ----------
+    error : float or None
+        The largest since it was set to None.
+    n_refinement, n_repivoted : int
+        Steps of refinement, and how often pivots were chosen with more care.
+    """
+
+    def __init__(self, system: System, solver: Solver):
+        self._system, self._solver = system, solver
+        self.error: float | None = None
+        self.n_refinement = self.n_repivoted = 0
+        self._doubtful = False
+
+    def solve(self, b: np.ndarray, way: int) -> np.ndarray:
+        """One column, for A (0), its transpose (1) or its conjugate transpose (2)."""
+        system = self._system
+        self._solver.renew()
+        conjugated = way == 2 and b.dtype.kind == "c"
+        system.b.setArray(b.conj() if conjugated else b)
+        error = self._refined(way > 0)
+        finite = isfinite(system.largest(system.b))
+        if finite and not error <= INACCURATE * system.eps and self._solver.harder():
+            self.n_repivoted += 1
+            self._solver.factor()
+            error = self._refined(way > 0)
+        if finite:
+            self._doubtful |= not error <= sqrt(system.eps)
+        self.error = error if self.error is None else max(self.error, error)
+        x: np.ndarray = system.x.getArray() if b.dtype.kind == "c" else system.x.getArray().real
+        return x.conj() if conjugated else x.copy()
+
+    def must_warn(self) -> bool:
+        """Whether a solution of a finite right-hand side was wrong by half of the digits; asks once."""
+        doubtful, self._doubtful = self._doubtful, False
+        return doubtful
+
+    def _refined(self, transposed: bool) -> float:
+        """Solve for what is in b; backward error of what is then in x."""
+        system = self._system
+        self._solver.solve(system.b, system.x, transposed)
+        error = system.measure(transposed)
+        for _ in range(MOST_STEPS):
+            if not error > ENOUGH * system.eps:
+                break
+            self._solver.solve(system.r, system.d, transposed)
+            system.x.axpy(1, system.d)
+            before, error = error, system.measure(transposed)
+            if not error < before:
+                system.x.axpy(-1, system.d)
+                return system.measure(transposed)
+            self.n_refinement += 1
+            if error > before / 2:
+                break
+        return error
+
+    def distance_of_factors(self, n_samples: int) -> float:
+        """``||I - A M^-1||`` of the matrix M that the factors are of, as random right-hand sides show it."""
+        system, squares = self._system, 0.0
+        for number in range(1, n_samples + 1):
+            system.fill_random(system.b, number)
+            self._solver.solve(system.b, system.x, False)
+            system.measure(False)
+            squares += system.r.norm() ** 2
+        return sqrt(squares / n_samples)

@@ -1,0 +1,45 @@
+"""Inertia of LDL^T on a device: signs of D, and the certificate of core/numeric/factor_inertia.cpp by solves there.
+
+The kernels invert the diagonal blocks of D and store them symmetric to the last bit, so that what they solve with is
+the inverse of a Hermitian matrix with their inertia, up to rounding in the solves, which the certificate sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .recorded import Recorded
+
+SAMPLES = 8  # random vectors, as there
+CERTAIN = 0.01  # distance of the factors from A, as there
+
+
+def inertia_of(recorded: Recorded, symbolic: Any) -> tuple[bool, bool, int, int, float] | None:
+    """(held, certain, positive, negative, distance) as the core's factor says it, of a factorization that was accepted.
+
+    None where it is not certain, which the CPU engine has a closer look at.
+    """
+    stream = recorded.begin()
+    counts = recorded.program.signs_of_pivots(stream, recorded.buffers)
+    if counts is None or counts[2] or counts[0] + counts[1] != recorded.n:
+        return None
+    distance = distance_of(recorded, symbolic)
+    return (True, True, counts[0], counts[1], distance) if distance < CERTAIN else None
+
+
+def distance_of(recorded: Recorded, symbolic: Any) -> float:
+    """Estimate of ``||I - A (L D L^H)^-1||``, scaled; NaN where numbers left the range."""
+    n, dtype, total = recorded.n, recorded.program.dtype, 0.0
+    scale = np.asarray(symbolic.row_scale) if symbolic.row_scale.size else np.ones(n)
+    samples = np.random.default_rng(n).standard_normal((SAMPLES, n))
+    for begin, end in recorded.buffers.chunks(SAMPLES):
+        nrhs, stream = end - begin, recorded.begin()
+        vectors = recorded.buffers.vectors(nrhs)
+        recorded.send(stream, vectors.b.pointer, np.ascontiguousarray(samples[begin:end] / scale).astype(dtype).T)
+        stream.replay(recorded.graph("solve", 0, nrhs, 1))
+        stream.synchronize()
+        residual = recorded.vector(vectors.residual, nrhs)
+        total += float((np.abs(residual.astype(complex) * scale) ** 2).sum())
+    return float(np.sqrt(total / SAMPLES))

@@ -1,0 +1,335 @@
+"""What the primitives do with arrays on a CUDA device: factors stay there, and so do values and solutions.
+
+Whether a factor of given values is held is known on the device, by a comparison, and the host must not wait for that.
+So a solve goes by what its call site met before, held values or new ones, as processors predict branches: with the
+factor that is expected, or by factoring at once. The comparison is read when the solve has been waited for, as any
+solve on a device is. Where the guess was wrong, what is missing is done then: answers never depend on guesses.
+
+The first values of a pattern go over the host, where pivots and an engine are chosen. Determinants and what belongs to
+them are computed on the host, and traced index arrays are read there.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from .. import matrix, patterns
+from ..batch import BatchedFactor
+from ..batches import splu_batch
+from ..cuda import devices
+from ..errors import NonFiniteError
+from ..factor import LUFactor
+from ..gradients import TRANSPOSE, Factored
+from ..linalg import is_singular
+from ..pipeline import DEFAULTS, factored_lu, within_memory
+from ..selection.request import AUTO, read_request
+from .foreign import DeviceSite, lower
+from .host import INDEX_ARRAYS, each_structure
+from .store import BITS, Entry, Store
+from .structure import Structure
+
+UNREAD = 2  # what memory for an answer has before the answer
+
+
+class Guess:
+    """Whether the values of a call site will be found factored, by what they were before.
+
+    Wrong once, it is still believed where it was right twice running.
+    """
+
+    def __init__(self) -> None:
+        self._trust = 2  # from 0, new values, to 3, held ones
+
+    @property
+    def held(self) -> bool:
+        return self._trust >= 2
+
+    def learn(self, held: bool) -> None:
+        self._trust = min(3, self._trust + 1) if held else max(0, self._trust - 1)
+
+
+class DeviceEntry(Entry):
+    """An entry whose factor and values are on a device.
+
+    Attributes
+    ----------
+    first : tuple
+        Of the first factor of the group: its analysis, and values on the host.
+    stream, written : Stream, event
+        Where the values were written, and when.
+    """
+
+    __slots__ = ("first", "stream", "written")
+    first: tuple[Any, np.ndarray]
+
+    def note(self, device: Any) -> None:
+        """The values were written in the current stream."""
+        self.stream = device.caller_stream()
+        self.written = self.stream.record()
+
+
+class Difference:
+    """Whether values differ in any bit from those of an entry; asked in the current stream, read later."""
+
+    def __init__(self, device: Any, values: Any, entry: DeviceEntry):
+        self._stream, bits = device.caller_stream(), BITS[values.itemsize]
+        if self._stream != entry.stream:
+            self._stream.wait(entry.written)
+        self._there = (values.reshape(-1).view(bits) != entry.values.reshape(-1).view(bits)).any(keepdims=True)
+        self._here = device.pinned(np.dtype(np.uint8), 1)
+        self._here[0] = UNREAD
+        self._stream.copy(self._here.ctypes.data, device.pointer(self._there), 1)
+
+    def __bool__(self) -> bool:
+        if self._here[0] == UNREAD:  # else a solve has waited
+            self._stream.synchronize()
+        return bool(self._here[0])
+
+
+class DeviceStore(Store):
+    """Factors on devices: `solve` and `hold` are in the current stream what `factor` is on the host."""
+
+    def solve(self, structure: Structure, values: Any, b: Any, op: str, kept: bool, guess: Guess) -> Any:
+        """The solution of ``op(A) x = b`` for vectors that are rows.
+
+        Raises
+        ------
+        RuntimeError
+            ``Factor is exactly singular``.
+        NonFiniteError
+        """
+        device, values, transpose = devices.open_device(), entries_of(structure, values), op == "T"
+        group = structure, values.dtype.char, values.shape, device.index
+        trusted, differs = guess.held, None
+        with self.used(self.of_group(group)[:1]) as expected:
+            for entry in expected:
+                differs = Difference(device, values, entry)
+                if trusted:
+                    x = solved(entry.factored, b, op)
+                    if not differs:
+                        guess.learn(True)
+                        entry.expect(transpose, kept)
+                        return x
+        if trusted and differs is not None:
+            with self.used(self.of_group(group)) as entries:
+                same = self.same(device, values, entries)
+                guess.learn(same is not None)
+                if same is not None:
+                    same.expect(transpose, kept)
+                    return solved(same.factored, b, op)
+        made, x = self.factored(device, structure, group, values, b, op)
+        made.expect(transpose, kept)
+        if not trusted and differs is not None:
+            guess.learn(not differs)
+        return x
+
+    def hold(self, structure: Structure, values: Any, holder: Any) -> None:
+        """Have a factor of values kept as long as an object lives; waits.
+
+        Raises
+        ------
+        RuntimeError
+            ``Factor is exactly singular``.
+        NonFiniteError
+        """
+        device, values = devices.open_device(), entries_of(structure, values)
+        group = structure, values.dtype.char, values.shape, device.index
+        with self.used(self.of_group(group)) as entries:
+            entry = self.same(device, values, entries)
+        if entry is None:
+            entry, _ = self.factored(device, structure, group, values)
+        with self.lock:
+            entry.expect(False, True)
+            entry.holders.add(holder)
+
+    def of_group(self, group: tuple[Hashable, ...]) -> list[Any]:
+        """Entries, those that are looked for most likely first: the last ones that wait for an adjoint."""
+        with self.lock:
+            entries = [entry for entry in reversed(self.entries.values()) if entry.key[:-1] == group]
+        return sorted(entries, key=lambda entry: entry.done)
+
+    @contextmanager
+    def used(self, entries: list[Any]) -> Iterator[list[Any]]:
+        """Entries whose factors stay what they are inside the block."""
+        with self.lock:
+            entries = [entry for entry in entries if self.entries.get(entry.key) is entry]
+            for entry in entries:
+                entry.users += 1
+        try:
+            yield entries
+        finally:
+            with self.lock:
+                for entry in entries:
+                    entry.users -= 1
+
+    def same(self, device: Any, values: Any, entries: list[Any]) -> Any:
+        """The first of some entries that has these values, or None; waits."""
+        answers = [Difference(device, values, entry) for entry in entries]
+        return next((entry for entry, differs in zip(entries, answers, strict=True) if not differs), None)
+
+    def factored(
+        self, device: Any, structure: Structure, group: tuple[Hashable, ...], values: Any, b: Any = None, op: str = "N"
+    ) -> tuple[DeviceEntry, Any]:
+        """An entry with new values, and the solution if there is a `b`."""
+        with self.lock:
+            spare: Any = self.spare(group)
+            if spare is not None:
+                self.forget(spare)
+        if spare is None:
+            return self.added(device, structure, group, values, b, op)
+        try:
+            x = factored_again(spare.factored, values, b, op)  # or it raises, and the factor is what it was
+            spare.values[...] = values
+            spare.note(device)
+            spare.done = True
+            return spare, x
+        finally:
+            with self.lock:
+                self.keep(spare)
+
+    def added(
+        self, device: Any, structure: Structure, group: tuple[Hashable, ...], values: Any, b: Any, op: str
+    ) -> tuple[DeviceEntry, Any]:
+        """The same with a factor of its own."""
+        before = self.of_group(group)
+        first = before[0].first if before else None
+        if first is None or values.ndim == 2:
+            factored, first, nbytes = within_memory(first_factored, device, structure, values, first)
+            x = None if b is None else solved(factored, b, op)
+        else:
+            lu = within_memory(first[0].factor, first[1])
+            factored, nbytes = Factored(lu, transposed=structure.transposed), lu.stats["bytes"]
+            x = factored_again(factored, values, b, op)
+        entry = DeviceEntry((*group, next(_numbers)), values, factored, nbytes)
+        entry.first = first
+        entry.note(device)
+        with self.lock:
+            self.keep(entry)
+        return entry, x
+
+
+#: Of the process, and the last parts of its keys.
+STORE = DeviceStore()
+_numbers = count()
+patterns.FORGET_ALSO.append(STORE.clear)
+atexit.register(STORE.clear)  # while there is CUDA
+
+
+def first_factored(device: Any, structure: Structure, values: Any, first: Any) -> tuple[Factored, Any, int]:
+    """A factor by an analysis on the host, which has to have the values of a system there.
+
+    Parameters
+    ----------
+    device : cuda.devices.Device
+    structure : Structure
+    values : cupy.ndarray, shape (entries,) or (nbatch, entries)
+    first : tuple, optional
+        Of an entry of the group before.
+
+    Returns
+    -------
+    factored, first, nbytes
+    """
+    if values.ndim == 1:
+        request = read_request(AUTO, device.index)._replace(on_device=True)
+        on_host = values.get()
+        lu, _ = factored_lu(structure.matrix(on_host), DEFAULTS, request, LUFactor)
+        return Factored(lu, transposed=structure.transposed), (lu.symbolic, on_host), lu.stats["bytes"]
+    if first is None:
+        fit = ((abs(values) < np.inf) & (values != 0)).sum(axis=1)  # others may be what vmap of cond made up
+        first = None, values[int(fit.argmax())].get()
+    batch = splu_batch(structure.matrix(first[1]), values, device=device.index)
+    return Factored(batch, transposed=structure.transposed), first, batch.stats["bytes"]
+
+
+def factored_again(factored: Factored, values: Any, b: Any, op: str) -> Any:
+    """Refactor and solve; without `b` only the former, waited for."""
+    if b is None:
+        factored.factor.refactor(values)
+        return factored.factor.check()
+    trans = TRANSPOSE[op] if factored.transposed else op
+    return rows_of(factored.factor.refactor_solve(values, columns_of(factored, b), trans), b)
+
+
+def solved(factored: Factored, b: Any, op: str) -> Any:
+    """Solutions as rows."""
+    return rows_of(factored.solve(columns_of(factored, b), op), b)
+
+
+def columns_of(factored: Factored, b: Any) -> Any:
+    """Right-hand sides as a factor takes them: one vector, or columns, of a system or of each of a batch."""
+    if b.shape[-2] == 1:
+        return b[..., 0, :]
+    if not isinstance(factored.factor, BatchedFactor):
+        return b.T
+    b = b if b.ndim == 3 else b[None].repeat(len(factored.factor), axis=0)
+    return b.swapaxes(-1, -2).copy()
+
+
+def rows_of(x: Any, b: Any) -> Any:
+    """Their solutions as rows."""
+    return x[..., None, :] if b.shape[-2] == 1 else x.swapaxes(-1, -2)
+
+
+def entries_of(structure: Structure, values: Any) -> Any:
+    """Those of the values that are entries."""
+    if structure.kept is None:
+        return values
+    kept = structure.kept
+    entries = values[..., kept if isinstance(kept, slice) else matrix.to_device(kept)]
+    return entries if entries.flags.c_contiguous else entries.copy()
+
+
+def indices_on_host(work: Callable[..., Any]) -> Callable[..., Any]:
+    """``work(*arrays, structure, layout)`` for index arrays on the device, if there are such."""
+
+    def with_indices(*arrays: Any, structure: Structure | None, layout: str, **options: Any) -> Any:
+        if structure is None:
+            last = 1 + INDEX_ARRAYS[layout]
+            arrays = arrays[0], *(array.get() for array in arrays[1:last]), *arrays[last:]
+        return work(*arrays, structure=structure, layout=layout, **options)
+
+    return with_indices
+
+
+@indices_on_host
+@each_structure
+def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: bool, guess: Guess) -> Sequence[Any]:
+    try:
+        return (STORE.solve(structure, values, b, "T" if transpose else "N", kept, guess),)
+    except (RuntimeError, NonFiniteError) as error:
+        if isinstance(error, RuntimeError) and not is_singular(error):  # CUDA's errors are RuntimeErrors
+            raise
+    x = devices.open_device().array((*values.shape[:-1], *b.shape[-2:]), b.dtype)
+    x.fill(np.nan)
+    return (x,)
+
+
+def by_host(work: Callable[..., Any]) -> Callable[..., Any]:
+    """``work(*arrays)`` of `host` for arrays on the device."""
+
+    def there_and_back(*arrays: Any, **parameters: Any) -> list[Any]:
+        return [matrix.to_device(array) for array in work(*(array.get() for array in arrays), **parameters)]
+
+    return there_and_back
+
+
+def lower_solve(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
+    """The lowering rule of solve: each call site has a guess of its own."""
+    return lower(DeviceSite, partial(solve, guess=Guess()), context, *operands, **parameters)
+
+
+def lower_by_host(work: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule of what the host does."""
+
+    def rule(context: Any, *operands: Any, **parameters: Any) -> Sequence[Any]:
+        return lower(DeviceSite, by_host(work), context, *operands, **parameters)
+
+    return rule

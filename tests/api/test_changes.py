@@ -1,0 +1,203 @@
+"""Updates and downdates of Cholesky factors."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from support.small_matrices import EPS, canonical, phased, rhs, spd_matrix
+
+
+def definite(dtype="d", size=12):
+    """A Hermitian finite element matrix: entries where any two unknowns of an element meet."""
+    A = gallery.elasticity(size // 4, size // 4, size // 4)
+    return phased(A / abs(A).max(), dtype, hermitian=True)
+
+
+def fitting(A, k, seed=0, scale=0.5):
+    """k columns whose entries are pairwise in the pattern of `A`."""
+    rng, columns = np.random.default_rng(seed), []
+    pattern = abs(A).tocsr()
+    for _ in range(k):
+        clique = [int(rng.integers(A.shape[0]))]
+        for j in rng.permutation(pattern[[clique[0]]].indices):
+            if len(clique) < 6 and all(pattern[i, j] for i in clique) and j not in clique:
+                clique.append(int(j))
+        column = np.zeros(A.shape[0], A.dtype)
+        column[clique] = scale * rhs(len(clique), A.dtype.char, seed=int(rng.integers(99)))
+        columns.append(column)
+    return np.array(columns).T.reshape(A.shape[0], k)
+
+
+def check(ch, M, dtype):
+    """That the factor is one of M, in all that it answers."""
+    n, b = len(M), rhs(len(M), dtype, (2,))
+    x = ch.solve(b)
+    assert np.abs(M @ x - b).max() < 200 * EPS[dtype] * (np.abs(M).sum(axis=1).max() * np.abs(x).max() + 5)
+    L, perm = ch.L.toarray(), ch.perm
+    assert np.abs(L @ L.conj().T - M[np.ix_(perm, perm)]).max() < n * EPS[dtype] * np.abs(M).max()
+    np.testing.assert_allclose(ch.logdet(), np.linalg.slogdet(M)[1], rtol=1e4 * EPS[dtype], atol=1e4 * EPS[dtype])
+    values = sp.csc_array((ch.parts()[0].values(), ch._pattern.ind, ch._pattern.ptr), shape=ch.shape).toarray()
+    assert np.abs(values - M).max() <= 10 * EPS[dtype] * np.abs(M).max()
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("k", [1, 3, 11])
+def test_changes_inside_of_the_pattern(dtype, k):
+    A = definite(dtype)
+    C = fitting(A, k)
+    ch = gs.cholesky(A)
+    M = A.toarray()
+    before = gs.factorization_count()
+    ch.update(C)
+    check(ch, M + C @ C.conj().T, dtype)
+    ch.downdate(sp.csc_array(C[:, :1]))
+    check(ch, M + C[:, 1:] @ C[:, 1:].conj().T, dtype)
+    ch.downdate(C[:, 1:] if k > 1 else np.zeros(len(M), dtype))
+    check(ch, M, dtype)
+    assert ch.stats.n_updated == 3 and gs.factorization_count() == before
+
+
+def test_columns_are_changed_and_not_all_factored_again(monkeypatch):
+    """By the path: what is not on it keeps its bits."""
+    A = canonical(gallery.poisson(40, 40))
+    ch = gs.cholesky(A, engine="cpu")
+    before, place = ch.L, int(np.flatnonzero(ch.perm == 0)[0])
+    c = np.zeros(1600)
+    c[0] = 0.5
+    ch.update(c)
+    changed = np.flatnonzero(np.abs(ch.L - before).tocsc().max(axis=0).toarray())
+    assert place in changed and 0 < changed.size < 400
+    assert ch.stats.n_refactor == 0
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_changes_outside_of_the_pattern(dtype):
+    A = spd_matrix(40, dtype)
+    ch = gs.cholesky(A)
+    assert (A.toarray() == 0).any()
+    C = np.zeros((40, 2), dtype)
+    C[[1, 20, 33], 0] = rhs(3, dtype)
+    C[[0, 39], 1] = rhs(2, dtype)
+    M = A.toarray()
+    ch.update(C)
+    check(ch, M + C @ C.conj().T, dtype)
+    before = gs.factorization_count()
+    ch.downdate(C)
+    check(ch, M, dtype)
+    assert gs.factorization_count() == before  # it has the entries now
+    copy = pickle.loads(pickle.dumps(ch))
+    for one in (ch, copy):
+        one.refactor(2 * A.data)
+        check(one, 2 * M, dtype)
+        one.refactor(A)
+        check(one, M, dtype)
+        with pytest.raises(gs.NonFiniteError):
+            one.refactor(np.full(A.nnz, np.nan))
+        with pytest.raises(gs.PatternMismatchError):
+            one.refactor(sp.eye_array(40))
+        check(one, M, dtype)
+
+
+def test_one_triangle_and_vectors_of_every_kind():
+    A = spd_matrix(30)
+    M = A.toarray()
+    c = rhs(30)
+    for given in (c, c[:, None], sp.csc_array(c[:, None]), sp.coo_array(c[:, None]), c.tolist()):
+        ch = gs.cholesky(sp.tril(A))
+        ch.update(given)
+        check(ch, M + np.outer(c, c), "d")
+    ch.update(np.zeros((30, 0)))
+    check(ch, M + np.outer(c, c), "d")
+    ch.refactor(sp.tril(A).data)
+    check(ch, M, "d")
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_downdate_that_is_not_definite_is_refused_and_the_factor_stays(dtype, inside):
+    A = definite(dtype)
+    ch = gs.cholesky(A)
+    C = fitting(A, 3, scale=0.1)
+    if inside:
+        C[:, 1] *= 1000
+    else:
+        C[[0, len(C) // 2, -1], 1] = 50
+    b, M = rhs(len(C), dtype), A.toarray()
+    x, version = ch.solve(b), ch.version
+    with pytest.raises(gs.NotPositiveDefiniteError):
+        ch.downdate(C)
+    np.testing.assert_array_equal(ch.solve(b), x)
+    check(ch, M, dtype)
+    ch.update(C)
+    check(ch, M + C @ C.conj().T, dtype)
+    assert ch.version > version
+
+
+def test_a_downdate_that_leaves_a_singular_matrix_or_few_digits():
+    """Whether a factorization of the values finds them definite decides."""
+    A = canonical(gallery.poisson(20, 20))
+    e = np.zeros(400)
+    e[7] = 1.0
+    schur = 1 / np.linalg.inv(A.toarray())[7, 7]
+    for left, definite in ((0.0, False), (-1e-10, False), (1e-10, True), (1e-4, True)):
+        ch = gs.cholesky(A)
+        c = np.sqrt(schur * (1 - left)) * e
+        if left == 0.0:
+            c *= 1 + 1e-15
+        try:
+            ch.downdate(c)
+        except gs.NotPositiveDefiniteError:
+            assert not definite
+            check(ch, A.toarray(), "d")
+        else:
+            assert definite
+            b = rhs(400)
+            x = ch.solve(b)
+            M = A.toarray() - np.outer(c, c)
+            assert np.abs(M @ x - b).max() < 1e-13 * (8 * np.abs(x).max() + 5)
+
+
+def test_bad_columns():
+    A = spd_matrix(20)
+    ch = gs.cholesky(A)
+    for change in (ch.update, ch.downdate):
+        with pytest.raises(ValueError, match=r"C must have shape \(20,\) or \(20, k\)"):
+            change(np.ones(19))
+        with pytest.raises(gs.NonFiniteError, match="all values of C must be finite"):
+            change(np.full(20, np.nan))
+        with pytest.raises(gs.NonFiniteError):
+            change(1e200 * np.eye(20)[3])
+        with pytest.raises(TypeError, match="C is complex128, and the factor float64"):
+            change(np.ones(20, complex))
+    with pytest.raises(MemoryError, match="solve with updated"):
+        gs.cholesky(sp.eye_array(30000)).update(np.ones(30000))
+    check(ch, A.toarray(), "d")
+
+
+def test_many_changes_in_a_row_stay_accurate():
+    A = canonical(gallery.poisson(15, 15))
+    ch, M = gs.cholesky(A), A.toarray()
+    for step in range(60):
+        C = fitting(A, 2, seed=step, scale=3.0)
+        ch.update(C)
+        M = M + C @ C.T
+        if step % 2:
+            ch.downdate(C)
+            M = M - C @ C.T
+    b = rhs(225)
+    x = ch.solve(b)
+    assert np.abs(M @ x - b).max() < 1e-14 * np.abs(M).sum(axis=1).max() * np.abs(x).max()
+    assert ch.backward_error is not None and ch.backward_error < 1e-14
+
+
+def test_woodbury_solves_notice_a_change():
+    A = spd_matrix(20)
+    ch = gs.cholesky(A)
+    updated = ch.updated(np.ones(20))
+    ch.update(np.eye(20)[3])
+    with pytest.raises(RuntimeError, match="refactored since"):
+        updated.solve(np.ones(20))

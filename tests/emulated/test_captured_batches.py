@@ -1,0 +1,378 @@
+"""Calls of batches with check="later", captured and not, on an emulated device: no host, and nothing forgotten."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.timing import backward_error
+from support import batch_newton, fake_cupy
+from support.batch_newton import BatchNewton
+from support.emulated_device import memory_at
+from support.lockstep import CHOLESKY, LU, right_hand_sides, systems, transposed
+from support.small_matrices import EPS, canonical, random_matrix
+
+pytestmark = pytest.mark.usefixtures("cupy")
+
+KINDS = pytest.mark.parametrize("make", [gs.splu_batch, gs.cholesky_batch])
+STATUS = gs.BatchStatus
+
+
+class Newton(BatchNewton):
+    def __init__(self, count=3, make=gs.splu_batch, spoilt=None, **options):
+        A = canonical(gallery.poisson(3, 3) + 0.1 * sp.eye_array(9))
+        super().__init__(fake_cupy.asarray, A, count, make, **options)
+        self.time, self.spoilt = 0, spoilt or {}
+
+    def assemble(self):
+        self.time += 1
+        x = np.asarray(self.x)
+        self.values[...] = self.given
+        self.values[:, self.diagonal] += 3 * x**2
+        self.values[self.spoilt.get(self.time, [])] = np.nan
+        self.residual[...] = [np.sin(self.time / 50) * self.b[s] - self.matrix(s) @ x[s] for s in range(self.count)]
+        self.residual -= x**3
+
+    def update(self):
+        self.x += self.step
+
+    def capture(self, device):
+        """Replays of a step, after one that was not captured."""
+        self.solve()
+        self.batch.check()
+
+        def body(call):
+            call(self.assemble)
+            self.solve()
+            call(self.update)
+
+        return captured(device, body)
+
+
+def captured(device, body):
+    """Replays of what `body`, which takes kernels of the caller's, asks of the device."""
+    with device.capture() as graph:
+        body(graph.call)
+
+    def launch(times=1):
+        for _ in range(times):
+            graph.launch()
+
+    return launch
+
+
+@pytest.mark.parametrize(("make", "steps"), [(gs.splu_batch, 1000), (gs.cholesky_batch, 100)])
+def test_newton_with_no_host_in_it(device, make, steps):
+    newton = Newton(make=make)
+    launch, expected = newton.capture(device), Newton(make=make).waited_for(steps)
+    device.counts.clear()
+    launch()
+    assert not device.counts  # nothing was copied, allocated or waited for
+    batch_newton.check_steps(newton, lambda steps: launch(steps - 1), expected, steps)
+
+
+def test_nothing_is_copied_or_waited_for(device):
+    """Captured or not."""
+    newton = Newton()
+    newton.capture(device)
+    for ask in (newton.solve, lambda: captured(device, lambda call: newton.solve())):
+        device.counts.clear()
+        ask()
+        assert not {"copy", "synchronize", "allocate", "replay"} & set(device.counts)
+        assert device.counts["gather_lanes"] == 2 and "tally_lanes" not in device.counts
+
+
+def test_systems_that_were_spoilt_in_between(device):
+    newton, steps = Newton(spoilt={5: [1]}), 8
+    expected = Newton().waited_for(steps)
+    batch_newton.check_spoilt_systems(newton, newton.capture(device), expected, 5, [1], steps)
+
+
+def test_calls_that_wait_are_refused_and_the_capture_goes_on(device):
+    newton = Newton()
+    newton.solve()
+    batch_newton.check_calls_that_wait(newton, lambda step: captured(device, lambda call: step()))
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype"),
+    [(gs.splu_batch, "d"), (gs.splu_batch, "F"), (gs.cholesky_batch, "f"), (gs.cholesky_batch, "D")],
+)
+def test_solves_and_refactorizations_of_their_own(device, make, dtype):
+    A = (LU if make is gs.splu_batch else CHOLESKY)["poisson"](dtype)
+    made, given = systems(A, 3)
+    values, b = fake_cupy.asarray(given), fake_cupy.asarray(right_hand_sides(A, 3))
+    batch, plain = (make(A, values, engine="supernodal") for _ in range(2))
+    x = fake_cupy.empty(b.shape, dtype)
+    batch.refactor(values, check="later")
+    batch.solve(b, check="later", out=x)
+    refactor = captured(device, lambda call: batch.refactor(values, check="later"))
+    solves = [captured(device, lambda call, t=trans: batch.solve(b, t, check="later", out=x)) for trans in "NTH"]
+    values *= 2
+    refactor()
+    plain.refactor(values)
+    for trans, solve in enumerate(solves):
+        solve()
+        assert x.tobytes() == plain.solve(b, "NTH"[trans]).tobytes()
+        for k, M in enumerate(made):
+            assert backward_error(2 * transposed(M, trans), np.asarray(x[k]), np.asarray(b[k])) < 100 * EPS[dtype]
+    assert (batch.check() < 100 * EPS[dtype]).all()
+    np.testing.assert_allclose(batch.slogdet()[1], plain.slogdet()[1])
+    assert np.array_equal(batch.canonical(1), given[1] * 2)
+
+
+def test_several_right_hand_sides_over_which_solutions_go(device):
+    A = LU["random"]("d")
+    _, values = systems(A, 3)
+    batch, b = gs.splu_batch(A, values, engine="supernodal"), right_hand_sides(A, 3, (3,))
+    x = fake_cupy.asarray(b)
+    assert batch.solve(x, check="later", out=x) is x
+    x[...] = b
+    captured(device, lambda call: batch.solve(x, check="later", out=x))()
+    np.testing.assert_array_equal(x, batch.solve(b))
+    with pytest.raises(ValueError, match="out has shape"):
+        batch.solve(x, check="later", out=x[:2])
+
+
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+def test_values_in_the_order_of_the_caller(device):
+    A = sp.csr_array(random_matrix(30, "D"))
+    values, b = fake_cupy.asarray(np.array([A.data, 2 * A.data])), fake_cupy.asarray(right_hand_sides(A, 2))
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    expected = np.asarray(batch.solve(b))
+    x = batch.refactor_solve(values, b, check="later")
+    assert type(x) is fake_cupy.ndarray and x.tobytes() == expected.tobytes()
+    launch = captured(device, lambda call: batch.refactor_solve(values, b, check="later", out=x))
+    values *= 4
+    launch()
+    np.testing.assert_allclose(x, expected / 4, rtol=1e-10)
+    assert (batch.check() < 100 * EPS["d"]).all()
+
+
+def duplicates(dtype):
+    """A matrix that has some of its entries in two parts."""
+    whole = sp.coo_array(random_matrix(30, dtype))
+    some = np.arange(0, whole.nnz, 3)
+    values = np.concatenate([whole.data, whole.data[some]]) / 2
+    values[np.setdiff1d(np.arange(whole.nnz), some)] *= 2
+    where = [np.concatenate([each, each[some]]) for each in (whole.row, whole.col)]
+    return gs.splu_batch, sp.coo_array((values, where), shape=whole.shape)
+
+
+def triangle(dtype):
+    return gs.cholesky_batch, canonical(sp.tril(CHOLESKY["poisson"](dtype)))
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("given", [duplicates, triangle])
+def test_values_that_are_summed_or_mirrored(device, given, dtype):
+    make, A = given(dtype)
+    values = fake_cupy.asarray(np.array([A.data, 2 * A.data]))
+    batch, b = make(A, values, engine="supernodal"), fake_cupy.asarray(right_hand_sides(A, 2))
+    full = A.toarray() if given is duplicates else A.toarray() + np.tril(A.toarray(), -1).conj().T
+    device.counts.clear()
+    batch.refactor(values)
+    assert not {"copy", "allocate"} & set(device.counts)  # not by way of the host
+    found = [batch.solve(b), batch.refactor_solve(values, b, check="later")]
+    found.append(make(A, np.array(values), engine="supernodal").solve(np.array(b)))
+    for x in found:
+        for k, scale in enumerate((1, 2)):
+            assert backward_error(sp.csc_array(scale * full), np.asarray(x[k]), np.asarray(b[k])) < 100 * EPS[dtype]
+        assert x.tobytes() == found[0].tobytes()
+    assert (batch.check() < 100 * EPS[dtype]).all()
+
+
+@pytest.mark.parametrize("check", ["now", "later"])
+def test_memory_is_given_back_when_nothing_runs_any_more(device, check):
+    A = random_matrix(20)
+    values = fake_cupy.asarray(np.array([A.data] * 2))
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    batch.refactor(values, check=check)
+    before = device.counts["synchronize"]
+    del batch
+    assert device.counts["synchronize"] == before + 1
+    batch = gs.splu_batch(A, values, engine="supernodal")
+    assert not batch.status.any()
+    before = device.counts["synchronize"]
+    del batch
+    assert device.counts["synchronize"] == before
+
+
+# ---- what becomes of systems
+
+
+def failing(make):
+    """Values of 6 systems, of which the third has no factor and the fifth is not finite, and what that is."""
+    A = CHOLESKY["poisson"]("d")
+    _, values = systems(A, 6)
+    spoilt = values.copy()
+    spoilt[2] *= 0
+    spoilt[4, 7] = np.nan
+    status = [0, 0, STATUS.SINGULAR if make is gs.splu_batch else STATUS.NOT_DEFINITE, 0, STATUS.NOT_FINITE, 0]
+    return A, values, spoilt, status
+
+
+@KINDS
+def test_systems_that_fail_are_flagged_and_the_others_untouched(device, make):
+    A, good, spoilt, status = failing(make)
+    values, b = fake_cupy.asarray(good), fake_cupy.asarray(right_hand_sides(A, 6))
+    batch = make(A, values, engine="supernodal")
+    expected, others = np.asarray(batch.solve(b)), [0, 1, 3, 5]
+    x = batch.refactor_solve(values, b, check="later")
+    launch = captured(device, lambda call: batch.refactor_solve(values, b, check="later", out=x))
+    values[...] = spoilt
+    launch()
+    assert np.isnan(x).all(axis=1).tolist() == [kind > 0 for kind in status]
+    assert x[others].tobytes() == expected[others].tobytes()
+    assert batch.status.tolist() == status  # without a check
+    assert np.isinf(batch.check()).tolist() == [kind > 0 for kind in status]
+    values[...] = good
+    launch()
+    assert x.tobytes() == expected.tobytes()
+    assert (batch.check() < 100 * EPS["d"]).all() and not batch.status.any()
+
+
+@pytest.mark.parametrize("refine", ["auto", "never"])
+def test_doubts_last_until_somebody_was_told(device, refine):
+    A, good, spoilt, _ = failing(gs.splu_batch)
+    b = fake_cupy.asarray(right_hand_sides(A, 6))
+    batch = gs.splu_batch(A, good, engine="supernodal", refine=refine)
+    for values in (good, spoilt, good):
+        batch.refactor_solve(fake_cupy.asarray(values), b, check="later")
+    flagged = [0, 0, STATUS.UNTRUSTED, 0, STATUS.UNTRUSTED, 0]
+    assert batch.status.tolist() == flagged and batch.stats.untrusted == 2
+    batch.solve(b)
+    assert batch.status.tolist() == flagged
+    assert np.isinf(batch.check()).tolist() == [kind > 0 for kind in flagged]
+    assert batch.status.tolist() == flagged
+    batch.solve(b, check="later")
+    assert (batch.check() < 100 * EPS["d"]).all() and not batch.status.any()
+
+
+def test_failures_raise_where_that_is_asked_for(device):
+    A, good, spoilt, status = failing(gs.splu_batch)
+    b = fake_cupy.asarray(right_hand_sides(A, 6))
+    batch = gs.splu_batch(A, good, engine="supernodal", errors="raise")
+    batch.refactor_solve(fake_cupy.asarray(spoilt), b, check="later")
+    with pytest.raises(gs.BatchError) as caught:
+        batch.check()
+    assert caught.value.indices.tolist() == [2, 4] and caught.value.status == [status[2], status[4]]
+    batch.refactor_solve(fake_cupy.asarray(spoilt), b, check="later")
+    batch.refactor_solve(fake_cupy.asarray(good), b, check="later")
+    with pytest.raises(gs.BatchError, match="2 systems of the batch have failed: untrusted: 2, 4"):
+        batch.solve(b)
+    assert np.isfinite(np.asarray(batch.solve(b))).all() and not batch.status.any()
+
+
+def test_systems_that_need_other_pivots(device):
+    """Their solutions are not to be trusted, and the next call that waits mends them."""
+    A = canonical(sp.eye_array(60) * 10 + sp.random_array((60, 60), density=0.1, rng=np.random.default_rng(2)))
+    values = np.array([A.data] * 4)
+    values[2, A.indices == np.repeat(np.arange(60), np.diff(A.indptr))] *= 1e-14
+    b = fake_cupy.asarray(right_hand_sides(A, 4))
+    batch = gs.splu_batch(A, np.array([A.data] * 4), engine="supernodal")
+    batch.refactor_solve(fake_cupy.asarray(values), b, check="later")
+    batch.check()
+    assert batch.status.tolist() == [0, 0, STATUS.UNTRUSTED, 0]
+    x = np.asarray(batch.solve(b))
+    assert batch.status.tolist() == [0, 0, STATUS.REPIVOTED, 0]
+    M = sp.csc_array((values[2], A.indices, A.indptr), shape=A.shape)
+    assert backward_error(M, x[2], np.asarray(b[2])) < 100 * EPS["d"]
+    batch.solve(b, check="later")  # the device has no pivots but its own
+    batch.check()
+    assert batch.status.tolist() == [0, 0, STATUS.UNTRUSTED, 0]
+
+
+def test_an_inaccurate_solution_in_between_is_found(device):
+    newton = Newton(count=3)
+    launch, held = newton.capture(device), newton.batch._systems._memory["values"]
+    x = fake_cupy.asarray(newton.b)
+    newton.batch.solve(fake_cupy.asarray(newton.b), check="later", out=x)
+    newton.batch.check()
+    b = fake_cupy.asarray(newton.b)
+    solve = captured(device, lambda call: newton.batch.solve(b, check="later", out=x))
+    launch(3)
+    memory_at(held.pointer, held.nbytes).view("d")[1::32] *= 1 + 1e-2 * np.sin(np.arange(held.nbytes // 256))
+    memory_at(newton.batch._systems._memory["factor"].pointer, 256).view("d")[1] *= 3
+    solve()
+    launch(3)
+    error = newton.batch.check()
+    assert error[1] > 1e-6 and (error[[0, 2]] < 10 * EPS["d"]).all()
+    assert newton.batch.status.tolist() == [0, STATUS.UNTRUSTED, 0]
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize("kind", ["refactor", "solve", "refactor_solve"])
+def test_a_first_call_cannot_be_captured(device, kind):
+    newton = Newton()
+    call = {
+        "refactor": lambda: newton.batch.refactor(newton.values, check="later"),
+        "solve": lambda: newton.batch.solve(newton.residual, check="later", out=newton.step),
+        "refactor_solve": newton.solve,
+    }[kind]
+    with device.capture(), pytest.raises(RuntimeError, match="make the same call once before"):
+        call()
+    assert not newton.batch.status.any()
+    call()
+    captured(device, lambda kernels: call())()
+    newton.batch.check()
+    assert not newton.batch.status.any()
+
+
+def test_arrays_are_taken_as_they_are_or_not_at_all(device):
+    A = random_matrix(20)
+    given = np.array([A.data] * 2)
+    batch, b = gs.splu_batch(A, given, engine="supernodal"), fake_cupy.asarray(np.ones((2, 20)))
+    values, wide = fake_cupy.asarray(given), fake_cupy.asarray(np.ones((2, 20, 3)))
+    unaligned = fake_cupy.aligned(np.ones(40), 8).reshape(2, 20)
+    refused = [
+        (TypeError, "rhs is ndarray; pass a cupy.ndarray", lambda: batch.solve(np.ones((2, 20)), check="later")),
+        (TypeError, "values is ndarray", lambda: batch.refactor(given, check="later")),
+        (TypeError, "out is ndarray", lambda: batch.solve(b, check="later", out=np.ones((2, 20)))),
+        (TypeError, "rhs is float32", lambda: batch.solve(b.astype("f"), check="later")),
+        (TypeError, "values is complex128", lambda: batch.refactor(values.astype("D"), check="later")),
+        (ValueError, "copies nothing: rhs", lambda: batch.solve(wide[..., 0], check="later")),
+        (ValueError, "copies nothing: values", lambda: batch.refactor(values.copy("F"), check="later")),
+        (ValueError, r"b must have shape \(2, 20\)", lambda: batch.solve(b[0], check="later")),
+        (ValueError, r"values of shape \(2, ", lambda: batch.refactor(values[:1], check="later")),
+        (ValueError, "not aligned", lambda: batch.solve(unaligned, check="later")),
+        (ValueError, "trans must be", lambda: batch.solve(b, "X", check="later")),
+        (ValueError, "not 'never'", lambda: batch.solve(b, check="never")),
+        (ValueError, "out= is for check='later'", lambda: batch.solve(b, out=b)),
+        (ValueError, "out= is for check='later'", lambda: batch.refactor_solve(values, b, out=b)),
+    ]
+    for kind, text, call in refused:
+        with pytest.raises(kind, match=text):
+            call()
+    assert np.isnan(batch.check()).all() and not batch.status.any()
+
+
+def test_batches_that_take_no_such_calls(device):
+    """Those of which the systems take turns."""
+    A, b = random_matrix(20), fake_cupy.asarray(np.ones((40, 20)))
+    values = np.array([A.data] * 40)
+    some = gs.splu_batch(A, values[:32], engine="supernodal").stats.bytes
+    in_pieces = gs.splu_batch(A, values, engine="supernodal", device_memory=some)
+    with pytest.raises(TypeError, match="one after another"):
+        in_pieces.solve(b, check="later")
+
+
+@KINDS
+def test_on_the_processor_all_is_looked_after_at_once(device, make):
+    A, _, spoilt, status = failing(make)
+    batch, b = make(A, spoilt, engine="cpu"), right_hand_sides(A, 6)
+    out = np.empty_like(b)
+    assert batch.solve(b, check="later", out=out) is out
+    np.testing.assert_array_equal(out, batch.solve(b))
+    assert batch.status.tolist() == status
+    np.testing.assert_array_equal(batch.check(), batch.backward_error)
+    assert np.isnan(batch.check()).all()
+    assert batch.refactor_solve(spoilt, b, check="later", out=out) is out
+    batch.refactor(spoilt, check="later")
+    assert batch.status.tolist() == status
+    assert np.isnan(batch.check()).tolist() == [kind > 0 for kind in status]
+    with pytest.raises(TypeError, match="engine='cpu' works on the processor"):
+        batch.solve(fake_cupy.asarray(b), check="later")

@@ -1,0 +1,30 @@
+"""Schur complements and changes of low rank of factors on a CUDA device."""
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from support.halves import check_changes, check_schur, check_updated
+from support.small_matrices import random_matrix, rhs, spd_matrix
+
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("cupy")]
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("definite", [False, True])
+def test_schur_complements(cupy, definite, dtype):
+    A = spd_matrix(400, dtype)
+    check_schur(cupy, A, np.arange(100, 140), cholesky=definite)
+
+
+@pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_updated(engine, dtype):
+    check_updated(random_matrix(400, dtype), gs.splu, engine)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_changes(dtype):
+    C = np.zeros((400, 2), dtype)
+    C[::90] = rhs(5, dtype, (2,))
+    check_changes(spd_matrix(400, dtype), C)

@@ -42,6 +42,6 @@ DEVICE double block_max(double v, double* scratch) {
   return v;
 }
 // Raises *norm to what thread 0 has; numbers that are not negative have the order of their bits.
-DEVICE void join(double* norm, double v) {
+DEVICE void join_block(double* norm, double v) {
   if (threadIdx.x == 0 && v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
 }

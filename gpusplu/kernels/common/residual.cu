@@ -112,16 +112,16 @@ template <int NV> DEVICE void measure_columns(const ResidualArgs& args, int colu
         }
     }
   }
-  join(args.norms, block_max(a_norm, scratch));
+  join_block(args.norms, block_max(a_norm, scratch));
 #pragma unroll
   for (int j = 0; j < NV; j++) {
     const double r = block_max(r_norm[j], scratch), xs = block_max(x_norm[j], scratch),
                  bs = block_max(b_norm[j], scratch);
     if (column0 + j < args.nrhs) {
       double* norms = args.norms + 1 + 3 * (column0 + j);
-      join(norms, r);
-      join(norms + 1, xs);
-      join(norms + 2, bs);
+      join_block(norms, r);
+      join_block(norms + 1, xs);
+      join_block(norms + 2, bs);
     }
   }
 }

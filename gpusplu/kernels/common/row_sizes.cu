@@ -66,7 +66,7 @@ GPUSPLU_KERNEL(row_sizes, RowSizesArgs, VALUE_THREADS, 2) {
     if (!args.norms) continue;
 #pragma unroll
     for (int q = 0; q < 4; q++) {
-      join(args.norms + 4 * j + q, block_max(norms[q], (double*)shared_memory));
+      join_block(args.norms + 4 * j + q, block_max(norms[q], (double*)shared_memory));
       __syncthreads();
     }
   }

@@ -245,7 +245,7 @@ def test_a_thread_that_works_apart_leaves_the_pool_to_others():
     code = """
 import os, threading, time
 from gpusplu import _core, gallery, splu
-A = gallery.poisson(60, 60)
+A = gallery.poisson(100, 100)
 _core.set_num_threads(4)
 before = len(os.listdir("/proc/self/task"))
 def threads(least):

@@ -24,6 +24,11 @@ struct LaneMeasureArgs {
   unsigned* active_next;   // zero before
 };
 
+// Of the system of this lane; numbers that are not negative have the order of their bits.
+DEVICE void join_own(double* norm, double v) {
+  if (v > 0) atomicMax((unsigned long long*)norm, (unsigned long long)__double_as_longlong(v));
+}
+
 constexpr int LONG_ROW = 2 * WARP_SIZE;  // entries
 
 struct RowPart {
@@ -144,8 +149,8 @@ GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 1
     largest.b = fmax(largest.b, other.b), largest.a = fmax(largest.a, other.a);
   }
   LaneErrors& errors = args.errors[group * WARP_SIZE + lane_of()];
-  join(&errors.residual, largest.residual), join(&errors.x_norm, largest.x);
-  join(&errors.b_norm, largest.b), join(&errors.a_norm, largest.a);
+  join_own(&errors.residual, largest.residual), join_own(&errors.x_norm, largest.x);
+  join_own(&errors.b_norm, largest.b), join_own(&errors.a_norm, largest.a);
   __threadfence();
   __syncwarp();
   unsigned before = 0;

@@ -7,12 +7,13 @@ it is not.
 
 Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
 pattern, which then costs nothing per call, and the traced index arrays otherwise. Compiled programs come back by
-`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself
-(`entries`).
+`foreign`: on a CPU to `host`, on a GPU, where that is asked for, to `device`, but for product and pairs, which XLA does
+there by itself (`entries`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -37,6 +38,24 @@ STATIC = ("structure", "n", "layout", "transpose", "kept")
 def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
     """Of the index arrays among the operands."""
     return () if structure is not None else INDEX_AXES[layout]
+
+
+# Programs on GPUs factor there where this is asked for; otherwise they call the host. What has run in the emulator only
+# does not take the place of what has run on a device.
+ON_DEVICE = os.environ.get("GPUSPLU_JAX_ON_DEVICE") == "1"
+
+
+def on_gpus(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The lowering rule of a primitive for GPUs: `rule`, or that of JAX's own callback, which copies to the host."""
+    return rule if ON_DEVICE else partial(call_host, getattr(host, name))
+
+
+def call_host(callback: Callable[..., Any], context: Any, *operands: Any, **parameters: Any) -> Any:
+    work, arrays = partial(callback, **parameters), list(operands)
+    made, _, _ = mlir.emit_python_callback(
+        context, work, None, arrays, context.avals_in, context.avals_out, has_side_effect=False
+    )
+    return made
 
 
 def make(name: str, axes: tuple[int, ...], shape_of: Callable[..., Any], on_device: Callable[..., Any]) -> Any:
@@ -144,12 +163,12 @@ def spread(array: Any, mapped: bool, axes: int, size: int, inner: tuple[int, ...
 
 # ---- derivatives
 
-solve_p = make("solve", (VALUES, VECTORS), vectors_of, device.lower_solve)
+solve_p = make("solve", (VALUES, VECTORS), vectors_of, on_gpus("solve", device.lower_solve))
 product_p = make("product", (VALUES, VECTORS), vectors_of, entries.lower(entries.product))
 pairs_p = make("pairs", (VECTORS, VECTORS), values_of, entries.lower(entries.pairs))
-slogdet_p = make("slogdet", (VALUES,), scalars_of, device.lower_by_host(host.slogdet))
-selected_p = make("selected", (VALUES,), same_shape, device.lower_by_host(host.selected))
-turned_p = make("turned", (VALUES, VALUES), same_shape, device.lower_by_host(host.turned))
+slogdet_p = make("slogdet", (VALUES,), scalars_of, on_gpus("slogdet", device.lower_by_host(host.slogdet)))
+selected_p = make("selected", (VALUES,), same_shape, on_gpus("selected", device.lower_by_host(host.selected)))
+turned_p = make("turned", (VALUES, VALUES), same_shape, on_gpus("turned", device.lower_by_host(host.turned)))
 
 
 def solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, kept: bool, **parameters: Any) -> Any:

@@ -65,8 +65,11 @@ class NoSymmetricFactorError(GpuspluError, RuntimeError):
         return type(self), ()
 
 
-class NonFiniteError(GpuspluError, ValueError):
-    """A matrix value is NaN or Inf."""
+class NonFiniteError(GpuspluError, ValueError, RuntimeError):
+    """A matrix value is NaN or Inf.
+
+    A RuntimeError, as SciPy raises of such matrices: loops that halve a step catch it.
+    """
 
 
 class PatternMismatchError(GpuspluError, ValueError):

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gpusplu as gs
 
@@ -27,6 +28,14 @@ PARENTS = {
 def test_each_inherits_twice(kind):
     assert issubclass(kind, gs.GpuspluError)
     assert issubclass(kind, PARENTS[kind])
+
+
+@pytest.mark.parametrize("solve", [gs.splu, lambda A: gs.spsolve(A, np.ones(3)), gs.factorized])
+def test_loops_that_halve_a_step_catch_what_is_not_finite(solve):
+    """As SciPy's RuntimeError, by which they know singular matrices too."""
+    A = sp.csc_array(np.diag([1.0, np.nan, 2.0]))
+    with pytest.raises(RuntimeError, match="is nan"):
+        solve(A)
 
 
 def test_none_is_missing_here():

@@ -24,7 +24,6 @@ from .. import matrix, patterns
 from ..batch import BatchedFactor
 from ..batches import splu_batch
 from ..cuda import devices
-from ..errors import NonFiniteError
 from ..factor import LUFactor
 from ..gradients import TRANSPOSE, Factored
 from ..linalg import is_singular
@@ -304,7 +303,7 @@ def indices_on_host(work: Callable[..., Any]) -> Callable[..., Any]:
 def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: bool, guess: Guess) -> Sequence[Any]:
     try:
         return (STORE.solve(structure, values, b, "T" if transpose else "N", kept, guess),)
-    except (RuntimeError, NonFiniteError) as error:
+    except RuntimeError as error:
         if isinstance(error, RuntimeError) and not is_singular(error):  # CUDA's errors are RuntimeErrors
             raise
     x = devices.open_device().array((*values.shape[:-1], *b.shape[-2:]), b.dtype)

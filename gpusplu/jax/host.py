@@ -52,7 +52,7 @@ def solve(
     try:
         with STORE.factor(structure, values, transpose, kept) as factored:
             return (solved(factored, b, "T" if transpose else "N", values.shape[:-1]),)
-    except (RuntimeError, NonFiniteError):
+    except RuntimeError:
         return (np.full((*values.shape[:-1], *b.shape[-2:]), np.nan, b.dtype),)
 
 
@@ -107,7 +107,7 @@ def selected(structure: Structure, values: np.ndarray) -> Sequence[np.ndarray]:
         # Nobody waits for this factor any more: in the terms of the store, an adjoint has used it.
         with STORE.factor(structure, values, transpose=True) as factored:
             entries = conjugate(factored.adjoint_inverse(rows, columns))
-    except (RuntimeError, NonFiniteError):
+    except RuntimeError:
         entries = np.full((*values.shape[:-1], rows.size), np.nan, values.dtype)
     return (structure.padded(entries),)
 
@@ -126,6 +126,6 @@ def turned(structure: Structure, values: np.ndarray, tangent: np.ndarray) -> Seq
                 x = solved(factored, products(structure, tangent, inverse, False), "N", batch)
                 asked = order[slice(*np.searchsorted(rows[order], (units[0], units[-1] + 1)))]
                 entries[..., asked] = -x[..., rows[asked] - first, columns[asked]]
-    except (RuntimeError, NonFiniteError):
+    except RuntimeError:
         entries[...] = np.nan
     return (structure.padded(entries),)

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Jax
-from ..errors import NonFiniteError
 from ..rhs import TRANS
 from . import device
 from .operands import Matrix, float_dtype, read_matrix, read_vectors
@@ -132,7 +131,7 @@ class Factorized:
             with library.working(values):
                 store = device.STORE if library.is_on_device(values) else STORE
                 store.hold(matrix.structure, library.array(values), self)
-        except (RuntimeError, NonFiniteError):
+        except RuntimeError:
             pass
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -24,6 +24,7 @@ from .. import matrix, patterns
 from ..batch import BatchedFactor
 from ..batches import splu_batch
 from ..cuda import devices
+from ..errors import NonFiniteError
 from ..factor import LUFactor
 from ..gradients import TRANSPOSE, Factored
 from ..linalg import is_singular
@@ -304,7 +305,7 @@ def solve(structure: Structure, values: Any, b: Any, *, transpose: bool, kept: b
     try:
         return (STORE.solve(structure, values, b, "T" if transpose else "N", kept, guess),)
     except RuntimeError as error:
-        if isinstance(error, RuntimeError) and not is_singular(error):  # CUDA's errors are RuntimeErrors
+        if not isinstance(error, NonFiniteError) and not is_singular(error):  # CUDA's errors are RuntimeErrors
             raise
     x = devices.open_device().array((*values.shape[:-1], *b.shape[-2:]), b.dtype)
     x.fill(np.nan)

@@ -21,7 +21,9 @@ def some_excess(term, features, total, part):
 
 
 def test_every_entry_is_reached(cupy, device, own_cache, monkeypatch, capsys):
-    monkeypatch.setattr(calibrate, "PROCESSOR_CASES", (("rlc:8x8", False), ("poisson:9x9", True)))
+    monkeypatch.setattr(
+        calibrate, "PROCESSOR_CASES", (("rlc:8x8", False), ("poisson:9x9", False), ("poisson:9x9", True))
+    )
     monkeypatch.setattr(calibrate, "DEVICE_CASES", (("rlc:6x6", False), ("poisson:6x6", True)))
     monkeypatch.setattr(calibrate, "FIRST_CASES", ())
     monkeypatch.setattr(calibrate, "no_device", lambda: "")

@@ -32,7 +32,9 @@ def small_subtrees(monkeypatch, device):
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize(("definite", "name", "matrix"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("definite", "name", "matrix"), CASES, ids=lambda value: None if callable(value) else str(value)
+)
 def test_solutions(cupy, definite, name, matrix, dtype):
     checks.check_solutions(matrix(dtype), definite, cupy.asarray)
 

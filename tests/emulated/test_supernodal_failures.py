@@ -343,7 +343,7 @@ def test_doctor_tests_the_device(device):
     tests = dict(doctor.self_tests())
     error, limit = tests["splu float64 supernodal"]()
     assert error <= limit
-    assert len(tests) == 28
+    assert len(tests) == 36
     assert {f"splu float32 {engine}" for engine in registry.names() if registry.named(engine).kinds == ("lu",)} <= set(
         tests
     )

@@ -22,6 +22,11 @@ def text(name, style=""):
     return lambda found: number(first(found).get(name), style)
 
 
+def systems(found):
+    """How many were solved side by side."""
+    return "-" if (batch := found.get("vmap") or found.get("batch")) is None else str(batch["systems"])
+
+
 def rate(side):
     """Multiply-adds and divisions of a second, in units of 1e9."""
 
@@ -60,6 +65,8 @@ COLUMNS = {
         "delayed": text("n_delayed"),
         "inertia": text("inertia"),
     },
+    "gradients": {"systems": systems},
+    "tensors": {"systems": systems},
     "orderings": {name: over(name, f"peer_{name}") for name in ("lnz", "flops", "levels")},
     "dense": {"Gflop/s": rate("ours_s"), "the peer's": rate("peer_s")},
     "methods": {"modelled / measured": modelled},

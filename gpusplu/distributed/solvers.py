@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def require_real(petsc: Any, what: str) -> None:
         )
 
 
-class Solver:
+class Solver(ABC):
     """A factorization by one of PETSc's packages.
 
     `factor` factors the values that the system's matrix has, with the analysis that was made for its pattern. Where it
@@ -61,6 +62,7 @@ class Solver:
         self.kind, self._memory = kind, memory
         self._pc: Any = None
 
+    @abstractmethod
     def factor(self) -> None:
         """Factor, and analyse before where there is no analysis.
 
@@ -72,7 +74,6 @@ class Solver:
         HostMemoryError
         SolverError
         """
-        raise NotImplementedError
 
     def renew(self) -> None:
         """Factor where the last attempt left no factor: of values that were fine before."""
@@ -89,7 +90,9 @@ class Solver:
 
     def negative_pivots(self) -> int:
         """Of a factorization of a symmetric matrix."""
-        raise NotImplementedError
+        raise EngineUnavailableError(
+            f"inertia: {self.name} has no factorization of symmetric matrices; use engine='mumps'"
+        )
 
     def figures(self) -> dict[str, Any]:
         """For stats."""
@@ -109,9 +112,9 @@ class Solver:
         pc.setFactorSolverType(self.name)
         return pc
 
+    @abstractmethod
     def solve(self, b: Any, x: Any, transposed: bool) -> None:
         """Without measuring or refining."""
-        raise NotImplementedError
 
     def free_memory(self) -> int:
         """Of the rank whose machine has least for it, or what the caller allows [bytes]."""

@@ -1,8 +1,8 @@
 """Answers of distributed factors are measured and mended, whatever their solver did: one rank, and solvers made up."""
 
 import subprocess
+import sys
 import warnings
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 import gpusplu as gs
 from gpusplu.distributed import agreement, calls, factor, refinement, solvers
 from gpusplu.distributed.agreement import agreed, check_communicator
+from gpusplu.distributed.petsc import load
 from gpusplu.errors import (
     EngineUnavailableError,
     HostMemoryError,
@@ -272,8 +273,9 @@ def test_a_petsc_without_the_solver_is_refused(monkeypatch):
         calls.checked_library("lu", "superlu_dist", None)
 
 
-@pytest.mark.skipif(find_spec("petsc4py") is not None, reason="petsc4py is there")
-def test_without_petsc4py():
+def test_without_petsc4py(monkeypatch):
+    load.cache_clear()
+    monkeypatch.setitem(sys.modules, "petsc4py", None)
     with pytest.raises(EngineUnavailableError, match=r"need petsc4py: pip install 'gpusplu\[distributed\]'"):
         gs.distributed.splu(np.eye(3), Alone())
 

@@ -14,8 +14,8 @@ struct RowSizesArgs {
   const Scalar *x, *b;
   Scalar* r;
   double* sizes;  // null: not kept
-  double*
-      norms;     // of each column the largest of r, of x, of the sizes, and of r over its size; zero before; null: none
+  // Of each column the largest of r, of x, of the sizes, and of r over its size; zero before. Null: none.
+  double* norms;
   long long ld;  // of x, b, r and sizes
   int n, nrhs;
   int conjugate;  // the values

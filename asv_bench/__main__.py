@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import options, peers, records, report, suites
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "performance" / "results"
 
 
 def main(words=None):
@@ -19,7 +19,7 @@ def main(words=None):
     reporting.add_argument("suite", nargs="*", help="all that have records, with an index, unless named")
     reporting.add_argument("--records", nargs="+", type=Path, help="files; those that are kept unless given")
     reporting.add_argument("--commit", help="whose records; the newest with all cases unless given")
-    reporting.add_argument("--into", type=Path, help="folder of pages, printed unless given; docs/results for all")
+    reporting.add_argument("--into", type=Path, help="folder of pages, printed unless given; the documentation for all")
     arguments = parser.parse_args(words)
     {"list": list_all, "run": run, "child": child, "report": make_report}[arguments.command](arguments)
 

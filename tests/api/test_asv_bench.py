@@ -14,7 +14,7 @@ from asv_bench.phases import PHASES
 from support.asv_bench_package import FOLDER
 
 TESTS = FOLDER.parent / "tests"
-RESULTS = FOLDER.parent / "docs" / "results"
+RESULTS = FOLDER.parent / "docs" / "performance" / "results"
 SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
 PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import matrix
+from .analysis import own_lu_options
 from .arrays import takes_arrays
 from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
-from .linalg import own_lu_options
 from .options import cholesky_options, one_of
 from .pipeline import factor_batch
 from .problem import Request

@@ -13,7 +13,7 @@ import cupy
 from cupyx.scipy import sparse
 from cupyx.scipy.sparse.linalg import SuperLU as CupysSuperLU
 
-from . import linalg, matrix
+from . import matrix, solving
 from ._scipy import warn
 from .errors import NonFiniteError
 from .factor import LUFactor
@@ -92,11 +92,11 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
     if A.format != "csr":
         warn("CSR format is required. Converting to CSR format.", sparse.SparseEfficiencyWarning)
     try:
-        return linalg.solve_stored(A.get(), b.astype(A.dtype, copy=False), None, on_device())
+        return solving.solve_stored(A.get(), b.astype(A.dtype, copy=False), None, on_device())
     except NonFiniteError:
         pass
     except RuntimeError as error:
-        if not linalg.is_singular(error):
+        if not solving.is_singular(error):
             raise
     return original(A.tocsr(), b)
 

@@ -14,10 +14,10 @@ from ..batch_watch import BatchStatus
 from ..batches import splu_batch
 from ..errors import BatchError
 from ..gradients import Factored
-from ..linalg import for_one_use, is_singular
 from ..matrix import Columns
 from ..pipeline import factor_to_lend
 from ..selection.request import automatic
+from ..solving import for_one_use, is_singular
 from . import device
 from .pattern import Pattern
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypedDict, Unpack, overload
 
 from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
@@ -12,31 +12,80 @@ from .options import Options, cholesky_options, kind_of, lu_options
 from .pipeline import prepare, prepare_schur, read
 from .report import explain_matrix
 from .selection.request import read_request
+from .stats import Explanation
+from .typing import Engine, No, Ordering, Pivoting, Precision, Refine, Unknowns, Yes
+
+if TYPE_CHECKING:
+    from .batch import BatchedCholeskyFactor, BatchedLUFactor
+    from .factor import CholeskyFactor, LUFactor
+    from .ldl_factor import LDLFactor
+    from .schur import SchurSymbolic
+    from .symbolic import Symbolic
 
 
-def own_lu_options(
-    n: int, ordering: Any = "auto", pivoting: str = "auto", refine: str = "auto", precision: str = "double"
-) -> Options:
-    """Of LU, where SciPy's arguments are not given."""
-    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)
+class HowToAnalyze(TypedDict, total=False):
+    """Keywords of `analyze` that its result's type does not depend on."""
+
+    engine: Engine
+    device: Any
+    device_memory: int | None
+    expected_refactors: float
+    ordering: Ordering
+    pivoting: Pivoting
+    refine: Refine
+    precision: Precision
+    hermitian: bool | None
 
 
+LUSymbolic: TypeAlias = "Symbolic[LUFactor, BatchedLUFactor]"
+CholeskySymbolic: TypeAlias = "Symbolic[CholeskyFactor, BatchedCholeskyFactor]"
+LDLSymbolic: TypeAlias = "Symbolic[LDLFactor, Never]"  # has no batches
+
+
+@overload
+def analyze(
+    A: Any, *, cholesky: No = False, ldlt: No = False, schur: None = None, **how: Unpack[HowToAnalyze]
+) -> LUSymbolic: ...
+@overload
+def analyze(
+    A: Any, *, cholesky: Yes, ldlt: No = False, schur: None = None, **how: Unpack[HowToAnalyze]
+) -> CholeskySymbolic: ...
+@overload
+def analyze(
+    A: Any, *, cholesky: No = False, ldlt: Yes, schur: None = None, **how: Unpack[HowToAnalyze]
+) -> LDLSymbolic: ...
+@overload
+def analyze(
+    A: Any, *, cholesky: No = False, ldlt: No = False, schur: Unknowns, **how: Unpack[HowToAnalyze]
+) -> SchurSymbolic[LUFactor]: ...
+@overload
+def analyze(
+    A: Any, *, cholesky: Yes, ldlt: No = False, schur: Unknowns, **how: Unpack[HowToAnalyze]
+) -> SchurSymbolic[CholeskyFactor]: ...
+@overload
+def analyze(
+    A: Any, *, cholesky: No = False, ldlt: Yes, schur: Unknowns, **how: Unpack[HowToAnalyze]
+) -> SchurSymbolic[LDLFactor]: ...
+@overload
+def analyze(
+    A: Any, *, cholesky: bool = False, ldlt: bool = False, schur: Any = None, **how: Unpack[HowToAnalyze]
+) -> Any: ...
 @takes_arrays
 def analyze(
     A: Any,
     *,
     cholesky: bool = False,
     ldlt: bool = False,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
-    ordering: Any = "auto",
-    pivoting: str = "auto",
-    refine: str = "auto",
-    precision: str = "double",
+    ordering: Ordering = "auto",
+    pivoting: Pivoting = "auto",
+    refine: Refine = "auto",
+    precision: Precision = "double",
     hermitian: bool | None = None,
-    schur: Any = None,
+    schur: Unknowns | None = None,
 ) -> Any:
     """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
 
@@ -82,12 +131,12 @@ def explain(
     *,
     cholesky: bool = False,
     ldlt: bool = False,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
-    ordering: Any = "auto",
-) -> str:
+    ordering: Ordering = "auto",
+) -> Explanation:
     """What gpusplu finds about `A` and would choose for it, as a few lines of text; `A` is analysed, not factored.
 
     Parameters
@@ -97,8 +146,8 @@ def explain(
 
     Returns
     -------
-    str
-        Traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
+    Explanation
+        A str: traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
     """
     request, kind = read_request(engine, device, device_memory, expected_refactors), kind_of(cholesky, ldlt)
     if ldlt:
@@ -109,3 +158,14 @@ def explain(
 
     chosen = options_of_ldlt(A, ordering, "auto", None) if ldlt else options
     return explain_matrix(*prepare(A, request, kind, chosen))
+
+
+def own_lu_options(
+    n: int,
+    ordering: Ordering = "auto",
+    pivoting: Pivoting = "auto",
+    refine: Refine = "auto",
+    precision: Precision = "double",
+) -> Options:
+    """Of LU, where SciPy's arguments are not given."""
+    return lu_options(n, None, None, None, None, None, ordering, pivoting, refine, precision)

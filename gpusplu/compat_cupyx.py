@@ -53,7 +53,7 @@ class SuperLU(CupysSuperLU):  # type: ignore[misc]
         """
         if trans not in ("N", "T", "H") or not is_rhs(rhs, self.shape[0]):
             return super().solve(rhs, trans)
-        return self._factor.solve(rhs.astype(self._factor.dtype, copy=False), trans)
+        return self._factor.solve(rhs.astype(self._factor.dtype, copy=False), trans)  # type: ignore[call-overload]
 
 
 def splu(

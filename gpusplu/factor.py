@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self, overload
 
 import numpy as np
-from numpy import ndarray
+from numpy.typing import NDArray
 
-from . import _core, matrix
+from . import _core, matrix, notebook
 from .arrays import library_of
 from .changes import Changes
 from .counting import FACTORIZATIONS
@@ -18,9 +18,10 @@ from .inverse import PartsOfInverse
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .results import SlogDet
-from .stats import Stats, stats_of
+from .stats import Explanation, Stats, durations, show, stats_of
 from .symbolic import FACTORS, Symbolic
 from .triangles import CholeskyTriangle, LUTriangles
+from .typing import ArrayT
 from .updated import UpdatedFactor
 
 
@@ -54,11 +55,30 @@ class Factor(Calls, PartsOfInverse):
         self._device_array = getattr(core, "device_array", None)
         self._lower = self._upper = None
 
-    shape = property(lambda self: self._symbolic.shape, doc="Shape of A.")
-    dtype = property(lambda self: self._dtype, doc="Of the factor and of the solutions.")
-    engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
-    symbolic = property(lambda self: self._symbolic, doc="The analysis that this factor was made with.")
-    nnz = property(lambda self: int(self._core.nnz), doc="Stored entries of the factors.")
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of A."""
+        return self._symbolic.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the factor and of the solutions."""
+        return self._dtype
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that runs."""
+        return self._symbolic.engine
+
+    @property
+    def symbolic(self) -> Symbolic[Self, Any]:
+        """The analysis that this factor was made with."""
+        return self._symbolic
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries of the factors."""
+        return int(self._core.nnz)
 
     def parts(self) -> tuple[Any, Any]:
         """The engine's factor, and the analysis that it began with."""
@@ -93,7 +113,7 @@ class Factor(Calls, PartsOfInverse):
         """
         return UpdatedFactor(self, U, U if V is None else V)
 
-    def slogdet(self) -> SlogDet:
+    def slogdet(self) -> SlogDet[float]:
         """Sign (or phase) and logarithm of the modulus of the determinant of A."""
         sign, logabsdet = self._core.slogdet()
         return SlogDet(self._dtype.type(sign), float(logabsdet))
@@ -107,16 +127,41 @@ class Factor(Calls, PartsOfInverse):
         """Seconds per phase, sizes, and what pivoting and refinement had to do."""
         return stats_of(self, self._core, analysis_text(self._symbolic.call))
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """What was chosen and why, and what it cost, as a few lines of text."""
         return explain_factor(self._symbolic, self.stats, getattr(self._core, "story", ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_factor, (type(self), self._symbolic, self._core.values())
 
+    def _repr_html_(self) -> str:
+        n, stats = self._vector[0], self.stats
+        rows = [
+            ("matrix", f"{n:,} x {n:,}, {show(stats.nnz)} entries, {self._dtype.name}"),
+            ("factor", f"{show(self.nnz)} entries, {stats.fill:.2f} times A, {show(stats.bytes)} bytes"),
+            ("engine", f"{self.engine}, by {stats.method}s, ordering {stats.ordering}"),
+            ("backward error", "not measured" if self.backward_error is None else f"{self.backward_error:.1e}"),
+            ("seconds", durations(stats.seconds)),
+        ]
+        return notebook.named_values(type(self).__name__, rows)
+
     def __repr__(self) -> str:
         n = self._vector[0]
         return f"<{type(self).__name__} of {n} x {n}, {self._dtype.name}, nnz {self.nnz:,}, engine {self.engine}>"
+
+
+class Solver(Factor):
+    """A factor that is called to solve, as those of scikit-sparse are."""
+
+    __slots__ = ()
+
+    @overload
+    def __call__(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, rhs: ArrayT) -> ArrayT: ...
+    def __call__(self, rhs: Any) -> Any:
+        """Solve ``A x = rhs``."""
+        return self.solve(rhs)
 
 
 class LUFactor(LUTriangles, Factor):
@@ -128,7 +173,7 @@ class LUFactor(LUTriangles, Factor):
     __slots__ = ()
 
 
-class CholeskyFactor(CholeskyTriangle, Changes, Factor):
+class CholeskyFactor(CholeskyTriangle, Changes, Solver):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
@@ -147,10 +192,6 @@ class CholeskyFactor(CholeskyTriangle, Changes, Factor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_cholesky, (self._symbolic, self._core.values(), self._given)
-
-    def __call__(self, rhs: ndarray) -> ndarray:
-        """Solve ``A x = rhs``."""
-        return self.solve(rhs)
 
     def logdet(self) -> float:
         """Logarithm of the determinant of A."""

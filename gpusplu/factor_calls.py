@@ -1,10 +1,11 @@
-"""Calls of a factor: solve, refactor, both, and check. Arrays are taken wherever they are, the usual without detours."""
+"""Calls of a factor: solve, refactor, both, and check; arrays are taken from wherever they are."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy import ndarray
+from numpy.typing import NDArray
 
 from . import _core, later, matrix
 from .arrays import lent, library_of
@@ -14,6 +15,7 @@ from .moving import Moving
 from .rhs import TRANS, cast, solve_as_given
 from .symbolic import Symbolic
 from .triangles import Triangles
+from .typing import ArrayT, Check, Later, Now, Trans
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
@@ -38,7 +40,17 @@ class Calls(Triangles):
     def _pattern(self) -> matrix.Pattern:
         return self._symbolic.parts()[0].pattern
 
-    def solve(self, rhs: ndarray, trans: str = "N", *, check: str = "now", out: Any = None) -> ndarray:
+    @overload
+    def solve(self, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now") -> NDArray[Any]: ...
+    @overload
+    def solve(
+        self, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None) -> ArrayT: ...
+    def solve(self, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None) -> Any:
         """Solve ``op(A) x = rhs``.
 
         Parameters
@@ -67,7 +79,7 @@ class Calls(Triangles):
             `rhs` has another number of rows than A, or `trans` is unknown.
         """
         if check != "now" or out is not None:
-            return later.solve(self, rhs, trans, check, out)  # type: ignore[no-any-return]
+            return later.solve(self, rhs, trans, check, out)
         if (
             trans == "N"
             and type(rhs) is ndarray
@@ -75,8 +87,7 @@ class Calls(Triangles):
             and rhs.shape == self._vector
             and rhs.flags.c_contiguous
         ):
-            x: ndarray = self._solve(rhs, 0)
-            return x
+            return self._solve(rhs, 0)
         if (
             type(rhs) is self._device_array
             and trans in TRANS
@@ -84,10 +95,8 @@ class Calls(Triangles):
             and rhs.shape == self._vector
             and rhs.flags.c_contiguous
         ):
-            x = self._solve(rhs, TRANS[trans])
-            return x
-        x = self._solve_any(rhs, trans)
-        return x
+            return self._solve(rhs, TRANS[trans])
+        return self._solve_any(rhs, trans)
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
         if library_of(rhs):
@@ -101,7 +110,7 @@ class Calls(Triangles):
         if isinstance(self._core, Moving):
             self._core.came_from_device()
 
-    def refactor(self, values: Any, *, check: str = "now") -> None:
+    def refactor(self, values: Any, *, check: Check = "now") -> None:
         """Factor new values on the same pattern, reusing the analysis.
 
         If this raises, the factor still holds the values before; with ``check="later"`` these are gone when
@@ -186,7 +195,23 @@ class Calls(Triangles):
             raise matrix.wrong_size(pattern, values.size)
         return cast(values if values.ndim == 1 else values.reshape(-1), self._dtype)
 
-    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now"
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None
+    ) -> ArrayT: ...
+    def refactor_solve(
+        self, values: Any, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None
+    ) -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``; on a GPU at the cost of one launch.
 
         That takes values and one right-hand side on the same side, the host or the device, and in the dtype of the

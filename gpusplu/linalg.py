@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from . import matrix
 from ._scipy import umfpack_is_demanded
@@ -19,25 +16,26 @@ from .options import cholesky_options
 from .pipeline import factor_cholesky, factor_lu
 from .selection.request import read_request
 from .solving import spsolve as spsolve
+from .typing import Engine, Ordering, PermcSpec, Pivoting, Precision, Refine, Solve
 
 
 @takes_arrays
 def splu(
     A: Any,
-    permc_spec: str | None = None,
+    permc_spec: PermcSpec | None = None,
     diag_pivot_thresh: float | None = None,
     relax: int | None = None,
     panel_size: int | None = None,
     options: dict[str, Any] | None = None,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
-    ordering: Any = "auto",
-    pivoting: str = "auto",
-    refine: str = "auto",
-    precision: str = "double",
+    ordering: Ordering = "auto",
+    pivoting: Pivoting = "auto",
+    refine: Refine = "auto",
+    precision: Precision = "double",
     deterministic: bool = False,
 ) -> LUFactor:
     """Factor a square sparse matrix: ``Pr A Pc = L U``.
@@ -111,7 +109,7 @@ def splu(
 
 
 @takes_arrays
-def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
+def factorized(A: Any) -> Solve:
     """Return a function that solves ``A x = b``, with A factored beforehand.
 
     Parameters
@@ -132,13 +130,13 @@ def factorized(A: Any) -> Callable[[np.ndarray], np.ndarray]:
 def cholesky(
     A: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
-    ordering: Any = "auto",
-    refine: str = "auto",
-    precision: str = "double",
+    ordering: Ordering = "auto",
+    refine: Refine = "auto",
+    precision: Precision = "double",
     deterministic: bool = False,
 ) -> CholeskyFactor:
     """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
@@ -174,6 +172,8 @@ def cholesky(
 def __getattr__(name: str) -> Any:
     import scipy.sparse.linalg
 
+    if name == "__all__":
+        return __dir__()
     try:
         return getattr(scipy.sparse.linalg, name)
     except AttributeError:
@@ -181,6 +181,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Our functions and what is public in SciPy's module."""
     import scipy.sparse.linalg
 
-    return sorted({*globals(), *dir(scipy.sparse.linalg)})
+    public = (name for name in dir(scipy.sparse.linalg) if not name.startswith("_"))
+    return sorted({*public, "analyze", "cholesky", "explain", "factorized", "ldlt", "splu", "spsolve"})

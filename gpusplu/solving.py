@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
@@ -16,13 +17,20 @@ from .pipeline import DEFAULTS, solve_once
 from .problem import Request
 from .rhs import check_rhs
 from .selection.request import AUTO, automatic
+from .typing import ArrayT, PermcSpec
 
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
 
 
+@overload
+def spsolve(A: Any, b: NDArray[Any], permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> NDArray[Any]: ...
+@overload
+def spsolve(A: Any, b: ArrayT, permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> ArrayT: ...
+@overload
+def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> Any: ...
 @takes_arrays
-def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> Any:
     """Solve ``A x = b``.
 
     Parameters

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ PermcSpec: TypeAlias = Literal["NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"]
 OrderingName: TypeAlias = Literal["auto", "amd", "nd", "natural"]
 #: ``ordering=``
 Ordering: TypeAlias = OrderingName | NDArray[np.integer[Any]] | Sequence[int]
+#: ``schur=``: numbers of unknowns, or a mask of them.
+Unknowns: TypeAlias = NDArray[np.integer[Any]] | NDArray[np.bool_] | Sequence[int]
 #: ``pivoting=``
 Pivoting: TypeAlias = Literal["auto", "static", "partial"]
 #: ``refine=``
@@ -33,6 +35,8 @@ Precision: TypeAlias = Literal["double", "mixed", "auto"]
 Errors: TypeAlias = Literal["flag", "raise"]
 #: ``trans=``
 Trans: TypeAlias = Literal["N", "T", "H"]
+Yes: TypeAlias = Literal[True]
+No: TypeAlias = Literal[False]
 Now: TypeAlias = Literal["now"]
 Later: TypeAlias = Literal["later"]
 #: ``check=``
@@ -55,7 +59,34 @@ class Array(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
+class Sparse(Protocol):
+    """A sparse matrix."""
+
+    @property
+    def shape(self) -> Any: ...
+
+    def tocsc(self, copy: bool = ...) -> Any: ...
+
+
 ArrayT = TypeVar("ArrayT", bound=Array)
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as WithDefault
+
+    FactorT = WithDefault("FactorT", covariant=True, default=Any)
+    BatchT = WithDefault("BatchT", covariant=True, default=Any)
+else:
+    FactorT, BatchT = TypeVar("FactorT", covariant=True), TypeVar("BatchT", covariant=True)
+#: What arrays pass for whose shape a type checker does not know, in an overload before those of other dimensions.
+OfUnknownShape: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[Any]]
 #: Values of one matrix, and of several, a row each.
 Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[Any]]
 Rows: TypeAlias = np.ndarray[tuple[int, int], np.dtype[Any]]
+
+
+class Solve(Protocol):
+    """What `factorized` returns: ``LUFactor.solve``."""
+
+    @overload
+    def __call__(self, rhs: NDArray[Any], /, trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def __call__(self, rhs: ArrayT, /, trans: Trans = "N") -> ArrayT: ...

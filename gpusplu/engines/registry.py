@@ -12,7 +12,7 @@ from .interface import Engine
 
 BUILT_IN: tuple[str, ...] = get_args(BuiltIn)
 #: What is used where nothing has to be chosen, and what pivots are taken from.
-DEFAULT = BUILT_IN[0]
+DEFAULT: BuiltIn = get_args(BuiltIn)[0]
 
 _engines: dict[str, Engine | None] = dict.fromkeys(BUILT_IN)
 _hosts: tuple[str, ...] = (DEFAULT,)

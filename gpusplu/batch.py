@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from threading import RLock
 from time import perf_counter
-from typing import Any
+from typing import Any, Generic, Self, get_args, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .arrays import takes_arrays
@@ -24,16 +25,18 @@ from .engines import registry
 from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import require
+from .factor import CholeskyFactor, LUFactor
 from .options import one_of
 from .results import SlogDet
 from .rhs import solve_batch_as_given
 from .stats import Stats
 from .symbolic import BATCHES, FACTORS, Symbolic
+from .typing import ArrayT, Check, Errors, FactorT, Later, Now, Trans
 
-ERRORS = ("flag", "raise")
+ERRORS: tuple[str, ...] = get_args(Errors)
 
 
-class BatchedFactor(LaterBatch):
+class BatchedFactor(LaterBatch, Generic[FactorT]):
     """What batches of LU and of Cholesky factors share.
 
     Every system is as accurate as by a factor of its own, and its results do not depend on how many systems there are
@@ -41,7 +44,7 @@ class BatchedFactor(LaterBatch):
     Threads may use a batch one after the other; calls wait for each other.
     """
 
-    def __init__(self, symbolic: Symbolic, values: Any, errors: str = "flag", canonical: bool = False):
+    def __init__(self, symbolic: Symbolic, values: Any, errors: Errors = "flag", canonical: bool = False):
         """Factor `values`, shape (nbatch, size), each row in the order of ``A.data``, or canonical ones."""
         self._symbolic, self._errors = symbolic, one_of("errors", errors, ERRORS)
         self._problem, self._analysis = symbolic.parts()
@@ -64,10 +67,25 @@ class BatchedFactor(LaterBatch):
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
 
-    shape = property(lambda self: (len(self), *self._symbolic.shape), doc="Number of systems, and shape of each.")
-    dtype = property(lambda self: self._dtype, doc="Of the factors and of the solutions.")
-    engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
-    symbolic = property(lambda self: self._symbolic, doc="The analysis that all systems share.")
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of systems, and shape of each."""
+        return len(self), *self._symbolic.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the factors and of the solutions."""
+        return self._dtype
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that runs."""
+        return self._symbolic.engine
+
+    @property
+    def symbolic(self) -> Symbolic[FactorT, Self]:
+        """The analysis that all systems share."""
+        return self._symbolic
 
     def __len__(self) -> int:
         return int(self._status.size)
@@ -75,7 +93,7 @@ class BatchedFactor(LaterBatch):
     # ---- factor
 
     @takes_arrays
-    def refactor(self, values: Any, *, check: str = "now") -> None:
+    def refactor(self, values: Any, *, check: Check = "now") -> None:
         """Factor new values of all systems.
 
         Parameters
@@ -143,8 +161,18 @@ class BatchedFactor(LaterBatch):
 
     # ---- solve
 
+    @overload
+    def solve(self, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now") -> NDArray[Any]: ...
+    @overload
+    def solve(
+        self, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None) -> ArrayT: ...
     @takes_arrays
-    def solve(self, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
+    def solve(self, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None) -> Any:
         """Solve ``op(A_i) x_i = rhs_i`` for every system.
 
         Parameters
@@ -207,8 +235,24 @@ class BatchedFactor(LaterBatch):
             self._solve_alone(system, b, x, trans)
         return x
 
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now"
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None
+    ) -> ArrayT: ...
     @takes_arrays
-    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
+    def refactor_solve(
+        self, values: Any, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None
+    ) -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``, looked at once.
 
         Parameters
@@ -250,7 +294,7 @@ class BatchedFactor(LaterBatch):
             self._look()
             return self._error.copy()
 
-    def slogdet(self) -> SlogDet:
+    def slogdet(self) -> SlogDet[NDArray[np.float64]]:
         """Sign (or phase) and logarithm of the modulus of each determinant, both of shape (nbatch,).
 
         As NumPy has it, 0 and minus infinity for singular systems; NaN where there is no factor for another reason.
@@ -266,7 +310,7 @@ class BatchedFactor(LaterBatch):
             singular, failed = self._factored == BatchStatus.SINGULAR, self._factored > BatchStatus.SINGULAR
             sign[singular], logabsdet[singular] = 0, -np.inf
             sign[failed], logabsdet[failed] = np.nan, np.nan
-            return SlogDet(sign, logabsdet)  # type: ignore[arg-type]
+            return SlogDet(sign, logabsdet)
 
     def inverse_on_pattern(self) -> np.ndarray:
         """Entry (j, i) of each inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), on the host.
@@ -293,14 +337,15 @@ class BatchedFactor(LaterBatch):
             self._look()
             return self._side_by_side.values(system) if self._held is None else self._held[system].copy()
 
-    def __getitem__(self, system: int) -> Any:
+    def __getitem__(self, system: int) -> FactorT:
         """An ordinary factor of one system, made now; raises what making one raises."""
         index = range(len(self))[system]
         canonical = self.canonical(index)
         matrix.check_finite(self._problem.pattern, canonical)
-        return FACTORS[self._problem.kind](self._symbolic, canonical)
+        factor: FactorT = FACTORS[self._problem.kind](self._symbolic, canonical)
+        return factor
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[FactorT]:
         return (self[system] for system in range(len(self)))
 
     @property
@@ -330,16 +375,20 @@ class BatchedFactor(LaterBatch):
         return restore_batch, (type(self), self._symbolic, values, self._errors)
 
 
-class BatchedLUFactor(BatchedFactor):
+class BatchedLUFactor(BatchedFactor[LUFactor]):
     """LU factors of many matrices with one pattern; made by :func:`gpusplu.splu_batch`."""
 
 
-class BatchedCholeskyFactor(BatchedFactor):
+class BatchedCholeskyFactor(BatchedFactor[CholeskyFactor]):
     """Cholesky factors of many Hermitian positive definite matrices with one pattern.
 
     Made by :func:`gpusplu.cholesky_batch`. Calling it solves.
     """
 
+    @overload
+    def __call__(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, rhs: ArrayT) -> ArrayT: ...
     def __call__(self, rhs: Any) -> Any:
         """Solve ``A_i x_i = rhs_i``."""
         return self.solve(rhs)

@@ -13,6 +13,7 @@ from .engines import registry
 from .engines.interface import EngineBatch
 from .errors import BatchError, NotPositiveDefiniteError
 from .problem import Problem
+from .symbolic import Symbolic
 
 
 class BatchStatus(IntEnum):
@@ -31,7 +32,7 @@ class BatchStatus(IntEnum):
 class WatchedSystems:
     """The systems of a batch as its factorizations and solves left them."""
 
-    _symbolic: Any
+    _symbolic: Symbolic
     _problem: Problem
     _analysis: Any
     _dtype: np.dtype

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from . import matrix
+from .analysis import own_lu_options
 from .arrays import takes_arrays
 from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
-from .linalg import own_lu_options
 from .options import cholesky_options, one_of
 from .pipeline import factor_batch
 from .problem import Request
 from .selection.request import AUTO, read_request
+from .typing import Engine, Errors, Ordering, Pivoting, Refine
 
 
 @takes_arrays
@@ -22,13 +23,13 @@ def splu_batch(
     A: Any,
     values: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
-    ordering: Any = "auto",
-    pivoting: str = "auto",
-    refine: str = "auto",
-    errors: str = "flag",
+    ordering: Ordering = "auto",
+    pivoting: Pivoting = "auto",
+    refine: Refine = "auto",
+    errors: Errors = "flag",
 ) -> BatchedLUFactor:
     """Factor many square sparse matrices with one pattern.
 
@@ -64,12 +65,12 @@ def cholesky_batch(
     A: Any,
     values: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
-    ordering: Any = "auto",
-    refine: str = "auto",
-    errors: str = "flag",
+    ordering: Ordering = "auto",
+    refine: Refine = "auto",
+    errors: Errors = "flag",
 ) -> BatchedCholeskyFactor:
     """Factor many Hermitian positive definite matrices with one pattern.
 

@@ -11,19 +11,20 @@ from .ldl_factor import LDLFactor
 from .options import Options, ldlt_options
 from .pipeline import factored, read, within_memory
 from .selection.request import read_request
+from .typing import Engine, Ordering, Precision, Refine
 
 
 def ldlt(
     A: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
-    ordering: Any = "auto",
-    refine: str = "auto",
+    ordering: Ordering = "auto",
+    refine: Refine = "auto",
     hermitian: bool | None = None,
-    precision: str = "double",
+    precision: Precision = "double",
     deterministic: bool = False,
 ) -> LDLFactor:
     """Factor a Hermitian or symmetric matrix, definite or not: ``A[perm][:, perm] = L D L^H``.

@@ -6,11 +6,12 @@ come from solves or, where that is predicted to take longer, from a factor of A 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy import ndarray
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
@@ -18,8 +19,9 @@ from .engines.cpu.factor import cpu_factor
 from .engines.cpu.predict import predict
 from .options import Options
 from .traits import structure_of
+from .typing import InversePattern
 
-PATTERNS = ("A.T", "A", "LU")
+PATTERNS: tuple[str, ...] = get_args(InversePattern)
 AT_ONCE = 32  # columns of the identity that are solved for
 #: What an analysis takes, and a factorization with the inverse of it, about, in factorizations.
 ANALYSIS, INVERSE = 10, 3
@@ -37,7 +39,7 @@ class PartsOfInverse:
         _core: Any
         _pattern: Any
 
-    def selected_inverse(self, pattern: str = "A.T") -> sp.csc_array:
+    def selected_inverse(self, pattern: InversePattern = "A.T") -> sp.csc_array:
         """Entries of the inverse on a sparse pattern.
 
         The factors give entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic of a
@@ -79,7 +81,7 @@ class PartsOfInverse:
             ptr, ind, entries = self._core.inverse_on_factors()
         return sp.csr_array((entries, ind, narrow(ptr)), shape=self.shape).tocsc()
 
-    def inverse_diagonal(self) -> ndarray:
+    def inverse_diagonal(self) -> NDArray[Any]:
         """Diagonal of the inverse, shape (n,)."""
         everyone = np.arange(self.shape[0])
         return inverse_entries(self, everyone, everyone)

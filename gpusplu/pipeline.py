@@ -24,6 +24,7 @@ from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
+from .typing import Errors
 
 # What lu_options takes after the order of the matrix, where the caller says nothing.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
@@ -163,7 +164,7 @@ def suits(symbolic: Symbolic, A: Any) -> bool:
 
 
 def factor_batch(
-    A: Any, values: Any, request: Request, made: type[Batch], options: Callable[[int], Options], errors: str
+    A: Any, values: Any, request: Request, made: type[Batch], options: Callable[[int], Options], errors: Errors
 ) -> Batch:
     """What splu_batch and cholesky_batch do."""
 

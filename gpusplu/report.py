@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from .cost.model import Prediction
 from .cost.scale import DEVICE_BYTES, advice, needs_of
 from .engines import registry
-from .stats import duration, durations, show, table
+from .stats import Explanation, duration, durations, show
 from .traits import matrix_traits
 
 
-def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> str:
-    """Lines about a factorization that was made; `story` of a factor that might have gone to a device."""
+def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> Explanation:
+    """About a factorization that was made; `story` of a factor that might have gone to a device."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
         "updates and downdates": stats.get("n_updated", 0),
@@ -35,27 +35,25 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
     else:
         accuracy = "every solve is measured"
     size = f"{show(stats['nnz_factor'])} entries, {stats['fill']:.2f} times A, {show(stats['bytes'])} bytes"
-    lines = table(
-        [
-            ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
-            ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
-            *([("moving", story)] if story else []),
-            ("method", method_text(stats["method"], stats["symmetric"])),
-            ("analysis", stats["analysis"]),
-            ("ordering", ordering_text(symbolic, stats["ordering"])),
-            ("factor", size),
-            *([("precision", precision_text(stats))] if "precision" in stats else []),
-            *registry.named(symbolic.engine).explain(stats),
-            ("accuracy", accuracy),
-            ("pivoting", "; ".join(happened) or "nothing had to be mended"),
-            ("seconds", durations(seconds)),
-        ]
-    )
-    return "\n".join([lines, *prediction_lines(symbolic)])
+    rows = [
+        ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
+        ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
+        *([("moving", story)] if story else []),
+        ("method", method_text(stats["method"], stats["symmetric"])),
+        ("analysis", stats["analysis"]),
+        ("ordering", ordering_text(symbolic, stats["ordering"])),
+        ("factor", size),
+        *([("precision", precision_text(stats))] if "precision" in stats else []),
+        *registry.named(symbolic.engine).explain(stats),
+        ("accuracy", accuracy),
+        ("pivoting", "; ".join(happened) or "nothing had to be mended"),
+        ("seconds", durations(seconds)),
+    ]
+    return Explanation(rows, *predicted_table(symbolic))
 
 
-def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
-    """Lines about a matrix and what its analysis chose."""
+def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
+    """About a matrix and what its analysis chose."""
     (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
     traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
@@ -64,23 +62,21 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
         symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
     fill = f"{show(structure.fill)} entries of L, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
     fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
-    lines = table(
-        [
-            ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
-            ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
-            ("symmetry", symmetry),
-            ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
-            ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
-            ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
-            ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
-            ("ordering", ordering_text(symbolic, symbolic.ordering)),
-            ("predicted", fill),
-            ("scale", scale_text(symbolic.choice.request, structure)),
-            *engine.explain(engine.facts(analysis)),
-            ("seconds", durations(symbolic.seconds)),
-        ]
-    )
-    return "\n".join([lines, *prediction_lines(symbolic)])
+    rows = [
+        ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
+        ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
+        ("symmetry", symmetry),
+        ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
+        ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
+        ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
+        ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
+        ("ordering", ordering_text(symbolic, symbolic.ordering)),
+        ("predicted", fill),
+        ("scale", scale_text(symbolic.choice.request, structure)),
+        *engine.explain(engine.facts(analysis)),
+        ("seconds", durations(symbolic.seconds)),
+    ]
+    return Explanation(rows, *predicted_table(symbolic))
 
 
 def scale_text(request: Any, structure: Any) -> str:
@@ -93,20 +89,16 @@ def scale_text(request: Any, structure: Any) -> str:
     return advice(needs_of(structure), structure.flops, device_bytes)
 
 
-def prediction_lines(symbolic: Any) -> list[str]:
-    """A table of predicted seconds beyond this analysis, a line an engine; nothing where nothing can be predicted."""
+def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
+    """Heading, and predicted seconds beyond this analysis, a row an engine; no rows where nothing can be predicted."""
     predictions, many = predictions_of(symbolic), symbolic.choice.request.uses
     if not predictions:
-        return []
-    lines = [f"predicted, with {many:,g} refactorizations and solves"]
-    lines.append(row("engine", ["analyze", "factor", "refactor", "solve", "moving", "total"]))
+        return "", []
+    table = [["engine", "analyze", "factor", "refactor", "solve", "moving", "total"]]
     for p in predictions:
-        if p.note:
-            lines.append(f"  {p.engine:<11} {p.note}")
-        else:
-            phases = (p.analyze, p.factor, p.refactor, p.solve, p.moving, p.total(many))
-            lines.append(row(p.engine, [duration(value) for value in phases]))
-    return lines
+        phases = (p.analyze, p.factor, p.refactor, p.solve, p.moving, p.total(many))
+        table.append([p.engine, *([p.note] if p.note else map(duration, phases))])
+    return f"predicted, with {many:,g} refactorizations and solves", table
 
 
 def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
@@ -117,10 +109,6 @@ def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
     problem, _ = symbolic.parts()
     prediction = registry.named(symbolic.engine).predict(problem)
     return () if prediction.note else (prediction,)
-
-
-def row(name: str, cells: Iterable[str]) -> str:
-    return f"  {name:<11}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def ordering_text(symbolic: Any, ordering: str) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A number, or one for each matrix of a batch.
+Logarithm = TypeVar("Logarithm", float, NDArray[np.float64])
 
 
-class SlogDet(NamedTuple):
+class SlogDet(NamedTuple, Generic[Logarithm]):
     """Result of slogdet, as numpy.linalg.slogdet names it."""
 
     sign: Any
-    logabsdet: float
+    logabsdet: Logarithm
 
 
 class Inertia(NamedTuple):

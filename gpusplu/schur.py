@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from threading import local
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, overload
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
@@ -32,6 +33,7 @@ from .engines.cpu.predict import predict
 from .rhs import cast, check_array, check_rhs, complex_dtype
 from .symbolic import Symbolic
 from .traits import structure_of
+from .typing import ArrayT, FactorT
 
 AT_ONCE = 64  # columns of the interface that are solved for together
 
@@ -47,7 +49,7 @@ class Block(NamedTuple):
         return sp.csc_array((canonical[self.entries], pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
-class SchurSymbolic:
+class SchurSymbolic(Generic[FactorT]):
     """The analysis of the interior of a matrix; made by ``gpusplu.analyze(A, schur=indices)``.
 
     Attributes
@@ -60,7 +62,13 @@ class SchurSymbolic:
         Of the other unknowns, in ascending order.
     """
 
-    def __init__(self, pattern: matrix.Pattern, canonical: np.ndarray, indices: Any, make: Callable[[Any], Symbolic]):
+    def __init__(
+        self,
+        pattern: matrix.Pattern,
+        canonical: np.ndarray,
+        indices: Any,
+        make: Callable[[Any], Symbolic[FactorT, Any]],
+    ):
         self.indices, self._pattern = read_indices(indices, pattern.n), pattern
         self.shape = (pattern.n, pattern.n)
         inside = np.ones(pattern.n, bool)
@@ -73,7 +81,7 @@ class SchurSymbolic:
         for part in (*parts[0], *parts[1]):
             part.sort_indices()
         self.blocks = [[Block(part, part.data) for part in row] for row in parts]
-        self.interior = make(self.blocks[0][0].of(canonical))
+        self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
         self._whole = self._with_interface(canonical)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -105,7 +113,7 @@ class SchurSymbolic:
         fronts = predict(structure_of(whole, self._pattern.nnz, itemsize), costs_of())
         return bool(fronts.factor < columns.factor + self.indices.size * columns.solve)
 
-    def factor(self, values: Any) -> SchurFactor:
+    def factor(self, values: Any) -> SchurFactor[FactorT]:
         """Factor the interior, and compute the Schur complement, of `values` in the order of ``A.data``, or a matrix.
 
         Raises
@@ -202,7 +210,7 @@ class Condensed(NamedTuple):
         return Condensed(self.shape, complex_dtype(self.dtype), b, halfway)
 
 
-class SchurFactor:
+class SchurFactor(Generic[FactorT]):
     """A factor of the interior and the Schur complement of the interface; made by `SchurSymbolic.factor`.
 
     Attributes
@@ -213,7 +221,7 @@ class SchurFactor:
     dtype : dtype
     """
 
-    def __init__(self, symbolic: SchurSymbolic, values: Any):
+    def __init__(self, symbolic: SchurSymbolic[FactorT], values: Any):
         self.symbolic, self.shape = symbolic, symbolic.shape
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
@@ -259,12 +267,13 @@ class SchurFactor:
         return matrix.to_device(self._way.schur) if self._on_device else self._way.schur
 
     @property
-    def interior(self) -> Any:
+    def interior(self) -> FactorT:
         """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
         made when it is asked for."""
         if self._interior is None:
             self._interior = self.symbolic.interior.factor(self.symbolic.blocks[0][0].of(self._canonical).data)
-        return self._interior
+        interior: FactorT = self._interior
+        return interior
 
     def refactor(self, values: Any) -> None:
         """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before."""
@@ -285,6 +294,10 @@ class SchurFactor:
             self._partial.factor(self._canonical)
             self._lost = False
 
+    @overload
+    def condense(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def condense(self, rhs: ArrayT) -> ArrayT: ...
     def condense(self, rhs: Any) -> Any:
         """The right-hand side of the interface, ``b_S - A_SI A_II^-1 b_I``.
 
@@ -308,6 +321,10 @@ class SchurFactor:
         self._last.condensed = Condensed(given.shape, given.dtype, b, halfway)
         return as_given(condensed, given.shape, given.dtype)
 
+    @overload
+    def expand(self, y: NDArray[Any], rhs: NDArray[Any] | None = None) -> NDArray[Any]: ...
+    @overload
+    def expand(self, y: ArrayT, rhs: ArrayT | None = None) -> ArrayT: ...
     def expand(self, y: Any, rhs: Any = None) -> Any:
         """The solution of the whole system, of that of the interface.
 

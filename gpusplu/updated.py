@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from ._scipy import warn
 from .errors import IllConditionedUpdateError
 from .rhs import solve_as_given
+from .typing import ArrayT, Trans
 
 if TYPE_CHECKING:
     from .factor import Factor
     from .results import SlogDet
+
+
+WAYS: tuple[Trans, ...] = get_args(Trans)
 
 
 class UpdatedFactor:
@@ -65,7 +70,11 @@ class UpdatedFactor:
         if self.rank and not rcond > np.sqrt(matrix.EPS[np.dtype(self.dtype)]):
             raise IllConditionedUpdateError(float(rcond))
 
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    @overload
+    def solve(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
+    def solve(self, rhs: Any, trans: Trans = "N") -> Any:
         """Solve ``op(A + U V^H) x = rhs``.
 
         Parameters
@@ -89,8 +98,7 @@ class UpdatedFactor:
         return solve_as_given(self._refined, rhs, trans, self.shape[0], np.dtype(self.dtype))
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
-        x: np.ndarray = self._factor.solve(np.asfortranarray(b), "NTH"[trans])
-        return x
+        return self._factor.solve(np.asfortranarray(b), WAYS[trans])
 
     def _once(self, b: np.ndarray, trans: int) -> np.ndarray:
         """x = y - Z C^-1 V^H y with y = A^-1 b and Z = A^-1 U, or the same of the transposes."""
@@ -138,7 +146,7 @@ class UpdatedFactor:
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
         return np.asfortranarray(held[-1])
 
-    def slogdet(self) -> SlogDet:
+    def slogdet(self) -> SlogDet[float]:
         """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H."""
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
         return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))

@@ -31,6 +31,8 @@ from .cost.features import moving
 from .cost.model import Prediction, seconds
 from .cuda import presence
 from .engines import registry
+from .journal import phases
+from .journal.listeners import caller, heard_by
 from .problem import Problem
 from .selection.request import AUTO
 from .selection.select import MARGIN, Choice, predicted, settle_precision
@@ -85,12 +87,13 @@ class Use:
 
     def fail(self, failure: str) -> None:
         """Stay: the next call warns."""
-        self.settle(failure)
+        self.settle(failure, failed=True)
         with self._lock:
             self._failure, self._next, self._due = failure, None, 0.0
 
-    def settle(self, story: str) -> None:
+    def settle(self, story: str, failed: bool = False) -> None:
         self.story = f"stays on the processor: {story}"
+        phases.stays(self.story, failed)
 
     def _take_stock(self, moving: Moving) -> None:
         if self._failure:
@@ -123,7 +126,7 @@ class Use:
         def beside(moving: Moving) -> None:
             _core.work_apart(True)
             try:
-                with quick_switches():
+                with quick_switches(), heard_by(moving.caller):
                     attempt(moving)
             finally:
                 _core.work_apart(False)
@@ -191,7 +194,7 @@ class Use:
         )
         reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
         symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
-        core = symbolic.make(values)
+        core = phases.told(symbolic.make(values), symbolic)
         symbolic.seconds["move"] = perf_counter() - start
         moving.offer(core, symbolic, version)
         self.moved = symbolic
@@ -215,7 +218,7 @@ class Moving:
 
     def __init__(self, factor: Any, core: Any, symbolic: Symbolic, use: Use):
         self._factor, self.held, self.symbolic_here, self._use = ref(factor), core, symbolic, use
-        self.version = 0  # of the values
+        self.version, self.caller = 0, caller()  # of the values; who hears of it
         self.renew()
         _all.add(self)
 
@@ -285,6 +288,8 @@ class Moving:
 
     def _go(self, offered: tuple[Any, Symbolic, int]) -> None:
         self.held, self._offered = offered[0], None  # others may still call this object
+        with heard_by(self.caller):
+            phases.moved(offered[1])
         factor = self._factor()
         if factor is not None:
             factor.moved(*offered[:2])

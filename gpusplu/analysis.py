@@ -10,7 +10,7 @@ import numpy as np
 from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .indefinite import options_of_ldlt
-from .journal.progress import asked
+from .journal.progress import seen
 from .options import Options, cholesky_options, kind_of, lu_options
 from .pipeline import prepare, prepare_schur, read
 from .problem import Request
@@ -128,10 +128,9 @@ def analyze(
         return replace(own, symmetric=False)  # for any values and batches
 
     chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
-    with asked(verbose, progress):
-        if schur is None:
-            return prepare(A, request, kind, chosen)[0]
-        return prepare_schur(A, request, kind, chosen, schur)
+    if schur is None:
+        return seen(prepare, verbose, progress)(A, request, kind, chosen)[0]
+    return seen(prepare_schur, verbose, progress)(A, request, kind, chosen, schur)
 
 
 @takes_arrays

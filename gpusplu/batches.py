@@ -11,7 +11,7 @@ from . import matrix
 from .analysis import own_lu_options
 from .arrays import takes_arrays
 from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
-from .journal.progress import asked
+from .journal.progress import seen
 from .options import cholesky_options, one_of
 from .pipeline import factor_batch
 from .problem import Request
@@ -62,8 +62,7 @@ def splu_batch(
     """
     options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    with asked(verbose, progress):
-        return factor_batch(A, values, request, BatchedLUFactor, options, errors)
+    return seen(factor_batch, verbose, progress)(A, values, request, BatchedLUFactor, options, errors)
 
 
 @takes_arrays
@@ -102,8 +101,7 @@ def cholesky_batch(
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    with asked(verbose, progress):
-        return factor_batch(A, values, request, BatchedCholeskyFactor, options, errors)
+    return seen(factor_batch, verbose, progress)(A, values, request, BatchedCholeskyFactor, options, errors)
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:

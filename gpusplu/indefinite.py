@@ -7,7 +7,7 @@ from typing import Any
 
 from . import matrix
 from .cost.model import REFACTORIZATIONS
-from .journal.progress import asked
+from .journal.progress import seen
 from .ldl_factor import LDLFactor
 from .options import Options, ldlt_options
 from .pipeline import factored, read, within_memory
@@ -65,8 +65,8 @@ def ldlt(
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     A, request = read(A, request._replace(movable=False))
     options = options_of_ldlt(A, ordering, refine, hermitian, precision)
-    with asked(verbose, progress):
-        factor: LDLFactor = within_memory(factored, A, request, options, LDLFactor, "ldlt")[0]
+    work = seen(within_memory, verbose, progress)
+    factor: LDLFactor = work(factored, A, request, options, LDLFactor, "ldlt")[0]
     return factor
 
 

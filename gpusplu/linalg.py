@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from . import matrix
@@ -12,7 +13,7 @@ from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .indefinite import ldlt as ldlt
-from .journal.progress import asked
+from .journal.progress import seen
 from .options import cholesky_options
 from .pipeline import factor_cholesky, factor_lu
 from .selection.request import read_request
@@ -114,8 +115,7 @@ def splu(
     if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
-    with asked(verbose, progress):
-        return factor_lu(matrix.to_host(A), arguments, request)
+    return seen(factor_lu, verbose, progress)(matrix.to_host(A), arguments, request)
 
 
 @takes_arrays
@@ -180,8 +180,8 @@ def cholesky(
         The factor does not fit into the memory of the device.
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    with asked(verbose, progress):
-        return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine, precision))
+    options = partial(cholesky_options, ordering=ordering, refine=refine, precision=precision)
+    return seen(factor_cholesky, verbose, progress)(A, request, options)
 
 
 def __getattr__(name: str) -> Any:

@@ -118,15 +118,16 @@ class Use:
         """Have `work` done once that much is spent: beside the caller where there is a processor for it."""
 
         def attempt(moving: Moving) -> None:
-            try:
-                work(moving)
-            except Exception as error:  # whatever a device may say: the factor stays where it is
-                self.fail(describe(error))
+            with heard_by(moving.caller):
+                try:
+                    work(moving)
+                except Exception as error:  # whatever a device may say: the factor stays where it is
+                    self.fail(describe(error))
 
         def beside(moving: Moving) -> None:
             _core.work_apart(True)
             try:
-                with quick_switches(), heard_by(moving.caller):
+                with quick_switches():
                     attempt(moving)
             finally:
                 _core.work_apart(False)
@@ -262,7 +263,8 @@ class Moving:
             self.version += 1
             if failure:  # not by the values: the processor took them
                 self._offered = None
-                self._use.fail(failure)
+                with heard_by(self.caller):
+                    self._use.fail(failure)
         self._use.count(self, perf_counter() - start, refactored=1)
         return bad
 

@@ -13,7 +13,7 @@ from . import matrix
 from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
 from .factor import LUFactor
-from .journal.progress import asked
+from .journal.progress import seen
 from .pipeline import DEFAULTS, solve_once
 from .problem import Request
 from .rhs import check_rhs
@@ -97,13 +97,12 @@ def spsolve(
         raise ValueError(f"matrix - rhs dimension mismatch ({A.shape} - {b.shape[0]})")
     if one_column and use_umfpack and umfpack_is_demanded():
         raise RuntimeError("Scikits.umfpack not installed.")
-    with asked(verbose, progress):
-        if sp.issparse(b) and not one_column:
-            x = solve_sparse(A, b)
-            return restore(x) if restore else x
-        if sp.issparse(b):
-            b = b.toarray()
-        x = solve_dense(A, b, permc_spec)
+    if sp.issparse(b) and not one_column:
+        x = seen(solve_sparse, verbose, progress)(A, b)
+        return restore(x) if restore else x
+    if sp.issparse(b):
+        b = b.toarray()
+    x = seen(solve_dense, verbose, progress)(A, b, permc_spec)
     return x.ravel() if one_column else x
 
 

@@ -17,7 +17,7 @@ from .listeners import EACH, UNASKED, caller, heard_by, listens, tell
 
 def took(phase: str, seconds: float, text: str = "", predicted: float | None = None, level: int | None = None) -> None:
     """A line about a phase that is over."""
-    beside = f", {duration(predicted)} predicted" if predicted is not None else ""
+    beside = f", {duration(predicted)} predicted" if predicted else ""
     line = f"{phase} took {duration(seconds)}{beside}" + (f": {text}" if text else "")
     kept = {"phase": phase, "seconds": seconds, "predicted": predicted}
     tell(line, **kept) if level is None else tell(line, level, **kept)  # type: ignore[arg-type]

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from .. import _core
 from ..typing import Progress
@@ -22,7 +21,8 @@ from .listeners import Caller, caller, heard_by, listens, read_caller, tell
 INTERVAL = 0.05  # between looks of the core [s]
 LONG = 2.0  # what phases are expected to take that have a bar unasked [s]
 SETTLED = 0.5  # after which the work done says how long it all takes [s]
-NOTHING = nullcontext()
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Phase(threading.local):
@@ -83,21 +83,21 @@ def bar_for(name: str, seconds: float, measured: bool) -> TqdmBar | Line:
     return Line(name) if bars is None else TqdmBar(bars, name, seconds, measured)
 
 
-def asked(verbose: int, progress: Progress) -> AbstractContextManager[None]:
-    """What the keyword arguments say holds inside."""
+def seen(work: Callable[P, R], verbose: int, progress: Progress) -> Callable[P, R]:
+    """`work` as the keyword arguments say that it is seen; as a rule itself."""
     if not verbose and progress is None:
-        return NOTHING
-    return _asked(read_caller(verbose, progress))
+        return work
+    one = read_caller(verbose, progress)
 
+    def seen_work(*arguments: P.args, **named: P.kwargs) -> R:
+        before = _core.watch(tick)
+        try:
+            with heard_by(one):
+                return work(*arguments, **named)
+        finally:
+            _core.watch(before)
 
-@contextmanager
-def _asked(one: Caller) -> Iterator[None]:
-    before = _core.watch(tick)
-    try:
-        with heard_by(one):
-            yield
-    finally:
-        _core.watch(before)
+    return seen_work
 
 
 if threading.current_thread() is threading.main_thread():

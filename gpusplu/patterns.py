@@ -33,7 +33,7 @@ ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("p
 
 
 class CacheInfo(NamedTuple):
-    """Result of :func:`cache_info`: as functools has it, and bytes."""
+    """Result of :func:`gpusplu.cache_info`: as functools has it, and bytes."""
 
     hits: int
     misses: int

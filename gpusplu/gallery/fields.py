@@ -39,7 +39,7 @@ def poisson(*shape: int) -> csc_array:
 
 
 def convection_diffusion(*shape: int, peclet: float = 20.0) -> csc_array:
-    """Upwind differences of ``-div(grad u) + v . grad u`` with a rotating velocity field.
+    """Upwind differences of ``-div(grad u) + dot(v, grad u)`` with a rotating velocity field.
 
     Parameters
     ----------

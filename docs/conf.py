@@ -9,11 +9,23 @@ author = "gpusplu developers"
 copyright = "2026, gpusplu developers"
 release = gpusplu.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc"]
-myst_heading_anchors = 2
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "myst_parser", "numpydoc"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
 exclude_patterns = ["_build"]
-html_theme = "alabaster"
-html_theme_options = {"description": gpusplu.__doc__.splitlines()[0], "fixed_sidebar": True}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "gpusplu"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "gpusplu"},
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+}
 
 autosummary_generate = False
 autodoc_typehints = "none"

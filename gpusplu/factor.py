@@ -264,6 +264,9 @@ class CholeskyFactor(CholeskyTriangle, Changes, Solver):
             return self._refactor_widened(values, self._given)
         return super()._refactor_any(values)
 
+    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
+        return self._given is None and super()._is_step(values, rhs, trans)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_cholesky, (self._symbolic, self._core.values(), self._given)
 

@@ -267,32 +267,30 @@ class Calls(Triangles):
         """
         if check != "now" or out is not None:
             return later.solve(self, rhs, trans, check, out, values)
-        if (
-            self._device_array is not None
-            and matrix.is_cupy_array(values)
-            and matrix.is_cupy_array(rhs)
-            and rhs.dtype == self._dtype
-            and rhs.shape == self._vector
-            and trans in TRANS
-        ):
+        if self._is_step(values, rhs, trans):
             self._factor_anew()
-            return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
-        if (
-            self._device_array is not None
-            and type(values) is type(rhs) is ndarray
-            and values.dtype is rhs.dtype is self._dtype
-            and values.shape == self._size
-            and rhs.shape == self._vector
-            and values.flags.c_contiguous
-            and trans in TRANS
-            and self._core.takes_both
-        ):
-            self._factor_anew()
+            on_host = type(values) is ndarray
+            values, rhs = (values, rhs) if on_host else (self._device_values(values), cast(rhs, self._dtype))
             return self._core.refactor_solve(values, rhs, TRANS[trans])
         if library_of(values) or library_of(rhs):
             return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)
         return self.solve(rhs, trans)
+
+    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
+        """Whether the engine takes these as they are, at once."""
+        if self._device_array is None or trans not in TRANS:
+            return False
+        if type(values) is type(rhs) is ndarray:
+            return (
+                values.dtype is rhs.dtype is self._dtype
+                and values.shape == self._size
+                and rhs.shape == self._vector
+                and values.flags.c_contiguous
+                and bool(self._core.takes_both)
+            )
+        both = matrix.is_cupy_array(values) and matrix.is_cupy_array(rhs)
+        return both and rhs.dtype == self._dtype and rhs.shape == self._vector
 
     def check(self) -> float | None:
         """Wait for all calls with ``check="later"``, and look after them; so does any other call that waits.

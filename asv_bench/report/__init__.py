@@ -49,7 +49,7 @@ INDEX = """# Results
 
 Tables of measurements, made of the records in `asv_bench/records` by `python -m asv_bench report`; a test holds that
 they are what the records say. Each page is of one commit. [](../benchmarks.md) says how the suites measure,
-[](../performance.md) and [](../engines.md) what follows from it.
+[](../gpu.md) and [](../../internals/engines/index.md) what follows from it.
 
 {items}
 

@@ -20,7 +20,7 @@ from .refinement import Certified
 from .rows import Rows
 from .spread import Spread
 
-# Vectors that certify an inertia, and what they may show at most (docs/decisions/0028-symmetric-indefinite.md).
+# Vectors that certify an inertia, and what they may show at most (docs/internals/decisions/0028).
 SAMPLES, CERTAIN = 8, 0.01
 
 

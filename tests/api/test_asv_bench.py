@@ -11,10 +11,11 @@ import pytest
 
 from asv_bench import __main__, peers, processes, records, report, suites
 from asv_bench.phases import PHASES
+from asv_bench.report import chart
 from support.asv_bench_package import FOLDER
 
 TESTS = FOLDER.parent / "tests"
-RESULTS = FOLDER.parent / "docs" / "results"
+RESULTS = FOLDER.parent / "docs" / "performance" / "results"
 SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
 PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
 
@@ -231,6 +232,24 @@ def test_every_page_has_records():
     assert all(
         sum(map(len, records.by_machine(records.files(name)).values())) == len(records.files(name)) for name in KEPT
     )
+
+
+@pytest.mark.parametrize("style", chart.STYLES)
+def test_the_chart_is_what_records_say(style):
+    """`python -m asv_bench report chart` makes it anew."""
+    assert (RESULTS.parent / "_static" / f"chart_{style}.svg").read_text() == chart.chart(style)
+
+
+def test_dots_and_figures_of_the_chart(monkeypatch):
+    """A dot a case, those that lose in another colour, and their geometric mean; no row for who has no records."""
+    phases, there = [phase for phase, _ in chart.SECTIONS[0][1]], {"a": 8.0, "b": 0.5}
+    made = [records.make(case, "cpu", phase, 1.0, "klu", there[case]) for phase in phases for case in there]
+    monkeypatch.setattr(records, "read", lambda paths: made)
+    drawn = chart.chart("light")
+    assert drawn.count("<circle") == len(made)
+    assert drawn.count(chart.STYLES["light"]["slower"]) == len(phases)
+    assert drawn.count(">2.0x<") == len(phases)
+    assert ">KLU<" in drawn and ">cuDSS<" not in drawn
 
 
 def test_means_of_the_processor():

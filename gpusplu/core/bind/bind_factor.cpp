@@ -83,17 +83,20 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
   auto* const left = nb::isinstance<FactorBinding<T>>(lu) ? nb::cast<FactorBinding<T>*>(lu) : nullptr;
   const PatternView A = canonical.pattern.view();
   std::unique_ptr<Factor<T>> factor;
-  try {
-    nb::gil_scoped_release release;
+  const auto make = [&] {
     std::vector<T> gathered;
     values = canonical_values(canonical, values, gathered);
-    if (!values) return std::nullopt;
+    if (!values) return false;
     if (left) {
       left->factor->refactor(values, nullptr);
     } else {
-      if (!analysis_suits(A, values, *symbolic, true)) return std::nullopt;
+      if (!analysis_suits(A, values, *symbolic, true)) return false;
       factor = std::make_unique<Factor<T>>(symbolic, A, values, of_any_values);
     }
+    return true;
+  };
+  try {
+    if (!without_gil(make)) return std::nullopt;
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
@@ -120,15 +123,14 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
   std::shared_ptr<Symbolic> symbolic;
   std::unique_ptr<Factor<T>> factor;
   double seconds = 0;
-  {
-    nb::gil_scoped_release release;
+  const auto make = [&] {
     const Stopwatch watch;
     *canonical = canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
     require_entries(values, canonical->nvalues, "data");
     const PatternView A = canonical->pattern.view();
     std::vector<T> gathered;
     const T* const given = canonical_values(*canonical, values.data(), gathered);
-    if (!given) return std::nullopt;
+    if (!given) return false;
     seconds = watch.seconds();
     AnalyzeOptions options(costs.cpu);
     options.symmetric = true;
@@ -136,7 +138,9 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
     symbolic->seconds = watch.seconds() - seconds;
     factor = std::make_unique<Factor<T>>(symbolic, A, given, of_any_values);
     if (auto led_to = analysis_to_keep(*factor, symbolic)) led_to->seconds = symbolic->seconds, symbolic = led_to;
-  }
+    return true;
+  };
+  if (!without_gil(make)) return std::nullopt;
   const double analyze_seconds = symbolic->seconds;
   const off bytes = bytes_of(*canonical) + bytes_of(*symbolic);
   const nb::object owner = nb::cast(canonical.release(), nb::rv_policy::take_ownership);
@@ -278,8 +282,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           [](Self& self, In<T> values, std::optional<In<off>> source) {
             require_entries(values, source ? self.nvalues : self.nnz, "values");
             if (source) require_entries(*source, self.nnz, "source");
-            nb::gil_scoped_release release;
-            return self.factor->refactor(values.data(), source ? source->data() : nullptr);
+            return without_gil([&] { return self.factor->refactor(values.data(), source ? source->data() : nullptr); });
           },
           "values"_a, "source"_a = nb::none())
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)

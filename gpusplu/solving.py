@@ -59,6 +59,16 @@ def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bo
         A is singular; `x` is NaN.
     SparseEfficiencyWarning
         A is neither CSC nor CSR, or a sparse `b` is not CSC.
+
+    See Also
+    --------
+    splu, cholesky, ldlt : factors, for more than one solve.
+
+    Examples
+    --------
+    >>> A = sp.csc_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> gs.spsolve(A, np.array([1.0, 2.0])).round(3)
+    array([0.091, 0.636])
     """
     if matrix.is_cupy(A) or matrix.is_cupy(b):
         return matrix.to_device(spsolve(matrix.to_host(A), matrix.to_host(b), permc_spec, use_umfpack))

@@ -26,6 +26,7 @@ from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import require
 from .factor import CholeskyFactor, LUFactor
+from .journal import phases
 from .options import one_of
 from .results import SlogDet
 from .rhs import solve_batch_as_given
@@ -66,6 +67,7 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
         self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
+        phases.batch_factored(count, systems is not None, self._seconds["refactor"])
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from . import _core, matrix
 from .engines import registry
 from .engines.interface import EngineBatch
 from .errors import BatchError, NotPositiveDefiniteError
+from .journal.listeners import listens, tell
 from .problem import Problem
 from .symbolic import Symbolic
 
@@ -126,6 +127,9 @@ class WatchedSystems:
     def _tell(self) -> None:
         """What the factorization left is what became of the systems; raise where they failed, if that was asked for."""
         self._status[...] = self._factored
+        if listens() and self._factored.any():
+            kinds = {kind.name.lower().replace("_", " "): int((self._factored == kind).sum()) for kind in BatchStatus}
+            tell(f"of {self._factored.size:,} systems " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n))
         self._raise_flagged()
 
     def _raise_flagged(self) -> None:

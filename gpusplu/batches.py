@@ -11,11 +11,12 @@ from . import matrix
 from .analysis import own_lu_options
 from .arrays import takes_arrays
 from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
+from .journal.progress import seen
 from .options import cholesky_options, one_of
 from .pipeline import factor_batch
 from .problem import Request
 from .selection.request import AUTO, read_request
-from .typing import Engine, Errors, Ordering, Pivoting, Refine
+from .typing import Engine, Errors, Ordering, Pivoting, Progress, Refine, Verbose
 
 
 @takes_arrays
@@ -30,6 +31,8 @@ def splu_batch(
     pivoting: Pivoting = "auto",
     refine: Refine = "auto",
     errors: Errors = "flag",
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> BatchedLUFactor:
     """Factor many square sparse matrices with one pattern.
 
@@ -43,6 +46,8 @@ def splu_batch(
         As in :func:`splu`. "auto" works where `values` are.
     errors : {"flag", "raise"}, optional
         Systems that cannot be factored are flagged, or raise.
+    verbose, progress : optional
+        As in :func:`splu`.
 
     Returns
     -------
@@ -76,7 +81,7 @@ def splu_batch(
     """
     options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return factor_batch(A, values, request, BatchedLUFactor, options, errors)
+    return seen(factor_batch, verbose, progress)(A, values, request, BatchedLUFactor, options, errors)
 
 
 @takes_arrays
@@ -90,6 +95,8 @@ def cholesky_batch(
     ordering: Ordering = "auto",
     refine: Refine = "auto",
     errors: Errors = "flag",
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> BatchedCholeskyFactor:
     """Factor many Hermitian positive definite matrices with one pattern.
 
@@ -97,7 +104,7 @@ def cholesky_batch(
     ----------
     A : sparse array or matrix, shape (n, n)
         Has the pattern, of both triangles or of one of them.
-    values, engine, device, device_memory, ordering, refine, errors : optional
+    values, engine, device, device_memory, ordering, refine, errors, verbose, progress : optional
         As in :func:`splu_batch`. Where both triangles are given, `values` are taken to be Hermitian.
 
     Returns
@@ -127,7 +134,7 @@ def cholesky_batch(
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return factor_batch(A, values, request, BatchedCholeskyFactor, options, errors)
+    return seen(factor_batch, verbose, progress)(A, values, request, BatchedCholeskyFactor, options, errors)
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:

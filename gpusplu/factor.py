@@ -15,6 +15,7 @@ from .engines import registry
 from .errors import require
 from .factor_calls import UNKNOWN, Calls
 from .inverse import PartsOfInverse
+from .journal.phases import Told, told
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .results import SlogDet
@@ -37,7 +38,7 @@ class Factor(Calls, PartsOfInverse):
         """Factor `canonical`, or take over an engine's factor of it."""
         self._began_on_host = not registry.named(symbolic.choice.engine).on_device
         symbolic = symbolic if core else followed(symbolic)
-        core = core or symbolic.make(canonical)
+        core = told(core or symbolic.make(canonical), symbolic)
         choice = symbolic.choice
         if choice.request.movable and not registry.named(choice.engine).on_device:
             core = watched(self, core, symbolic)
@@ -82,7 +83,9 @@ class Factor(Calls, PartsOfInverse):
 
     def parts(self) -> tuple[Any, Any]:
         """The engine's factor, and the analysis that it began with."""
-        core = self._core.held if isinstance(self._core, Moving) else self._core
+        core = self._core
+        while isinstance(core, (Moving, Told)):
+            core = core.held
         return core, self._symbolic.parts()[1]
 
     @property

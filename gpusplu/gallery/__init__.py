@@ -66,7 +66,7 @@ def named(name: str) -> csc_array:
     Raises
     ------
     ValueError
-        If the family is unknown or the size is not positive integers joined by ``x``.
+        If the family is unknown, or the size is not as many positive integers as it takes, joined by ``x``.
 
     Examples
     --------
@@ -79,4 +79,7 @@ def named(name: str) -> csc_array:
     if family not in FAMILIES or not all(part.isdecimal() and int(part) > 0 for part in parts):
         known = ", ".join(FAMILIES)
         raise ValueError(f"name={name!r} is not family:AxB or family:AxBxC with a family of {known}")
-    return FAMILIES[family](*map(int, parts))
+    try:
+        return FAMILIES[family](*map(int, parts))
+    except TypeError as error:  # of the call
+        raise ValueError(f"name={name!r} has another number of sizes than {family} takes: {error}") from None

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import linalg
+from ..cost.model import REFACTORIZATIONS
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,15 @@ class ColumnStructure:
         return int(self.B.shape[0])
 
 
-def column_structure(A: Any, ordering: Any = "auto") -> ColumnStructure:
+def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float = REFACTORIZATIONS) -> ColumnStructure:
     """Factor `A` by column LU on the processor and keep the patterns.
 
     Parameters
     ----------
     A : sparse array or matrix, shape (n, n)
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
+    expected_refactors : float, optional
+        By which "auto" chooses.
 
     Raises
     ------
@@ -68,7 +71,7 @@ def column_structure(A: Any, ordering: Any = "auto") -> ColumnStructure:
     >>> structure.n
     114
     """
-    lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering)
+    lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering, expected_refactors=expected_refactors)
     entries = sp.coo_array(A)
     # perm_r and perm_c scatter: row i of A is row perm_r[i] of L U
     B = pattern(lu.perm_r[entries.row], lu.perm_c[entries.col], lu.shape[0])

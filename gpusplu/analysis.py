@@ -115,6 +115,21 @@ def analyze(
     Returns
     -------
     Symbolic, or SchurSymbolic with `schur`
+
+    See Also
+    --------
+    explain : what is found, as text.
+    Symbolic, SchurSymbolic : what is returned.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, cholesky=True)
+    >>> symbolic  # doctest: +ELLIPSIS
+    <Symbolic Cholesky of 100 x 100, 460 entries, ...>
+    >>> factors = [symbolic.factor(scale * A.data) for scale in (1, 2)]
+    >>> factors[0].logdet() < factors[1].logdet()
+    True
     """
     request = read_request(engine, device, device_memory, expected_refactors)
     kind = kind_of(cholesky, ldlt)
@@ -156,6 +171,18 @@ def explain(
     -------
     Explanation
         A str: traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
+
+    See Also
+    --------
+    analyze : the analysis itself.
+    LUFactor.explain : of a factor that was made.
+
+    Examples
+    --------
+    >>> print(gs.explain(gs.gallery.poisson(10, 10), engine="cpu"))  # doctest: +ELLIPSIS
+    matrix    100 x 100, 460 entries, float64
+    density   0.046, 4.6 entries a column
+    symmetry  100% of the off-diagonal entries have a partner across the diagonal; Hermitian, ...
     """
     request = read_request(engine, device, device_memory, expected_refactors)
     return explain_matrix(*analyzed_as(kind_of(cholesky, ldlt), A, request, ordering))

@@ -19,7 +19,20 @@ from .symbolic import Symbolic
 
 class BatchStatus(IntEnum):
     """What became of a system; those that are singular, not definite or not finite have no factor, and solutions that
-    are NaN."""
+    are NaN.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> gs.BatchStatus(batch.status[0])
+    <BatchStatus.RIGHT: 0>
+    >>> values[1] = 0
+    >>> batch.refactor(values)
+    >>> [gs.BatchStatus(status).name for status in batch.status]
+    ['RIGHT', 'SINGULAR', 'RIGHT']
+    """
 
     RIGHT = 0
     REFINED = 1  # right after refinement of its last solution

@@ -59,6 +59,25 @@ def splu_batch(
         As :func:`splu`; or `values` have another shape.
     BatchError
         Systems are singular or not finite, with ``errors="raise"``; says which.
+
+    See Also
+    --------
+    splu : one matrix.
+    cholesky_batch : definite matrices.
+    BatchStatus : what `status` says.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> x = batch.solve(np.ones(100))
+    >>> x.shape
+    (3, 100)
+    >>> np.allclose(x[0], 3 * x[2])
+    True
+    >>> batch.status
+    array([0, 0, 0], dtype=int8)
     """
     options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
@@ -98,6 +117,20 @@ def cholesky_batch(
         As :func:`cholesky`; or `values` have another shape.
     BatchError
         Systems are not positive definite or not finite, with ``errors="raise"``; says which.
+
+    See Also
+    --------
+    cholesky, splu_batch
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.cholesky_batch(A, values)
+    >>> batch.logdet().shape
+    (3,)
+    >>> np.allclose(batch(np.ones(100)) @ np.ones(100) * [1, 2, 3], batch(np.ones(100))[0].sum())
+    True
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)

@@ -61,6 +61,20 @@ def ldlt(
         A is not square or not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
         The engine asked for cannot run here, or has no such factorization.
+
+    See Also
+    --------
+    cholesky : definite matrices.
+    splu : any matrix; it goes by this factorization where that is predicted to be faster.
+
+    Examples
+    --------
+    >>> K = gs.gallery.kkt(30, 10)
+    >>> factor = gs.ldlt(K)
+    >>> factor.inertia()
+    Inertia(positive=30, negative=10, zero=0)
+    >>> np.allclose(K @ factor(np.ones(40)), 1)
+    True
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     A, request = read(A, request._replace(movable=False))

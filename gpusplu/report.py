@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .cost.model import Prediction
-from .cost.scale import DEVICE_BYTES, advice, needs_of
+from .cost.scale import DEVICE_BYTES, advice, needs_of, size
 from .engines import registry
 from .stats import Explanation, column, duration, durations, show
 from .traits import matrix_traits
@@ -27,7 +27,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
         accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
     else:
         accuracy = "every solve is measured"
-    size = f"{show(stats['nnz_factor'])} entries, {stats['fill']:.2f} times A, {show(stats['bytes'])} bytes"
+    held = f"{show(stats['nnz_factor'])} entries stored{zeros_text(stats['method'])}, {stats['fill']:.2f} times A"
     rows = [
         ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
         ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
@@ -35,7 +35,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
         ("method", method_text(stats["method"], stats["symmetric"])),
         ("analysis", stats["analysis"]),
         ("ordering", ordering_text(symbolic, stats["ordering"])),
-        ("factor", size),
+        ("factor", f"{held}, {size(stats['bytes'])}"),
         *([("precision", precision_text(stats))] if "precision" in stats else []),
         *registry.named(symbolic.engine).explain(stats),
         ("accuracy", accuracy),
@@ -68,7 +68,8 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
         symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
-    fill = f"{show(structure.fill)} entries of L, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
+    both = (structure.fill, "L") if structure.cholesky else (2 * structure.fill - structure.n, "L + U")
+    fill = f"{show(both[0])} entries of {both[1]}, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
     fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
     rows = [
         ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
@@ -174,6 +175,11 @@ def method_text(method: str, symmetric: bool) -> str:
         "front": "fronts (supernodes and dense kernels)",
     }
     return known.get(method, method) + (", LDL^T: A is symmetric or Hermitian" if symmetric else "")
+
+
+def zeros_text(method: str) -> str:
+    """Fronts of several columns hold what is zero in some of them."""
+    return " with the zeros of fronts" if method == "front" else ""
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:

@@ -76,6 +76,16 @@ def spsolve(
         A is singular; `x` is NaN.
     SparseEfficiencyWarning
         A is neither CSC nor CSR, or a sparse `b` is not CSC.
+
+    See Also
+    --------
+    splu, cholesky, ldlt : factors, for more than one solve.
+
+    Examples
+    --------
+    >>> A = sp.csc_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> gs.spsolve(A, np.array([1.0, 2.0])).round(3)
+    array([0.091, 0.636])
     """
     if matrix.is_cupy(A) or matrix.is_cupy(b):
         host = matrix.to_host(A), matrix.to_host(b)

@@ -11,7 +11,20 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 class Stats(Mapping[str, Any]):
-    """Read-only mapping whose entries are attributes too: ``lu.stats["flops"]`` is ``lu.stats.flops``."""
+    """Read-only mapping whose entries are attributes too: ``lu.stats["flops"]`` is ``lu.stats.flops``.
+
+    See Also
+    --------
+    Explanation
+
+    Examples
+    --------
+    >>> stats = gs.splu(gs.gallery.poisson(10, 10)).stats
+    >>> stats.nnz, stats["engine"]
+    (460, 'cpu')
+    >>> sorted(stats.seconds)
+    ['analyze', 'canonicalize', 'factor', 'refactor', 'solve']
+    """
 
     __slots__ = ("_entries",)
 
@@ -76,6 +89,16 @@ class Explanation(str):
         Of the table below.
     table : list of lists of str, optional
         Its header, then a row each; one of two cells is a name and a note.
+
+    See Also
+    --------
+    explain, LUFactor.explain
+
+    Examples
+    --------
+    >>> explanation = gs.explain(gs.gallery.poisson(10, 10))
+    >>> explanation.splitlines()[0]
+    'matrix    100 x 100, 460 entries, float64'
     """
 
     def __new__(cls, rows: Iterable[tuple[str, str]], heading: str = "", table: Iterable[Sequence[str]] = ()) -> Self:

@@ -2,6 +2,10 @@
 
 Every generator is vectorized, takes a seed where it draws random numbers, and returns a canonical `csc_array` of
 float64 with int32 indices. :func:`named` makes one from the short names that tables and benchmarks use.
+
+>>> A = gs.gallery.named("poisson:20x20")
+>>> A.shape
+(400, 400)
 """
 
 from collections.abc import Callable

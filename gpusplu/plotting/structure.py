@@ -24,6 +24,16 @@ class ColumnStructure:
         Strictly lower triangle of the pattern of L + U.
     U : csc_array of bool
         Strictly upper triangle.
+
+    See Also
+    --------
+    column_structure
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> structure.B.nnz <= structure.L.nnz + structure.n + structure.U.nnz
+    True
     """
 
     B: sp.csc_array
@@ -50,6 +60,16 @@ def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float =
     ------
     RuntimeError
         ``Factor is exactly singular``.
+
+    See Also
+    --------
+    draw_density, draw_requests, draw_strides, draw_levels
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> structure.n
+    114
     """
     lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering, expected_refactors=expected_refactors)
     entries = sp.coo_array(A)

@@ -77,6 +77,21 @@ class Calls(Triangles):
             `rhs` is not an array, or casting it would lose precision.
         ValueError
             `rhs` has another number of rows than A, or `trans` is unknown.
+
+        See Also
+        --------
+        LUFactor.refactor, LUFactor.refactor_solve, LUFactor.check
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.solve(np.ones((100, 3)))
+        >>> np.allclose(A @ x, 1)
+        True
+        >>> y = lu.solve(np.ones(100), "T")
+        >>> np.allclose(A.T @ y, 1)
+        True
         """
         if check != "now" or out is not None:
             return later.solve(self, rhs, trans, check, out)
@@ -137,6 +152,18 @@ class Calls(Triangles):
         RuntimeError
             ``Factor is exactly singular``.
         NotPositiveDefiniteError
+
+        See Also
+        --------
+        LUFactor.refactor_solve, LUFactor.check
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> lu.refactor(2 * A.data)
+        >>> np.allclose(2 * A @ lu.solve(np.ones(100)), 1)
+        True
         """
         if check != "now":
             return later.refactor(self, values, check)
@@ -225,6 +252,18 @@ class Calls(Triangles):
         Returns
         -------
         x : ndarray, shape of `rhs`
+
+        See Also
+        --------
+        LUFactor.refactor, LUFactor.solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.refactor_solve(2 * A.data, np.ones(100))
+        >>> np.allclose(2 * A @ x, 1)
+        True
         """
         if check != "now" or out is not None:
             return later.solve(self, rhs, trans, check, out, values)
@@ -268,6 +307,19 @@ class Calls(Triangles):
         NonFiniteError, RuntimeError, NotPositiveDefiniteError
             As :meth:`refactor`, about the values that were factored last. The factor then holds none until it is
             refactored.
+
+        See Also
+        --------
+        LUFactor.solve, LUFactor.refactor : calls with ``check="later"``.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.refactor_solve(2 * A.data, np.ones(100), check="later")
+        >>> error = lu.check()
+        >>> error is None or error < 1e-14
+        True
         """
         error = self._core.check() if self._device_array is not None else self._core.backward_error
         return None if error < 0 else error

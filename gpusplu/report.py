@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,15 @@ import numpy as np
 from .cost.model import Prediction
 from .cost.scale import DEVICE_BYTES, advice, needs_of, size
 from .engines import registry
-from .stats import Explanation, duration, durations, show
+from .stats import Explanation, column, duration, durations, show
 from .traits import matrix_traits
+
+#: Of a prediction, as the table of explain() has them.
+PHASES = ("analyze", "factor", "refactor", "solve", "moving")
 
 
 def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> Explanation:
     """About a factorization that was made; `story` of a factor that might have gone to a device."""
-    events = {
-        "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
-        "updates and downdates": stats.get("n_updated", 0),
-        "columns of LDL^T moved to fronts of parents": stats.get("n_delayed", 0),
-        "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
-        "perturbed pivots": stats.get("n_perturbed", 0),
-        "refinement steps": stats.get("n_refinement", 0),
-        "iterations of GMRES in them": stats.get("n_gmres", 0),
-        "factorizations in double precision": stats.get("n_double", 0),
-    }
-    happened = [f"{what}: {show(count)}" for what, count in events.items() if count]
     error, seconds = stats["backward_error"], stats["seconds"]
     if error is not None:
         accuracy = f"backward error {error:.1e}"
@@ -46,10 +39,25 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
         *([("precision", precision_text(stats))] if "precision" in stats else []),
         *registry.named(symbolic.engine).explain(stats),
         ("accuracy", accuracy),
-        ("pivoting", "; ".join(happened) or "nothing had to be mended"),
+        ("pivoting", "; ".join(events_of(stats)) or "nothing had to be mended"),
         ("seconds", durations(seconds)),
     ]
     return Explanation(rows, *predicted_table(symbolic))
+
+
+def events_of(stats: Mapping[str, Any]) -> list[str]:
+    """What had to be done besides factoring and solving, by the counts of a factor."""
+    events = {
+        "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
+        "updates and downdates": stats.get("n_updated", 0),
+        "columns of LDL^T moved to fronts of parents": stats.get("n_delayed", 0),
+        "pivots chosen anew by threshold partial pivoting": stats.get("n_repivoted", 0),
+        "perturbed pivots": stats.get("n_perturbed", 0),
+        "refinement steps": stats.get("n_refinement", 0),
+        "iterations of GMRES in them": stats.get("n_gmres", 0),
+        "factorizations in double precision": stats.get("n_double", 0),
+    }
+    return [f"{what}: {show(count)}" for what, count in events.items() if count]
 
 
 def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
@@ -80,6 +88,39 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     return Explanation(rows, *predicted_table(symbolic))
 
 
+def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
+    """What `explain_matrix` says, for programs: seconds [s]."""
+    (problem, analysis), request = symbolic.parts(), symbolic.choice.request
+    structure = problem.structure(analysis.core)
+    predictions = [
+        {"engine": p.engine, "note": p.note}
+        if p.note
+        else {"engine": p.engine, **{phase: getattr(p, phase) for phase in PHASES}, "total": p.total(request.uses)}
+        for p in predictions_of(symbolic)
+    ]
+    considered = [
+        {"ordering": name, "method": method, "seconds": seconds} for name, method, seconds in analysis.core.considered
+    ]
+    return {
+        "matrix": {**asdict(matrix_traits(problem.pattern, canonical)), "structural_rank": symbolic.structural_rank},
+        "engine": symbolic.engine,
+        "reason": symbolic.choice.reason,
+        "method": structure.method,
+        "ordering": symbolic.ordering,
+        "considered": considered,
+        "predicted": {
+            "entries_of_L": structure.fill,
+            "flops": structure.flops,
+            "column_levels": structure.column_levels,
+            "super_levels": structure.super_levels,
+        },
+        "scale": scale_text(request, structure),
+        "seconds": dict(symbolic.seconds),
+        "refactorizations": request.uses,
+        "predictions": predictions,
+    }
+
+
 def scale_text(request: Any, structure: Any) -> str:
     """What the factors need: one GPU, several or a cluster."""
     device_bytes = request.device_memory or DEVICE_BYTES
@@ -95,11 +136,12 @@ def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
     predictions, many = predictions_of(symbolic), symbolic.choice.request.uses
     if not predictions:
         return "", []
-    table = [["engine", "analyze", "factor", "refactor", "solve", "moving", "total"]]
-    for p in predictions:
-        phases = (p.analyze, p.factor, p.refactor, p.solve, p.moving, p.total(many))
-        table.append([p.engine, *([p.note] if p.note else map(duration, phases))])
-    return f"predicted, with {many:,g} refactorizations and solves", table
+    able = [p for p in predictions if not p.note]
+    columns = [["engine", *(p.engine for p in able)]]
+    columns += [column(phase, [getattr(p, phase) for p in able]) for phase in PHASES]
+    columns.append(column("total", [p.total(many) for p in able]))
+    notes = [[p.engine, p.note] for p in predictions if p.note]
+    return f"predicted, with {many:,g} refactorizations and solves", [*map(list, zip(*columns, strict=True)), *notes]
 
 
 def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:

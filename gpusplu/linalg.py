@@ -118,6 +118,21 @@ def splu(
     splu_batch : many matrices with one pattern.
     analyze : the analysis by itself.
 
+    Notes
+    -----
+    Rows are matched and scaled so that large entries lie on the diagonal [1]_. Matrices with little fill are then
+    factored column by column [2]_, others by dense fronts up the elimination tree [3]_, and symmetric ones by LDL^T
+    where that is predicted to be faster. The bound of a factor says how many of its solutions are measured; what is
+    inaccurate is refined, or gets other pivots, before it is returned.
+
+    References
+    ----------
+    .. [1] I. S. Duff, J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM
+       J. Matrix Anal. Appl. 22, 2001
+    .. [2] J. R. Gilbert, T. Peierls, Sparse partial pivoting in time proportional to arithmetic operations, SIAM J.
+       Sci. Stat. Comput. 9, 1988
+    .. [3] J. W. H. Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
+
     Examples
     --------
     >>> A = gs.gallery.poisson(10, 10)
@@ -216,6 +231,17 @@ def cholesky(
     --------
     ldlt : indefinite matrices.
     cholesky_batch : many matrices with one pattern.
+
+    Notes
+    -----
+    Fronts are factored up the elimination tree [1]_; on a device they are batched by level and large ones are cut
+    into tiles, after [2]_. A pivot that is not positive ends the factorization: nothing is perturbed.
+
+    References
+    ----------
+    .. [1] J. W. H. Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
+    .. [2] S. C. Rennich, D. Stosic, T. A. Davis, Accelerating sparse Cholesky factorization on GPUs, Parallel
+       Computing 59, 2016
 
     Examples
     --------

@@ -59,7 +59,7 @@ def images(suite, found, machine):
         return []
     alternative = "What other solvers, or other ways, take over what ours takes, a dot a case"
     return [
-        f"```{{image}} {file_name(suite, machine, style)}\n:class: only-{style}\n:alt: {alternative}\n:width: 100%\n```"
+        f"```{{figure}} {file_name(suite, machine, style)}\n:figclass: only-{style}\n:alt: {alternative}\n:width: 100%\n```"
         for style in STYLES
     ]
 

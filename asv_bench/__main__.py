@@ -77,6 +77,8 @@ def make_report(arguments):
         if not files:
             sys.exit(f"no records of {name}")
         deliver(report.page(name, files, arguments.commit), into, name)
+        for picture, svg in report.drawn(name, files, arguments.commit).items() if into else ():
+            (into / picture).write_text(svg)
     if not arguments.suite:
         deliver(report.index(wanted), into, "index")
         make_chart(arguments.into or PICTURES)

@@ -12,7 +12,10 @@ release = gpusplu.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "myst_parser", "numpydoc"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+nitpicky = True
+nitpick_ignore = [("py:class", "numpy.linalg.LinAlgError")]  # NumPy's pages are not fetched by a build
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "gpusplu"
@@ -27,7 +30,30 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
 }
 
-autosummary_generate = False
+autosummary_filename_map = {
+    "gpusplu.gallery.Circuit": "gpusplu.gallery.Circuit_class"
+}  # beside circuit, whatever the disk
 autodoc_typehints = "none"
 autodoc_mock_imports = [name for name in ("jax", "torch") if not find_spec(name)]  # not everybody has them
 numpydoc_show_class_members = False
+
+
+def setup(app):
+    """Classes of objects that functions make are shown without a constructor: nobody calls it."""
+    made = (
+        "Factor",
+        "Symbolic",
+        "Stats",
+        "Explanation",
+        "Inertia",
+        "CacheInfo",
+        "SlogDet",
+        "Maps",
+        "Fronts",
+        "Structure",
+    )
+
+    def signature(app, what, name, *_):
+        return ("", None) if what == "class" and name.endswith(made) else None
+
+    app.connect("autodoc-process-signature", signature)

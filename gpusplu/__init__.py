@@ -1,9 +1,10 @@
 """Sparse direct solvers with SciPy's signatures.
 
 >>> import gpusplu as gs
+>>> A, b = gs.gallery.poisson(20, 20), np.ones(400)
 >>> lu = gs.splu(A)
 >>> x = lu.solve(b)
->>> lu.refactor(values)
+>>> lu.refactor(2 * A.data)
 """
 
 from __future__ import annotations

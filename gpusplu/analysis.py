@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Never, TypeAlias, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, Unpack, overload
+
+import numpy as np
 
 from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .indefinite import options_of_ldlt
+from .journal.progress import seen
 from .options import Options, cholesky_options, kind_of, lu_options
 from .pipeline import prepare, prepare_schur, read
+from .problem import Request
 from .report import explain_matrix
 from .selection.request import read_request
 from .stats import Explanation
-from .typing import Engine, No, Ordering, Pivoting, Precision, Refine, Unknowns, Yes
+from .typing import Engine, No, Ordering, Pivoting, Precision, Progress, Refine, Unknowns, Verbose, Visible, Yes
 
 if TYPE_CHECKING:
     from .batch import BatchedCholeskyFactor, BatchedLUFactor
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from .symbolic import Symbolic
 
 
-class HowToAnalyze(TypedDict, total=False):
+class HowToAnalyze(Visible, total=False):
     """Keywords of `analyze` that its result's type does not depend on."""
 
     engine: Engine
@@ -86,6 +90,8 @@ def analyze(
     precision: Precision = "double",
     hermitian: bool | None = None,
     schur: Unknowns | None = None,
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> Any:
     """Analyse the pattern of `A` once; :meth:`Symbolic.factor` then factors any values on it.
 
@@ -103,10 +109,27 @@ def analyze(
         As in :func:`ldlt`.
     schur : array_like of int, or of bool with shape (n,), optional
         Unknowns to be left out, of which factors then have the Schur complement.
+    verbose, progress : optional
+        As in :func:`splu`, of the analysis.
 
     Returns
     -------
     Symbolic, or SchurSymbolic with `schur`
+
+    See Also
+    --------
+    explain : what is found, as text.
+    Symbolic, SchurSymbolic : what is returned.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, cholesky=True)
+    >>> symbolic  # doctest: +ELLIPSIS
+    <Symbolic Cholesky of 100 x 100, 460 entries, ...>
+    >>> factors = [symbolic.factor(scale * A.data) for scale in (1, 2)]
+    >>> factors[0].logdet() < factors[1].logdet()
+    True
     """
     request = read_request(engine, device, device_memory, expected_refactors)
     kind = kind_of(cholesky, ldlt)
@@ -121,8 +144,8 @@ def analyze(
 
     chosen = options_of_ldlt(A, ordering, refine, hermitian, precision) if ldlt else options
     if schur is None:
-        return prepare(A, request, kind, chosen)[0]
-    return prepare_schur(A, request, kind, chosen, schur)
+        return seen(prepare, verbose, progress)(A, request, kind, chosen)[0]
+    return seen(prepare_schur, verbose, progress)(A, request, kind, chosen, schur)
 
 
 @takes_arrays
@@ -148,16 +171,33 @@ def explain(
     -------
     Explanation
         A str: traits of the matrix, the choice and its reason, and a table of the seconds predicted for each engine.
+
+    See Also
+    --------
+    analyze : the analysis itself.
+    LUFactor.explain : of a factor that was made.
+
+    Examples
+    --------
+    >>> print(gs.explain(gs.gallery.poisson(10, 10), engine="cpu"))  # doctest: +ELLIPSIS
+    matrix    100 x 100, 460 entries, float64
+    density   0.046, 4.6 entries a column
+    symmetry  100% of the off-diagonal entries have a partner across the diagonal; Hermitian, ...
     """
-    request, kind = read_request(engine, device, device_memory, expected_refactors), kind_of(cholesky, ldlt)
-    if ldlt:
+    request = read_request(engine, device, device_memory, expected_refactors)
+    return explain_matrix(*analyzed_as(kind_of(cholesky, ldlt), A, request, ordering))
+
+
+def analyzed_as(kind: str, A: Any, request: Request, ordering: Any) -> tuple[Symbolic[Any, Any], np.ndarray]:
+    """The analysis that a factorization of this kind would begin with, and canonical values."""
+    if kind == "ldlt":
         A, request = read(A, request._replace(movable=False))
 
     def options(n: int) -> Options:
-        return cholesky_options(n, ordering, "auto") if cholesky else own_lu_options(n, ordering)
+        return cholesky_options(n, ordering, "auto") if kind == "cholesky" else own_lu_options(n, ordering)
 
-    chosen = options_of_ldlt(A, ordering, "auto", None) if ldlt else options
-    return explain_matrix(*prepare(A, request, kind, chosen))
+    chosen = options_of_ldlt(A, ordering, "auto", None) if kind == "ldlt" else options
+    return prepare(A, request, kind, chosen)
 
 
 def own_lu_options(

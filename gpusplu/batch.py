@@ -26,6 +26,7 @@ from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import require
 from .factor import CholeskyFactor, LUFactor
+from .journal import phases
 from .options import one_of
 from .results import SlogDet
 from .rhs import solve_batch_as_given
@@ -66,6 +67,7 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
         self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
+        phases.batch_factored(count, systems is not None, self._seconds["refactor"])
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -110,6 +112,19 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
             Another shape.
         BatchError
             With ``errors="raise"``: systems are singular, not definite or not finite; says which.
+
+        See Also
+        --------
+        BatchedLUFactor.refactor_solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> batch.refactor(2 * values)
+        >>> np.allclose(2 * A @ batch.solve(np.ones(100))[0], 1)
+        True
         """
         if self._is_later(check, None, {"values": values}):
             self._ask_later(values)
@@ -200,6 +215,19 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
             Another shape, or an unknown `trans`.
         BatchError
             With ``errors="raise"``, after values on the device: see `refactor`.
+
+        See Also
+        --------
+        BatchedLUFactor.refactor_solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> x = batch.solve(np.ones((3, 100)))
+        >>> np.allclose(3 * A @ x[2], 1)
+        True
         """
         if self._is_later(check, out, {"rhs": rhs, "out": out}):
             return self._ask_later(None, rhs, trans, out)
@@ -263,6 +291,19 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
         Returns
         -------
         x : ndarray, shape (nbatch, n) or (nbatch, n, k)
+
+        See Also
+        --------
+        BatchedLUFactor.refactor, BatchedLUFactor.solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> x = batch.refactor_solve(2 * values, np.ones(100))
+        >>> np.allclose(2 * A @ x[0], 1)
+        True
         """
         if self._is_later(check, out, {"values": values, "rhs": rhs, "out": out}):
             return self._ask_later(values, rhs, trans, out)
@@ -298,6 +339,18 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
         """Sign (or phase) and logarithm of the modulus of each determinant, both of shape (nbatch,).
 
         As NumPy has it, 0 and minus infinity for singular systems; NaN where there is no factor for another reason.
+
+        See Also
+        --------
+        LUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> np.allclose(np.diff(batch.slogdet().logabsdet), 100 * np.log([2, 1.5]))
+        True
         """
         with self._lock:
             self._look()
@@ -317,6 +370,18 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
 
         By the factors held; a system is factored once more where entries by the common pivots are not accurate. NaN
         for systems that have no factor.
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> batch.inverse_on_pattern().shape
+        (3, 460)
         """
         with self._lock:
             self._look()
@@ -332,7 +397,16 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
             return entries
 
     def canonical(self, system: int) -> np.ndarray:
-        """Canonical values of a system, shape (nnz,)."""
+        """Canonical values of a system, shape (nnz,).
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> np.array_equal(batch.canonical(1), 2 * A.data)
+        True
+        """
         with self._lock:
             self._look()
             return self._side_by_side.values(system) if self._held is None else self._held[system].copy()
@@ -376,13 +450,40 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
 
 
 class BatchedLUFactor(BatchedFactor[LUFactor]):
-    """LU factors of many matrices with one pattern; made by :func:`gpusplu.splu_batch`."""
+    """LU factors of many matrices with one pattern; made by :func:`gpusplu.splu_batch`.
+
+    See Also
+    --------
+    splu_batch, BatchStatus
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> len(batch), batch.shape
+    (3, (3, 100, 100))
+    >>> type(batch[2]).__name__
+    'LUFactor'
+    """
 
 
 class BatchedCholeskyFactor(BatchedFactor[CholeskyFactor]):
     """Cholesky factors of many Hermitian positive definite matrices with one pattern.
 
     Made by :func:`gpusplu.cholesky_batch`. Calling it solves.
+
+    See Also
+    --------
+    cholesky_batch
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.cholesky_batch(A, values)
+    >>> batch(np.ones(100)).shape
+    (3, 100)
     """
 
     @overload
@@ -394,7 +495,20 @@ class BatchedCholeskyFactor(BatchedFactor[CholeskyFactor]):
         return self.solve(rhs)
 
     def logdet(self) -> np.ndarray:
-        """Logarithms of the determinants, shape (nbatch,)."""
+        """Logarithms of the determinants, shape (nbatch,).
+
+        See Also
+        --------
+        BatchedLUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.cholesky_batch(A, values)
+        >>> np.allclose(np.diff(batch.logdet()), 100 * np.log([2, 1.5]))
+        True
+        """
         return np.asarray(self.slogdet().logabsdet)
 
 

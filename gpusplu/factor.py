@@ -15,6 +15,7 @@ from .engines import registry
 from .errors import require
 from .factor_calls import UNKNOWN, Calls
 from .inverse import PartsOfInverse
+from .journal.phases import Told, told
 from .moving import Moving, followed, watched
 from .report import analysis_text, explain_factor
 from .results import SlogDet
@@ -37,7 +38,7 @@ class Factor(Calls, PartsOfInverse):
         """Factor `canonical`, or take over an engine's factor of it."""
         self._began_on_host = not registry.named(symbolic.choice.engine).on_device
         symbolic = symbolic if core else followed(symbolic)
-        core = core or symbolic.make(canonical)
+        core = told(core or symbolic.make(canonical), symbolic)
         choice = symbolic.choice
         if choice.request.movable and not registry.named(choice.engine).on_device:
             core = watched(self, core, symbolic)
@@ -82,7 +83,9 @@ class Factor(Calls, PartsOfInverse):
 
     def parts(self) -> tuple[Any, Any]:
         """The engine's factor, and the analysis that it began with."""
-        core = self._core.held if isinstance(self._core, Moving) else self._core
+        core = self._core
+        while isinstance(core, (Moving, Told)):
+            core = core.held
         return core, self._symbolic.parts()[1]
 
     @property
@@ -110,16 +113,50 @@ class Factor(Calls, PartsOfInverse):
             The updated matrix is singular, or nearly so.
         ValueError
             Other shapes.
+
+        See Also
+        --------
+        CholeskyFactor.update : changes the factor itself.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> U, V = np.eye(100)[:, :2], np.ones((100, 2))
+        >>> x = lu.updated(U, V).solve(np.ones(100))
+        >>> np.allclose((A + U @ V.T) @ x, 1)
+        True
         """
         return UpdatedFactor(self, U, U if V is None else V)
 
     def slogdet(self) -> SlogDet[float]:
-        """Sign (or phase) and logarithm of the modulus of the determinant of A."""
+        """Sign (or phase) and logarithm of the modulus of the determinant of A.
+
+        See Also
+        --------
+        LUFactor.inverse_diagonal, LUFactor.selected_inverse : its derivatives.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> sign, logabsdet = lu.slogdet()
+        >>> bool(np.isclose(sign * np.exp(logabsdet), np.linalg.det(A.toarray())))
+        True
+        """
         sign, logabsdet = self._core.slogdet()
         return SlogDet(self._dtype.type(sign), float(logabsdet))
 
     def rcond(self) -> float:
-        """Reciprocal of an estimate of the 1-norm condition number (Higham and Tisseur, SIMAX 2000)."""
+        """Reciprocal of an estimate of the 1-norm condition number (Higham and Tisseur, SIMAX 2000).
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> bool(np.isclose(lu.rcond(), 1 / np.linalg.cond(A.toarray(), 1)))
+        True
+        """
         return float(self._core.rcond())
 
     @property
@@ -128,7 +165,21 @@ class Factor(Calls, PartsOfInverse):
         return stats_of(self, self._core, analysis_text(self._symbolic.call))
 
     def explain(self) -> Explanation:
-        """What was chosen and why, and what it cost, as a few lines of text."""
+        """What was chosen and why, and what it cost, as a few lines of text.
+
+        See Also
+        --------
+        LUFactor.stats : the same as numbers.
+        explain : before anything is factored.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> print(lu.explain())  # doctest: +ELLIPSIS
+        matrix    100 x 100, 460 entries
+        engine    cpu: engine='auto' and ...
+        """
         return explain_factor(self._symbolic, self.stats, getattr(self._core, "story", ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -168,6 +219,20 @@ class LUFactor(LUTriangles, Factor):
     """LU factors of a square matrix: ``Pr A Pc = L U``; made by :func:`gpusplu.splu`.
 
     `perm_r` and `perm_c` are SciPy's: ``(L @ U)[perm_r][:, perm_c]`` is A. No scaling is left in L and U.
+
+    See Also
+    --------
+    splu, BatchedLUFactor, UpdatedFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> lu = gs.splu(A)
+    >>> lu.shape, lu.dtype.name, lu.engine
+    ((100, 100), 'float64', 'cpu')
+    >>> abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e-14
+    np.True_
+    >>> x = lu.solve(np.ones(100))
     """
 
     __slots__ = ()
@@ -177,6 +242,18 @@ class CholeskyFactor(CholeskyTriangle, Changes, Solver):
     """Cholesky factor of a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
     Made by :func:`gpusplu.cholesky`. Calling it solves.
+
+    See Also
+    --------
+    cholesky, LDLFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> factor = gs.cholesky(A)
+    >>> abs(factor.L @ factor.L.T - A[factor.perm][:, factor.perm]).max() < 1e-14
+    np.True_
+    >>> x = factor(np.ones(100))
     """
 
     __slots__ = ("_given",)
@@ -190,11 +267,26 @@ class CholeskyFactor(CholeskyTriangle, Changes, Solver):
             return self._refactor_widened(values, self._given)
         return super()._refactor_any(values)
 
+    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
+        return self._given is None and super()._is_step(values, rhs, trans)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_cholesky, (self._symbolic, self._core.values(), self._given)
 
     def logdet(self) -> float:
-        """Logarithm of the determinant of A."""
+        """Logarithm of the determinant of A.
+
+        See Also
+        --------
+        LUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> bool(np.isclose(factor.logdet(), np.linalg.slogdet(A.toarray())[1]))
+        True
+        """
         return self.slogdet().logabsdet
 
 

@@ -77,6 +77,21 @@ class Calls(Triangles):
             `rhs` is not an array, or casting it would lose precision.
         ValueError
             `rhs` has another number of rows than A, or `trans` is unknown.
+
+        See Also
+        --------
+        LUFactor.refactor, LUFactor.refactor_solve, LUFactor.check
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.solve(np.ones((100, 3)))
+        >>> np.allclose(A @ x, 1)
+        True
+        >>> y = lu.solve(np.ones(100), "T")
+        >>> np.allclose(A.T @ y, 1)
+        True
         """
         if check != "now" or out is not None:
             return later.solve(self, rhs, trans, check, out)
@@ -137,6 +152,18 @@ class Calls(Triangles):
         RuntimeError
             ``Factor is exactly singular``.
         NotPositiveDefiniteError
+
+        See Also
+        --------
+        LUFactor.refactor_solve, LUFactor.check
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> lu.refactor(2 * A.data)
+        >>> np.allclose(2 * A @ lu.solve(np.ones(100)), 1)
+        True
         """
         if check != "now":
             return later.refactor(self, values, check)
@@ -225,35 +252,45 @@ class Calls(Triangles):
         Returns
         -------
         x : ndarray, shape of `rhs`
+
+        See Also
+        --------
+        LUFactor.refactor, LUFactor.solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.refactor_solve(2 * A.data, np.ones(100))
+        >>> np.allclose(2 * A @ x, 1)
+        True
         """
         if check != "now" or out is not None:
             return later.solve(self, rhs, trans, check, out, values)
-        if (
-            self._device_array is not None
-            and matrix.is_cupy_array(values)
-            and matrix.is_cupy_array(rhs)
-            and rhs.dtype == self._dtype
-            and rhs.shape == self._vector
-            and trans in TRANS
-        ):
+        if self._is_step(values, rhs, trans):
             self._factor_anew()
-            return self._core.refactor_solve(self._device_values(values), cast(rhs, self._dtype), TRANS[trans])
-        if (
-            self._device_array is not None
-            and type(values) is type(rhs) is ndarray
-            and values.dtype is rhs.dtype is self._dtype
-            and values.shape == self._size
-            and rhs.shape == self._vector
-            and values.flags.c_contiguous
-            and trans in TRANS
-            and self._core.takes_both
-        ):
-            self._factor_anew()
+            on_host = type(values) is ndarray
+            values, rhs = (values, rhs) if on_host else (self._device_values(values), cast(rhs, self._dtype))
             return self._core.refactor_solve(values, rhs, TRANS[trans])
         if library_of(values) or library_of(rhs):
             return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)
         return self.solve(rhs, trans)
+
+    def _is_step(self, values: Any, rhs: Any, trans: Any) -> bool:
+        """Whether the engine takes these as they are, at once."""
+        if self._device_array is None or trans not in TRANS:
+            return False
+        if type(values) is type(rhs) is ndarray:
+            return (
+                values.dtype is rhs.dtype is self._dtype
+                and values.shape == self._size
+                and rhs.shape == self._vector
+                and values.flags.c_contiguous
+                and bool(self._core.takes_both)
+            )
+        both = matrix.is_cupy_array(values) and matrix.is_cupy_array(rhs)
+        return both and rhs.dtype == self._dtype and rhs.shape == self._vector
 
     def check(self) -> float | None:
         """Wait for all calls with ``check="later"``, and look after them; so does any other call that waits.
@@ -270,6 +307,19 @@ class Calls(Triangles):
         NonFiniteError, RuntimeError, NotPositiveDefiniteError
             As :meth:`refactor`, about the values that were factored last. The factor then holds none until it is
             refactored.
+
+        See Also
+        --------
+        LUFactor.solve, LUFactor.refactor : calls with ``check="later"``.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> x = lu.refactor_solve(2 * A.data, np.ones(100), check="later")
+        >>> error = lu.check()
+        >>> error is None or error < 1e-14
+        True
         """
         error = self._core.check() if self._device_array is not None else self._core.backward_error
         return None if error < 0 else error

@@ -68,6 +68,18 @@ class PartsOfInverse:
         -----
         RuntimeWarning
             The entries are not finite, or not accurate, whatever was tried.
+
+        See Also
+        --------
+        LUFactor.inverse_diagonal, LUFactor.trace_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> Z = lu.selected_inverse()
+        >>> np.allclose(Z.diagonal(), np.linalg.inv(A.toarray()).diagonal())
+        True
         """
         if pattern not in PATTERNS:
             raise ValueError(f"pattern must be one of {PATTERNS}, got {pattern!r}")
@@ -82,7 +94,19 @@ class PartsOfInverse:
         return sp.csr_array((entries, ind, narrow(ptr)), shape=self.shape).tocsc()
 
     def inverse_diagonal(self) -> NDArray[Any]:
-        """Diagonal of the inverse, shape (n,)."""
+        """Diagonal of the inverse, shape (n,).
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> np.allclose(lu.inverse_diagonal(), np.linalg.inv(A.toarray()).diagonal())
+        True
+        """
         everyone = np.arange(self.shape[0])
         return inverse_entries(self, everyone, everyone)
 
@@ -101,6 +125,17 @@ class PartsOfInverse:
         ------
         ValueError
             B has another shape than A.
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> bool(np.isclose(lu.trace_inverse(A), 100))
+        True
         """
         B = sp.coo_array(matrix.to_host(B))
         if B.shape != self.shape:

@@ -21,6 +21,18 @@ class LDLFactor(LDLTriangle, Solver):
 
     Made by :func:`gpusplu.ldlt`. Calling it solves. Where pivots had to be chosen anew by LU, solves go on, and what
     belongs to L and D raises `NoSymmetricFactorError`, but for `inertia`, which is None.
+
+    See Also
+    --------
+    ldlt, CholeskyFactor
+
+    Examples
+    --------
+    >>> K = gs.gallery.kkt(30, 10)
+    >>> factor = gs.ldlt(K)
+    >>> L, D, perm = factor.L, factor.D, factor.perm
+    >>> abs(L @ D @ L.T - K[perm][:, perm]).max() < 1e-12
+    np.True_
     """
 
     __slots__ = ("_doubt",)
@@ -88,6 +100,15 @@ class LDLFactor(LDLTriangle, Solver):
         Notes
         -----
         Cost: eight solves.
+
+        Examples
+        --------
+        >>> K = gs.gallery.kkt(30, 10)
+        >>> factor = gs.ldlt(K)
+        >>> factor.inertia()
+        Inertia(positive=30, negative=10, zero=0)
+        >>> factor.inertia_doubt
+        ''
         """
         if not self.hermitian:
             raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from . import matrix
@@ -12,11 +13,12 @@ from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .indefinite import ldlt as ldlt
+from .journal.progress import seen
 from .options import cholesky_options
 from .pipeline import factor_cholesky, factor_lu
 from .selection.request import read_request
 from .solving import spsolve as spsolve
-from .typing import Engine, Ordering, PermcSpec, Pivoting, Precision, Refine, Solve
+from .typing import Engine, Ordering, PermcSpec, Pivoting, Precision, Progress, Refine, Solve, Verbose
 
 
 @takes_arrays
@@ -37,6 +39,8 @@ def splu(
     refine: Refine = "auto",
     precision: Precision = "double",
     deterministic: bool = False,
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> LUFactor:
     """Factor a square sparse matrix: ``Pr A Pc = L U``.
 
@@ -80,6 +84,12 @@ def splu(
     deterministic : bool, optional
         The same calls give the same bits, whatever the process did before: no remembered analysis is used, and a factor
         does not move to another engine.
+    verbose : {0, 1, 2}, optional
+        1 prints a line a phase with what it took and what was predicted, choices, and what had to be mended; 2 one for
+        every refactorization and solve, too. The logger "gpusplu" has the same, at levels INFO and DEBUG.
+    progress : bool or callable, optional
+        Whether there is a bar on standard error, or a function that is called as ``progress(phase, done, total)`` while
+        calls last; what it raises stops them. Unless given, terminals have a bar in calls of more than two seconds.
 
     Returns
     -------
@@ -100,30 +110,65 @@ def splu(
     -----
     SparseEfficiencyWarning
         A is not in CSC format.
+
+    See Also
+    --------
+    spsolve : one solve.
+    cholesky, ldlt : half the work for Hermitian and symmetric matrices.
+    splu_batch : many matrices with one pattern.
+    analyze : the analysis by itself.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> lu = gs.splu(A)
+    >>> x = lu.solve(np.ones(100))
+    >>> bool(abs(A @ x - 1).max() < 1e-13)
+    True
+
+    New values on the same pattern need no analysis:
+
+    >>> lu.refactor(2 * A.data)
+    >>> np.allclose(lu.solve(np.ones(100)), x / 2)
+    True
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     if matrix.is_on_device(A):
         request = request._replace(on_device=True)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
-    return factor_lu(matrix.to_host(A), arguments, request)
+    return seen(factor_lu, verbose, progress)(matrix.to_host(A), arguments, request)
 
 
 @takes_arrays
-def factorized(A: Any) -> Solve:
+def factorized(A: Any, *, verbose: Verbose = 0, progress: Progress = None) -> Solve:
     """Return a function that solves ``A x = b``, with A factored beforehand.
 
     Parameters
     ----------
     A : sparse array or matrix, shape (n, n)
+    verbose, progress : optional
+        As in :func:`splu`.
 
     Returns
     -------
     solve : callable
         ``splu(A).solve``.
+
+    See Also
+    --------
+    splu : a factor that takes new values, too.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> solve = gs.factorized(A)
+    >>> x = solve(np.ones(100))
+    >>> np.allclose(A @ x, 1)
+    True
     """
     if umfpack_is_demanded():
         raise RuntimeError("Scikits.umfpack not installed.")
-    return splu(A).solve
+    return splu(A, verbose=verbose, progress=progress).solve
 
 
 @takes_arrays
@@ -138,6 +183,8 @@ def cholesky(
     refine: Refine = "auto",
     precision: Precision = "double",
     deterministic: bool = False,
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> CholeskyFactor:
     """Factor a Hermitian positive definite matrix: ``A[perm][:, perm] = L L^H``.
 
@@ -145,7 +192,7 @@ def cholesky(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic : optional
+    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic, verbose, progress
         As in :func:`splu`.
 
     Returns
@@ -164,9 +211,25 @@ def cholesky(
         The engine asked for cannot run here.
     DeviceMemoryError
         The factor does not fit into the memory of the device.
+
+    See Also
+    --------
+    ldlt : indefinite matrices.
+    cholesky_batch : many matrices with one pattern.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> factor = gs.cholesky(A)
+    >>> np.allclose(A @ factor(np.ones(100)), 1)
+    True
+    >>> L, perm = factor.L, factor.perm
+    >>> abs(A[perm][:, perm] - L @ L.T).max() < 1e-14
+    np.True_
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    return factor_cholesky(A, request, lambda n: cholesky_options(n, ordering, refine, precision))
+    options = partial(cholesky_options, ordering=ordering, refine=refine, precision=precision)
+    return seen(factor_cholesky, verbose, progress)(A, request, options)
 
 
 def __getattr__(name: str) -> Any:

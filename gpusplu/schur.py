@@ -60,6 +60,20 @@ class SchurSymbolic(Generic[FactorT]):
         The interface, in the caller's order.
     interior : Symbolic
         Of the other unknowns, in ascending order.
+
+    See Also
+    --------
+    analyze, SchurFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+    >>> halves = symbolic.factor(A.data)
+    >>> symbolic.indices
+    array([90, 91, 92])
+    >>> symbolic.interior.n
+    97
     """
 
     def __init__(
@@ -120,6 +134,18 @@ class SchurSymbolic(Generic[FactorT]):
         ------
         PatternMismatchError, NonFiniteError, RuntimeError, NotPositiveDefiniteError
             As :meth:`Symbolic.factor`; singular and not definite is the interior.
+
+        See Also
+        --------
+        SchurFactor.refactor
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> halves.schur.shape
+        (3, 3)
         """
         return SchurFactor(self, values)
 
@@ -219,6 +245,21 @@ class SchurFactor(Generic[FactorT]):
     shape : tuple of int
         Of the whole matrix.
     dtype : dtype
+
+    See Also
+    --------
+    analyze, SchurSymbolic
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+    >>> halves = symbolic.factor(A.data)
+    >>> b = np.ones(100)
+    >>> y = np.linalg.solve(halves.schur, halves.condense(b))
+    >>> x = halves.expand(y)
+    >>> np.allclose(A @ x, b)
+    True
     """
 
     def __init__(self, symbolic: SchurSymbolic[FactorT], values: Any):
@@ -276,7 +317,18 @@ class SchurFactor(Generic[FactorT]):
         return interior
 
     def refactor(self, values: Any) -> None:
-        """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before."""
+        """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> before = halves.schur.copy()
+        >>> halves.refactor(2 * A.data)
+        >>> np.allclose(halves.schur, 2 * before)
+        True
+        """
         canonical = self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=False)
         try:
             way = self._made(canonical)
@@ -309,6 +361,18 @@ class SchurFactor(Generic[FactorT]):
         -------
         ndarray, shape (m,) or (m, k)
             `expand` then takes the solution of ``schur @ y = condense(rhs)``.
+
+        See Also
+        --------
+        SchurFactor.expand
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> halves.condense(np.ones(100)).shape
+        (3,)
         """
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.condense(rhs.get()))
@@ -344,6 +408,19 @@ class SchurFactor(Generic[FactorT]):
             This thread has not condensed a right-hand side since the values were factored.
         ValueError
             Another shape.
+
+        See Also
+        --------
+        SchurFactor.condense
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> y = np.linalg.solve(halves.schur, halves.condense(np.ones(100)))
+        >>> np.allclose(A @ halves.expand(y), 1)
+        True
         """
         if matrix.is_cupy(y):
             return matrix.to_device(self.expand(y.get(), rhs))

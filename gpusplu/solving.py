@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,24 +13,39 @@ from . import matrix
 from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
 from .factor import LUFactor
+from .journal.progress import seen
 from .pipeline import DEFAULTS, solve_once
 from .problem import Request
 from .rhs import check_rhs
 from .selection.request import AUTO, automatic
-from .typing import ArrayT, PermcSpec
+from .typing import ArrayT, PermcSpec, Progress, Verbose, Visible
 
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
 
 
 @overload
-def spsolve(A: Any, b: NDArray[Any], permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> NDArray[Any]: ...
+def spsolve(
+    A: Any, b: NDArray[Any], permc_spec: PermcSpec | None = None, use_umfpack: bool = True, **visible: Unpack[Visible]
+) -> NDArray[Any]: ...
 @overload
-def spsolve(A: Any, b: ArrayT, permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> ArrayT: ...
+def spsolve(
+    A: Any, b: ArrayT, permc_spec: PermcSpec | None = None, use_umfpack: bool = True, **visible: Unpack[Visible]
+) -> ArrayT: ...
 @overload
-def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> Any: ...
+def spsolve(
+    A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bool = True, **visible: Unpack[Visible]
+) -> Any: ...
 @takes_arrays
-def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bool = True) -> Any:
+def spsolve(
+    A: Any,
+    b: Any,
+    permc_spec: PermcSpec | None = None,
+    use_umfpack: bool = True,
+    *,
+    verbose: Verbose = 0,
+    progress: Progress = None,
+) -> Any:
     """Solve ``A x = b``.
 
     Parameters
@@ -41,6 +56,8 @@ def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bo
         As in :func:`splu`.
     use_umfpack : bool, optional
         SciPy's; UMFPACK is never used.
+    verbose, progress : optional
+        As in :func:`splu`.
 
     Returns
     -------
@@ -59,9 +76,20 @@ def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bo
         A is singular; `x` is NaN.
     SparseEfficiencyWarning
         A is neither CSC nor CSR, or a sparse `b` is not CSC.
+
+    See Also
+    --------
+    splu, cholesky, ldlt : factors, for more than one solve.
+
+    Examples
+    --------
+    >>> A = sp.csc_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> gs.spsolve(A, np.array([1.0, 2.0])).round(3)
+    array([0.091, 0.636])
     """
     if matrix.is_cupy(A) or matrix.is_cupy(b):
-        return matrix.to_device(spsolve(matrix.to_host(A), matrix.to_host(b), permc_spec, use_umfpack))
+        host = matrix.to_host(A), matrix.to_host(b)
+        return matrix.to_device(spsolve(*host, permc_spec, use_umfpack, verbose=verbose, progress=progress))
     restore = type(b).from_scipy_sparse if matrix.is_pydata(b) else None
     A, b = matrix.to_host(A), matrix.to_host(b)
     if isinstance(A, LentEntries):
@@ -80,11 +108,11 @@ def spsolve(A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bo
     if one_column and use_umfpack and umfpack_is_demanded():
         raise RuntimeError("Scikits.umfpack not installed.")
     if sp.issparse(b) and not one_column:
-        x = solve_sparse(A, b)
+        x = seen(solve_sparse, verbose, progress)(A, b)
         return restore(x) if restore else x
     if sp.issparse(b):
         b = b.toarray()
-    x = solve_dense(A, b, permc_spec)
+    x = seen(solve_dense, verbose, progress)(A, b, permc_spec)
     return x.ravel() if one_column else x
 
 

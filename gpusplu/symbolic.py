@@ -57,6 +57,18 @@ class Symbolic(Generic[FactorT, BatchT]):
         Of the phases that led here [s].
     call : int
         That analysed the pattern before and was remembered (:func:`gpusplu.cache_info` counts calls); 0 for this one.
+
+    See Also
+    --------
+    analyze
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A)
+    >>> symbolic.n, symbolic.nnz, symbolic.structural_rank
+    (100, 460, 100)
+    >>> lu = symbolic.factor(A.data)
     """
 
     __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
@@ -142,6 +154,19 @@ class Symbolic(Generic[FactorT, BatchT]):
         NotPositiveDefiniteError
         BatchError
             Systems of a batch cannot be factored, with ``errors="raise"``; says which.
+
+        See Also
+        --------
+        LUFactor.refactor, splu_batch
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A)
+        >>> lu = symbolic.factor(2 * A.data)
+        >>> batch = symbolic.factor(np.stack([A.data, 2 * A.data]))
+        >>> len(batch)
+        2
         """
         pattern = self._problem.pattern
         if not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
@@ -152,7 +177,20 @@ class Symbolic(Generic[FactorT, BatchT]):
         return factor
 
     def factor_batch(self, values: Any, errors: Errors = "flag") -> BatchT:
-        """`factor` of values of two dimensions."""
+        """`factor` of values of two dimensions.
+
+        See Also
+        --------
+        Symbolic.factor, splu_batch
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A)
+        >>> batch = symbolic.factor_batch(np.stack([A.data, 2 * A.data]))
+        >>> batch.solve(np.ones(100)).shape
+        (2, 100)
+        """
         if self.kind not in BATCHES:
             raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
         if self._problem.options.precision == "mixed":

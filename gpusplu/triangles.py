@@ -113,7 +113,20 @@ class LUTriangles(Triangles):
     @overload
     def solve_L(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
     def solve_L(self, rhs: Any, trans: Trans = "N") -> Any:
-        """Solve ``op(L) x = rhs``, shape (n,) or (n, k), on the processor."""
+        """Solve ``op(L) x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LUFactor.solve_U, LUFactor.apply_Pr
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> y = lu.solve_L(np.ones(100))
+        >>> np.allclose(lu.L @ y, 1)
+        True
+        """
         return self._solve_with(self.L, True, rhs, trans)
 
     @overload
@@ -121,15 +134,54 @@ class LUTriangles(Triangles):
     @overload
     def solve_U(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
     def solve_U(self, rhs: Any, trans: Trans = "N") -> Any:
-        """Solve ``op(U) x = rhs``, shape (n,) or (n, k), on the processor."""
+        """Solve ``op(U) x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LUFactor.solve_L, LUFactor.apply_Pc
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> y = lu.solve_U(np.ones(100))
+        >>> np.allclose(lu.U @ y, 1)
+        True
+        """
         return self._solve_with(self.U, False, rhs, trans)
 
     def apply_Pr(self, rhs: ArrayT) -> ArrayT:
-        """``Pr @ rhs``: the rows of A as L has them."""
+        """``Pr @ rhs``: the rows of A as L has them.
+
+        See Also
+        --------
+        LUFactor.apply_Pc, LUFactor.perm_r
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> b = np.arange(100.0)
+        >>> y = lu.solve_U(lu.solve_L(lu.apply_Pr(b)))
+        >>> np.allclose(lu.apply_Pc(y), lu.solve(b))
+        True
+        """
         return permuted(rhs, self._gather_rows)
 
     def apply_Pc(self, x: ArrayT) -> ArrayT:
-        """``Pc @ x``: the columns of U as A has them."""
+        """``Pc @ x``: the columns of U as A has them.
+
+        See Also
+        --------
+        LUFactor.apply_Pr
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> np.array_equal(lu.apply_Pc(np.arange(100)), lu.perm_c)
+        True
+        """
         return permuted(x, self.perm_c)
 
 
@@ -149,7 +201,20 @@ class SymmetricTriangle(Triangles):
     @overload
     def solve_L(self, rhs: ArrayT) -> ArrayT: ...
     def solve_L(self, rhs: Any) -> Any:
-        """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor."""
+        """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        CholeskyFactor.solve_Lt, CholeskyFactor.apply_P
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> y = factor.solve_L(np.ones(100))
+        >>> np.allclose(factor.L @ y, 1)
+        True
+        """
         return self._solve_with(self.L, True, rhs, "N")
 
     @overload
@@ -157,15 +222,53 @@ class SymmetricTriangle(Triangles):
     @overload
     def solve_Lt(self, rhs: ArrayT) -> ArrayT: ...
     def solve_Lt(self, rhs: Any) -> Any:
-        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor; with ``L^T`` where A is complex symmetric."""
+        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor; with ``L^T`` where A is complex symmetric.
+
+        See Also
+        --------
+        CholeskyFactor.solve_L, CholeskyFactor.apply_Pt
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> y = factor.solve_Lt(np.ones(100))
+        >>> np.allclose(factor.L.T @ y, 1)
+        True
+        """
         return self._solve_with(self.L, True, rhs, "H" if self.hermitian else "T")
 
     def apply_P(self, rhs: ArrayT) -> ArrayT:
-        """``rhs[perm]``."""
+        """``rhs[perm]``.
+
+        See Also
+        --------
+        CholeskyFactor.apply_Pt
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> np.array_equal(factor.apply_P(np.arange(100)), factor.perm)
+        True
+        """
         return permuted(rhs, self.perm)
 
     def apply_Pt(self, x: ArrayT) -> ArrayT:
-        """The inverse of `apply_P`."""
+        """The inverse of `apply_P`.
+
+        See Also
+        --------
+        CholeskyFactor.apply_P
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> b = np.arange(100.0)
+        >>> np.array_equal(factor.apply_Pt(factor.apply_P(b)), b)
+        True
+        """
         return permuted(x, inverse(self.perm))
 
 
@@ -180,7 +283,20 @@ class LDLTriangle(SymmetricTriangle):
     @overload
     def solve_D(self, rhs: ArrayT) -> ArrayT: ...
     def solve_D(self, rhs: Any) -> Any:
-        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor."""
+        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LDLFactor.solve_L, LDLFactor.solve_Lt
+
+        Examples
+        --------
+        >>> K = gs.gallery.kkt(30, 10)
+        >>> factor = gs.ldlt(K)
+        >>> y = factor.solve_D(np.ones(40))
+        >>> np.allclose(factor.D @ y, 1)
+        True
+        """
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve_D(rhs.get()))
         _ = self.L  # or there are no pivots
@@ -222,6 +338,14 @@ class CholeskyTriangle(SymmetricTriangle):
         -------
         x : ndarray, shape of `z`
             ``apply_Pt(solve_Lt(z))`` (H. Rue, JRSS B 63 (2001), section 3.1.1).
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> x = factor.sample(np.random.default_rng(0).standard_normal((100, 5)))
+        >>> x.shape
+        (100, 5)
         """
         return self.apply_Pt(self.solve_Lt(z))
 

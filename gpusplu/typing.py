@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,19 @@ Later: TypeAlias = Literal["later"]
 Check: TypeAlias = Now | Later
 #: ``pattern=`` of `selected_inverse`.
 InversePattern: TypeAlias = Literal["A.T", "A", "LU"]
+#: ``verbose=``
+Verbose: TypeAlias = Literal[0, 1, 2] | bool
+#: ``progress=``: whether there is a bar, or who is told phase, work done and work in all; None for one on terminals.
+Progress: TypeAlias = bool | Callable[[str, float, float], object] | None
 #: Of factorizations.
 Kind: TypeAlias = Literal["lu", "cholesky", "ldlt"]
+
+
+class Visible(TypedDict, total=False):
+    """Keywords that say how much is seen of a call."""
+
+    verbose: Verbose
+    progress: Progress
 
 
 class Array(Protocol):

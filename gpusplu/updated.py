@@ -37,6 +37,21 @@ class UpdatedFactor:
         Columns of U and V.
     backward_error : float or None
         Normwise, of the last solve.
+
+    See Also
+    --------
+    CholeskyFactor.update
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> lu = gs.splu(A)
+    >>> u = np.ones(100)
+    >>> updated = lu.updated(u)
+    >>> updated.rank
+    1
+    >>> np.allclose((A + np.outer(u, u)) @ updated.solve(np.ones(100)), 1)
+    True
     """
 
     def __init__(self, factor: Factor, U: Any, V: Any):
@@ -90,6 +105,16 @@ class UpdatedFactor:
         ------
         RuntimeError
             The factor of A was refactored since.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> u = np.ones(100)
+        >>> updated = lu.updated(u)
+        >>> x = updated.solve(np.ones(100))
+        >>> np.allclose((A + np.outer(u, u)) @ x, 1)
+        True
         """
         if version_of(self._factor) != self._version:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
@@ -147,7 +172,21 @@ class UpdatedFactor:
         return np.asfortranarray(held[-1])
 
     def slogdet(self) -> SlogDet[float]:
-        """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H."""
+        """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H.
+
+        See Also
+        --------
+        LUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> u = np.ones(100)
+        >>> updated = lu.updated(u)
+        >>> bool(np.isclose(updated.slogdet().logabsdet, np.linalg.slogdet(A.toarray() + np.outer(u, u))[1]))
+        True
+        """
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
         return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))
 

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2] / "gpusplu"
 LAYERS = (
     ("_core", "errors", "notebook", "once", "typing"),
     ("_scipy", "_cupyx", "stats", "counting", "arrays", "results"),
+    ("journal",),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
     ("rhs", "traits", "patterns"),
     ("distributed",),
@@ -28,6 +29,7 @@ LAYERS = (
     ("mixed",),
     ("selection",),
     ("symbolic", "report"),
+    ("journal.phases",),
     ("inverse", "later", "moving", "triangles", "updated"),
     ("factor_calls",),
     ("changes",),

@@ -70,13 +70,10 @@ def test_explanations_are_text_and_tables(lu):
 
 
 def test_tables_of_predictions_have_notes():
-    explanation = Explanation(
-        [("rank", "3")], "predicted", [["engine", "factor", "solve"], ["cpu", "1 s", "-"], ["x", "no"]]
-    )
-    assert (
-        explanation
-        == "rank      3\npredicted\n  engine         factor     solve\n  cpu               1 s         -\n  x           no"
-    )
+    table = [["engine", "factor", "solve"], ["cpu", "1 s", "-"], ["x", "no"]]
+    explanation = Explanation([("rank", "3")], "predicted", table)
+    lines = ["rank      3", "predicted", f"  engine     {'factor':>15}{'solve':>15}"]
+    assert explanation.splitlines() == [*lines, f"  cpu        {'1 s':>15}{'-':>15}", "  x           no"]
     html = explanation._repr_html_()
     assert 'colspan="2"' in html
     assert Cells(html).cells == ["rank", "3", "predicted", "engine", "factor", "solve", "cpu", "1 s", "-", "x", "no"]

@@ -49,7 +49,9 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
 }
 
 // (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
-template <class T> using Made = Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>>;
+// The last: the call whose analysis was remembered and of no use, or 0.
+template <class T> using Made =
+    Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>, std::int64_t>;
 
 // The caller's values in canonical order: themselves, or gathered into `memory`. Null if one is not finite.
 template <class T> const T* canonical_values(const Canonical& canonical, const T* values, std::vector<T>& memory) {
@@ -105,7 +107,7 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
     lu = nb::cast(new FactorBinding<T>{analysed[0], std::move(factor), A.nnz(), canonical.nvalues},
                   nb::rv_policy::take_ownership);
   }
-  return Made<T>(nb::make_tuple(analysed[0], nb::cast<nb::tuple>(known->value)[1], lu, watch.seconds(), 0.0, known));
+  return Made<T>(nb::make_tuple(analysed[0], nb::cast<nb::tuple>(known->value)[1], lu, watch.seconds(), 0.0, known, 0));
 }
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
@@ -114,10 +116,12 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
                                                               In<T> values, const Costs& costs, bool lent) {
   require_pointers(ptr, n);
   Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
+  std::int64_t dropped = 0;
   if (const auto known = patterns.find(sight)) {
     require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
     if (auto made = with_known<T>(known, values.data(), lent)) return made;
     patterns.miss();
+    dropped = known->call;
   }
   auto canonical = std::make_unique<Canonical>();
   std::shared_ptr<Symbolic> symbolic;
@@ -150,7 +154,7 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
                nb::rv_policy::take_ownership);
   const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
   patterns.keep(sight, analysed, bytes);
-  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none()));
+  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none(), dropped));
 }
 
 template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {

@@ -193,7 +193,7 @@ DEVICE void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m
 
 // Two tiles of the contribution block, one below the other and both below its diagonal: each column of B that comes
 // through the second-level cache meets twice as many rows of A, and that cache bounds the main loop
-// (docs/performance/gpu.md).
+// (docs/internals/notes.md).
 DEVICE void run_tall(const LargeArgs& args, const FrontTiles& f, const Tile& tile, unsigned base, Scalar* work,
                      Control& control) {
   if constexpr (shape.tall > 1) {

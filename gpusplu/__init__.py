@@ -15,6 +15,7 @@ from .counting import factorization_count
 from .errors import (
     AccuracyError,
     BatchError,
+    DeviceFailedError,
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
@@ -52,6 +53,7 @@ __all__ = [
     "BatchedCholeskyFactor",
     "BatchedLUFactor",
     "CholeskyFactor",
+    "DeviceFailedError",
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",

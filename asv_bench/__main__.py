@@ -1,12 +1,14 @@
-"""The commands: list, run SUITE, report [SUITE ...]."""
+"""The commands: list, run SUITE, report [SUITE ... | chart]."""
 
 import argparse
 import sys
 from pathlib import Path
 
 from . import options, peers, records, report, suites
+from .report import chart
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+RESULTS, PICTURES = DOCS / "performance" / "results", DOCS / "_static"
 
 
 def main(words=None):
@@ -16,10 +18,10 @@ def main(words=None):
     for command, text in (("run", "measure, and append records to --out"), ("child", argparse.SUPPRESS)):
         add_suites(commands.add_parser(command, help=text))
     reporting = commands.add_parser("report", help="pages of tables from records")
-    reporting.add_argument("suite", nargs="*", help="all that have records, with an index, unless named")
+    reporting.add_argument("suite", nargs="*", help="all with records, an index and the chart, or names, or chart")
     reporting.add_argument("--records", nargs="+", type=Path, help="files; those that are kept unless given")
     reporting.add_argument("--commit", help="whose records; the newest with all cases unless given")
-    reporting.add_argument("--into", type=Path, help="folder of pages, printed unless given; docs/results for all")
+    reporting.add_argument("--into", type=Path, help="folder of pages, printed unless given; the documentation for all")
     arguments = parser.parse_args(words)
     {"list": list_all, "run": run, "child": child, "report": make_report}[arguments.command](arguments)
 
@@ -64,6 +66,8 @@ def child(arguments):
 
 
 def make_report(arguments):
+    if arguments.suite == ["chart"]:
+        return make_chart(arguments.into or PICTURES)
     wanted = arguments.suite or [name for name in suites.NAMES if records.files(name)]
     into = arguments.into or (None if arguments.suite else RESULTS)
     for name in wanted:
@@ -73,8 +77,18 @@ def make_report(arguments):
         if not files:
             sys.exit(f"no records of {name}")
         deliver(report.page(name, files, arguments.commit), into, name)
+        for picture, svg in report.drawn(name, files, arguments.commit).items() if into else ():
+            (into / picture).write_text(svg)
     if not arguments.suite:
         deliver(report.index(wanted), into, "index")
+        make_chart(arguments.into or PICTURES)
+
+
+def make_chart(folder):
+    """The chart of the README, for light and for dark pages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for style in chart.STYLES:
+        (folder / f"chart_{style}.svg").write_text(chart.chart(style))
 
 
 def deliver(text, folder, name):

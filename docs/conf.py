@@ -9,13 +9,51 @@ author = "gpusplu developers"
 copyright = "2026, gpusplu developers"
 release = gpusplu.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc"]
-myst_heading_anchors = 2
-exclude_patterns = ["_build"]
-html_theme = "alabaster"
-html_theme_options = {"description": gpusplu.__doc__.splitlines()[0], "fixed_sidebar": True}
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "myst_parser", "numpydoc"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+nitpicky = True
+nitpick_ignore = [("py:class", "numpy.linalg.LinAlgError")]  # NumPy's pages are not fetched by a build
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
 
-autosummary_generate = False
+html_theme = "pydata_sphinx_theme"
+html_title = "gpusplu"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "gpusplu"},
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+}
+
+autosummary_filename_map = {
+    "gpusplu.gallery.Circuit": "gpusplu.gallery.Circuit_class"
+}  # beside circuit, whatever the disk
 autodoc_typehints = "none"
 autodoc_mock_imports = [name for name in ("jax", "torch") if not find_spec(name)]  # not everybody has them
 numpydoc_show_class_members = False
+
+
+def setup(app):
+    """Classes of objects that functions make are shown without a constructor: nobody calls it."""
+    made = (
+        "Factor",
+        "Symbolic",
+        "Stats",
+        "Explanation",
+        "Inertia",
+        "CacheInfo",
+        "SlogDet",
+        "Maps",
+        "Fronts",
+        "Structure",
+    )
+
+    def signature(app, what, name, *_):
+        return ("", None) if what == "class" and name.endswith(made) else None
+
+    app.connect("autodoc-process-signature", signature)

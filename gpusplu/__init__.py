@@ -1,9 +1,10 @@
 """Sparse direct solvers with SciPy's signatures.
 
 >>> import gpusplu as gs
+>>> A, b = gs.gallery.poisson(20, 20), np.ones(400)
 >>> lu = gs.splu(A)
 >>> x = lu.solve(b)
->>> lu.refactor(values)
+>>> lu.refactor(2 * A.data)
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .install import enabled, install, uninstall
 from .threads import register_with_threadpoolctl
 
 if TYPE_CHECKING:
+    from . import distributed, gallery, linalg, plotting, typing
     from .batch import BatchedCholeskyFactor, BatchedLUFactor
     from .batch_watch import BatchStatus
     from .batches import cholesky_batch, splu_batch
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from .patterns import cache_clear, cache_info, cache_limit
     from .results import Inertia
     from .schur import SchurFactor, SchurSymbolic
+    from .stats import Explanation, Stats
     from .symbolic import Symbolic
     from .updated import UpdatedFactor
 
@@ -56,6 +59,7 @@ __all__ = [
     "DeviceFailedError",
     "DeviceMemoryError",
     "EngineUnavailableError",
+    "Explanation",
     "GpuspluError",
     "HostMemoryError",
     "IllConditionedUpdateError",
@@ -70,6 +74,7 @@ __all__ = [
     "SchurFactor",
     "SchurSymbolic",
     "SolverError",
+    "Stats",
     "Symbolic",
     "UpdatedFactor",
     "analyze",
@@ -78,15 +83,20 @@ __all__ = [
     "cache_limit",
     "cholesky",
     "cholesky_batch",
+    "distributed",
     "enabled",
     "explain",
     "factorization_count",
     "factorized",
+    "gallery",
     "install",
     "ldlt",
+    "linalg",
+    "plotting",
     "splu",
     "splu_batch",
     "spsolve",
+    "typing",
     "uninstall",
 ]
 
@@ -96,11 +106,13 @@ LAZY = {
     "BatchedCholeskyFactor": "batch",
     "BatchedLUFactor": "batch",
     "CholeskyFactor": "factor",
+    "Explanation": "stats",
     "Inertia": "results",
     "LDLFactor": "ldl_factor",
     "LUFactor": "factor",
     "SchurFactor": "schur",
     "SchurSymbolic": "schur",
+    "Stats": "stats",
     "Symbolic": "symbolic",
     "UpdatedFactor": "updated",
     "analyze": "linalg",
@@ -115,22 +127,27 @@ LAZY = {
     "gallery": "gallery",
     "ldlt": "linalg",
     "linalg": "linalg",
+    "plotting": "plotting",
     "splu": "linalg",
     "splu_batch": "batches",
     "spsolve": "linalg",
+    "typing": "typing",
 }
 
 register_with_threadpoolctl()
 
 
-def __getattr__(name: str) -> Any:
-    if name not in LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f".{LAZY[name]}", __name__)
-    value = module if name == LAZY[name] else getattr(module, name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else every name would be one
+
+    def __getattr__(name: str) -> Any:
+        if name not in LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f".{LAZY[name]}", __name__)
+        value = module if name == LAZY[name] else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LAZY})
+    """What is public; what is private can be imported all the same."""
+    return sorted([*__all__, "__version__"])

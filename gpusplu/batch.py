@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from threading import RLock
 from time import perf_counter
-from typing import Any
+from typing import Any, Generic, Self, get_args, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .arrays import takes_arrays
@@ -24,16 +25,19 @@ from .engines import registry
 from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import require
+from .factor import CholeskyFactor, LUFactor
+from .journal import phases
 from .options import one_of
 from .results import SlogDet
 from .rhs import solve_batch_as_given
 from .stats import Stats
 from .symbolic import BATCHES, FACTORS, Symbolic
+from .typing import ArrayT, Check, Errors, FactorT, Later, Now, Trans
 
-ERRORS = ("flag", "raise")
+ERRORS: tuple[str, ...] = get_args(Errors)
 
 
-class BatchedFactor(LaterBatch):
+class BatchedFactor(LaterBatch, Generic[FactorT]):
     """What batches of LU and of Cholesky factors share.
 
     Every system is as accurate as by a factor of its own, and its results do not depend on how many systems there are
@@ -41,7 +45,7 @@ class BatchedFactor(LaterBatch):
     Threads may use a batch one after the other; calls wait for each other.
     """
 
-    def __init__(self, symbolic: Symbolic, values: Any, errors: str = "flag", canonical: bool = False):
+    def __init__(self, symbolic: Symbolic, values: Any, errors: Errors = "flag", canonical: bool = False):
         """Factor `values`, shape (nbatch, size), each row in the order of ``A.data``, or canonical ones."""
         self._symbolic, self._errors = symbolic, one_of("errors", errors, ERRORS)
         self._problem, self._analysis = symbolic.parts()
@@ -63,11 +67,27 @@ class BatchedFactor(LaterBatch):
         self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
+        phases.batch_factored(count, systems is not None, self._seconds["refactor"])
 
-    shape = property(lambda self: (len(self), *self._symbolic.shape), doc="Number of systems, and shape of each.")
-    dtype = property(lambda self: self._dtype, doc="Of the factors and of the solutions.")
-    engine = property(lambda self: self._symbolic.engine, doc="Name of the engine that runs.")
-    symbolic = property(lambda self: self._symbolic, doc="The analysis that all systems share.")
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of systems, and shape of each."""
+        return len(self), *self._symbolic.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the factors and of the solutions."""
+        return self._dtype
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that runs."""
+        return self._symbolic.engine
+
+    @property
+    def symbolic(self) -> Symbolic[FactorT, Self]:
+        """The analysis that all systems share."""
+        return self._symbolic
 
     def __len__(self) -> int:
         return int(self._status.size)
@@ -75,7 +95,7 @@ class BatchedFactor(LaterBatch):
     # ---- factor
 
     @takes_arrays
-    def refactor(self, values: Any, *, check: str = "now") -> None:
+    def refactor(self, values: Any, *, check: Check = "now") -> None:
         """Factor new values of all systems.
 
         Parameters
@@ -92,6 +112,19 @@ class BatchedFactor(LaterBatch):
             Another shape.
         BatchError
             With ``errors="raise"``: systems are singular, not definite or not finite; says which.
+
+        See Also
+        --------
+        BatchedLUFactor.refactor_solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> batch.refactor(2 * values)
+        >>> np.allclose(2 * A @ batch.solve(np.ones(100))[0], 1)
+        True
         """
         if self._is_later(check, None, {"values": values}):
             self._ask_later(values)
@@ -143,8 +176,18 @@ class BatchedFactor(LaterBatch):
 
     # ---- solve
 
+    @overload
+    def solve(self, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now") -> NDArray[Any]: ...
+    @overload
+    def solve(
+        self, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None) -> ArrayT: ...
     @takes_arrays
-    def solve(self, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
+    def solve(self, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None) -> Any:
         """Solve ``op(A_i) x_i = rhs_i`` for every system.
 
         Parameters
@@ -172,6 +215,19 @@ class BatchedFactor(LaterBatch):
             Another shape, or an unknown `trans`.
         BatchError
             With ``errors="raise"``, after values on the device: see `refactor`.
+
+        See Also
+        --------
+        BatchedLUFactor.refactor_solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> x = batch.solve(np.ones((3, 100)))
+        >>> np.allclose(3 * A @ x[2], 1)
+        True
         """
         if self._is_later(check, out, {"rhs": rhs, "out": out}):
             return self._ask_later(None, rhs, trans, out)
@@ -207,8 +263,24 @@ class BatchedFactor(LaterBatch):
             self._solve_alone(system, b, x, trans)
         return x
 
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now"
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]: ...
+    @overload
+    def refactor_solve(self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
+    @overload
+    def refactor_solve(
+        self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None
+    ) -> ArrayT: ...
     @takes_arrays
-    def refactor_solve(self, values: Any, rhs: Any, trans: str = "N", *, check: str = "now", out: Any = None) -> Any:
+    def refactor_solve(
+        self, values: Any, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None
+    ) -> Any:
         """``refactor(values)``, then ``solve(rhs, trans)``, looked at once.
 
         Parameters
@@ -219,6 +291,19 @@ class BatchedFactor(LaterBatch):
         Returns
         -------
         x : ndarray, shape (nbatch, n) or (nbatch, n, k)
+
+        See Also
+        --------
+        BatchedLUFactor.refactor, BatchedLUFactor.solve
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> x = batch.refactor_solve(2 * values, np.ones(100))
+        >>> np.allclose(2 * A @ x[0], 1)
+        True
         """
         if self._is_later(check, out, {"values": values, "rhs": rhs, "out": out}):
             return self._ask_later(values, rhs, trans, out)
@@ -250,10 +335,22 @@ class BatchedFactor(LaterBatch):
             self._look()
             return self._error.copy()
 
-    def slogdet(self) -> SlogDet:
+    def slogdet(self) -> SlogDet[NDArray[np.float64]]:
         """Sign (or phase) and logarithm of the modulus of each determinant, both of shape (nbatch,).
 
         As NumPy has it, 0 and minus infinity for singular systems; NaN where there is no factor for another reason.
+
+        See Also
+        --------
+        LUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> np.allclose(np.diff(batch.slogdet().logabsdet), 100 * np.log([2, 1.5]))
+        True
         """
         with self._lock:
             self._look()
@@ -266,13 +363,25 @@ class BatchedFactor(LaterBatch):
             singular, failed = self._factored == BatchStatus.SINGULAR, self._factored > BatchStatus.SINGULAR
             sign[singular], logabsdet[singular] = 0, -np.inf
             sign[failed], logabsdet[failed] = np.nan, np.nan
-            return SlogDet(sign, logabsdet)  # type: ignore[arg-type]
+            return SlogDet(sign, logabsdet)
 
     def inverse_on_pattern(self) -> np.ndarray:
         """Entry (j, i) of each inverse for each canonical entry (i, j) of A, shape (nbatch, nnz), on the host.
 
         By the factors held; a system is factored once more where entries by the common pivots are not accurate. NaN
         for systems that have no factor.
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> batch.inverse_on_pattern().shape
+        (3, 460)
         """
         with self._lock:
             self._look()
@@ -288,19 +397,29 @@ class BatchedFactor(LaterBatch):
             return entries
 
     def canonical(self, system: int) -> np.ndarray:
-        """Canonical values of a system, shape (nnz,)."""
+        """Canonical values of a system, shape (nnz,).
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> np.array_equal(batch.canonical(1), 2 * A.data)
+        True
+        """
         with self._lock:
             self._look()
             return self._side_by_side.values(system) if self._held is None else self._held[system].copy()
 
-    def __getitem__(self, system: int) -> Any:
+    def __getitem__(self, system: int) -> FactorT:
         """An ordinary factor of one system, made now; raises what making one raises."""
         index = range(len(self))[system]
         canonical = self.canonical(index)
         matrix.check_finite(self._problem.pattern, canonical)
-        return FACTORS[self._problem.kind](self._symbolic, canonical)
+        factor: FactorT = FACTORS[self._problem.kind](self._symbolic, canonical)
+        return factor
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[FactorT]:
         return (self[system] for system in range(len(self)))
 
     @property
@@ -330,22 +449,66 @@ class BatchedFactor(LaterBatch):
         return restore_batch, (type(self), self._symbolic, values, self._errors)
 
 
-class BatchedLUFactor(BatchedFactor):
-    """LU factors of many matrices with one pattern; made by :func:`gpusplu.splu_batch`."""
+class BatchedLUFactor(BatchedFactor[LUFactor]):
+    """LU factors of many matrices with one pattern; made by :func:`gpusplu.splu_batch`.
+
+    See Also
+    --------
+    splu_batch, BatchStatus
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> len(batch), batch.shape
+    (3, (3, 100, 100))
+    >>> type(batch[2]).__name__
+    'LUFactor'
+    """
 
 
-class BatchedCholeskyFactor(BatchedFactor):
+class BatchedCholeskyFactor(BatchedFactor[CholeskyFactor]):
     """Cholesky factors of many Hermitian positive definite matrices with one pattern.
 
     Made by :func:`gpusplu.cholesky_batch`. Calling it solves.
+
+    See Also
+    --------
+    cholesky_batch
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.cholesky_batch(A, values)
+    >>> batch(np.ones(100)).shape
+    (3, 100)
     """
 
+    @overload
+    def __call__(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def __call__(self, rhs: ArrayT) -> ArrayT: ...
     def __call__(self, rhs: Any) -> Any:
         """Solve ``A_i x_i = rhs_i``."""
         return self.solve(rhs)
 
     def logdet(self) -> np.ndarray:
-        """Logarithms of the determinants, shape (nbatch,)."""
+        """Logarithms of the determinants, shape (nbatch,).
+
+        See Also
+        --------
+        BatchedLUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.cholesky_batch(A, values)
+        >>> np.allclose(np.diff(batch.logdet()), 100 * np.log([2, 1.5]))
+        True
+        """
         return np.asarray(self.slogdet().logabsdet)
 
 

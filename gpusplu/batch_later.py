@@ -46,6 +46,19 @@ class LaterBatch(WatchedSystems):
         ------
         BatchError
             With ``errors="raise"``: solutions of systems cannot be trusted, or their last values have no factor.
+
+        See Also
+        --------
+        BatchedLUFactor.status
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+        >>> batch = gs.splu_batch(A, values)
+        >>> x = batch.refactor_solve(values, np.ones(100), check="later")
+        >>> batch.check().shape
+        (3,)
         """
         with self._lock:
             self._forget_what_was_told()

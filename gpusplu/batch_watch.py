@@ -12,12 +12,27 @@ from . import _core, matrix
 from .engines import registry
 from .engines.interface import EngineBatch
 from .errors import BatchError, NotPositiveDefiniteError
+from .journal.listeners import listens, tell
 from .problem import Problem
+from .symbolic import Symbolic
 
 
 class BatchStatus(IntEnum):
     """What became of a system; those that are singular, not definite or not finite have no factor, and solutions that
-    are NaN."""
+    are NaN.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> gs.BatchStatus(batch.status[0])
+    <BatchStatus.RIGHT: 0>
+    >>> values[1] = 0
+    >>> batch.refactor(values)
+    >>> [gs.BatchStatus(status).name for status in batch.status]
+    ['RIGHT', 'SINGULAR', 'RIGHT']
+    """
 
     RIGHT = 0
     REFINED = 1  # right after refinement of its last solution
@@ -31,7 +46,7 @@ class BatchStatus(IntEnum):
 class WatchedSystems:
     """The systems of a batch as its factorizations and solves left them."""
 
-    _symbolic: Any
+    _symbolic: Symbolic
     _problem: Problem
     _analysis: Any
     _dtype: np.dtype
@@ -112,6 +127,9 @@ class WatchedSystems:
     def _tell(self) -> None:
         """What the factorization left is what became of the systems; raise where they failed, if that was asked for."""
         self._status[...] = self._factored
+        if listens() and self._factored.any():
+            kinds = {kind.name.lower().replace("_", " "): int((self._factored == kind).sum()) for kind in BatchStatus}
+            tell(f"of {self._factored.size:,} systems " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items() if n))
         self._raise_flagged()
 
     def _raise_flagged(self) -> None:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from . import matrix
+from .analysis import own_lu_options
 from .arrays import takes_arrays
 from .batch import ERRORS, BatchedCholeskyFactor, BatchedLUFactor
-from .linalg import own_lu_options
+from .journal.progress import seen
 from .options import cholesky_options, one_of
 from .pipeline import factor_batch
 from .problem import Request
 from .selection.request import AUTO, read_request
+from .typing import Engine, Errors, Ordering, Pivoting, Progress, Refine, Verbose
 
 
 @takes_arrays
@@ -22,13 +24,15 @@ def splu_batch(
     A: Any,
     values: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
-    ordering: Any = "auto",
-    pivoting: str = "auto",
-    refine: str = "auto",
-    errors: str = "flag",
+    ordering: Ordering = "auto",
+    pivoting: Pivoting = "auto",
+    refine: Refine = "auto",
+    errors: Errors = "flag",
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> BatchedLUFactor:
     """Factor many square sparse matrices with one pattern.
 
@@ -42,6 +46,8 @@ def splu_batch(
         As in :func:`splu`. "auto" works where `values` are.
     errors : {"flag", "raise"}, optional
         Systems that cannot be factored are flagged, or raise.
+    verbose, progress : optional
+        As in :func:`splu`.
 
     Returns
     -------
@@ -53,10 +59,29 @@ def splu_batch(
         As :func:`splu`; or `values` have another shape.
     BatchError
         Systems are singular or not finite, with ``errors="raise"``; says which.
+
+    See Also
+    --------
+    splu : one matrix.
+    cholesky_batch : definite matrices.
+    BatchStatus : what `status` says.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.splu_batch(A, values)
+    >>> x = batch.solve(np.ones(100))
+    >>> x.shape
+    (3, 100)
+    >>> np.allclose(x[0], 3 * x[2])
+    True
+    >>> batch.status
+    array([0, 0, 0], dtype=int8)
     """
     options = partial(own_lu_options, ordering=ordering, pivoting=pivoting, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return factor_batch(A, values, request, BatchedLUFactor, options, errors)
+    return seen(factor_batch, verbose, progress)(A, values, request, BatchedLUFactor, options, errors)
 
 
 @takes_arrays
@@ -64,12 +89,14 @@ def cholesky_batch(
     A: Any,
     values: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
-    ordering: Any = "auto",
-    refine: str = "auto",
-    errors: str = "flag",
+    ordering: Ordering = "auto",
+    refine: Refine = "auto",
+    errors: Errors = "flag",
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> BatchedCholeskyFactor:
     """Factor many Hermitian positive definite matrices with one pattern.
 
@@ -77,7 +104,7 @@ def cholesky_batch(
     ----------
     A : sparse array or matrix, shape (n, n)
         Has the pattern, of both triangles or of one of them.
-    values, engine, device, device_memory, ordering, refine, errors : optional
+    values, engine, device, device_memory, ordering, refine, errors, verbose, progress : optional
         As in :func:`splu_batch`. Where both triangles are given, `values` are taken to be Hermitian.
 
     Returns
@@ -90,10 +117,24 @@ def cholesky_batch(
         As :func:`cholesky`; or `values` have another shape.
     BatchError
         Systems are not positive definite or not finite, with ``errors="raise"``; says which.
+
+    See Also
+    --------
+    cholesky, splu_batch
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
+    >>> batch = gs.cholesky_batch(A, values)
+    >>> batch.logdet().shape
+    (3,)
+    >>> np.allclose(batch(np.ones(100)) @ np.ones(100) * [1, 2, 3], batch(np.ones(100))[0].sum())
+    True
     """
     options = partial(cholesky_options, ordering=ordering, refine=refine)
     request = read_batch(engine, device, device_memory, values, errors)
-    return factor_batch(A, values, request, BatchedCholeskyFactor, options, errors)
+    return seen(factor_batch, verbose, progress)(A, values, request, BatchedCholeskyFactor, options, errors)
 
 
 def read_batch(engine: str, device: Any, device_memory: int | None, values: Any, errors: str) -> Request:

@@ -75,11 +75,26 @@ class Changes:
         MemoryError
             ``C C^H`` is all but dense and large: solve with :meth:`updated` instead.
 
+        See Also
+        --------
+        CholeskyFactor.downdate : back again.
+        LUFactor.updated : leaves the factor as it is.
+
         Notes
         -----
         Cost: for each column of C, about twice the entries of the factor's columns on its path. Rounding errors of many
         changes add up, so solves after one are measured, and where they are not accurate the values are factored
         again.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> c = np.zeros(100)
+        >>> c[[3, 4]] = 1, -1
+        >>> factor.update(c)
+        >>> np.allclose((A + np.outer(c, c)) @ factor(np.ones(100)), 1)
+        True
         """
         self._change(C, False)
 
@@ -90,6 +105,20 @@ class Changes:
         ------
         NotPositiveDefiniteError
             ``A - C C^H`` is not positive definite; the factor is still that of A.
+
+        See Also
+        --------
+        CholeskyFactor.update
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> c = np.zeros(100)
+        >>> c[3] = 1
+        >>> factor.downdate(c)
+        >>> np.allclose((A - np.outer(c, c)) @ factor(np.ones(100)), 1)
+        True
         """
         self._change(C, True)
 

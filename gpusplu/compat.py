@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from . import linalg, matrix
+from . import matrix, solving
 from ._scipy import umfpack_is_demanded
 from .errors import NonFiniteError
 from .factor import LUFactor
@@ -89,7 +89,7 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None
     if is_foreign(A) or is_foreign(b):
         return original(A, b, permc_spec, use_umfpack)
     try:
-        return linalg.spsolve(A, b, permc_spec, use_umfpack)
+        return solving.spsolve(A, b, permc_spec, use_umfpack)
     except NonFiniteError:
         by_rows = sp.issparse(A) and A.format == "csr"
         x = original(A if by_rows and not sp.issparse(b) else in_columns(A), b, permc_spec, use_umfpack)

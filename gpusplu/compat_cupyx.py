@@ -13,7 +13,7 @@ import cupy
 from cupyx.scipy import sparse
 from cupyx.scipy.sparse.linalg import SuperLU as CupysSuperLU
 
-from . import linalg, matrix
+from . import matrix, solving
 from ._scipy import warn
 from .errors import NonFiniteError
 from .factor import LUFactor
@@ -53,7 +53,7 @@ class SuperLU(CupysSuperLU):  # type: ignore[misc]
         """
         if trans not in ("N", "T", "H") or not is_rhs(rhs, self.shape[0]):
             return super().solve(rhs, trans)
-        return self._factor.solve(rhs.astype(self._factor.dtype, copy=False), trans)
+        return self._factor.solve(rhs.astype(self._factor.dtype, copy=False), trans)  # type: ignore[call-overload]
 
 
 def splu(
@@ -92,11 +92,11 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any) -> Any:
     if A.format != "csr":
         warn("CSR format is required. Converting to CSR format.", sparse.SparseEfficiencyWarning)
     try:
-        return linalg.solve_stored(A.get(), b.astype(A.dtype, copy=False), None, on_device())
+        return solving.solve_stored(A.get(), b.astype(A.dtype, copy=False), None, on_device())
     except NonFiniteError:
         pass
     except RuntimeError as error:
-        if not linalg.is_singular(error):
+        if not solving.is_singular(error):
             raise
     return original(A.tocsr(), b)
 

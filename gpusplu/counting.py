@@ -39,5 +39,13 @@ def factorization_count() -> int:
     -------
     int
         Only grows: take the difference of two.
+
+    Examples
+    --------
+    >>> before = gs.factorization_count()
+    >>> lu = gs.splu(gs.gallery.poisson(10, 10))
+    >>> x, y = lu.solve(np.ones(100)), lu.solve(np.ones(100), "T")
+    >>> gs.factorization_count() - before
+    1
     """
     return FACTORIZATIONS.value

@@ -26,7 +26,16 @@ __all__ = [
 
 
 class GpuspluError(Exception):
-    """Base of every exception that gpusplu defines."""
+    """Base of every exception that gpusplu defines.
+
+    Examples
+    --------
+    >>> try:
+    ...     gs.splu(sp.csc_array([[np.nan]]))
+    ... except gs.GpuspluError as error:
+    ...     print(type(error).__name__)
+    NonFiniteError
+    """
 
 
 class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
@@ -38,6 +47,16 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
         Column of A, in the caller's numbering; -1 where a solver of others does not tell.
     pivot : float
         The pivot found there; NaN where a solver of others does not tell.
+
+    Examples
+    --------
+    >>> A = sp.csc_array([[1.0, 2.0], [2.0, 1.0]])
+    >>> try:
+    ...     gs.cholesky(A)
+    ... except gs.NotPositiveDefiniteError as error:
+    ...     factor = gs.ldlt(A)
+    ...     print(error.column, factor.inertia())
+    1 Inertia(positive=1, negative=1, zero=0)
     """
 
     def __init__(self, column: int = -1, pivot: float = np.nan) -> None:
@@ -51,11 +70,25 @@ class NotPositiveDefiniteError(GpuspluError, np.linalg.LinAlgError):
 
 
 class NotHermitianError(GpuspluError, ValueError):
-    """cholesky or ldlt was given both triangles and they differ."""
+    """cholesky or ldlt was given both triangles and they differ.
+
+    Examples
+    --------
+    >>> gs.cholesky(sp.csc_array([[2.0, 1.0], [0.5, 2.0]]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpusplu.errors.NotHermitianError: ...
+    """
 
 
 class NoSymmetricFactorError(GpuspluError, RuntimeError):
-    """The factor of ldlt has no L and D: its pivots were chosen anew by LU, which solves go by."""
+    """The factor of ldlt has no L and D: its pivots were chosen anew by LU, which solves go by.
+
+    Examples
+    --------
+    >>> print(gs.NoSymmetricFactorError())  # doctest: +ELLIPSIS
+    ldlt: no symmetric pivots inside the fronts were accurate for these values...
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -71,19 +104,54 @@ class NonFiniteError(GpuspluError, ValueError, RuntimeError):
     """A matrix value is NaN or Inf.
 
     A RuntimeError, as SciPy raises of such matrices: loops that halve a step catch it.
+
+    Examples
+    --------
+    >>> gs.cholesky(sp.csc_array([[np.inf]]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpusplu.errors.NonFiniteError: ...
     """
 
 
 class PatternMismatchError(GpuspluError, ValueError):
-    """The matrix given to refactor has another sparsity pattern than the one that was factored."""
+    """The matrix given to refactor has another sparsity pattern than the one that was factored.
+
+    Examples
+    --------
+    >>> lu = gs.splu(gs.gallery.poisson(10, 10))
+    >>> lu.refactor(sp.eye_array(100, format="csc"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    gpusplu.errors.PatternMismatchError: ...
+    """
 
 
 class AccuracyError(GpuspluError, RuntimeError):
-    """Solutions that nobody waited for, ``check="later"``, cannot be trusted."""
+    """Solutions that nobody waited for, ``check="later"``, cannot be trusted.
+
+    Examples
+    --------
+    >>> lu = gs.splu(gs.gallery.poisson(10, 10))
+    >>> x = lu.solve(np.ones(100), check="later")
+    >>> try:
+    ...     error = lu.check()
+    ... except gs.AccuracyError:
+    ...     x = lu.solve(np.ones(100))  # refined, and with other pivots if need be
+    """
 
 
 class EngineUnavailableError(GpuspluError, RuntimeError):
-    """The engine asked for by name cannot run here."""
+    """The engine asked for by name cannot run here.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> try:
+    ...     lu = gs.splu(A, engine="supernodal")
+    ... except gs.EngineUnavailableError:
+    ...     lu = gs.splu(A, engine="cpu")  # without a GPU
+    """
 
 
 class DeviceMemoryError(GpuspluError, MemoryError):
@@ -95,6 +163,11 @@ class DeviceMemoryError(GpuspluError, MemoryError):
         Device memory, of several devices together [bytes].
     short : list of (int, int, int)
         Of several: the devices that have too little, what each needs and has [bytes].
+
+    Examples
+    --------
+    >>> print(gs.DeviceMemoryError(needed=3_000_000, free=1_000_000))
+    the factorization needs 3,000,000 bytes of device memory and 1,000,000 are free; free memory, or pass engine='cpu'
     """
 
     def __init__(self, needed: int, free: int, short: Sequence[tuple[int, int, int]] = ()) -> None:
@@ -119,6 +192,11 @@ class DeviceFailedError(GpuspluError, RuntimeError):
     ----------
     devices : list of int
         That were used together.
+
+    Examples
+    --------
+    >>> print(gs.DeviceFailedError([0, 1], "cudaErrorPeerAccessUnsupported"))
+    a command on devices 0, 1 failed: cudaErrorPeerAccessUnsupported
     """
 
     def __init__(self, devices: Sequence[int], what: str) -> None:
@@ -138,6 +216,11 @@ class HostMemoryError(GpuspluError, MemoryError):
     ----------
     needed, free : int
         Memory of the rank that needs most, 0 where its solver does not tell, and of the one that has least [bytes].
+
+    Examples
+    --------
+    >>> gs.HostMemoryError(needed=3_000_000, free=1_000_000).needed
+    3000000
     """
 
     def __init__(self, needed: int, free: int) -> None:
@@ -161,6 +244,11 @@ class SolverError(GpuspluError, RuntimeError):
     engine : str
     code, detail : int
         As that solver reports them; of MUMPS INFOG(1) and INFOG(2), else PETSc's reason.
+
+    Examples
+    --------
+    >>> print(gs.SolverError("mumps", code=-9, detail=20))
+    mumps stopped with code -9 (20): its manual says why
     """
 
     def __init__(self, engine: str, code: int, detail: int = 0, meaning: str = "its manual says why") -> None:
@@ -179,6 +267,15 @@ class IllConditionedUpdateError(GpuspluError, np.linalg.LinAlgError):
     ----------
     rcond : float
         Of the capacitance matrix ``I + V^H A^-1 U``.
+
+    Examples
+    --------
+    >>> lu = gs.splu(sp.eye_array(2, format="csc"))
+    >>> try:
+    ...     lu.updated([1.0, 0.0], [-1.0, 0.0])  # the matrix becomes singular
+    ... except gs.IllConditionedUpdateError as error:
+    ...     print(error.rcond)
+    0.0
     """
 
     def __init__(self, rcond: float) -> None:
@@ -201,6 +298,16 @@ class BatchError(GpuspluError, RuntimeError):
         Which systems.
     status : list of BatchStatus
         What is wrong with each of them.
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> values = np.stack([A.data, 0 * A.data])
+    >>> try:
+    ...     gs.splu_batch(A, values, errors="raise")
+    ... except gs.BatchError as error:
+    ...     print(error)
+    1 systems of the batch have failed: singular: 1
     """
 
     def __init__(self, indices: Any, status: Any) -> None:

@@ -7,24 +7,28 @@ from typing import Any
 
 from . import matrix
 from .cost.model import REFACTORIZATIONS
+from .journal.progress import seen
 from .ldl_factor import LDLFactor
 from .options import Options, ldlt_options
 from .pipeline import factored, read, within_memory
 from .selection.request import read_request
+from .typing import Engine, Ordering, Precision, Progress, Refine, Verbose
 
 
 def ldlt(
     A: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     device: Any = None,
     device_memory: int | None = None,
     expected_refactors: float = REFACTORIZATIONS,
-    ordering: Any = "auto",
-    refine: str = "auto",
+    ordering: Ordering = "auto",
+    refine: Refine = "auto",
     hermitian: bool | None = None,
-    precision: str = "double",
+    precision: Precision = "double",
     deterministic: bool = False,
+    verbose: Verbose = 0,
+    progress: Progress = None,
 ) -> LDLFactor:
     """Factor a Hermitian or symmetric matrix, definite or not: ``A[perm][:, perm] = L D L^H``.
 
@@ -37,7 +41,7 @@ def ldlt(
     ----------
     A : sparse array or matrix, shape (n, n)
         Both triangles, or one of them. Any format; never modified.
-    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic : optional
+    engine, device, device_memory, expected_refactors, ordering, refine, precision, deterministic, verbose, progress
         As in :func:`splu`. The CPU engine and the supernodal engine have this factorization.
     hermitian : bool, optional
         What a complex `A` equals: its conjugate transpose, or its transpose, with ``A[perm][:, perm] = L D L^T``. Told
@@ -57,11 +61,26 @@ def ldlt(
         A is not square or not finite (`NonFiniteError`), or an option is unknown.
     EngineUnavailableError
         The engine asked for cannot run here, or has no such factorization.
+
+    See Also
+    --------
+    cholesky : definite matrices.
+    splu : any matrix; it goes by this factorization where that is predicted to be faster.
+
+    Examples
+    --------
+    >>> K = gs.gallery.kkt(30, 10)
+    >>> factor = gs.ldlt(K)
+    >>> factor.inertia()
+    Inertia(positive=30, negative=10, zero=0)
+    >>> np.allclose(K @ factor(np.ones(40)), 1)
+    True
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
     A, request = read(A, request._replace(movable=False))
     options = options_of_ldlt(A, ordering, refine, hermitian, precision)
-    factor: LDLFactor = within_memory(factored, A, request, options, LDLFactor, "ldlt")[0]
+    work = seen(within_memory, verbose, progress)
+    factor: LDLFactor = work(factored, A, request, options, LDLFactor, "ldlt")[0]
     return factor
 
 

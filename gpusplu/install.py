@@ -43,6 +43,19 @@ def install() -> None:
     """Make splu, spsolve and factorized of scipy.sparse.linalg ours, in all threads, until :func:`uninstall`.
 
     And those of cupyx.scipy.sparse.linalg: now if that is imported, else when somebody imports it.
+
+    See Also
+    --------
+    enabled, uninstall
+
+    Examples
+    --------
+    >>> import scipy.sparse.linalg
+    >>> gs.install()
+    >>> lu = scipy.sparse.linalg.splu(gs.gallery.poisson(10, 10))
+    >>> isinstance(lu, gs.LUFactor)
+    True
+    >>> gs.uninstall()
     """
     global _installed
     with _lock:
@@ -53,7 +66,20 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Give SciPy and CuPy their functions back. Does nothing if :func:`install` was not called."""
+    """Give SciPy and CuPy their functions back. Does nothing if :func:`install` was not called.
+
+    See Also
+    --------
+    install, enabled
+
+    Examples
+    --------
+    >>> import scipy.sparse.linalg
+    >>> gs.install()
+    >>> gs.uninstall()
+    >>> type(scipy.sparse.linalg.splu(gs.gallery.poisson(10, 10))).__name__
+    'SuperLU'
+    """
     global _installed
     with _lock:
         if _installed:
@@ -63,7 +89,20 @@ def uninstall() -> None:
 
 @contextmanager
 def enabled() -> Iterator[None]:
-    """Like :func:`install` within a ``with`` block, for the current thread or task only."""
+    """Like :func:`install` within a ``with`` block, for the current thread or task only.
+
+    See Also
+    --------
+    install, uninstall
+
+    Examples
+    --------
+    >>> import scipy.sparse.linalg
+    >>> with gs.enabled():
+    ...     lu = scipy.sparse.linalg.splu(gs.gallery.poisson(10, 10))
+    >>> isinstance(lu, gs.LUFactor)
+    True
+    """
     with _lock:
         _hold()
     token = _enabled_here.set(True)

@@ -6,11 +6,12 @@ come from solves or, where that is predicted to take longer, from a factor of A 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy import ndarray
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
@@ -18,8 +19,9 @@ from .engines.cpu.factor import cpu_factor
 from .engines.cpu.predict import predict
 from .options import Options
 from .traits import structure_of
+from .typing import InversePattern
 
-PATTERNS = ("A.T", "A", "LU")
+PATTERNS: tuple[str, ...] = get_args(InversePattern)
 AT_ONCE = 32  # columns of the identity that are solved for
 #: What an analysis takes, and a factorization with the inverse of it, about, in factorizations.
 ANALYSIS, INVERSE = 10, 3
@@ -37,7 +39,7 @@ class PartsOfInverse:
         _core: Any
         _pattern: Any
 
-    def selected_inverse(self, pattern: str = "A.T") -> sp.csc_array:
+    def selected_inverse(self, pattern: InversePattern = "A.T") -> sp.csc_array:
         """Entries of the inverse on a sparse pattern.
 
         The factors give entry (j, i) of the inverse wherever A has an entry (i, j), at about twice the arithmetic of a
@@ -66,6 +68,18 @@ class PartsOfInverse:
         -----
         RuntimeWarning
             The entries are not finite, or not accurate, whatever was tried.
+
+        See Also
+        --------
+        LUFactor.inverse_diagonal, LUFactor.trace_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> Z = lu.selected_inverse()
+        >>> np.allclose(Z.diagonal(), np.linalg.inv(A.toarray()).diagonal())
+        True
         """
         if pattern not in PATTERNS:
             raise ValueError(f"pattern must be one of {PATTERNS}, got {pattern!r}")
@@ -79,8 +93,20 @@ class PartsOfInverse:
             ptr, ind, entries = self._core.inverse_on_factors()
         return sp.csr_array((entries, ind, narrow(ptr)), shape=self.shape).tocsc()
 
-    def inverse_diagonal(self) -> ndarray:
-        """Diagonal of the inverse, shape (n,)."""
+    def inverse_diagonal(self) -> NDArray[Any]:
+        """Diagonal of the inverse, shape (n,).
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> np.allclose(lu.inverse_diagonal(), np.linalg.inv(A.toarray()).diagonal())
+        True
+        """
         everyone = np.arange(self.shape[0])
         return inverse_entries(self, everyone, everyone)
 
@@ -99,6 +125,17 @@ class PartsOfInverse:
         ------
         ValueError
             B has another shape than A.
+
+        See Also
+        --------
+        LUFactor.selected_inverse
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> bool(np.isclose(lu.trace_inverse(A), 100))
+        True
         """
         B = sp.coo_array(matrix.to_host(B))
         if B.shape != self.shape:

@@ -62,6 +62,8 @@ def as_it_is(factor: Any, name: str, array: Any, order: str = "Fortran") -> Any:
 
 def values_as_they_are(factor: Any, values: Any) -> Any:
     """The caller's values, in the order of A.data."""
+    if getattr(factor, "_given", None) is not None:
+        raise ValueError("check='later' takes no values for a factor that `update` gave more entries; pass check='now'")
     size = factor._pattern.size
     if getattr(values, "shape", ()) != (size,):
         raise ValueError(f"check='later' takes values of shape ({size},), one for each entry of A.data")
@@ -71,8 +73,9 @@ def values_as_they_are(factor: Any, values: Any) -> Any:
 def refactor(factor: Any, values: Any, check: str) -> None:
     """`Factor.refactor` with `check` given."""
     if is_later(factor, check, None, {"values": values}):
+        values = values_as_they_are(factor, values)
         factor._factor_anew()
-        factor._core.refactor_later(values_as_they_are(factor, values))
+        factor._core.refactor_later(values)
     else:
         factor.refactor(values)
 

@@ -6,21 +6,33 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy import ndarray
+from numpy.typing import NDArray
 
 from . import matrix
 from .errors import NoSymmetricFactorError
-from .factor import Factor
+from .factor import Solver
 from .results import Inertia
 from .symbolic import FACTORS, Symbolic
 from .triangles import LDLTriangle
 
 
-class LDLFactor(LDLTriangle, Factor):
+class LDLFactor(LDLTriangle, Solver):
     """LDL^T factors of a Hermitian matrix: ``A[perm][:, perm] = L D L^H``; of a complex symmetric one, ``L D L^T``.
 
     Made by :func:`gpusplu.ldlt`. Calling it solves. Where pivots had to be chosen anew by LU, solves go on, and what
     belongs to L and D raises `NoSymmetricFactorError`, but for `inertia`, which is None.
+
+    See Also
+    --------
+    ldlt, CholeskyFactor
+
+    Examples
+    --------
+    >>> K = gs.gallery.kkt(30, 10)
+    >>> factor = gs.ldlt(K)
+    >>> L, D, perm = factor.L, factor.D, factor.perm
+    >>> abs(L @ D @ L.T - K[perm][:, perm]).max() < 1e-12
+    np.True_
     """
 
     __slots__ = ("_doubt",)
@@ -29,10 +41,6 @@ class LDLFactor(LDLTriangle, Factor):
         super().__init__(symbolic, canonical, core)
         self._doubt = ""
 
-    def __call__(self, rhs: ndarray) -> ndarray:
-        """Solve ``A x = rhs``."""
-        return self.solve(rhs)
-
     @property
     def hermitian(self) -> bool:  # type: ignore[override]
         """False of a complex symmetric matrix."""
@@ -40,7 +48,7 @@ class LDLFactor(LDLTriangle, Factor):
         return hermitian
 
     @property
-    def perm(self) -> ndarray:
+    def perm(self) -> NDArray[np.int32]:
         """Gather permutation, int32: ``A[perm][:, perm] = L D L^H``."""
         return self._require_pivots()
 
@@ -62,9 +70,9 @@ class LDLFactor(LDLTriangle, Factor):
             self._upper = D
         return self._upper
 
-    def _require_pivots(self) -> ndarray:
+    def _require_pivots(self) -> NDArray[np.int32]:
         """Their order. An engine on a device asks the CPU engine, which may find that it takes LU."""
-        perm: ndarray = self._core.col_perm
+        perm: NDArray[np.int32] = self._core.col_perm
         if self._core.symbolic.kind != "ldlt":
             raise NoSymmetricFactorError
         return perm
@@ -92,6 +100,15 @@ class LDLFactor(LDLTriangle, Factor):
         Notes
         -----
         Cost: eight solves.
+
+        Examples
+        --------
+        >>> K = gs.gallery.kkt(30, 10)
+        >>> factor = gs.ldlt(K)
+        >>> factor.inertia()
+        Inertia(positive=30, negative=10, zero=0)
+        >>> factor.inertia_doubt
+        ''
         """
         if not self.hermitian:
             raise TypeError("inertia: A is complex symmetric, not Hermitian, and its eigenvalues are not real")

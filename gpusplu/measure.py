@@ -17,7 +17,7 @@ from .timing import Measured, backward_error, nothing, other_values, repeated, s
 
 def measure(
     A: sp.csc_array,
-    engine: str,
+    engine: Any,
     *,
     cholesky: bool = False,
     on_device: bool = False,

@@ -31,6 +31,8 @@ from .cost.features import moving
 from .cost.model import Prediction, seconds
 from .cuda import presence
 from .engines import registry
+from .journal import phases
+from .journal.listeners import caller, heard_by
 from .problem import Problem
 from .selection.request import AUTO
 from .selection.select import MARGIN, Choice, predicted, settle_precision
@@ -85,12 +87,13 @@ class Use:
 
     def fail(self, failure: str) -> None:
         """Stay: the next call warns."""
-        self.settle(failure)
+        self.settle(failure, failed=True)
         with self._lock:
             self._failure, self._next, self._due = failure, None, 0.0
 
-    def settle(self, story: str) -> None:
+    def settle(self, story: str, failed: bool = False) -> None:
         self.story = f"stays on the processor: {story}"
+        phases.stays(self.story, failed)
 
     def _take_stock(self, moving: Moving) -> None:
         if self._failure:
@@ -115,10 +118,11 @@ class Use:
         """Have `work` done once that much is spent: beside the caller where there is a processor for it."""
 
         def attempt(moving: Moving) -> None:
-            try:
-                work(moving)
-            except Exception as error:  # whatever a device may say: the factor stays where it is
-                self.fail(describe(error))
+            with heard_by(moving.caller):
+                try:
+                    work(moving)
+                except Exception as error:  # whatever a device may say: the factor stays where it is
+                    self.fail(describe(error))
 
         def beside(moving: Moving) -> None:
             _core.work_apart(True)
@@ -191,7 +195,7 @@ class Use:
         )
         reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
         symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
-        core = symbolic.make(values)
+        core = phases.told(symbolic.make(values), symbolic)
         symbolic.seconds["move"] = perf_counter() - start
         moving.offer(core, symbolic, version)
         self.moved = symbolic
@@ -215,7 +219,7 @@ class Moving:
 
     def __init__(self, factor: Any, core: Any, symbolic: Symbolic, use: Use):
         self._factor, self.held, self.symbolic_here, self._use = ref(factor), core, symbolic, use
-        self.version = 0  # of the values
+        self.version, self.caller = 0, caller()  # of the values; who hears of it
         self.renew()
         _all.add(self)
 
@@ -259,7 +263,8 @@ class Moving:
             self.version += 1
             if failure:  # not by the values: the processor took them
                 self._offered = None
-                self._use.fail(failure)
+                with heard_by(self.caller):
+                    self._use.fail(failure)
         self._use.count(self, perf_counter() - start, refactored=1)
         return bad
 
@@ -285,6 +290,8 @@ class Moving:
 
     def _go(self, offered: tuple[Any, Symbolic, int]) -> None:
         self.held, self._offered = offered[0], None  # others may still call this object
+        with heard_by(self.caller):
+            phases.moved(offered[1])
         factor = self._factor()
         if factor is not None:
             factor.moved(*offered[:2])

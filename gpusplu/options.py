@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from . import _core
+from .typing import Pivoting, Precision, Refine
 
 ORDERINGS: tuple[str, ...] = _core.ORDERINGS
-PIVOTINGS = ("auto", "static", "partial")
-REFINEMENTS = ("auto", "always", "never")
+PIVOTINGS: tuple[str, ...] = get_args(Pivoting)
+REFINEMENTS: tuple[str, ...] = get_args(Refine)
 SYMBOLIC_PHASES = ("host", "device")
-PRECISIONS = ("double", "mixed", "auto")
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 # Diagonal entries this much smaller than the largest of their column are accepted as pivots unless the caller says
 # otherwise (KLU's default is 1e-3, UMFPACK's 0.1).

@@ -33,7 +33,7 @@ ANALYSED_BY = attrgetter(*(name for name in Options.__slots__ if name not in ("p
 
 
 class CacheInfo(NamedTuple):
-    """Result of :func:`cache_info`: as functools has it, and bytes."""
+    """Result of :func:`gpusplu.cache_info`: as functools has it, and bytes."""
 
     hits: int
     misses: int
@@ -51,13 +51,37 @@ def cache_info() -> CacheInfo:
     CacheInfo
         Named tuple of `hits` and `misses` (calls, since the last :func:`cache_clear`), `maxsize` and `currsize`
         (patterns), `bytes` and `maxbytes` (of the patterns, their analyses and factors that ``spsolve`` uses again).
+
+    See Also
+    --------
+    cache_clear, cache_limit
+
+    Examples
+    --------
+    >>> gs.cache_clear()
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> first, second = gs.splu(A), gs.splu(2 * A)
+    >>> info = gs.cache_info()
+    >>> info.hits, info.misses, info.currsize
+    (1, 1, 1)
     """
     store = STORE
     return CacheInfo(store.hits, store.misses, store.max_entries, len(store), store.bytes, store.max_bytes)
 
 
 def cache_clear() -> None:
-    """Forget all patterns, and count from zero. Factors and analyses that callers hold stay what they are."""
+    """Forget all patterns, and count from zero. Factors and analyses that callers hold stay what they are.
+
+    See Also
+    --------
+    cache_info, cache_limit
+
+    Examples
+    --------
+    >>> gs.cache_clear()
+    >>> gs.cache_info().currsize
+    0
+    """
     for forget in (STORE.clear, *FORGET_ALSO):
         forget()
 
@@ -77,6 +101,18 @@ def cache_limit(entries: int | None = None, bytes: int | None = None) -> None:
     ------
     ValueError
         A limit is negative.
+
+    See Also
+    --------
+    cache_info, cache_clear
+
+    Examples
+    --------
+    >>> gs.cache_limit(entries=0)  # nothing is remembered
+    >>> lu = gs.splu(gs.gallery.poisson(10, 10))
+    >>> gs.cache_info().currsize
+    0
+    >>> gs.cache_limit(entries=64)
     """
     for name, limit in (("entries", entries), ("bytes", bytes)):
         if limit is not None and limit < 0:

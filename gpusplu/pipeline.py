@@ -17,6 +17,7 @@ from .arrays import LENT
 from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
+from .journal import phases
 from .moving import LEAST, followed
 from .options import Options, lu_options
 from .problem import Problem, Request
@@ -24,10 +25,12 @@ from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
+from .typing import Errors
 
 # What lu_options takes after the order of the matrix, where the caller says nothing.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options(symmetric=True)
+UNFIT = "its matching does not suit these values"
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
 Made = TypeVar("Made", bound=Factor)
@@ -75,7 +78,10 @@ def analyzed(
         request = without_small(request, pattern.nnz)
     problem = Problem(pattern, canonical, kind, options, request)
     problem.seconds["canonicalize"] = perf_counter() - start
-    return analyze_problem(problem), canonical
+    phases.canonicalized(problem)
+    symbolic = analyze_problem(problem)
+    phases.analyzed(symbolic)
+    return symbolic, canonical
 
 
 def factored(
@@ -129,9 +135,13 @@ def factored_again(
         if left is not None:
             left.refactor(canonical)
         elif matched and not _core.analysis_suits(analysis.core, pattern.core, canonical, options.symmetric):
+            phases.dropped(known.call, UNFIT)
             return None
-        return kind(symbolic.again(known.call, perf_counter() - start, options), canonical, left)
-    except RuntimeError:
+        again = symbolic.again(known.call, perf_counter() - start, options)
+        phases.reused(again)
+        return kind(again, canonical, left)
+    except RuntimeError as error:
+        phases.dropped(known.call, str(error))
         return None
 
 
@@ -144,7 +154,10 @@ def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Op
     known: Any = patterns.STORE.find(*sight) if sight else None
     if known is not None and suits(known.value, A):
         found: Symbolic = known.value.again(known.call, perf_counter() - start, chosen)
+        phases.reused(found)
         return found
+    if known is not None:
+        phases.dropped(known.call, UNFIT)
     symbolic, _ = analyzed(A, request, kind, chosen, start, (sight.first, sight.second) if sight else None)
     if sight:
         patterns.keep(sight, symbolic)
@@ -163,7 +176,7 @@ def suits(symbolic: Symbolic, A: Any) -> bool:
 
 
 def factor_batch(
-    A: Any, values: Any, request: Request, made: type[Batch], options: Callable[[int], Options], errors: str
+    A: Any, values: Any, request: Request, made: type[Batch], options: Callable[[int], Options], errors: Errors
 ) -> Batch:
     """What splu_batch and cholesky_batch do."""
 
@@ -202,6 +215,7 @@ def within_memory(work: Callable[..., Any], *arguments: Any) -> Any:
     except MemoryError:
         if not patterns.drop():
             raise
+    phases.short_of_memory()
     return work(*arguments)
 
 
@@ -243,5 +257,6 @@ def factored_lu(
             problem.seconds = seconds
             choice = Choice(request.engine, request.reason, request)
             symbolic = Symbolic(problem, choice, analysis, known.call if known else 0)
+            phases.at_once(symbolic)
             return kind(symbolic, A.data, factor), known
     return factored(A, request, lambda n: lu_options(n, *arguments), kind, lent=lent)

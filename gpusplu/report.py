@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from .cost.model import Prediction
-from .cost.scale import DEVICE_BYTES, advice, needs_of
+from .cost.scale import DEVICE_BYTES, advice, needs_of, size
 from .engines import registry
-from .stats import duration, durations, show, table
+from .stats import Explanation, column, duration, durations, show
 from .traits import matrix_traits
 
+#: Of a prediction, as the table of explain() has them.
+PHASES = ("analyze", "factor", "refactor", "solve", "moving")
 
-def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> str:
-    """Lines about a factorization that was made; `story` of a factor that might have gone to a device."""
+
+def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> Explanation:
+    """About a factorization that was made; `story` of a factor that might have gone to a device."""
+    error, seconds = stats["backward_error"], stats["seconds"]
+    if error is not None:
+        accuracy = f"backward error {error:.1e}"
+    elif "error_bound" in stats:
+        accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
+    else:
+        accuracy = "every solve is measured"
+    held = f"{show(stats['nnz_factor'])} entries stored{zeros_text(stats['method'])}, {stats['fill']:.2f} times A"
+    rows = [
+        ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
+        ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
+        *([("moving", story)] if story else []),
+        ("method", method_text(stats["method"], stats["symmetric"])),
+        ("analysis", stats["analysis"]),
+        ("ordering", ordering_text(symbolic, stats["ordering"])),
+        ("factor", f"{held}, {size(stats['bytes'])}"),
+        *([("precision", precision_text(stats))] if "precision" in stats else []),
+        *registry.named(symbolic.engine).explain(stats),
+        ("accuracy", accuracy),
+        ("pivoting", "; ".join(events_of(stats)) or "nothing had to be mended"),
+        ("seconds", durations(seconds)),
+    ]
+    return Explanation(rows, *predicted_table(symbolic))
+
+
+def events_of(stats: Mapping[str, Any]) -> list[str]:
+    """What had to be done besides factoring and solving, by the counts of a factor."""
     events = {
         "matched and ordered again with newer values": stats.get("n_reanalyzed", 0),
         "updates and downdates": stats.get("n_updated", 0),
@@ -26,61 +57,68 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
         "iterations of GMRES in them": stats.get("n_gmres", 0),
         "factorizations in double precision": stats.get("n_double", 0),
     }
-    happened = [f"{what}: {show(count)}" for what, count in events.items() if count]
-    error, seconds = stats["backward_error"], stats["seconds"]
-    if error is not None:
-        accuracy = f"backward error {error:.1e}"
-    elif "error_bound" in stats:
-        accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
-    else:
-        accuracy = "every solve is measured"
-    size = f"{show(stats['nnz_factor'])} entries, {stats['fill']:.2f} times A, {show(stats['bytes'])} bytes"
-    lines = table(
-        [
-            ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
-            ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
-            *([("moving", story)] if story else []),
-            ("method", method_text(stats["method"], stats["symmetric"])),
-            ("analysis", stats["analysis"]),
-            ("ordering", ordering_text(symbolic, stats["ordering"])),
-            ("factor", size),
-            *([("precision", precision_text(stats))] if "precision" in stats else []),
-            *registry.named(symbolic.engine).explain(stats),
-            ("accuracy", accuracy),
-            ("pivoting", "; ".join(happened) or "nothing had to be mended"),
-            ("seconds", durations(seconds)),
-        ]
-    )
-    return "\n".join([lines, *prediction_lines(symbolic)])
+    return [f"{what}: {show(count)}" for what, count in events.items() if count]
 
 
-def explain_matrix(symbolic: Any, canonical: np.ndarray) -> str:
-    """Lines about a matrix and what its analysis chose."""
+def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
+    """About a matrix and what its analysis chose."""
     (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
     traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
         symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
-    fill = f"{show(structure.fill)} entries of L, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
+    both = (structure.fill, "L") if structure.cholesky else (2 * structure.fill - structure.n, "L + U")
+    fill = f"{show(both[0])} entries of {both[1]}, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
     fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
-    lines = table(
-        [
-            ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
-            ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
-            ("symmetry", symmetry),
-            ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
-            ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
-            ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
-            ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
-            ("ordering", ordering_text(symbolic, symbolic.ordering)),
-            ("predicted", fill),
-            ("scale", scale_text(symbolic.choice.request, structure)),
-            *engine.explain(engine.facts(analysis)),
-            ("seconds", durations(symbolic.seconds)),
-        ]
-    )
-    return "\n".join([lines, *prediction_lines(symbolic)])
+    rows = [
+        ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
+        ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
+        ("symmetry", symmetry),
+        ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
+        ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
+        ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
+        ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
+        ("ordering", ordering_text(symbolic, symbolic.ordering)),
+        ("predicted", fill),
+        ("scale", scale_text(symbolic.choice.request, structure)),
+        *engine.explain(engine.facts(analysis)),
+        ("seconds", durations(symbolic.seconds)),
+    ]
+    return Explanation(rows, *predicted_table(symbolic))
+
+
+def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
+    """What `explain_matrix` says, for programs: seconds [s]."""
+    (problem, analysis), request = symbolic.parts(), symbolic.choice.request
+    structure = problem.structure(analysis.core)
+    predictions = [
+        {"engine": p.engine, "note": p.note}
+        if p.note
+        else {"engine": p.engine, **{phase: getattr(p, phase) for phase in PHASES}, "total": p.total(request.uses)}
+        for p in predictions_of(symbolic)
+    ]
+    considered = [
+        {"ordering": name, "method": method, "seconds": seconds} for name, method, seconds in analysis.core.considered
+    ]
+    return {
+        "matrix": {**asdict(matrix_traits(problem.pattern, canonical)), "structural_rank": symbolic.structural_rank},
+        "engine": symbolic.engine,
+        "reason": symbolic.choice.reason,
+        "method": structure.method,
+        "ordering": symbolic.ordering,
+        "considered": considered,
+        "predicted": {
+            "entries_of_L": structure.fill,
+            "flops": structure.flops,
+            "column_levels": structure.column_levels,
+            "super_levels": structure.super_levels,
+        },
+        "scale": scale_text(request, structure),
+        "seconds": dict(symbolic.seconds),
+        "refactorizations": request.uses,
+        "predictions": predictions,
+    }
 
 
 def scale_text(request: Any, structure: Any) -> str:
@@ -93,20 +131,17 @@ def scale_text(request: Any, structure: Any) -> str:
     return advice(needs_of(structure), structure.flops, device_bytes)
 
 
-def prediction_lines(symbolic: Any) -> list[str]:
-    """A table of predicted seconds beyond this analysis, a line an engine; nothing where nothing can be predicted."""
+def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
+    """Heading, and predicted seconds beyond this analysis, a row an engine; no rows where nothing can be predicted."""
     predictions, many = predictions_of(symbolic), symbolic.choice.request.uses
     if not predictions:
-        return []
-    lines = [f"predicted, with {many:,g} refactorizations and solves"]
-    lines.append(row("engine", ["analyze", "factor", "refactor", "solve", "moving", "total"]))
-    for p in predictions:
-        if p.note:
-            lines.append(f"  {p.engine:<11} {p.note}")
-        else:
-            phases = (p.analyze, p.factor, p.refactor, p.solve, p.moving, p.total(many))
-            lines.append(row(p.engine, [duration(value) for value in phases]))
-    return lines
+        return "", []
+    able = [p for p in predictions if not p.note]
+    columns = [["engine", *(p.engine for p in able)]]
+    columns += [column(phase, [getattr(p, phase) for p in able]) for phase in PHASES]
+    columns.append(column("total", [p.total(many) for p in able]))
+    notes = [[p.engine, p.note] for p in predictions if p.note]
+    return f"predicted, with {many:,g} refactorizations and solves", [*map(list, zip(*columns, strict=True)), *notes]
 
 
 def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
@@ -117,10 +152,6 @@ def predictions_of(symbolic: Any) -> tuple[Prediction, ...]:
     problem, _ = symbolic.parts()
     prediction = registry.named(symbolic.engine).predict(problem)
     return () if prediction.note else (prediction,)
-
-
-def row(name: str, cells: Iterable[str]) -> str:
-    return f"  {name:<11}" + "".join(f"{cell:>10}" for cell in cells)
 
 
 def ordering_text(symbolic: Any, ordering: str) -> str:
@@ -144,6 +175,11 @@ def method_text(method: str, symmetric: bool) -> str:
         "front": "fronts (supernodes and dense kernels)",
     }
     return known.get(method, method) + (", LDL^T: A is symmetric or Hermitian" if symmetric else "")
+
+
+def zeros_text(method: str) -> str:
+    """Fronts of several columns hold what is zero in some of them."""
+    return " with the zeros of fronts" if method == "front" else ""
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from threading import local
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, overload
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
@@ -32,6 +33,7 @@ from .engines.cpu.predict import predict
 from .rhs import cast, check_array, check_rhs, complex_dtype
 from .symbolic import Symbolic
 from .traits import structure_of
+from .typing import ArrayT, FactorT
 
 AT_ONCE = 64  # columns of the interface that are solved for together
 
@@ -47,7 +49,7 @@ class Block(NamedTuple):
         return sp.csc_array((canonical[self.entries], pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
-class SchurSymbolic:
+class SchurSymbolic(Generic[FactorT]):
     """The analysis of the interior of a matrix; made by ``gpusplu.analyze(A, schur=indices)``.
 
     Attributes
@@ -58,9 +60,29 @@ class SchurSymbolic:
         The interface, in the caller's order.
     interior : Symbolic
         Of the other unknowns, in ascending order.
+
+    See Also
+    --------
+    analyze, SchurFactor
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+    >>> halves = symbolic.factor(A.data)
+    >>> symbolic.indices
+    array([90, 91, 92])
+    >>> symbolic.interior.n
+    97
     """
 
-    def __init__(self, pattern: matrix.Pattern, canonical: np.ndarray, indices: Any, make: Callable[[Any], Symbolic]):
+    def __init__(
+        self,
+        pattern: matrix.Pattern,
+        canonical: np.ndarray,
+        indices: Any,
+        make: Callable[[Any], Symbolic[FactorT, Any]],
+    ):
         self.indices, self._pattern = read_indices(indices, pattern.n), pattern
         self.shape = (pattern.n, pattern.n)
         inside = np.ones(pattern.n, bool)
@@ -73,7 +95,7 @@ class SchurSymbolic:
         for part in (*parts[0], *parts[1]):
             part.sort_indices()
         self.blocks = [[Block(part, part.data) for part in row] for row in parts]
-        self.interior = make(self.blocks[0][0].of(canonical))
+        self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
         self._whole = self._with_interface(canonical)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -105,13 +127,25 @@ class SchurSymbolic:
         fronts = predict(structure_of(whole, self._pattern.nnz, itemsize), costs_of())
         return bool(fronts.factor < columns.factor + self.indices.size * columns.solve)
 
-    def factor(self, values: Any) -> SchurFactor:
+    def factor(self, values: Any) -> SchurFactor[FactorT]:
         """Factor the interior, and compute the Schur complement, of `values` in the order of ``A.data``, or a matrix.
 
         Raises
         ------
         PatternMismatchError, NonFiniteError, RuntimeError, NotPositiveDefiniteError
             As :meth:`Symbolic.factor`; singular and not definite is the interior.
+
+        See Also
+        --------
+        SchurFactor.refactor
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> halves.schur.shape
+        (3, 3)
         """
         return SchurFactor(self, values)
 
@@ -202,7 +236,7 @@ class Condensed(NamedTuple):
         return Condensed(self.shape, complex_dtype(self.dtype), b, halfway)
 
 
-class SchurFactor:
+class SchurFactor(Generic[FactorT]):
     """A factor of the interior and the Schur complement of the interface; made by `SchurSymbolic.factor`.
 
     Attributes
@@ -211,9 +245,24 @@ class SchurFactor:
     shape : tuple of int
         Of the whole matrix.
     dtype : dtype
+
+    See Also
+    --------
+    analyze, SchurSymbolic
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+    >>> halves = symbolic.factor(A.data)
+    >>> b = np.ones(100)
+    >>> y = np.linalg.solve(halves.schur, halves.condense(b))
+    >>> x = halves.expand(y)
+    >>> np.allclose(A @ x, b)
+    True
     """
 
-    def __init__(self, symbolic: SchurSymbolic, values: Any):
+    def __init__(self, symbolic: SchurSymbolic[FactorT], values: Any):
         self.symbolic, self.shape = symbolic, symbolic.shape
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
@@ -259,15 +308,27 @@ class SchurFactor:
         return matrix.to_device(self._way.schur) if self._on_device else self._way.schur
 
     @property
-    def interior(self) -> Any:
+    def interior(self) -> FactorT:
         """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
         made when it is asked for."""
         if self._interior is None:
             self._interior = self.symbolic.interior.factor(self.symbolic.blocks[0][0].of(self._canonical).data)
-        return self._interior
+        interior: FactorT = self._interior
+        return interior
 
     def refactor(self, values: Any) -> None:
-        """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before."""
+        """New values on the same pattern, as ``refactor`` of any factor; if this raises, all is as before.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> before = halves.schur.copy()
+        >>> halves.refactor(2 * A.data)
+        >>> np.allclose(halves.schur, 2 * before)
+        True
+        """
         canonical = self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=False)
         try:
             way = self._made(canonical)
@@ -285,6 +346,10 @@ class SchurFactor:
             self._partial.factor(self._canonical)
             self._lost = False
 
+    @overload
+    def condense(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def condense(self, rhs: ArrayT) -> ArrayT: ...
     def condense(self, rhs: Any) -> Any:
         """The right-hand side of the interface, ``b_S - A_SI A_II^-1 b_I``.
 
@@ -296,6 +361,18 @@ class SchurFactor:
         -------
         ndarray, shape (m,) or (m, k)
             `expand` then takes the solution of ``schur @ y = condense(rhs)``.
+
+        See Also
+        --------
+        SchurFactor.expand
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> halves.condense(np.ones(100)).shape
+        (3,)
         """
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.condense(rhs.get()))
@@ -308,6 +385,10 @@ class SchurFactor:
         self._last.condensed = Condensed(given.shape, given.dtype, b, halfway)
         return as_given(condensed, given.shape, given.dtype)
 
+    @overload
+    def expand(self, y: NDArray[Any], rhs: NDArray[Any] | None = None) -> NDArray[Any]: ...
+    @overload
+    def expand(self, y: ArrayT, rhs: ArrayT | None = None) -> ArrayT: ...
     def expand(self, y: Any, rhs: Any = None) -> Any:
         """The solution of the whole system, of that of the interface.
 
@@ -327,6 +408,19 @@ class SchurFactor:
             This thread has not condensed a right-hand side since the values were factored.
         ValueError
             Another shape.
+
+        See Also
+        --------
+        SchurFactor.condense
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A, schur=[90, 91, 92])
+        >>> halves = symbolic.factor(A.data)
+        >>> y = np.linalg.solve(halves.schur, halves.condense(np.ones(100)))
+        >>> np.allclose(A @ halves.expand(y), 1)
+        True
         """
         if matrix.is_cupy(y):
             return matrix.to_device(self.expand(y.get(), rhs))

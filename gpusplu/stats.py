@@ -1,15 +1,49 @@
-"""What lu.stats and lu.explain() report."""
+"""What lu.stats and lu.explain() return."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from . import notebook
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 class Stats(Mapping[str, Any]):
-    """Read-only mapping whose entries are attributes too: ``lu.stats["flops"]`` is ``lu.stats.flops``."""
+    """Read-only mapping whose entries are attributes too: ``lu.stats["flops"]`` is ``lu.stats.flops``.
+
+    See Also
+    --------
+    Explanation
+
+    Examples
+    --------
+    >>> stats = gs.splu(gs.gallery.poisson(10, 10)).stats
+    >>> stats.nnz, stats["engine"]
+    (460, 'cpu')
+    >>> sorted(stats.seconds)
+    ['analyze', 'canonicalize', 'factor', 'refactor', 'solve']
+    """
 
     __slots__ = ("_entries",)
+
+    if TYPE_CHECKING:  # of every factor; engines and batches have more, and these may lack some
+        engine: str
+        method: str
+        ordering: str
+        analysis: str
+        symmetric: bool
+        n: int
+        nnz: int
+        nnz_factor: int
+        fill: float
+        bytes: int
+        flops: float
+        n_refactor: int
+        n_solve: int
+        backward_error: float | None
+        seconds: dict[str, float]
 
     def __init__(self, entries: Mapping[str, Any]):
         self._entries = dict(entries)
@@ -38,6 +72,59 @@ class Stats(Mapping[str, Any]):
     def __repr__(self) -> str:
         width = max(map(len, self._entries), default=0)
         return "\n".join(f"{name:<{width}}  {show(value)}" for name, value in self._entries.items())
+
+    def _repr_html_(self) -> str:
+        rows = [(name, durations(value) if name == "seconds" else show(value)) for name, value in self.items()]
+        return notebook.named_values("", rows)
+
+
+class Explanation(str):
+    """Text of explain(), which notebooks show as tables.
+
+    Parameters
+    ----------
+    rows : list of (str, str)
+        What was found, by name.
+    heading : str, optional
+        Of the table below.
+    table : list of lists of str, optional
+        Its header, then a row each; one of two cells is a name and a note.
+
+    See Also
+    --------
+    explain, LUFactor.explain
+
+    Examples
+    --------
+    >>> explanation = gs.explain(gs.gallery.poisson(10, 10))
+    >>> explanation.splitlines()[0]
+    'matrix    100 x 100, 460 entries, float64'
+    """
+
+    def __new__(cls, rows: Iterable[tuple[str, str]], heading: str = "", table: Iterable[Sequence[str]] = ()) -> Self:
+        rows, cells = list(rows), [list(line) for line in table]
+        lines = [f"{name:<10}{text}" for name, text in rows]
+        if cells:
+            lines += [heading, *map(table_row, cells)]
+        explanation = super().__new__(cls, "\n".join(lines))
+        explanation._parts = rows, heading, cells
+        return explanation
+
+    _parts: tuple[list[tuple[str, str]], str, list[list[str]]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Explanation, self._parts
+
+    def _repr_html_(self) -> str:
+        rows, heading, table = self._parts
+        html = notebook.named_values("", rows)
+        return html + notebook.grid(heading, table[0], table[1:]) if table else html
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """A line of text: a name and cells of one width, or a name and a note."""
+    name, *rest = cells
+    return f"  {name:<11} {rest[0]}" if len(rest) == 1 else f"  {name:<11}" + "".join(f"{cell:>15}" for cell in rest)
 
 
 def stats_of(factor: Any, core: Any, analysis: str) -> Stats:
@@ -79,15 +166,26 @@ def show(value: Any) -> str:
 
 def duration(value: float) -> str:
     """Seconds with a unit; a dash for none."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+    for scale, unit in UNITS:
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
     return "-"
 
 
 def durations(seconds: Mapping[str, float]) -> str:
-    return ", ".join(f"{phase} {show(duration)}" for phase, duration in seconds.items() if duration)
+    return ", ".join(f"{phase} {duration(value)}" for phase, value in seconds.items() if value)
 
 
-def table(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"{name:<10}{text}" for name, text in rows)
+def column(title: str, seconds: Sequence[float | None]) -> list[str]:
+    """Title and cells of a column of a table, all in the unit that suits the largest; a dash for none."""
+    largest = max((value for value in seconds if value is not None), default=0.0)
+    scale, unit = next((one for one in UNITS if largest >= one[0]), UNITS[-1])
+    return [
+        f"{title} [{unit}]" if largest else title,
+        *(three_digits(value / scale) if value else "-" for value in seconds),
+    ]
+
+
+def three_digits(value: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"

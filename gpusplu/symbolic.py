@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from .mixed.factor import mixed_factor
 from .options import ORDERINGS, PIVOTINGS, PRECISIONS, REFINEMENTS, SYMBOLIC_PHASES, Options, one_of
 from .problem import Problem, Request
 from .selection.select import Choice, select
+from .typing import BatchT, Errors, FactorT, Kind, OfUnknownShape, Rows, Sparse, Vector
 
 if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
@@ -28,7 +29,7 @@ FACTORS: dict[str, Any] = {}
 BATCHES: dict[str, Any] = {}
 
 
-class Symbolic:
+class Symbolic(Generic[FactorT, BatchT]):
     """Ordering, structure and engine for one sparsity pattern; made by :func:`gpusplu.analyze`.
 
     Immutable, usable from several threads and picklable. One that was made for a GPU is taken to the CPU engine where
@@ -56,6 +57,18 @@ class Symbolic:
         Of the phases that led here [s].
     call : int
         That analysed the pattern before and was remembered (:func:`gpusplu.cache_info` counts calls); 0 for this one.
+
+    See Also
+    --------
+    analyze
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> symbolic = gs.analyze(A)
+    >>> symbolic.n, symbolic.nnz, symbolic.structural_rank
+    (100, 460, 100)
+    >>> lu = symbolic.factor(A.data)
     """
 
     __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
@@ -65,19 +78,59 @@ class Symbolic:
         self.seconds, self.call = dict(problem.seconds), call
         registry.named(choice.engine).remember(self._problem, analysis)
 
-    n = property(lambda self: self._problem.n)
-    nnz = property(lambda self: self._problem.nnz)
-    shape = property(lambda self: (self.n, self.n))
-    engine = property(lambda self: self._choice.engine)
-    kind = property(lambda self: self._problem.kind)
+    @property
+    def n(self) -> int:
+        """Order of A."""
+        return int(self._problem.n)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._analysis.core, name)
+    @property
+    def nnz(self) -> int:
+        """Number of entries of A."""
+        return int(self._problem.nnz)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of A."""
+        return self.n, self.n
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that was chosen."""
+        return self._choice.engine
+
+    @property
+    def kind(self) -> Kind:
+        """Of the factorization that it is for: "lu", "cholesky" or "ldlt"."""
+        return self._problem.kind  # type: ignore[return-value]
+
+    if TYPE_CHECKING:  # what the core's analysis has
+        cholesky: bool
+        column_levels: int
+        flops: float
+        lnz: int
+        method: Literal["column", "front"]
+        ordering: Literal["amd", "nd", "natural", "user"]
+        structural_rank: int
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(self._analysis.core, name)
+
+        def __dir__(self) -> list[str]:
+            return [*super().__dir__(), *(name for name in dir(self._analysis.core) if not name.startswith("_"))]
+
+    @overload
+    def factor(self, values: OfUnknownShape, errors: Errors = "flag") -> Any: ...
+    @overload
+    def factor(self, values: Rows, errors: Errors = "flag") -> BatchT: ...
+    @overload
+    def factor(self, values: Vector | Sparse, errors: Errors = "flag") -> FactorT: ...
+    @overload
+    def factor(self, values: Any, errors: Errors = "flag") -> Any: ...
     @takes_arrays
-    def factor(self, values: Any, errors: str = "flag") -> Any:
+    def factor(self, values: Any, errors: Errors = "flag") -> Any:
         """Factor `values` on this pattern.
 
         Parameters
@@ -101,6 +154,19 @@ class Symbolic:
         NotPositiveDefiniteError
         BatchError
             Systems of a batch cannot be factored, with ``errors="raise"``; says which.
+
+        See Also
+        --------
+        LUFactor.refactor, splu_batch
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A)
+        >>> lu = symbolic.factor(2 * A.data)
+        >>> batch = symbolic.factor(np.stack([A.data, 2 * A.data]))
+        >>> len(batch)
+        2
         """
         pattern = self._problem.pattern
         if not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
@@ -110,17 +176,31 @@ class Symbolic:
         factor: LUFactor | CholeskyFactor | LDLFactor = FACTORS[self._problem.kind](self, canonical)
         return factor
 
-    def factor_batch(self, values: Any, errors: str = "flag") -> Any:
-        """`factor` of values of two dimensions."""
+    def factor_batch(self, values: Any, errors: Errors = "flag") -> BatchT:
+        """`factor` of values of two dimensions.
+
+        See Also
+        --------
+        Symbolic.factor, splu_batch
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> symbolic = gs.analyze(A)
+        >>> batch = symbolic.factor_batch(np.stack([A.data, 2 * A.data]))
+        >>> batch.solve(np.ones(100)).shape
+        (2, 100)
+        """
         if self.kind not in BATCHES:
             raise ValueError(f"values has two dimensions, and there are no batches of {self.kind}; pass one system")
         if self._problem.options.precision == "mixed":
             raise ValueError("batches have no mixed precision; analyze with precision='double'")
-        return BATCHES[self.kind](self, values, errors)
+        batch: BatchT = BATCHES[self.kind](self, values, errors)
+        return batch
 
-    def again(self, call: int, seconds: float, options: Options) -> Symbolic:
+    def again(self, call: int, seconds: float, options: Options) -> Self:
         """The same for another call that found it, after `seconds`, with its own threshold for pivots."""
-        found = Symbolic(self._problem.with_options(options), self._choice, self._analysis, call)
+        found = type(self)(self._problem.with_options(options), self._choice, self._analysis, call)
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
         return found
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import scipy.sparse as sp
 from numpy import ndarray
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from .rhs import check_rhs, solve_as_given
+from .typing import ArrayT, Trans
 
 
 class Triangles:
@@ -91,35 +93,95 @@ class LUTriangles(Triangles):
             self._lower, self._upper = triangles_of(below, self._block_pivots)
 
     @property
-    def _gather_rows(self) -> ndarray:
+    def _gather_rows(self) -> NDArray[np.int32]:
         """Row k of ``L @ U`` is row ``_gather_rows[k]`` of A."""
         rows: ndarray = self._core.row_perm
         return rows[self._block_pivots.rows] if self._is_ldlt else rows
 
     @property
-    def perm_r(self) -> ndarray:
+    def perm_r(self) -> NDArray[np.int32]:
         """Row k of A is row ``perm_r[k]`` of ``L @ U``; int32."""
         return inverse(self._gather_rows)
 
     @property
-    def perm_c(self) -> ndarray:
+    def perm_c(self) -> NDArray[np.int32]:
         """Column k of A is column ``perm_c[k]`` of ``L @ U``; int32."""
         return inverse(self._core.col_perm)
 
-    def solve_L(self, rhs: Any, trans: str = "N") -> Any:
-        """Solve ``op(L) x = rhs``, shape (n,) or (n, k), on the processor."""
+    @overload
+    def solve_L(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def solve_L(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
+    def solve_L(self, rhs: Any, trans: Trans = "N") -> Any:
+        """Solve ``op(L) x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LUFactor.solve_U, LUFactor.apply_Pr
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> y = lu.solve_L(np.ones(100))
+        >>> np.allclose(lu.L @ y, 1)
+        True
+        """
         return self._solve_with(self.L, True, rhs, trans)
 
-    def solve_U(self, rhs: Any, trans: str = "N") -> Any:
-        """Solve ``op(U) x = rhs``, shape (n,) or (n, k), on the processor."""
+    @overload
+    def solve_U(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def solve_U(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
+    def solve_U(self, rhs: Any, trans: Trans = "N") -> Any:
+        """Solve ``op(U) x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LUFactor.solve_L, LUFactor.apply_Pc
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> y = lu.solve_U(np.ones(100))
+        >>> np.allclose(lu.U @ y, 1)
+        True
+        """
         return self._solve_with(self.U, False, rhs, trans)
 
-    def apply_Pr(self, rhs: Any) -> Any:
-        """``Pr @ rhs``: the rows of A as L has them."""
+    def apply_Pr(self, rhs: ArrayT) -> ArrayT:
+        """``Pr @ rhs``: the rows of A as L has them.
+
+        See Also
+        --------
+        LUFactor.apply_Pc, LUFactor.perm_r
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> b = np.arange(100.0)
+        >>> y = lu.solve_U(lu.solve_L(lu.apply_Pr(b)))
+        >>> np.allclose(lu.apply_Pc(y), lu.solve(b))
+        True
+        """
         return permuted(rhs, self._gather_rows)
 
-    def apply_Pc(self, x: Any) -> Any:
-        """``Pc @ x``: the columns of U as A has them."""
+    def apply_Pc(self, x: ArrayT) -> ArrayT:
+        """``Pc @ x``: the columns of U as A has them.
+
+        See Also
+        --------
+        LUFactor.apply_Pr
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> np.array_equal(lu.apply_Pc(np.arange(100)), lu.perm_c)
+        True
+        """
         return permuted(x, self.perm_c)
 
 
@@ -132,22 +194,81 @@ class SymmetricTriangle(Triangles):
     if TYPE_CHECKING:  # what factors have
 
         @property
-        def perm(self) -> ndarray: ...
+        def perm(self) -> NDArray[np.int32]: ...
 
+    @overload
+    def solve_L(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def solve_L(self, rhs: ArrayT) -> ArrayT: ...
     def solve_L(self, rhs: Any) -> Any:
-        """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor."""
+        """Solve ``L x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        CholeskyFactor.solve_Lt, CholeskyFactor.apply_P
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> y = factor.solve_L(np.ones(100))
+        >>> np.allclose(factor.L @ y, 1)
+        True
+        """
         return self._solve_with(self.L, True, rhs, "N")
 
+    @overload
+    def solve_Lt(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def solve_Lt(self, rhs: ArrayT) -> ArrayT: ...
     def solve_Lt(self, rhs: Any) -> Any:
-        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor; with ``L^T`` where A is complex symmetric."""
+        """Solve ``L^H x = rhs``, shape (n,) or (n, k), on the processor; with ``L^T`` where A is complex symmetric.
+
+        See Also
+        --------
+        CholeskyFactor.solve_L, CholeskyFactor.apply_Pt
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> y = factor.solve_Lt(np.ones(100))
+        >>> np.allclose(factor.L.T @ y, 1)
+        True
+        """
         return self._solve_with(self.L, True, rhs, "H" if self.hermitian else "T")
 
-    def apply_P(self, rhs: Any) -> Any:
-        """``rhs[perm]``."""
+    def apply_P(self, rhs: ArrayT) -> ArrayT:
+        """``rhs[perm]``.
+
+        See Also
+        --------
+        CholeskyFactor.apply_Pt
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> np.array_equal(factor.apply_P(np.arange(100)), factor.perm)
+        True
+        """
         return permuted(rhs, self.perm)
 
-    def apply_Pt(self, x: Any) -> Any:
-        """The inverse of `apply_P`."""
+    def apply_Pt(self, x: ArrayT) -> ArrayT:
+        """The inverse of `apply_P`.
+
+        See Also
+        --------
+        CholeskyFactor.apply_P
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> b = np.arange(100.0)
+        >>> np.array_equal(factor.apply_Pt(factor.apply_P(b)), b)
+        True
+        """
         return permuted(x, inverse(self.perm))
 
 
@@ -157,8 +278,25 @@ class LDLTriangle(SymmetricTriangle):
 
     __slots__ = ()
 
+    @overload
+    def solve_D(self, rhs: NDArray[Any]) -> NDArray[Any]: ...
+    @overload
+    def solve_D(self, rhs: ArrayT) -> ArrayT: ...
     def solve_D(self, rhs: Any) -> Any:
-        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor."""
+        """Solve ``D x = rhs``, shape (n,) or (n, k), on the processor.
+
+        See Also
+        --------
+        LDLFactor.solve_L, LDLFactor.solve_Lt
+
+        Examples
+        --------
+        >>> K = gs.gallery.kkt(30, 10)
+        >>> factor = gs.ldlt(K)
+        >>> y = factor.solve_D(np.ones(40))
+        >>> np.allclose(factor.D @ y, 1)
+        True
+        """
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve_D(rhs.get()))
         _ = self.L  # or there are no pivots
@@ -183,7 +321,7 @@ class CholeskyTriangle(SymmetricTriangle):
     __slots__ = ()
 
     @property
-    def perm(self) -> ndarray:
+    def perm(self) -> NDArray[np.int32]:
         """Gather permutation, int32: ``A[perm][:, perm] = L L^H``."""
         perm: ndarray = self._core.col_perm
         return perm
@@ -200,6 +338,14 @@ class CholeskyTriangle(SymmetricTriangle):
         -------
         x : ndarray, shape of `z`
             ``apply_Pt(solve_Lt(z))`` (H. Rue, JRSS B 63 (2001), section 3.1.1).
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> factor = gs.cholesky(A)
+        >>> x = factor.sample(np.random.default_rng(0).standard_normal((100, 5)))
+        >>> x.shape
+        (100, 5)
         """
         return self.apply_Pt(self.solve_Lt(z))
 
@@ -250,12 +396,13 @@ def triangles_of(L: sp.csc_array, D: BlockPivots) -> tuple[sp.csc_array, sp.csc_
     return lower, upper
 
 
-def permuted(array: Any, perm: ndarray) -> Any:
+def permuted(array: ArrayT, perm: ndarray) -> ArrayT:
     """``array[perm]``; SciPy's errors about other shapes."""
-    if not matrix.is_cupy(array):
-        array = np.asarray(array)
-    check_rhs(array, perm.size)
-    return array[matrix.to_device(perm) if matrix.is_cupy(array) else perm]
+    on_device = matrix.is_cupy(array)
+    given: Any = array if on_device else np.asarray(array)
+    check_rhs(given, perm.size)
+    rows: ArrayT = given[matrix.to_device(perm) if on_device else perm]
+    return rows
 
 
 def inverse(gather: ndarray) -> ndarray:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from . import _core, matrix
 from ._scipy import warn
 from .errors import IllConditionedUpdateError
 from .rhs import solve_as_given
+from .typing import ArrayT, Trans
 
 if TYPE_CHECKING:
     from .factor import Factor
     from .results import SlogDet
+
+
+WAYS: tuple[Trans, ...] = get_args(Trans)
 
 
 class UpdatedFactor:
@@ -32,6 +37,21 @@ class UpdatedFactor:
         Columns of U and V.
     backward_error : float or None
         Normwise, of the last solve.
+
+    See Also
+    --------
+    CholeskyFactor.update
+
+    Examples
+    --------
+    >>> A = gs.gallery.poisson(10, 10)
+    >>> lu = gs.splu(A)
+    >>> u = np.ones(100)
+    >>> updated = lu.updated(u)
+    >>> updated.rank
+    1
+    >>> np.allclose((A + np.outer(u, u)) @ updated.solve(np.ones(100)), 1)
+    True
     """
 
     def __init__(self, factor: Factor, U: Any, V: Any):
@@ -65,7 +85,11 @@ class UpdatedFactor:
         if self.rank and not rcond > np.sqrt(matrix.EPS[np.dtype(self.dtype)]):
             raise IllConditionedUpdateError(float(rcond))
 
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    @overload
+    def solve(self, rhs: NDArray[Any], trans: Trans = "N") -> NDArray[Any]: ...
+    @overload
+    def solve(self, rhs: ArrayT, trans: Trans = "N") -> ArrayT: ...
+    def solve(self, rhs: Any, trans: Trans = "N") -> Any:
         """Solve ``op(A + U V^H) x = rhs``.
 
         Parameters
@@ -81,6 +105,16 @@ class UpdatedFactor:
         ------
         RuntimeError
             The factor of A was refactored since.
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> u = np.ones(100)
+        >>> updated = lu.updated(u)
+        >>> x = updated.solve(np.ones(100))
+        >>> np.allclose((A + np.outer(u, u)) @ x, 1)
+        True
         """
         if version_of(self._factor) != self._version:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
@@ -89,8 +123,7 @@ class UpdatedFactor:
         return solve_as_given(self._refined, rhs, trans, self.shape[0], np.dtype(self.dtype))
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
-        x: np.ndarray = self._factor.solve(np.asfortranarray(b), "NTH"[trans])
-        return x
+        return self._factor.solve(np.asfortranarray(b), WAYS[trans])
 
     def _once(self, b: np.ndarray, trans: int) -> np.ndarray:
         """x = y - Z C^-1 V^H y with y = A^-1 b and Z = A^-1 U, or the same of the transposes."""
@@ -138,8 +171,22 @@ class UpdatedFactor:
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
         return np.asfortranarray(held[-1])
 
-    def slogdet(self) -> SlogDet:
-        """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H."""
+    def slogdet(self) -> SlogDet[float]:
+        """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H.
+
+        See Also
+        --------
+        LUFactor.slogdet
+
+        Examples
+        --------
+        >>> A = gs.gallery.poisson(10, 10)
+        >>> lu = gs.splu(A)
+        >>> u = np.ones(100)
+        >>> updated = lu.updated(u)
+        >>> bool(np.isclose(updated.slogdet().logabsdet, np.linalg.slogdet(A.toarray() + np.outer(u, u))[1]))
+        True
+        """
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
         return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))
 

@@ -1,8 +1,9 @@
 """Pages of tables from records: one a suite, of the records of one commit."""
 
 from .. import records, suites
-from . import circuits, comparison, crisscross, glu, processor, sflu, streaming, supernodal
+from . import circuits, comparison, crisscross, glu, pictures, processor, sflu, streaming, supernodal
 from .further import COLUMNS
+from .strips import STYLES
 from .tables import origin
 
 OWN = {
@@ -29,15 +30,52 @@ def page(suite, files, commit=None):
     commands = "\n".join(f"python -m asv_bench {words}" for words in (f"run {suite} --out FILE", f"report {suite}"))
     head = [f"# {suite}", suites.describe(suite)]
     command = f"```bash\n{commands}\n```"
-    found = {name: records.one_commit(records.read(paths), commit) for name, paths in records.by_machine(files).items()}
+    found = shown(files, commit)
     if len(found) == 1:
         ((name, ours),) = found.items()
-        return "\n\n".join([*head, f"{origin(ours)} Machine: {name}.", command, tables(suite, ours)]) + "\n"
-    parts = [
-        f"## {name[0].upper()}{name[1:]}\n\n{origin(ours)}\n\n{deeper(tables(suite, ours))}"
-        for name, ours in found.items()
-    ]
+        body = [command, *images(suite, ours, name), tables(suite, ours)]
+        return "\n\n".join([*head, f"{origin(ours)} Machine: {records.MACHINES[name]}.", *body]) + "\n"
+    parts = []
+    for name, ours in found.items():
+        machine = records.MACHINES[name]
+        heading = f"## {machine[0].upper()}{machine[1:]}"
+        parts += [heading, origin(ours), *images(suite, ours, name), deeper(tables(suite, ours))]
     return "\n\n".join([*head, command, *parts]) + "\n"
+
+
+def shown(files, commit=None):
+    """The records of one commit of each machine, by its short name."""
+    found = records.by_machine(files)
+    return {
+        name: records.one_commit(records.read(found[machine]), commit)
+        for name, machine in records.MACHINES.items()
+        if machine in found
+    }
+
+
+def images(suite, found, machine):
+    """The picture of these records in a page, for light and for dark; none where there is nothing to compare."""
+    if not pictures.picture(suite, found, "light"):
+        return []
+    alternative = "What other solvers, or other ways, take over what ours takes, a dot a case"
+    return [
+        f"```{{image}} {file_name(suite, machine, style)}\n:class: only-{style}\n:alt: {alternative}\n:width: 100%\n```"
+        for style in STYLES
+    ]
+
+
+def drawn(suite, files, commit=None):
+    """The pictures of a page by file name."""
+    return {
+        file_name(suite, machine, style): svg
+        for machine, found in shown(files, commit).items()
+        for style in STYLES
+        if (svg := pictures.picture(suite, found, style))
+    }
+
+
+def file_name(suite, machine, style):
+    return f"{suite}_{machine}_{style}.svg"
 
 
 def deeper(text):
@@ -49,7 +87,7 @@ INDEX = """# Results
 
 Tables of measurements, made of the records in `asv_bench/records` by `python -m asv_bench report`; a test holds that
 they are what the records say. Each page is of one commit. [](../benchmarks.md) says how the suites measure,
-[](../performance.md) and [](../engines.md) what follows from it.
+[](../gpu.md) and [](../../internals/engines/index.md) what follows from it.
 
 {items}
 

@@ -29,7 +29,7 @@ GENERATED = (
     *("lines:1x2x100000", "lines:2x20000x5", "lines:40x40x50", "lines:100x100x50"),
 )
 CASES = ()
-PEERS, BUDGET = ("klu", "cktso", "rslab", "cholmod", "pardiso"), 0.2
+PEERS, BUDGET = ("klu", "cktso", "rslab", "cholmod", "pardiso", "scipy"), 0.2
 PAUSE = 0.3
 VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 WARM = (("rlc:20x20", False), ("poisson:5x5x5", True))

@@ -4,7 +4,7 @@
 be 1. Values and right-hand side are on the device; seconds are those of a call up to the end of a synchronization,
 medians. `both_s`: refactor_solve; `same`: whether the solution has the bits of the first one. Said besides: what copies
 alone can do, what the branches below the large fronts would be for the CPU engine (`branches`), and its rate on a case
-that is small enough to wait for (docs/decisions).
+that is small enough to wait for (docs/internals/decisions).
 """
 
 import numpy as np

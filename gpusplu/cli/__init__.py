@@ -1,19 +1,23 @@
 """The command line: one module a command, each with ``add_parser`` and ``run``."""
 
 import argparse
+import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .. import __version__
+from ..journal.listeners import LEVELS, LOG
 from . import bench, demo, doctor, explain, plot, solve
 from .report import CommandError, describe
 
 __all__ = ["main"]
 
 DESCRIPTION = "Sparse direct solvers with SciPy's signatures."
+EPILOG = "A command with -h has its arguments, and names of matrices that need no file, such as poisson:100x100."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,15 +33,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0, 1 where a check failed, 2 where the input was bad.
     """
-    parser = argparse.ArgumentParser(prog="python -m gpusplu", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(prog=own_name(), description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"gpusplu {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in (doctor, explain, solve, bench, plot, demo):
         command.add_parser(commands)
+    if not (sys.argv[1:] if arguments is None else arguments):
+        parser.print_help(sys.stderr)
+        return 2
     chosen = parser.parse_args(arguments)
     never_fail_to_encode(sys.stdout)
     try:
-        code: int = chosen.run(chosen)
+        with told_on_stderr(getattr(chosen, "verbose", 0)):
+            code: int = chosen.run(chosen)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has seen enough
         discard_output()
@@ -52,6 +60,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def own_name() -> str:
+    """How this was called, for lines about usage."""
+    return "python -m gpusplu" if sys.argv[0].endswith(os.path.join("gpusplu", "__main__.py")) else "gpusplu"
+
+
+@contextmanager
+def told_on_stderr(verbose: int) -> Iterator[None]:
+    """The log on standard error, where it is asked for: standard output has results alone."""
+    if not verbose:
+        yield
+        return
+    handler, before = logging.StreamHandler(sys.stderr), LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(LEVELS[min(verbose, len(LEVELS) - 1)])
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)
 
 
 def fail(command: str, message: str) -> int:

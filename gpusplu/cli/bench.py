@@ -16,29 +16,46 @@ from gpusplu.linalg import analyze
 from gpusplu.measure import failure, measure
 from gpusplu.report import predictions_of
 from gpusplu.selection.request import AUTO, engine_names
+from gpusplu.stats import column, show, three_digits
 from gpusplu.timing import Measured, backward_error, other_values, timed
 
 from . import calibrate
-from .files import read_matrix
-from .report import CommandError, describe, seconds, table
+from .arguments import MATRIX, NAMES, add_output
+from .files import matrix_of
+from .report import CommandError, Progress, print_json, table
 
 GALLERY = calibrate.cases(
     "circuit:40x40 rlc:60x60 rlc:150x150 power:100x100", definite="poisson:200x200 elast:12x12x12"
 )
 SCIPY_FLOPS = 5e10  # SciPy is not measured above: minutes [flop]
-HEADER = ("", "analyze", "factor", "refactor", "solve", "predicted", "ratio", "error")
+PHASES = ("analyze", "factor", "refactor", "solve", "step")
+LEGEND = """refactor, solve, step: medians of calls from Python, waited for; a step is one call of refactor_solve.
+x SciPy: SciPy's seconds over those of a step here; SciPy has no refactor, so a step of it is splu and solve.
+predicted: seconds of a step by which engine="auto" chooses; predicted / measured: 2 says twice what it took.
+backward error: after refactor, of the solution of the new values."""
+
+Row = dict[str, Any]
 
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("bench", help="measure what each engine takes, beside SciPy; or calibrate")
-    parser.add_argument("file", nargs="*", metavar="FILE", help="matrix: .mtx, .mtx.gz, .npz, or a gallery name")
-    parser.add_argument("--cholesky", action="store_true", help="the files are Hermitian positive definite")
-    parser.add_argument("--engine", help="names joined by commas; all that can run unless given")
+    parser = commands.add_parser(
+        "bench", help="measure what each engine takes, beside SciPy; or calibrate", epilog=NAMES
+    )
+    parser.add_argument("matrix", nargs="*", metavar="MATRIX", help=f"{MATRIX}; some of the gallery unless given")
+    parser.add_argument("--cholesky", action="store_true", help="the matrices are Hermitian positive definite")
+    parser.add_argument("--engine", metavar="NAMES", help="joined by commas; all that can run unless given")
     parser.add_argument("--on-device", action="store_true", help="values and vectors are on the device")
     parser.add_argument("--no-scipy", action="store_true", help="without SciPy's splu")
-    parser.add_argument("--budget", type=float, default=0.2, help="seconds that refactor and solve are repeated, each")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=0.2,
+        metavar="S",
+        help="how long refactor, solve and step are repeated, each [s]",
+    )
     parser.add_argument("--calibrate", action="store_true", help="fit the constants that engines are chosen by")
+    add_output(parser)
     parser.set_defaults(run=run)
 
 
@@ -47,14 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.budget < 3600:
         raise CommandError(f"--budget {arguments.budget}: must be positive")
     if arguments.calibrate:
+        if arguments.json or arguments.matrix:
+            raise CommandError("--calibrate takes no matrix and prints no JSON")
         return calibrate.run(arguments.budget)
     engines = which_engines(arguments.engine)
-    for name, A, cholesky in matrices(arguments):
-        print(f"{name}: {A.shape[0]:,} x {A.shape[0]:,}, {A.nnz:,} entries" + (", definite" if cholesky else ""))
-        print(compare(A, cholesky, engines, arguments))
-        print(chosen(A, cholesky) + "\n", flush=True)
-    print("refactor and solve: medians of calls from Python, waited for; SciPy's refactor is another splu.")
-    print("predicted: both by refactor_solve; ratio: over measured. error: backward error after refactor.")
+    found = (compare(name, A, cholesky, engines, arguments) for name, A, cholesky in matrices(arguments))
+    if arguments.json:
+        print_json({"matrices": list(found)})
+        return 0
+    for one in found:
+        print(text_of(one) + "\n", flush=True)
+    print(LEGEND)
     return 0
 
 
@@ -70,56 +90,58 @@ def which_engines(names: str | None) -> list[str]:
 
 def matrices(arguments: argparse.Namespace) -> Iterator[tuple[str, sp.csc_array, bool]]:
     """Name, matrix and whether definite."""
-    if not arguments.file:
+    if not arguments.matrix:
         for name, cholesky in GALLERY:
             yield name, gallery.named(name), cholesky
-    for file in arguments.file:
-        if ":" in file and not Path(file).exists():
-            try:
-                yield file, gallery.named(file), arguments.cholesky
-            except ValueError as error:
-                raise CommandError(f"{file}: {describe(error)}") from None
-        else:
-            A = read_matrix(Path(file))
-            yield Path(file).name, A.astype(float) if A.dtype.kind in "biu" else A, arguments.cholesky
+    for name in arguments.matrix:
+        yield Path(name).name, matrix_of(name), arguments.cholesky
 
 
-def compare(A: sp.csc_array, cholesky: bool, engines: list[str], arguments: argparse.Namespace) -> str:
-    """A row an engine."""
-    rows, notes = [], []
-    for engine in engines:
-        on_device = arguments.on_device and (engine == AUTO or registry.named(engine).on_device)
-        found = failure(
-            lambda engine=engine, on_device=on_device: measure(  # type: ignore[misc]
-                A, engine, cholesky=cholesky, on_device=on_device, budget=arguments.budget
+def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], arguments: argparse.Namespace) -> Row:
+    """What was measured of a matrix, a row an engine; seconds [s]."""
+    rows: list[Row] = []
+    with Progress(name, len(engines) + 1) as progress:
+        scipys = None if arguments.no_scipy else scipy_row(A, cholesky)
+        for engine in engines:
+            progress.advance(engine)
+            on_device = arguments.on_device and (engine == AUTO or registry.named(engine).on_device)
+            found = failure(
+                lambda engine=engine, on_device=on_device: measure(  # type: ignore[misc]
+                    A, engine, cholesky=cholesky, on_device=on_device, budget=arguments.budget
+                )
             )
-        )
-        if isinstance(found, Measured):
-            rows.append(measured_row(engine, found, A, on_device))
-        else:
-            notes.append(f"{engine}: {found}")
-    if not arguments.no_scipy:
-        row = scipy_row(A, cholesky)
-        rows += [row] if row else []
-    return "\n".join([table(HEADER, rows), *notes])
+            measured = isinstance(found, Measured)
+            rows.append(measured_row(engine, found, on_device) if measured else {"engine": engine, "note": found})
+    for row in rows:
+        row["x_scipy"] = scipys["step"] / row["step"] if scipys and "step" in row else None
+    return {
+        "name": name,
+        "n": A.shape[0],
+        "nnz": A.nnz,
+        "definite": cholesky,
+        "engines": rows,
+        "scipy": scipys,
+        "auto": chosen(A, cholesky),
+    }
 
 
-def measured_row(engine: str, found: Measured, A: sp.csc_array, on_device: bool) -> list[str]:
-    """Cells of one of our engines."""
+def measured_row(engine: str, found: Any, on_device: bool) -> Row:
+    """Of one of our engines."""
     symbolic = found.factor_object.symbolic
     predictions = {p.engine: p for p in predictions_of(symbolic)}
     prediction = predictions.get(symbolic.engine)
-    cells = [seconds(value) for value in (found.analyze, found.factor, found.refactor, found.solve)]
-    if prediction:
-        predicted = prediction.step - (prediction.moving if on_device else 0.0)
-        cells += [seconds(predicted), f"{predicted / found.step:.2f}"]
-    else:
-        cells += ["-", "-"]
-    return [engine, *cells, f"{found.backward_error:.0e}"]
+    predicted = None if prediction is None else prediction.step - (prediction.moving if on_device else 0.0)
+    return {
+        "engine": engine,
+        **{phase: getattr(found, phase) for phase in PHASES},
+        "predicted_step": predicted,
+        "predicted_over_measured": None if predicted is None else predicted / found.step,
+        "backward_error": found.backward_error,
+    }
 
 
-def scipy_row(A: sp.csc_array, cholesky: bool) -> list[str] | None:
-    """Cells of SciPy's splu; None where that takes long."""
+def scipy_row(A: sp.csc_array, cholesky: bool) -> Row | None:
+    """Of SciPy's splu; None where that takes long."""
     if analyze(A, engine=registry.DEFAULT, cholesky=cholesky).flops * (2 if cholesky else 1) > SCIPY_FLOPS:
         return None
     scaled = other_values(A, cholesky)
@@ -127,14 +149,44 @@ def scipy_row(A: sp.csc_array, cholesky: bool) -> list[str] | None:
     took, lu = timed(lambda: scipy.sparse.linalg.splu(A))
     again, lu = timed(lambda: scipy.sparse.linalg.splu(scaled))
     solving, x = min((timed(lambda: lu.solve(b)) for _ in range(3)), key=lambda pair: pair[0])
-    cells = [seconds(value) for value in (took, again, solving)]
-    return ["SciPy", "-", *cells, "-", "-", f"{backward_error(scaled, x, b):.0e}"]
+    seconds = {"analyze": None, "factor": took, "refactor": again, "solve": solving, "step": again + solving}
+    return {"engine": "SciPy", **seconds, "backward_error": backward_error(scaled, x, b)}
 
 
-def chosen(A: sp.csc_array, cholesky: bool) -> str:
-    """What auto would take."""
+def chosen(A: sp.csc_array, cholesky: bool) -> Row:
+    """What auto would take, and for 0, 5 and 1000 refactorizations."""
     symbolic = analyze(A, cholesky=cholesky)
     predictions = predictions_of(symbolic)
-    many = [p.engine for p in (fastest(predictions, count) for count in (0, 5, 1000))] if predictions else []
-    text = f"auto: {symbolic.engine}, {symbolic.choice.reason}"
-    return text + (f"; for 0, 5, 1000 refactorizations {', '.join(many)}" if len(set(many)) > 1 else "")
+    by_count = {str(count): fastest(predictions, count).engine for count in (0, 5, 1000)} if predictions else {}
+    return {"engine": symbolic.engine, "reason": symbolic.choice.reason, "by_refactorizations": by_count}
+
+
+def text_of(found: Row) -> str:
+    """A table of the same, a unit a column."""
+    rows = [row for row in found["engines"] if "step" in row]
+    rows += [found["scipy"]] if found["scipy"] else []
+    columns = [["", *(row["engine"] for row in rows)]]
+    columns += [column(phase, [row[phase] for row in rows]) for phase in PHASES]
+    if found["scipy"]:
+        columns.append(ratios("x SciPy", [row.get("x_scipy") for row in rows]))
+    columns.append(column("predicted", [row.get("predicted_step") for row in rows]))
+    columns.append(ratios("predicted / measured", [row.get("predicted_over_measured") for row in rows]))
+    columns.append(["backward error", *(f"{row['backward_error']:.0e}" for row in rows)])
+    header, *cells = zip(*columns, strict=True)
+    notes = [f"{row['engine']}: {row['note']}" for row in found["engines"] if "note" in row]
+    n, auto = show(found["n"]), found["auto"]
+    by_count = set(auto["by_refactorizations"].values())
+    counts = f"; for 0, 5, 1000 refactorizations {', '.join(auto['by_refactorizations'].values())}"
+    return "\n".join(
+        [
+            f"{found['name']}: {n} x {n}, {show(found['nnz'])} entries" + (", definite" if found["definite"] else ""),
+            table(header, cells),
+            *notes,
+            f"auto: {auto['engine']}, {auto['reason']}" + (counts if len(by_count) > 1 else ""),
+        ]
+    )
+
+
+def ratios(title: str, values: list[float | None]) -> list[str]:
+    """Cells of a column; a dash for none."""
+    return [title, *("-" if value is None else three_digits(value) for value in values)]

@@ -12,9 +12,11 @@ import scipy.sparse.linalg
 
 import gpusplu
 from gpusplu import gallery
+from gpusplu.stats import column, show
 from gpusplu.timing import timed
 
-from .report import Progress, backward_error, seconds, table
+from .arguments import add_output
+from .report import Progress, backward_error, print_json, table
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -40,6 +42,7 @@ def add_parser(commands: Any) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("demo", help="solve a circuit and a finite element problem, beside SciPy")
     parser.add_argument("--quick", action="store_true", help="small problems, a second or two")
+    add_output(parser)
     parser.set_defaults(run=run)
 
 
@@ -49,29 +52,50 @@ def run(arguments: argparse.Namespace) -> int:
     mesh, newton_steps, every, elements, loads = (20, 40, 4, 5, 2) if arguments.quick else (100, 300, 10, 20, 8)
     circuit = gallery.circuit(mesh, mesh)
     ours, scipys, time_steps = transient(circuit, newton_steps, every)
-    rows = compare(f"circuit, {circuit.n} unknowns", "Newton step", ours, scipys, newton_steps)
+    found = [compare("circuit", circuit.n, "Newton step", ours, scipys, newton_steps)]
     K = gallery.elasticity(elements, elements, elements)
-    rows += compare(f"elasticity, {K.shape[0]} unknowns", "right-hand side", *structure(K, loads), loads)
-    print(table(("", "gpusplu", "SciPy", "ratio"), rows))
+    found.append(compare("elasticity", K.shape[0], "right-hand side", *structure(K, loads), loads))
+    if arguments.json:
+        print_json({"problems": found})
+        return 0
+    print(table(("", "gpusplu", "SciPy", "x SciPy"), [row for one in found for row in rows_of(one)]))
     sample = f"every {every}th of the same systems ({len(scipys.steps)} of {newton_steps})"
     print(f"""
 The circuit took {time_steps} time steps, refactor and solve in each Newton step. SciPy has no refactor: splu and solve,
 timed on {sample}; its total is scaled up from their mean.
-Elasticity is cholesky against splu. Backward errors are the largest of all systems solved.
+x SciPy: SciPy's seconds over ours. Elasticity is cholesky against splu. Backward errors are the largest of all
+systems solved.
 The demo took {time.perf_counter() - start:.0f} s.""")
     return 0
 
 
-def compare(title: str, unit: str, ours: Side, scipys: Side, count: int) -> list[list[str]]:
-    """Rows of the table: one problem."""
-    durations = [
-        ("factorization", ours.first, scipys.first),
-        (unit, ours.step(), scipys.step()),
-        (f"total with {count} {unit}s", ours.first + count * ours.step(), scipys.first + count * scipys.step()),
-    ]
-    rows = [[title, "", "", ""]]
-    rows += [[f"  {name}", seconds(own), seconds(other), f"{other / own:.1f}x"] for name, own, other in durations]
-    return [*rows, ["  backward error", f"{ours.error:.1e}", f"{scipys.error:.1e}", ""]]
+def compare(name: str, n: int, unit: str, ours: Side, scipys: Side, count: int) -> dict[str, Any]:
+    """What both solvers took for one problem [s], and how right they were."""
+    return {
+        "name": name,
+        "unknowns": n,
+        "unit": unit,
+        "count": count,
+        "factorization": {"gpusplu": ours.first, "scipy": scipys.first},
+        "step": {"gpusplu": ours.step(), "scipy": scipys.step()},
+        "total": {"gpusplu": ours.first + count * ours.step(), "scipy": scipys.first + count * scipys.step()},
+        "backward_error": {"gpusplu": ours.error, "scipy": scipys.error},
+    }
+
+
+def rows_of(one: dict[str, Any]) -> list[list[str]]:
+    """Of the table: a unit a row."""
+    unit, errors = one["unit"], one["backward_error"].values()
+    rows = [[f"{one['name']}, {show(one['unknowns'])} unknowns", "", "", ""]]
+    for title, key in (
+        ("factorization", "factorization"),
+        (unit, "step"),
+        (f"total with {one['count']} {unit}s", "total"),
+    ):
+        ours, scipys = one[key].values()
+        rows.append([f"  {cell}" if not k else cell for k, cell in enumerate(column(title, [ours, scipys]))])
+        rows[-1].append(f"{scipys / ours:.1f}")
+    return [*rows, ["  backward error", *(f"{error:.1e}" for error in errors), ""]]
 
 
 def transient(circuit: gallery.Circuit, newton_steps: int, every: int) -> tuple[Side, Side, int]:

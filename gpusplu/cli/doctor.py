@@ -17,7 +17,8 @@ from gpusplu import gallery
 from gpusplu.engines import registry
 from gpusplu.selection.request import AUTO, engine_names, read_request
 
-from .report import backward_error, describe
+from .arguments import add_output
+from .report import backward_error, describe, print_json
 
 INSTRUCTIONS = {
     0: "the compiler's baseline",
@@ -30,26 +31,39 @@ INSTRUCTIONS = {
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
     parser = commands.add_parser("doctor", help="say what is installed and which engines can run, and test them")
+    add_output(parser)
     parser.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 if a self-test failed."""
-    for title, facts in (("installed", installed()), ("machine", machine()), ("engines", engines())):
+    sections = {"installed": installed(), "machine": machine(), "engines": engines()}
+    if arguments.json:
+        tests = [tested(name, test) for name, test in self_tests()]
+        print_json({**{title: dict(found) for title, found in sections.items()}, "self_test": tests})
+        return 0 if all(test["passed"] for test in tests) else 1
+    for title, found in sections.items():
         print(title)
-        for name, value in facts:
+        for name, value in found:
             print(f"  {name:<12} {value}")
     print("self-test")
     healthy = True
     for name, test in self_tests():
-        try:
-            error, limit = test()
-            passed, found = error <= limit, f"backward error {error:.1e}"
-        except Exception as failure:  # whatever it is, the other tests are still worth running
-            passed, found = False, f"{type(failure).__name__}: {describe(failure)}"
-        healthy &= passed
-        print(f"  {name:<31} {'ok    ' if passed else 'FAILED'} {found}")
+        result = tested(name, test)
+        healthy &= result["passed"]
+        text = result["failure"] or f"backward error {result['backward_error']:.1e}"
+        print(f"  {name:<31} {'ok    ' if result['passed'] else 'FAILED'} {text}", flush=True)
     return 0 if healthy else 1
+
+
+def tested(name: str, test: Callable[[], tuple[float, float]]) -> dict[str, Any]:
+    """What became of a self-test."""
+    try:
+        error, limit = test()
+    except Exception as failure:  # whatever it is, the other tests are still worth running
+        text = f"{type(failure).__name__}: {describe(failure)}"
+        return {"name": name, "passed": False, "backward_error": None, "failure": text}
+    return {"name": name, "passed": bool(error <= limit), "backward_error": error, "failure": ""}
 
 
 def installed() -> list[tuple[str, str]]:
@@ -133,7 +147,7 @@ def self_tests() -> list[tuple[str, Callable[[], tuple[float, float]]]]:
     ]
 
 
-def check_splu(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[float, float]:
+def check_splu(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[float, float]:
     """Factor, refactor and solve an unsymmetric circuit: plain, transposed, conjugate transposed."""
     A = gallery.rlc_mesh(15, 15).astype(dtype)
     if A.dtype.kind == "c":
@@ -146,7 +160,7 @@ def check_splu(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[fl
     return max(backward_error(M, x, b) for M, x in solutions), limit(dtype)
 
 
-def check_cholesky(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[float, float]:
+def check_cholesky(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[float, float]:
     """Factor, refactor and solve a finite element matrix, made Hermitian for complex numbers."""
     K = gallery.elasticity(4, 4, 4).astype(dtype)
     if K.dtype.kind == "c":
@@ -159,7 +173,7 @@ def check_cholesky(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tupl
     return backward_error(K, factor.solve(b), b), limit(dtype)
 
 
-def check_ldlt(dtype: np.dtype[Any], engine: str = registry.DEFAULT) -> tuple[float, float]:
+def check_ldlt(dtype: np.dtype[Any], engine: Any = registry.DEFAULT) -> tuple[float, float]:
     """Factor, refactor and solve a saddle point, made complex symmetric for complex numbers."""
     K = gallery.kkt(60, 20, barrier=0.1).astype(dtype)
     if K.dtype.kind == "c":

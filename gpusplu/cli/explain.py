@@ -1,29 +1,35 @@
-"""``explain FILE``: what would be done with a matrix, and why."""
+"""``explain MATRIX``: what would be done with a matrix, and why."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-import gpusplu
+from gpusplu.analysis import analyzed_as
+from gpusplu.report import explain_matrix, facts_of_matrix
+from gpusplu.selection.request import read_request
 
-from .files import read_matrix
-from .report import CommandError, describe
+from .arguments import NAMES, add_choices, add_kind, add_matrix, add_output, kind_of
+from .files import matrix_of
+from .report import print_json, refusing
 
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("explain", help="say what would be done with a matrix, and why")
-    parser.add_argument("file", type=Path, metavar="FILE", help="matrix: .mtx, .mtx.gz or .npz")
-    parser.add_argument("--cholesky", action="store_true", help="A is Hermitian positive definite")
-    parser.add_argument("--ldlt", action="store_true", help="A is Hermitian or symmetric, definite or not")
+    parser = commands.add_parser("explain", help="say what would be done with a matrix, and why", epilog=NAMES)
+    add_matrix(parser)
+    add_kind(parser)
+    add_choices(parser)
+    add_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print traits, orderings, predicted seconds and the choice."""
-    A = read_matrix(arguments.file)
-    try:
-        print(gpusplu.explain(A, cholesky=arguments.cholesky, ldlt=arguments.ldlt))
-    except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
-        raise CommandError(f"{arguments.file}: {describe(error)}") from None
+    A = matrix_of(arguments.matrix)
+    with refusing(arguments.matrix):
+        request = read_request(arguments.engine, expected_refactors=arguments.expected_refactors)
+        found = analyzed_as(kind_of(arguments), A, request, arguments.ordering)
+        if arguments.json:
+            print_json({"name": arguments.matrix, **facts_of_matrix(*found)})
+        else:
+            print(explain_matrix(*found))
     return 0

@@ -12,9 +12,12 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from gpusplu import gallery
+
 from .report import CommandError, describe
 
 SOLUTIONS = (".npy", ".mtx")
+MATRICES = (".mtx", ".mtx.gz", ".npz")
 
 
 def kind(path: Path) -> str:
@@ -25,6 +28,8 @@ def kind(path: Path) -> str:
 
 def read(path: Path, kinds: tuple[str, ...]) -> Any:
     """Read a file by its extension."""
+    if path.is_dir():
+        raise CommandError(f"{path}: is a folder")
     if kind(path) not in kinds:
         raise CommandError(f"{path}: the extension is not one of {', '.join(kinds)}")
     try:
@@ -70,7 +75,7 @@ def require_memory(path: Path, shape: tuple[int, ...], nbytes: int) -> None:
 
 def read_matrix(path: Path) -> sp.csc_array:
     """Read a square matrix of finite numbers."""
-    A = read(path, (".mtx", ".mtx.gz", ".npz"))
+    A = read(path, MATRICES)
     if A.dtype.kind not in "biufc":
         raise CommandError(f"{path}: the entries are not numbers but {A.dtype}")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
@@ -85,9 +90,21 @@ def read_matrix(path: Path) -> sp.csc_array:
     return A
 
 
+def matrix_of(name: str) -> sp.csc_array:
+    """The matrix in a file, or that of the gallery with this name; of floating-point numbers."""
+    path = Path(name)
+    if ":" in name and not path.exists() and kind(path) not in MATRICES:
+        try:
+            return gallery.named(name)
+        except ValueError as error:
+            raise CommandError(f"{name}: {describe(error)}") from None
+    A = read_matrix(path)
+    return A.astype(float) if A.dtype.kind in "biu" else A
+
+
 def read_rhs(path: Path, n: int) -> np.ndarray:
     """Read one or more right-hand sides of n rows as a dense array."""
-    b = read(path, (".mtx", ".mtx.gz", ".npz", ".npy"))
+    b = read(path, (*MATRICES, ".npy"))
     if b.ndim == 2:
         require_memory(path, b.shape, b.dtype.itemsize * b.shape[0] * b.shape[1])
     b = b.toarray() if sp.issparse(b) else np.asarray(b)

@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .files import read_matrix
-from .report import CommandError, describe
+from .arguments import NAMES, add_matrix, add_refactors
+from .files import matrix_of
+from .report import CommandError, describe, refusing
 
 KINDS = {
     "density": "density of the remaining submatrix, predicted and real",
@@ -23,12 +24,13 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "plot",
         help="draw a picture of the factorization of a matrix",
-        epilog="kinds: " + "; ".join(f"{kind}: {text}" for kind, text in KINDS.items()),
+        epilog="kinds: " + "; ".join(f"{kind}: {text}" for kind, text in KINDS.items()) + ". " + NAMES,
     )
     parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("file", type=Path, metavar="FILE", help="matrix: .mtx, .mtx.gz or .npz")
+    add_matrix(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="PICTURE", required=True, help=", ".join(PICTURES))
     parser.add_argument("--ordering", default="auto", help="auto (default), nd, amd or natural")
+    add_refactors(parser, "what auto orders columns for, as explain has it")
     parser.add_argument("--cholesky", action="store_true", help="supernodes of a Hermitian positive definite matrix")
     parser.add_argument(
         "--division",
@@ -49,11 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
         matplotlib.use("agg")
     except ImportError:
         raise CommandError("pictures need matplotlib: pip install 'gpusplu[plot]'") from None
-    A = read_matrix(arguments.file)
-    try:
+    A = matrix_of(arguments.matrix)
+    with refusing(arguments.matrix):
         figure = draw(A, arguments)
-    except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
-        raise CommandError(f"{arguments.file}: {describe(error)}") from None
     try:
         figure.savefig(arguments.output, dpi=150)
     except OSError as error:
@@ -81,7 +81,7 @@ def draw(A: Any, arguments: argparse.Namespace) -> Any:
         fronts = plotting.fronts(A, arguments.ordering, arguments.cholesky)
         spy = kind == "spy"
         return (plotting.draw_spy(fronts, arguments.first) if spy else plotting.draw_supernodes(fronts)).figure
-    structure = plotting.column_structure(A, arguments.ordering)
+    structure = plotting.column_structure(A, arguments.ordering, arguments.expected_refactors)
     if kind == "requests":
         return plotting.draw_requests(structure, arguments.division)
     if kind == "strides":

@@ -1,15 +1,41 @@
-"""What the commands print with: errors in one line, tables, a progress bar; and the number that they all print."""
+"""What commands print with: errors in one line, tables, JSON, a progress bar; and the number that they all print."""
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
+
+from ..journal.bars import Line, drawn, is_terminal
+from ..stats import duration as seconds
 from ..timing import backward_error
 
-__all__ = ["CommandError", "Progress", "backward_error", "describe", "seconds", "table"]
+__all__ = [
+    "CommandError",
+    "Progress",
+    "backward_error",
+    "describe",
+    "facts",
+    "print_json",
+    "refusing",
+    "seconds",
+    "table",
+]
 
 
 class CommandError(Exception):
     """The command cannot do what was asked; its message is one line for the user."""
+
+
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """What solvers raise of a matrix as an error of the command."""
+    try:
+        yield
+    except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
+        raise CommandError(f"{name}: {describe(error)}") from None
 
 
 def describe(error: BaseException) -> str:
@@ -18,12 +44,10 @@ def describe(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-def seconds(value: float) -> str:
-    """A duration with three digits and a unit."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value / 1e-6:.3g} us"
+def facts(rows: Sequence[tuple[str, str]]) -> str:
+    """A line each: what, and what it is."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -36,23 +60,37 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
+def print_json(found: Mapping[str, Any]) -> None:
+    """One object, for programs."""
+    print(json.dumps(plain(found), indent=2, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """As JSON can have it: null for what is not finite, complex numbers as pairs."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
 class Progress:
     """A bar on standard error while a loop runs; nothing where that is not a terminal."""
 
-    WIDTH = 30
-
     def __init__(self, title: str, total: int) -> None:
-        self.title, self.total, self.done = title, total, 0
-        self.visible = sys.stderr.isatty()
+        self.total, self.done, self.line = total, 0, Line(title)
+        self.visible = is_terminal(sys.stderr)
 
     def __enter__(self) -> "Progress":
         self.show()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.visible:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self.line.close()
 
     def advance(self, note: str = "") -> None:
         """One more of the total is done."""
@@ -62,7 +100,4 @@ class Progress:
     def show(self, note: str = "") -> None:
         """Draw the bar."""
         if self.visible:
-            filled = self.WIDTH * self.done // self.total
-            bar = "#" * filled + "." * (self.WIDTH - filled)
-            sys.stderr.write(f"\r\x1b[K{self.title} [{bar}] {self.done}/{self.total} {note}")
-            sys.stderr.flush()
+            self.line.draw(f"{drawn(self.done / self.total)} {self.done}/{self.total} {note}")

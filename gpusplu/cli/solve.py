@@ -1,54 +1,113 @@
-"""``solve FILE [RHS] -o X``: one linear system from files."""
+"""``solve MATRIX [RHS] [-o X]``: one linear system."""
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gpusplu
+from gpusplu.report import method_text
+from gpusplu.stats import column, show
+from gpusplu.timing import timed
 
-from .files import SOLUTIONS, check_solution_path, read_matrix, read_rhs, write_solution
-from .report import CommandError, backward_error, describe, seconds
+from .arguments import NAMES, add_choices, add_kind, add_matrix, add_output, kind_of
+from .files import SOLUTIONS, check_solution_path, matrix_of, read_rhs, write_solution
+from .report import backward_error, facts, print_json, refusing
+
+FIRST = 5  # entries of the solution that are printed
 
 
 def add_parser(commands: Any) -> None:
     """Describe the arguments."""
-    parser = commands.add_parser("solve", help="solve a linear system from files")
-    parser.add_argument("file", type=Path, metavar="FILE", help="matrix: .mtx, .mtx.gz or .npz")
+    parser = commands.add_parser("solve", help="solve a linear system, and say what was found", epilog=NAMES)
+    add_matrix(parser)
     parser.add_argument(
-        "rhs", type=Path, metavar="RHS", nargs="?", help="right-hand sides: the same or .npy; without, A @ ones"
+        "rhs", type=Path, metavar="RHS", nargs="?", help="file of right-hand sides, .npy too; A @ ones unless given"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="X", help=f"solution: {', '.join(SOLUTIONS)}")
-    parser.add_argument("--cholesky", action="store_true", help="A is Hermitian positive definite")
-    parser.add_argument("--engine", default="auto", help="auto (default) or an engine's name, see doctor")
-    parser.add_argument("--ordering", default="auto", help="auto (default), nd, amd or natural")
+    parser.add_argument("-o", "--output", type=Path, metavar="X", help=f"write the solution: {', '.join(SOLUTIONS)}")
+    add_kind(parser)
+    add_choices(parser)
+    add_output(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Factor, solve, write, and print engine, seconds and backward error."""
+    """Factor, solve, write, and print what was done and how right it is."""
     if arguments.output is not None:
         check_solution_path(arguments.output)
-    A = read_matrix(arguments.file)
+    A = matrix_of(arguments.matrix)
     b = A @ np.ones(A.shape[0]) if arguments.rhs is None else read_rhs(arguments.rhs, A.shape[0])
-    factorize = gpusplu.cholesky if arguments.cholesky else gpusplu.splu
-    start = time.perf_counter()
-    try:
-        factor = factorize(A, engine=arguments.engine, ordering=arguments.ordering)
-        factored = time.perf_counter()
-        x = factor.solve(b)
-    except (RuntimeError, ValueError, ArithmeticError, MemoryError) as error:
-        raise CommandError(f"{arguments.file}: {describe(error)}") from None
-    solved = time.perf_counter()
-    print(f"matrix          {A.shape[0]} x {A.shape[1]}, {A.nnz} entries, {A.dtype}")
-    print(f"right-hand side {'A @ ones' if arguments.rhs is None else arguments.rhs}")
-    print(f"engine          {factor.engine}")
-    print(f"factor          {seconds(factored - start)}")
-    print(f"solve           {seconds(solved - factored)}")
-    print(f"backward error  {backward_error(A, x, b):.2g}")
+    factorize: Any = {"lu": gpusplu.splu, "cholesky": gpusplu.cholesky, "ldlt": gpusplu.ldlt}[kind_of(arguments)]
+    with refusing(arguments.matrix):
+        factor: Any = factorize(
+            A,
+            engine=arguments.engine,
+            ordering=arguments.ordering,
+            expected_refactors=arguments.expected_refactors,
+        )
+        took, x = timed(lambda: factor.solve(b))
+    found = findings(arguments, A, b, factor, x, took)
     if arguments.output is not None:
         write_solution(arguments.output, x)
-        print(f"solution        {arguments.output}")
+    if arguments.json:
+        print_json(found)
+    else:
+        print(text_of(found))
     return 0
+
+
+def findings(
+    arguments: argparse.Namespace, A: Any, b: np.ndarray, factor: Any, x: np.ndarray, took: float
+) -> dict[str, Any]:
+    """Of the system and its solution; norms are those of the largest row sum and of the largest entry."""
+    residual = b - A @ x
+    stats = factor.stats
+    return {
+        "name": arguments.matrix,
+        "matrix": {"n": A.shape[0], "nnz": A.nnz, "dtype": A.dtype.name},
+        "right_hand_side": {"name": str(arguments.rhs or "A @ ones"), "columns": 1 if b.ndim == 1 else b.shape[1]},
+        "engine": factor.engine,
+        "reason": factor.symbolic.choice.reason,
+        "method": method_text(stats["method"], stats["symmetric"]),
+        "ordering": stats["ordering"],
+        "entries": factor.nnz,
+        "seconds": {**stats["seconds"], "solve": took},
+        "norms": {
+            "A": float(abs(A).sum(axis=1).max(initial=0.0)),
+            "b": largest(b),
+            "x": largest(x),
+            "residual": largest(residual),
+        },
+        "backward_error": backward_error(A, x, b),
+        "first_entries": x[:FIRST] if x.ndim == 1 else x[:FIRST, 0],
+        "solution": None if arguments.output is None else str(arguments.output),
+    }
+
+
+def largest(x: np.ndarray) -> float:
+    """Modulus of the largest entry; NaN if one is that."""
+    return float(abs(x).max(initial=0.0))
+
+
+def text_of(found: dict[str, Any]) -> str:
+    """The same to be read."""
+    matrix, norms, columns = found["matrix"], found["norms"], found["right_hand_side"]["columns"]
+    phases = {phase: value for phase, value in found["seconds"].items() if value}
+    title, *cells = column("seconds", list(phases.values()))
+    entries = ", ".join(f"{entry:.6g}" for entry in found["first_entries"])
+    more = ", ..." if matrix["n"] > FIRST else ""
+    return facts(
+        [
+            ("matrix", f"{show(matrix['n'])} x {show(matrix['n'])}, {show(matrix['nnz'])} entries, {matrix['dtype']}"),
+            ("right-hand side", found["right_hand_side"]["name"] + (f", {columns} columns" if columns > 1 else "")),
+            ("engine", f"{found['engine']}: {found['reason']}"),
+            ("method", f"{found['method']}; ordering {found['ordering']}"),
+            ("factor", f"{show(found['entries'])} entries"),
+            (title, ", ".join(f"{phase} {cell}" for phase, cell in zip(phases, cells, strict=True))),
+            ("norms", f"A {norms['A']:.4g}, b {norms['b']:.4g}, x {norms['x']:.4g}, b - A x {norms['residual']:.4g}"),
+            ("backward error", f"{found['backward_error']:.2g}"),
+            ("x" if columns == 1 else "x, column 1", entries + more),
+            *([("solution", found["solution"])] if found["solution"] else []),
+        ]
+    )

@@ -1,4 +1,4 @@
-"""What a factorization needs: one GPU, several, or machines that share it; measured as docs/scaling.md says.
+"""What a factorization needs: one GPU, several, or machines that share it; measured as docs/use/scaling.md says.
 
 Predictions to a factor of two, for decisions that differ by ten; engines predict better what they have planned.
 """

@@ -13,14 +13,14 @@ from .._scipy import warn
 from ..counting import FACTORIZATIONS
 from ..results import Inertia, SlogDet
 from ..rhs import check_trans, solve_as_given
-from ..stats import Stats, durations, show, table
+from ..stats import Explanation, Stats, durations, show
 from .agreement import agreed
 from .lifetime import Parts, watch
 from .refinement import Certified
 from .rows import Rows
 from .spread import Spread
 
-# Vectors that certify an inertia, and what they may show at most (docs/decisions/0028-symmetric-indefinite.md).
+# Vectors that certify an inertia, and what they may show at most (docs/internals/decisions/0028).
 SAMPLES, CERTAIN = 8, 0.01
 
 
@@ -159,7 +159,7 @@ class DistributedFactor:
     def _check_values(self) -> None:
         """Of a kind that not every matrix has."""
 
-    def slogdet(self) -> SlogDet:
+    def slogdet(self) -> SlogDet[float]:
         """Sign (or phase) and logarithm of the modulus of the determinant of A.
 
         Raises
@@ -197,20 +197,20 @@ class DistributedFactor:
             }
         )
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """What was done and what it cost, as a few lines of text."""
         stats = self.stats
         size = f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"
         figures = ("ordering", "nnz_factor", "flops", "bytes", "n_delayed", "n_repivoted", "n_refinement")
         error = self.backward_error
-        lines = [
+        rows = [
             ("matrix", f"{size}, on {stats['ranks']} ranks"),
             ("engine", f"{self.engine}: {self._solver.kind}"),
             ("factor", ", ".join(f"{name} {show(stats[name])}" for name in figures if name in stats)),
             ("accuracy", "every solve is measured" if error is None else f"backward error {error:.1e}"),
             ("seconds", durations(stats["seconds"])),
         ]
-        return table(lines)
+        return Explanation(rows)
 
     def close(self) -> None:
         """Give the memory back now; the factor solves no more."""

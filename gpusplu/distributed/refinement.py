@@ -10,7 +10,7 @@ from .solvers import Solver
 from .system import System
 
 # Backward errors in units of the precision: no step of refinement below the first, other pivots above the second
-# (docs/decisions/0003-certified-answers.md).
+# (docs/internals/decisions/0003-certified-answers.md).
 ENOUGH, INACCURATE, MOST_STEPS = 8, 100, 3
 
 

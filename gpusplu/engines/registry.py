@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from typing import get_args
 
+from ..typing import BuiltIn
 from .interface import Engine
 
-BUILT_IN = ("cpu", "glu", "sflu", "crisscross", "supernodal")
+BUILT_IN: tuple[str, ...] = get_args(BuiltIn)
 #: What is used where nothing has to be chosen, and what pivots are taken from.
-DEFAULT = BUILT_IN[0]
+DEFAULT: BuiltIn = get_args(BuiltIn)[0]
 
 _engines: dict[str, Engine | None] = dict.fromkeys(BUILT_IN)
 _hosts: tuple[str, ...] = (DEFAULT,)

@@ -2,6 +2,10 @@
 
 Every generator is vectorized, takes a seed where it draws random numbers, and returns a canonical `csc_array` of
 float64 with int32 indices. :func:`named` makes one from the short names that tables and benchmarks use.
+
+>>> A = gs.gallery.named("poisson:20x20")
+>>> A.shape
+(400, 400)
 """
 
 from collections.abc import Callable
@@ -62,7 +66,7 @@ def named(name: str) -> csc_array:
     Raises
     ------
     ValueError
-        If the family is unknown or the size is not positive integers joined by ``x``.
+        If the family is unknown, or the size is not as many positive integers as it takes, joined by ``x``.
 
     Examples
     --------
@@ -75,4 +79,7 @@ def named(name: str) -> csc_array:
     if family not in FAMILIES or not all(part.isdecimal() and int(part) > 0 for part in parts):
         known = ", ".join(FAMILIES)
         raise ValueError(f"name={name!r} is not family:AxB or family:AxBxC with a family of {known}")
-    return FAMILIES[family](*map(int, parts))
+    try:
+        return FAMILIES[family](*map(int, parts))
+    except TypeError as error:  # of the call
+        raise ValueError(f"name={name!r} has another number of sizes than {family} takes: {error}") from None

@@ -33,6 +33,12 @@ def rlc_mesh(rows: int, cols: int, *, inductive: float = 0.5, step: float = 1e-1
     csc_array
         Unsymmetric in pattern and values (one node in twenty drives a controlled current source near by), about
         ``rows * cols * (1 + 2 * inductive)`` rows and four entries a row.
+
+    Examples
+    --------
+    >>> A = gs.gallery.rlc_mesh(8, 8)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_mesh(rows, cols)
     rng = np.random.default_rng(seed)
@@ -130,6 +136,12 @@ def power_mesh(
     csc_array
         ``rows * cols * layers`` nodes, and with `mna` three more unknowns for each of its about
         ``rows * cols / 100`` pads.
+
+    Examples
+    --------
+    >>> A = gs.gallery.power_mesh(8, 8)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_mesh(rows, cols, layers)
     rng = np.random.default_rng(seed)

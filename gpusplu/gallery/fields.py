@@ -39,7 +39,7 @@ def poisson(*shape: int) -> csc_array:
 
 
 def convection_diffusion(*shape: int, peclet: float = 20.0) -> csc_array:
-    """Upwind differences of ``-div(grad u) + v . grad u`` with a rotating velocity field.
+    """Upwind differences of ``-div(grad u) + dot(v, grad u)`` with a rotating velocity field.
 
     Parameters
     ----------
@@ -52,6 +52,12 @@ def convection_diffusion(*shape: int, peclet: float = 20.0) -> csc_array:
     -------
     csc_array
         Symmetric in pattern, not in values; an M-matrix.
+
+    Examples
+    --------
+    >>> A = gs.gallery.convection_diffusion(8, 8)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_shape(shape, 1, 3)
     offsets = star(len(shape))
@@ -87,6 +93,12 @@ def elasticity(*shape: int, poisson_ratio: float = 0.3, contrast: float = 1.0, s
     csc_array
         Symmetric positive definite with ``3 * shape[0] * (shape[1] + 1) * (shape[2] + 1)`` rows, three to a node,
         at most 81 entries a row. Couplings inside a 3 x 3 block that happen to cancel are kept as entries.
+
+    Examples
+    --------
+    >>> A = gs.gallery.elasticity(3, 3, 3)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_shape(shape, 3, 3)
     stiffness = cube_stiffness(poisson_ratio)

@@ -27,6 +27,12 @@ def kkt(variables: int, constraints: int, barrier: float = 1e-3, seed: int = 0) 
     csc_array
         Symmetric, with `variables` positive and `constraints` negative eigenvalues. At most a third of the variables
         are at their bounds, no more than leave the constraints independent of them.
+
+    Examples
+    --------
+    >>> A = gs.gallery.kkt(30, 10)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_shape((variables, constraints), 2, 2)
     if constraints > variables:
@@ -60,6 +66,12 @@ def stokes(*shape: int) -> csc_array:
     csc_array
         Symmetric, velocities on the inner faces of the cells first, axis by axis, then the pressures, of which that of
         the last cell is fixed and left out: as many positive eigenvalues as velocities, and the others are negative.
+
+    Examples
+    --------
+    >>> A = gs.gallery.stokes(4, 4)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_shape(shape, 2, 3)
     if min(shape) < 2:
@@ -95,6 +107,12 @@ def mixed_elements(rows: int, cols: int, contrast: float = 1e3, seed: int = 0) -
     csc_array
         Symmetric: a fluxes' mass matrix, zero pressures, and their coupling: a positive eigenvalue for each of the
         ``rows * (cols + 1) + (rows + 1) * cols`` fluxes through edges, a negative one for each square.
+
+    Examples
+    --------
+    >>> A = gs.gallery.mixed_elements(4, 4)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_shape((rows, cols), 2, 2)
     squares = np.arange(rows * cols).reshape(rows, cols)
@@ -127,6 +145,12 @@ def helmholtz(*shape: int, waves: float | None = None) -> csc_array:
     -------
     csc_array
         Symmetric; indefinite as soon as more than half a wave fits in.
+
+    Examples
+    --------
+    >>> A = gs.gallery.helmholtz(8, 8)
+    >>> A.shape[0] == A.shape[1]
+    True
     """
     check_shape(shape, 1, 3)
     points = shape[0] + 1

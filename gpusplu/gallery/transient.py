@@ -47,6 +47,12 @@ class Circuit:
     See Also
     --------
     circuit : makes one.
+
+    Examples
+    --------
+    >>> mesh = gs.gallery.circuit(6, 6)
+    >>> mesh.nodes
+    36
     """
 
     def __init__(self, rows: int, cols: int, seed: int) -> None:
@@ -111,6 +117,17 @@ class Circuit:
         values : ndarray
             Of the Jacobian, in the order of `indices`.
         residual : ndarray, shape (n,)
+
+        See Also
+        --------
+        Circuit.matrix
+
+        Examples
+        --------
+        >>> mesh = gs.gallery.circuit(6, 6)
+        >>> values, residual = mesh.stamp(mesh.rest(), mesh.rest(), 1e-11, 1e-11)
+        >>> lu = gs.splu(mesh.matrix(values))
+        >>> x = mesh.rest() - lu.solve(residual)  # the first step of Newton
         """
         diode_current, diode_slope = diode_model(x[self.diode])
         current, by_gate, by_drain, by_source = transistor_model(x[self.drain], x[self.gate], x[self.source])
@@ -122,11 +139,29 @@ class Circuit:
         return values, residual
 
     def rest(self) -> Vector:
-        """The state at time 0: everything is zero."""
+        """The state at time 0: everything is zero.
+
+        Examples
+        --------
+        >>> mesh = gs.gallery.circuit(6, 6)
+        >>> mesh.rest().shape == (mesh.n,)
+        True
+        """
         return np.zeros(self.n)
 
     def matrix(self, values: Vector | None = None) -> csc_array:
-        """The Jacobian with the given values; without any, at rest with a step of 10 ps."""
+        """The Jacobian with the given values; without any, at rest with a step of 10 ps.
+
+        See Also
+        --------
+        Circuit.stamp
+
+        Examples
+        --------
+        >>> mesh = gs.gallery.circuit(6, 6)
+        >>> gs.splu(mesh.matrix()).shape == (mesh.n, mesh.n)
+        True
+        """
         if values is None:
             values, _ = self.stamp(self.rest(), self.rest(), 0.0, 1e-11)
         return csc_array((values, self.indices, self.indptr), shape=(self.n, self.n))

@@ -1,6 +1,8 @@
 """Sparse direct solves that JAX differentiates, batches and compiles.
 
 >>> import gpusplu.jax
+>>> from jax.experimental.sparse import BCSR
+>>> A, b = BCSR.from_scipy_sparse(gs.gallery.poisson(5, 5)), np.ones(25)
 >>> x = gpusplu.jax.spsolve(A, b)             # A: BCSR or BCOO
 >>> solve = gpusplu.jax.factorized(A)
 >>> sign, logabsdet = gpusplu.jax.slogdet(A)

@@ -27,9 +27,9 @@ from ..cuda import devices
 from ..errors import NonFiniteError
 from ..factor import LUFactor
 from ..gradients import TRANSPOSE, Factored
-from ..linalg import is_singular
 from ..pipeline import DEFAULTS, factored_lu, within_memory
 from ..selection.request import AUTO, read_request
+from ..solving import is_singular
 from .foreign import DeviceSite, lower
 from .host import INDEX_ARRAYS, each_structure
 from .store import BITS, Entry, Store

@@ -16,7 +16,21 @@ from .store import STORE
 
 
 class SlogDet(NamedTuple):
-    """Result of slogdet, as jax.numpy.linalg names it."""
+    """Result of slogdet, as jax.numpy.linalg names it.
+
+    See Also
+    --------
+    slogdet
+
+    Examples
+    --------
+    >>> import jax
+    >>> import gpusplu.jax as gsj
+    >>> from jax.experimental.sparse import BCSR
+    >>> A = BCSR.fromdense(jax.numpy.array([[4.0, 1.0], [1.0, 3.0]]))
+    >>> float(gsj.slogdet(A).sign)
+    1.0
+    """
 
     sign: Any
     logabsdet: Any
@@ -42,6 +56,22 @@ def spsolve(A: Any, b: Any) -> Any:
         `A` is no sparse matrix of JAX, or `b` is sparse.
     ValueError
         Shapes do not fit.
+
+    See Also
+    --------
+    factorized, slogdet
+
+    Examples
+    --------
+    >>> import jax
+    >>> import gpusplu.jax as gsj
+    >>> from jax.experimental.sparse import BCSR
+    >>> A = BCSR.fromdense(jax.numpy.array([[4.0, 1.0], [1.0, 3.0]]))
+    >>> def loss(values, b):
+    ...     return gsj.spsolve(BCSR((values, A.indices, A.indptr), shape=A.shape), b).sum()
+    >>> gradient = jax.jit(jax.grad(loss))(A.data, jax.numpy.ones(2))
+    >>> gradient.shape
+    (4,)
     """
     return solved(read_matrix(A, "spsolve"), b, "N", kept=False, caller="spsolve")
 
@@ -84,6 +114,20 @@ def slogdet(A: Any) -> SlogDet:
     ------
     TypeError
         `A` is no sparse matrix of JAX.
+
+    See Also
+    --------
+    spsolve
+
+    Examples
+    --------
+    >>> import jax
+    >>> import gpusplu.jax as gsj
+    >>> from jax.experimental.sparse import BCSR
+    >>> A = BCSR.fromdense(jax.numpy.array([[4.0, 1.0], [1.0, 3.0]]))
+    >>> sign, logabsdet = gsj.slogdet(A)
+    >>> round(float(sign * jax.numpy.exp(logabsdet)), 3)
+    11.0
     """
     matrix = read_matrix(A, "slogdet")
     return SlogDet(*slogdet_p.bind(*matrix.arrays, kept=False, **matrix.static))
@@ -95,6 +139,20 @@ class Factorized:
 
     A pytree of the values of A (and of its index arrays where these are traced): it can be an argument of jitted
     functions, and a carry of loops. Made of concrete arrays it keeps its factor as long as it lives.
+
+    See Also
+    --------
+    factorized
+
+    Examples
+    --------
+    >>> import jax
+    >>> import gpusplu.jax as gsj
+    >>> from jax.experimental.sparse import BCSR
+    >>> A = BCSR.fromdense(jax.numpy.array([[4.0, 1.0], [1.0, 3.0]]))
+    >>> solve = gsj.factorized(A)
+    >>> solve(jax.numpy.ones((2, 3))).shape
+    (2, 3)
     """
 
     def __init__(self, matrix: Matrix):
@@ -116,6 +174,16 @@ class Factorized:
         Returns
         -------
         x : array, shape of `b`
+
+        Examples
+        --------
+        >>> import jax
+        >>> import gpusplu.jax as gsj
+        >>> from jax.experimental.sparse import BCSR
+        >>> A = BCSR.fromdense(jax.numpy.array([[4.0, 1.0], [1.0, 3.0]]))
+        >>> solve = gsj.factorized(A)
+        >>> solve.solve(jax.numpy.ones(2), "T").shape
+        (2,)
         """
         if trans not in TRANS:
             raise ValueError("trans must be N, T, or H")
@@ -156,6 +224,20 @@ def factorized(A: Any) -> Factorized:
     -------
     Factorized
         Callable; its method `solve` takes ``trans``, too.
+
+    See Also
+    --------
+    spsolve, Factorized
+
+    Examples
+    --------
+    >>> import jax
+    >>> import gpusplu.jax as gsj
+    >>> from jax.experimental.sparse import BCSR
+    >>> A = BCSR.fromdense(jax.numpy.array([[4.0, 1.0], [1.0, 3.0]]))
+    >>> solve = gsj.factorized(A)
+    >>> bool(jax.numpy.allclose(A @ solve(jax.numpy.ones(2)), 1, atol=1e-6))
+    True
     """
     made = Factorized(read_matrix(A, "factorized"))
     made.hold()

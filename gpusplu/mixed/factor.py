@@ -22,6 +22,7 @@ import numpy as np
 from .. import _core, matrix
 from ..engines.interface import Analysis, Engine
 from ..errors import NonFiniteError, NoSymmetricFactorError, NotPositiveDefiniteError
+from ..journal.listeners import UNASKED, listens, tell
 from ..matrix import SINGLE, Pattern
 from ..problem import Problem
 from .matrices import DoubleMatrix, HostMatrix, largest_of_columns
@@ -152,6 +153,8 @@ class MixedFactor:
 
     def _go_over(self, why: str) -> None:
         """Factor the values held in double precision, and keep to that."""
+        if listens(UNASKED):
+            tell(f"mixed precision is given up, and the factor made in double precision: {why}", UNASKED)
         self._single = self._double = None  # their memory may be needed
         self._make_double()
         self._gone_over, self._why = True, why

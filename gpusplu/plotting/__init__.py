@@ -4,6 +4,10 @@ The numbers behind them are ordinary functions: :func:`remaining_density`, :func
 :func:`predicted_density`, :func:`uniform_density`, :func:`memory_maps`, :func:`column_levels` and
 :func:`entries_by_cell`, over the structures that :func:`column_structure` (column LU) and :func:`fronts` (supernodes)
 find.
+
+>>> from gpusplu import plotting
+>>> axes = plotting.draw_spy(plotting.fronts(gs.gallery.poisson(20, 20)))
+>>> axes.figure.savefig("spy.svg")  # doctest: +SKIP
 """
 
 from .density import factor_density, predicted_density, remaining_density, uniform_density

@@ -25,6 +25,17 @@ def draw_density(structure: ColumnStructure, ax: Any = None) -> Any:
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    remaining_density
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> axes = gs.plotting.draw_density(structure)
+    >>> axes.get_yscale()
+    'log'
     """
     ax = ax if ax is not None else new_axes()
     B, n = structure.B, structure.n
@@ -62,6 +73,15 @@ def draw_requests(structure: ColumnStructure, division: int | None = None, figur
     Returns
     -------
     Figure
+
+    See Also
+    --------
+    memory_maps, draw_strides
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> figure = gs.plotting.draw_requests(structure)
     """
     title = "requests"
     return _draw_maps(
@@ -75,6 +95,15 @@ def draw_strides(structure: ColumnStructure, division: int | None = None, figure
     Returns
     -------
     Figure
+
+    See Also
+    --------
+    memory_maps, draw_requests
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> figure = gs.plotting.draw_strides(structure)
     """
 
     def total(maps: MemoryMaps) -> str:
@@ -128,6 +157,17 @@ def draw_levels(structure: ColumnStructure, ax: Any = None) -> Any:
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    column_levels
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> axes = gs.plotting.draw_levels(structure)
+    >>> axes.get_xlabel()
+    'level'
     """
     ax = ax if ax is not None else new_axes()
     for right, color, name, width in (
@@ -149,6 +189,15 @@ def draw_supernodes(structure: Fronts, ax: Any = None) -> Any:
     -------
     Axes
         Of the supernodes; operations are on its twin.
+
+    See Also
+    --------
+    fronts
+
+    Examples
+    --------
+    >>> fronts = gs.plotting.fronts(gs.gallery.poisson(20, 20), cholesky=True)
+    >>> axes = gs.plotting.draw_supernodes(fronts)
     """
     ax = ax if ax is not None else new_axes()
     counts = np.bincount(structure.level)
@@ -171,6 +220,17 @@ def draw_spy(structure: Fronts, first: int = 0, ax: Any = None) -> Any:
     Returns
     -------
     Axes
+
+    See Also
+    --------
+    fronts, entries_by_cell
+
+    Examples
+    --------
+    >>> fronts = gs.plotting.fronts(gs.gallery.poisson(20, 20), cholesky=True)
+    >>> axes = gs.plotting.draw_spy(fronts)
+    >>> axes.get_ylabel()
+    'row'
     """
     ax = ax if ax is not None else new_axes((6.6, 5.6))
     from matplotlib.collections import PatchCollection

@@ -28,6 +28,17 @@ def column_levels(structure: ColumnStructure, right_looking: bool = True) -> np.
     -------
     level : ndarray, shape (n,), int32
         From 0.
+
+    See Also
+    --------
+    draw_levels
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> level = gs.plotting.column_levels(structure)
+    >>> bool(level.min() == 0 and level.size == structure.n)
+    True
     """
     n = structure.n
     level = np.zeros(n, np.int32)
@@ -56,6 +67,16 @@ class Fronts:
         0 for leaves of the supernode tree, else one more than the highest child.
     flops : ndarray, shape (s,), float64
         Of the elimination of its columns [flop].
+
+    See Also
+    --------
+    fronts, draw_supernodes, draw_spy
+
+    Examples
+    --------
+    >>> fronts = gs.plotting.fronts(gs.gallery.poisson(20, 20), cholesky=True)
+    >>> fronts.n, int(fronts.width.sum())
+    (400, 400)
     """
 
     first: np.ndarray
@@ -87,6 +108,16 @@ def fronts(A: Any, ordering: Any = "auto", cholesky: bool = False) -> Fronts:
         `cholesky`, and `A` is not Hermitian.
     RuntimeError
         ``Factor is exactly singular``, whatever the values are.
+
+    See Also
+    --------
+    draw_supernodes, draw_spy
+
+    Examples
+    --------
+    >>> fronts = gs.plotting.fronts(gs.gallery.poisson(20, 20), cholesky=True)
+    >>> int(fronts.level.max()) > 1
+    True
     """
     pattern, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
     if cholesky:
@@ -137,6 +168,19 @@ def entries_by_cell(structure: Fronts, first: int = 0, cells: int = 256) -> tupl
     ------
     ValueError
         `first` is not a column.
+
+    See Also
+    --------
+    draw_spy
+
+    Examples
+    --------
+    >>> fronts = gs.plotting.fronts(gs.gallery.poisson(20, 20), cholesky=True)
+    >>> edges, counts = gs.plotting.entries_by_cell(fronts, cells=4)
+    >>> edges
+    array([  0, 100, 200, 300, 400])
+    >>> counts.shape
+    (4, 4)
     """
     edges, cell = grid(structure.n, first, cells)
     counts = np.zeros((edges.size, edges.size))  # the last row and column: outside

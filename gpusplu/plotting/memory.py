@@ -40,6 +40,17 @@ class MemoryMaps:
         Sum and number of strides.
     division : int
         n if unblocked.
+
+    See Also
+    --------
+    memory_maps
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> maps = gs.plotting.memory_maps(structure, cells=8)
+    >>> maps.requests.shape
+    (8, 8)
     """
 
     edges: np.ndarray
@@ -75,9 +86,20 @@ def memory_maps(
     ValueError
         `division` or `first` is not a column.
 
+    See Also
+    --------
+    draw_requests, draw_strides
+
     Notes
     -----
     Cost: one pass over all multiply-adds.
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> whole, blocked = gs.plotting.memory_maps(structure), gs.plotting.memory_maps(structure, division=90)
+    >>> whole.division, blocked.division
+    (114, 90)
     """
     n = structure.n
     p = n if division is None else division

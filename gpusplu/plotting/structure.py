@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .. import linalg
+from ..cost.model import REFACTORIZATIONS
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,16 @@ class ColumnStructure:
         Strictly lower triangle of the pattern of L + U.
     U : csc_array of bool
         Strictly upper triangle.
+
+    See Also
+    --------
+    column_structure
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> structure.B.nnz <= structure.L.nnz + structure.n + structure.U.nnz
+    True
     """
 
     B: sp.csc_array
@@ -35,20 +46,32 @@ class ColumnStructure:
         return int(self.B.shape[0])
 
 
-def column_structure(A: Any, ordering: Any = "auto") -> ColumnStructure:
+def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float = REFACTORIZATIONS) -> ColumnStructure:
     """Factor `A` by column LU on the processor and keep the patterns.
 
     Parameters
     ----------
     A : sparse array or matrix, shape (n, n)
     ordering : {"auto", "amd", "nd", "natural"} or permutation, optional
+    expected_refactors : float, optional
+        By which "auto" chooses.
 
     Raises
     ------
     RuntimeError
         ``Factor is exactly singular``.
+
+    See Also
+    --------
+    draw_density, draw_requests, draw_strides, draw_levels
+
+    Examples
+    --------
+    >>> structure = gs.plotting.column_structure(gs.gallery.rlc_mesh(8, 8))
+    >>> structure.n
+    114
     """
-    lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering)
+    lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering, expected_refactors=expected_refactors)
     entries = sp.coo_array(A)
     # perm_r and perm_c scatter: row i of A is row perm_r[i] of L U
     B = pattern(lu.perm_r[entries.row], lu.perm_c[entries.col], lu.shape[0])

@@ -1,9 +1,12 @@
 """Sparse solves and determinants that torch can differentiate.
 
+>>> import torch
 >>> import gpusplu.torch as gst
->>> x = gst.spsolve(A, b)
+>>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+>>> x = gst.spsolve(A, torch.ones(2, dtype=torch.float64))
 >>> x.square().sum().backward()
->>> A.grad, b.grad
+>>> A.grad.layout
+torch.sparse_csr
 """
 
 from __future__ import annotations

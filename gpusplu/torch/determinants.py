@@ -19,7 +19,20 @@ AT_ONCE = 32
 
 
 class SlogDet(NamedTuple):
-    """Result of slogdet, as torch.linalg.slogdet names it."""
+    """Result of slogdet, as torch.linalg.slogdet names it.
+
+    See Also
+    --------
+    slogdet
+
+    Examples
+    --------
+    >>> import torch
+    >>> import gpusplu.torch as gst
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+    >>> gst.slogdet(A).sign.item()
+    1.0
+    """
 
     sign: Tensor
     logabsdet: Tensor
@@ -41,6 +54,20 @@ def slogdet(A: Tensor | Pattern, *, values: Tensor | None = None) -> SlogDet:
     SlogDet
         Named tuple of `sign` and `logabsdet`, each of the shape of the batch; 0 and minus infinity where `A` is
         singular, which has no gradient.
+
+    See Also
+    --------
+    spsolve
+
+    Examples
+    --------
+    >>> import torch
+    >>> import gpusplu.torch as gst
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+    >>> sign, logabsdet = gst.slogdet(A)
+    >>> logabsdet.backward()
+    >>> round((sign * logabsdet.exp()).item(), 6)
+    11.0
     """
     pattern, values = read(A, values)
     factor = functions.factor_of(pattern, values, singular=True)

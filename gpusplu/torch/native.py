@@ -14,10 +14,11 @@ from ..batch_watch import BatchStatus
 from ..batches import splu_batch
 from ..errors import BatchError
 from ..gradients import Factored
-from ..linalg import for_one_use, is_singular
 from ..matrix import Columns
 from ..pipeline import factor_to_lend
 from ..selection.request import automatic
+from ..solving import for_one_use, is_singular
+from ..typing import Errors
 from . import device
 from .pattern import Pattern
 
@@ -64,7 +65,7 @@ def columns(pattern: Pattern, values: Tensor) -> Columns:
     return Columns(pattern.n, *(array.contiguous().numpy() for array in arrays))
 
 
-def factored_batch(pattern: Pattern, values: Tensor, errors: str) -> Factored:
+def factored_batch(pattern: Pattern, values: Tensor, errors: Errors) -> Factored:
     """Factors of many matrices, values (nbatch, nnz)."""
     with Torch().working(values):
         batch = splu_batch(columns(pattern, values[0]), Torch().array(values), errors=errors)

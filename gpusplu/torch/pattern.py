@@ -32,6 +32,21 @@ class Pattern:
     by_rows : bool
     origin : tuple of Tensor
         The index tensors that these are of.
+
+    See Also
+    --------
+    spsolve, factorized, slogdet
+
+    Examples
+    --------
+    >>> import torch
+    >>> import gpusplu.torch as gst
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+    >>> pattern = gst.Pattern(A)
+    >>> values = torch.tensor([5.0, 1.0, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> gst.spsolve(pattern, torch.ones(2, dtype=torch.float64), values=values).sum().backward()
+    >>> values.grad.shape
+    torch.Size([4])
     """
 
     _coordinates: tuple[Tensor, Tensor] | None
@@ -82,7 +97,21 @@ class Pattern:
                 )
 
     def coordinates(self) -> tuple[Tensor, Tensor]:
-        """Rows and columns of the entries."""
+        """Rows and columns of the entries.
+
+        See Also
+        --------
+        Pattern.tensor
+
+        Examples
+        --------
+        >>> import torch
+        >>> import gpusplu.torch as gst
+        >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+        >>> rows, columns = gst.Pattern(A).coordinates()
+        >>> rows.tolist(), columns.tolist()
+        ([0, 0, 1, 1], [0, 1, 0, 1])
+        """
         if self._coordinates is not None:
             return self._coordinates
         major = torch.repeat_interleave(self.pointers.diff(), output_size=self.indices.shape[0])
@@ -92,7 +121,21 @@ class Pattern:
         return found
 
     def tensor(self, values: Tensor) -> Tensor:
-        """The sparse tensor of these values, shape (..., nnz)."""
+        """The sparse tensor of these values, shape (..., nnz).
+
+        See Also
+        --------
+        Pattern.coordinates
+
+        Examples
+        --------
+        >>> import torch
+        >>> import gpusplu.torch as gst
+        >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+        >>> gst.Pattern(A).tensor(torch.arange(4.0)).to_dense()
+        tensor([[0., 1.],
+                [2., 3.]])
+        """
         batch = values.shape[:-1]
         make = torch.sparse_csr_tensor if self.by_rows else torch.sparse_csc_tensor
         pointers, indices = (array.expand(*batch, -1) for array in (self.pointers, self.indices))

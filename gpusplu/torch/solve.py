@@ -34,6 +34,20 @@ def spsolve(A: Tensor | Pattern, b: Tensor, *, values: Tensor | None = None, tra
         A matrix is singular.
     TypeError, ValueError
         Shapes, number types or devices do not fit.
+
+    See Also
+    --------
+    factorized, slogdet
+
+    Examples
+    --------
+    >>> import torch
+    >>> import gpusplu.torch as gst
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+    >>> b = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    >>> gst.spsolve(A, b).square().sum().backward()
+    >>> A.grad.layout, b.grad.shape
+    (torch.sparse_csr, torch.Size([2]))
     """
     return factorized(A, values=values)(b, trans)
 
@@ -55,12 +69,40 @@ def factorized(A: Tensor | Pattern, *, values: Tensor | None = None) -> Solver:
     ------
     torch.linalg.LinAlgError
         A matrix is singular.
+
+    See Also
+    --------
+    spsolve, Solver
+
+    Examples
+    --------
+    >>> import torch
+    >>> import gpusplu.torch as gst
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+    >>> solve = gst.factorized(A)
+    >>> x, y = solve(torch.ones(2, dtype=torch.float64)), solve(torch.ones(2, dtype=torch.float64), "T")
+    >>> torch.allclose(x, y)
+    True
     """
     return Solver(*read(A, values))
 
 
 class Solver:
-    """A factored matrix whose solves torch can differentiate; made by :func:`factorized`."""
+    """A factored matrix whose solves torch can differentiate; made by :func:`factorized`.
+
+    See Also
+    --------
+    factorized
+
+    Examples
+    --------
+    >>> import torch
+    >>> import gpusplu.torch as gst
+    >>> A = torch.tensor([[4.0, 1.0], [1.0, 3.0]], dtype=torch.float64).to_sparse_csr().requires_grad_()
+    >>> solve = gst.factorized(A)
+    >>> solve(torch.ones(2, 3, dtype=torch.float64)).shape
+    torch.Size([2, 3])
+    """
 
     __slots__ = ("_factor", "pattern", "values")
 

@@ -11,10 +11,11 @@ import pytest
 
 from asv_bench import __main__, peers, processes, records, report, suites
 from asv_bench.phases import PHASES
+from asv_bench.report import chart
 from support.asv_bench_package import FOLDER
 
 TESTS = FOLDER.parent / "tests"
-RESULTS = FOLDER.parent / "docs" / "results"
+RESULTS = FOLDER.parent / "docs" / "performance" / "results"
 SCHEMA = ["case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date"]
 PUBLIC = {"gpusplu", "gpusplu.gallery", "gpusplu.timing", "gpusplu.cli.report"}
 
@@ -223,14 +224,34 @@ def test_pages_are_what_records_say(name):
     """`python -m asv_bench report` makes them anew."""
     made = report.index(KEPT) if name == "index" else report.page(name, records.files(name))
     assert (RESULTS / f"{name}.md").read_text() == made
+    pictures = {} if name == "index" else report.drawn(name, records.files(name))
+    assert {path.name: path.read_text() for path in RESULTS.glob(f"{name}_*.svg")} == pictures
 
 
 def test_every_page_has_records():
-    assert {path.stem for path in RESULTS.iterdir()} == {*KEPT, "index"}
+    assert {path.stem for path in RESULTS.glob("*.md")} == {*KEPT, "index"}
     assert {path.parent.name for path in (FOLDER / "records").rglob("*.jsonl")} == set(KEPT)
     assert all(
         sum(map(len, records.by_machine(records.files(name)).values())) == len(records.files(name)) for name in KEPT
     )
+
+
+@pytest.mark.parametrize("style", chart.STYLES)
+def test_the_chart_is_what_records_say(style):
+    """`python -m asv_bench report chart` makes it anew."""
+    assert (__main__.PICTURES / f"chart_{style}.svg").read_text() == chart.chart(style)
+
+
+def test_dots_and_figures_of_the_chart(monkeypatch):
+    """A dot a case, those that lose in another colour, and their geometric mean; no row for who has no records."""
+    phases, there = [phase for phase, _ in chart.SECTIONS[0][1]], {"a": 8.0, "b": 0.5}
+    made = [records.make(case, "cpu", phase, 1.0, "klu", there[case]) for phase in phases for case in there]
+    monkeypatch.setattr(records, "read", lambda paths: made)
+    drawn = chart.chart("light")
+    assert drawn.count("<circle") == len(made)
+    assert drawn.count(chart.STYLES["light"]["slower"]) == len(phases)
+    assert drawn.count(">2.0x<") == len(phases)
+    assert ">KLU<" in drawn and ">cuDSS<" not in drawn
 
 
 def test_means_of_the_processor():
@@ -265,3 +286,14 @@ def test_report_of_files(tmp_path, capsys):
     text = Path(tmp_path / "processor.md").read_text()
     assert "| a | 2 ms | 8 ms | 4.00 | 1e-16 | 2e-16 |" in text
     assert f"Commit {made[0]['commit']} of {made[0]['date']}. Machine: {records.MACHINES['h200']}." in text
+
+
+def test_dots_of_a_picture_of_variants():
+    """Dots are the other variants' seconds over those of the first, of cases that both have."""
+    seconds = {("now", "a"): 4.0, ("captured", "a"): 2.0, ("now", "b"): 4.0, ("captured", "b"): 8.0, ("now", "c"): 1.0}
+    made = [records.make(case, "supernodal", "step", s, variant=variant) for (variant, case), s in seconds.items()]
+    drawn = report.pictures.picture("captured", made, "dark")
+    assert drawn.count("<circle") == 2 and "a: 2.00" in drawn and "b: 0.50" in drawn
+    assert ">1.0x<" in drawn and ">waited for<" in drawn
+    assert report.pictures.picture("captured", made[1:2], "dark") == ""
+    assert report.pictures.picture("streaming", [], "dark") == ""

@@ -1,6 +1,8 @@
 """The command line, run in this process: output files, exit codes, one-line errors."""
 
 import gzip
+import json
+import re
 import sys
 
 import numpy as np
@@ -11,9 +13,10 @@ import scipy.sparse as sp
 import gpusplu
 from gpusplu import gallery
 from gpusplu.cli import calibrate, main
-from gpusplu.cli.report import Progress, backward_error, seconds, table
+from gpusplu.cli.report import Progress, backward_error, plain, seconds, table
 from gpusplu.cost import calibration
 from gpusplu.cost.table import shipped
+from gpusplu.journal.bars import WIDTH
 
 
 def failure(capsys, *arguments):
@@ -44,6 +47,14 @@ def test_doctor(capsys):
         assert f"ldlt {dtype}" in out
 
 
+def test_doctor_as_json(capsys):
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["installed"]["gpusplu"] == gpusplu.__version__
+    assert found["engines"]["cpu"] == "available"
+    assert all(test["passed"] and test["backward_error"] < 1e-4 for test in found["self_test"])
+
+
 def test_doctor_reports_a_failed_self_test(capsys, monkeypatch):
     def broken(A, **_):
         raise RuntimeError("broken on purpose")
@@ -61,6 +72,69 @@ def test_explain(tmp_path, capsys, flag):
     sp.save_npz(tmp_path / "A.npz", A)
     assert main(["explain", str(tmp_path / "A.npz"), *flag]) == 0
     assert "72 x 72" in capsys.readouterr().out
+
+
+def test_explain_takes_what_choices_are_made_by(capsys):
+    assert main(["explain", "rlc:9x8", "--expected-refactors", "1234", "--ordering", "nd"]) == 0
+    out = capsys.readouterr().out
+    assert "predicted, with 1,234 refactorizations and solves" in out
+    assert "ordering  nd" in out
+    assert "steam" in failure(capsys, "explain", "rlc:9x8", "--engine", "steam")
+    assert "another number of sizes" in failure(capsys, "explain", "rlc:9")
+    assert "expected_refactors=-1.0" in failure(capsys, "explain", "rlc:9x8", "--expected-refactors", "-1")
+
+
+def test_explain_as_json(capsys):
+    assert main(["explain", "kkt:60x20", "--ldlt", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["matrix"]["n"], found["engine"]) == ("kkt:60x20", 80, "cpu")
+    assert found["method"] == "ldlt"
+    (prediction,) = found["predictions"]
+    steps = prediction["refactor"] + prediction["solve"]
+    assert prediction["total"] == pytest.approx(prediction["factor"] + found["refactorizations"] * steps)
+
+
+def test_solve_says_what_it_found(tmp_path, capsys):
+    A = sp.csc_array(np.diag([2.0, 4.0, 5.0]))
+    sp.save_npz(tmp_path / "A.npz", A)
+    np.save(tmp_path / "b.npy", [2.0, 4.0, -10.0])
+    assert main(["solve", str(tmp_path / "A.npz"), str(tmp_path / "b.npy")]) == 0
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    assert lines["norms"].strip() == "A 5, b 10, x 2, b - A x 0"
+    assert lines["x"].strip() == "1, 1, -2"
+    assert lines["engine"].strip().startswith("cpu: ")
+    assert [name for name in lines if name.startswith("seconds [")]
+
+
+def test_solve_as_json(capsys):
+    assert main(["solve", "poisson:9x8", "--cholesky", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["backward_error"] < 1e-14
+    assert found["first_entries"] == pytest.approx([1] * 5)
+    assert {"analyze", "factor", "solve"} <= found["seconds"].keys()
+    assert (found["matrix"]["n"], found["right_hand_side"], found["solution"]) == (
+        72,
+        {"name": "A @ ones", "columns": 1},
+        None,
+    )
+
+
+def test_numbers_that_json_has_not():
+    assert plain({"a": np.float64("nan"), "b": np.array([1 + 2j]), "c": np.int32(3)}) == {
+        "a": None,
+        "b": [[1, 2]],
+        "c": 3,
+    }
+
+
+def test_verbose_goes_to_standard_error(capsys):
+    assert main(["solve", "poisson:9x8", "-v"]) == 0
+    captured = capsys.readouterr()
+    assert "factor took" in captured.err and "took" not in captured.out
+    assert main(["solve", "poisson:9x8", "-vv"]) == 0
+    assert "solve took" in capsys.readouterr().err
+    assert main(["solve", "poisson:9x8"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("extension", [".npy", ".mtx"])
@@ -117,6 +191,7 @@ def bad_files(folder):
     (folder / "empty.mtx").write_text("")
     (folder / "garbage.mtx.gz").write_bytes(b"\x1f\x8b nothing")
     (folder / "A.txt").write_text("1 2\n")
+    (folder / "folder.mtx").mkdir()
     return {
         "nan.npz": "entry nan at row",
         "wide.npz": "not square: 2 x 3",
@@ -130,6 +205,7 @@ def bad_files(folder):
         "garbage.mtx.gz": "not a readable",
         "A.txt": "extension",
         "missing.mtx": "no such file",
+        "folder.mtx": "is a folder",
     }
 
 
@@ -167,13 +243,29 @@ def test_cholesky_of_an_indefinite_matrix(tmp_path, capsys):
 
 
 def test_usage(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main([])
-    assert stopped.value.code == 2
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and "solve a linear system" in captured.err
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
     assert stopped.value.code == 0
     assert gpusplu.__version__ in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        main(["solve"])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: gpusplu solve ")
+
+
+@pytest.mark.parametrize(
+    ("script", "name"), [("/a/gpusplu/__main__.py", "python -m gpusplu"), ("/bin/gpusplu", "gpusplu")]
+)
+def test_usage_has_the_name_that_was_called(capsys, monkeypatch, script, name):
+    monkeypatch.setattr(sys, "argv", [script, "explain", "-h"])
+    with pytest.raises(SystemExit):
+        main()
+    out = capsys.readouterr().out
+    assert out.startswith(f"usage: {name} explain [-h]")
+    assert "poisson" in out
 
 
 def test_demo(capsys):
@@ -184,6 +276,14 @@ def test_demo(capsys):
     assert "Newton step" in captured.out
 
 
+def test_demo_as_json(capsys):
+    assert main(["demo", "--quick", "--json"]) == 0
+    circuit, elasticity = json.loads(capsys.readouterr().out)["problems"]
+    assert (circuit["name"], circuit["count"], elasticity["unknowns"]) == ("circuit", 40, 540)
+    total = circuit["factorization"]["scipy"] + 40 * circuit["step"]["scipy"]
+    assert circuit["total"]["scipy"] == pytest.approx(total)
+
+
 def test_progress_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with Progress("work", 2) as progress:
@@ -191,7 +291,8 @@ def test_progress_on_a_terminal(monkeypatch, capsys):
         progress.advance()
     err = capsys.readouterr().err
     assert "1/2 half" in err
-    assert "[" + "#" * Progress.WIDTH + "] 2/2" in err
+    assert "[" + "#" * WIDTH + "] 2/2" in err
+    assert err.endswith("\r\x1b[K")
 
 
 def test_report():
@@ -212,6 +313,10 @@ def test_bench(system, capsys, own_cache):
     assert "poisson:9x8: 72 x 72" in out
     rows = [line.split() for line in out.splitlines() if line.startswith(("cpu", "SciPy"))]
     assert [row[0] for row in rows] == ["cpu", "SciPy"] * 2
+    heading = next(line for line in out.splitlines() if "predicted" in line)
+    assert re.findall(r"\S+ \[[mu]?s\]|x SciPy|predicted / measured|backward error", heading)[-1] == "backward error"
+    assert "x SciPy" in heading and "predicted / measured" in heading and " ms" not in heading
+    assert "a step of it is splu and solve" in out
     assert all(float(row[-1]) < 1e-14 for row in rows)
     assert out.count("auto: cpu, engine='auto' and") == 2
 
@@ -227,6 +332,18 @@ def test_bench_says_why_an_engine_does_not_run(capsys, own_cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert main(["bench", "poisson:9x8", "--no-scipy", "--budget", "0.001", "--engine", "cpu,supernodal"]) == 0
     assert "supernodal: EngineUnavailableError: GPU engines need CuPy" in capsys.readouterr().out
+
+
+def test_bench_as_json(capsys, own_cache):
+    assert main(["bench", "poisson:9x8", "--budget", "0.001", "--engine", "cpu,auto", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["matrices"]
+    assert (found["n"], found["definite"], found["auto"]["engine"]) == (72, False, "cpu")
+    assert [row["engine"] for row in found["engines"]] == ["cpu", "auto"]
+    for row in found["engines"]:
+        assert row["x_scipy"] == pytest.approx(found["scipy"]["step"] / row["step"])
+        assert row["predicted_over_measured"] == pytest.approx(row["predicted_step"] / row["step"])
+        assert row["backward_error"] < 1e-14
+    assert "--calibrate takes no matrix" in failure(capsys, "bench", "--calibrate", "--json")
 
 
 def test_bench_calibrates(capsys, own_cache, monkeypatch):

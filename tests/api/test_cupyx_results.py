@@ -116,11 +116,11 @@ def test_what_cupy_takes_and_we_do_not(cupyx):
 
 
 def test_the_choice_of_an_engine_knows_where_vectors_are(cupyx, monkeypatch):
-    from gpusplu import linalg
+    from gpusplu import solving
 
     A, b, asked = cupyx.matrix(), cupyx.cupy.asarray(np.ones(12)), []
-    solve_once = linalg.solve_once
-    monkeypatch.setattr(linalg, "solve_once", lambda *a: (asked.append(a[2]), solve_once(*a))[1])
+    solve_once = solving.solve_once
+    monkeypatch.setattr(solving, "solve_once", lambda *a: (asked.append(a[2]), solve_once(*a))[1])
     gs.install()
     asked.append(cupyx.linalg.splu(A)._factor.symbolic.choice.request)
     asked.append(cupyx.linalg.factorized(A).__self__._factor.symbolic.choice.request)

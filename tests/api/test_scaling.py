@@ -1,4 +1,4 @@
-"""What explain() says a factorization needs, and the table of docs/scaling.md."""
+"""What explain() says a factorization needs, and the table of docs/use/scaling.md."""
 
 import json
 from math import log
@@ -14,7 +14,7 @@ from gpusplu.report import scale_text
 from gpusplu.traits import Structure
 
 ROOT = Path(__file__).parents[2]
-#: Measured factors (docs/results/supernodal.md): unknowns, entries of L, flops, columns of the widest supernode.
+#: Measured factors (performance/results/supernodal.md): unknowns, entries of L, flops, columns of the widest supernode.
 ANCHORS = {
     "2D Poisson": (1_000_000, 3.6e7, 1.09e10, 1500),
     "3D Poisson": (512_000, 2.9e8, 1.06e12, 11208),
@@ -47,7 +47,7 @@ def row(family, n):
 @pytest.mark.parametrize("n", UNKNOWNS)
 @pytest.mark.parametrize("family", ANCHORS)
 def test_the_table_of_the_page_is_what_the_model_says(family, n):
-    assert row(family, n) in (ROOT / "docs" / "scaling.md").read_text().splitlines()
+    assert row(family, n) in (ROOT / "docs" / "use" / "scaling.md").read_text().splitlines()
 
 
 def test_the_model_is_near_to_what_streaming_measured():

@@ -83,6 +83,18 @@ def test_bad_pivots_are_chosen_anew_and_the_device_goes_on(device, values_on_dev
     assert factor._core._recorded.program is after
 
 
+def test_pivots_that_are_chosen_anew_are_told(device, caplog):
+    caplog.set_level("INFO", "gpusplu")
+    A = random_matrix(60)
+    factor = glu(A)
+    factor.refactor(harder(A).data)
+    assert caplog.messages[-1] == "pivots chosen anew by the processor; the device goes on with them"
+    caplog.clear()
+    factor.refactor(fake_cupy.asarray(A.data))  # nobody waits for it
+    assert caplog.messages == [] and factor._core.held._pending
+    check_solves(A, factor)
+
+
 def test_bad_pivots_in_the_middle_of_a_step(device):
     A = random_matrix(60)
     B, b = harder(A), rhs(60)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from support.halves import check_changes, check_schur, check_updated
+from support.halves import check_changes, check_schur, check_updated, check_widened
 from support.small_matrices import random_matrix, rhs, spd_matrix
 
 
@@ -30,3 +30,11 @@ def test_changes(dtype, rows):
     C = np.zeros((40, 2), dtype)
     C[rows] = rhs(len(C[rows]), dtype, (2,))
     check_changes(spd_matrix(40, dtype), C)
+
+
+@pytest.mark.usefixtures("device")
+@pytest.mark.parametrize("dtype", "fD")
+def test_values_of_a_widened_factor(cupy, dtype):
+    C = np.zeros((40, 1), dtype)
+    C[::9] = 1
+    check_widened(cupy, spd_matrix(40, dtype), C)

@@ -1,5 +1,6 @@
 """Factors that begin on the processor and go over to a device, emulated, once their use pays for it."""
 
+import logging
 import os
 import pickle
 import subprocess
@@ -70,6 +71,21 @@ def test_it_moves_at_a_refactorization(make):
     assert "began with 'cpu'; after 1 steps that took" in factor.explain() and factor.stats.seconds["move"] > 0
     again = pickle.loads(pickle.dumps(factor))
     assert again.engine == "supernodal" and right(again, 2 * A.data)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_moves_are_told(monkeypatch, capsys, caplog, beside):
+    """Whoever asked for it is told, of what a thread does for him too."""
+    monkeypatch.setattr(moving, "spare_processor", lambda: beside)
+    caplog.set_level(logging.INFO, "gpusplu")
+    factor, before = gs.splu(A, verbose=1), set(threading.enumerate())
+    factor.solve(B)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    factor.refactor(2 * A.data)
+    assert factor.engine == "supernodal" and right(factor, 2 * A.data)
+    assert any(message.startswith("moved to engine supernodal: began with 'cpu'") for message in caplog.messages)
+    assert capsys.readouterr().out.splitlines() == [f"gpusplu: {message}" for message in caplog.messages]
 
 
 def test_it_moves_at_a_solve():
@@ -155,7 +171,7 @@ def test_only_what_nobody_decided_moves(options):
     assert type(gs.splu(gallery.poisson(4, 4))._core) is not Moving
 
 
-def test_a_device_that_fails_is_told_of_once(monkeypatch):
+def test_a_device_that_fails_is_told_of_once(monkeypatch, caplog):
     factor = watched()
     assert right(factor)
 
@@ -165,6 +181,8 @@ def test_a_device_that_fails_is_told_of_once(monkeypatch):
     monkeypatch.setattr(DeviceFactor, "refactor", fails)
     with pytest.warns(RuntimeWarning, match="stays on the processor, a device failed: MemoryError: no more"):
         factor.refactor(2 * A.data)
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == ["stays on the processor: MemoryError: no more"]
     for _ in range(3):
         factor.refactor(3 * A.data)
         assert right(factor, 3 * A.data)

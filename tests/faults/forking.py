@@ -1,7 +1,7 @@
 """What programs that fork share: threads that keep the core busy, and children that must end.
 
 `splu` is loaded here, before any thread: a child forked while another thread imports a module waits for that import for
-ever, whatever the module (docs/reliability.md).
+ever, whatever the module (docs/use/reliability.md).
 """
 
 from __future__ import annotations

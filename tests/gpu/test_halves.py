@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
-from support.halves import check_changes, check_schur, check_updated
+from support.halves import check_changes, check_schur, check_updated, check_widened
 from support.small_matrices import random_matrix, rhs, spd_matrix
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("cupy")]
@@ -28,3 +28,10 @@ def test_changes(dtype):
     C = np.zeros((400, 2), dtype)
     C[::90] = rhs(5, dtype, (2,))
     check_changes(spd_matrix(400, dtype), C)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_values_of_a_widened_factor(cupy, dtype):
+    C = np.zeros((400, 1), dtype)
+    C[::90] = 1
+    check_widened(cupy, spd_matrix(400, dtype), C)

@@ -57,3 +57,19 @@ def check_changes(A, C):
     ch.refactor(2 * A.data)
     assert backward_error(2 * A, ch.solve(b), b) < 100 * EPS[A.dtype.char]
     assert ch.engine == "supernodal"
+
+
+def check_widened(cupy, A, C):
+    """A factor whose pattern an update widened takes values of the pattern that it was made of, wherever they are."""
+    ch, b = gs.cholesky(A, engine="supernodal"), rhs(A.shape[0], A.dtype)
+    entries = ch.nnz
+    ch.update(C)
+    assert ch.nnz > entries
+    values = 3 * A.data
+    for put in (np.asarray, cupy.asarray):
+        x = ch.refactor_solve(put(values), put(b))
+        assert type(x) is type(put(b))
+        assert backward_error(3 * A, on_host(x), b) < 100 * EPS[A.dtype.char]
+        ch.update(C)
+    with pytest.raises(ValueError, match="pass check='now'"):
+        ch.refactor(cupy.asarray(values), check="later")

@@ -1,5 +1,5 @@
 // Every decision of the core about orderings and methods, by what the cost model predicts for them
-// (docs/decisions/0019-one-cost-model.md).
+// (docs/internals/decisions/0019-one-cost-model.md).
 #pragma once
 #include <vector>
 

@@ -61,7 +61,10 @@ class Attendance {
       relax();
     }
     const Clocks from = Clocks::now();
-    while (!ready()) wall_clock() - from.wall < kOffering ? (void)sched_yield() : sleep();
+    while (!ready()) {
+      if (const std::int64_t waited = wall_clock() - from.wall; waited < kOffering) sched_yield();
+      else if (!looks_meanwhile(waited)) sleep();
+    }
     waited_since(from);
   }
 
@@ -71,6 +74,7 @@ class Attendance {
  private:
   static constexpr std::int64_t kOffering = 300'000;  // [ns]
   void waited_since(const Clocks& from);
+  bool looks_meanwhile(std::int64_t waited);
 
   Job& job_;
   std::int64_t told_, waited_ = 0;  // processor's time when it last told, and that of waits since [ns]

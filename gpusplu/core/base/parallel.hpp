@@ -18,7 +18,8 @@ template <class F> void share_out(int threads, std::size_t count, F&& body) {
   std::exception_ptr error;
   run_helpers((int)std::min<std::size_t>(threads, count), [&](const Team& team) {
     try {
-      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < count;) body(k, team.rank);
+      for (std::size_t k; (k = next.fetch_add(1, std::memory_order_relaxed)) < count && !must_stop();)
+        body(k, team.rank);
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
     }
@@ -26,11 +27,13 @@ template <class F> void share_out(int threads, std::size_t count, F&& body) {
   if (error) std::rethrow_exception(error);
 }
 
+constexpr off kLongRange = 2'000'000;  // entries, some milliseconds: how long nobody looks whether to stop
+
 // Runs body(begin, end) over ranges of 0 .. n-1, on as many threads as `entries` matrix entries are worth. What body
 // does must not depend on how they are cut.
 template <class Int, class Body> void over_range(Int n, off entries, Body&& body) {
   const int threads = std::min(team_size_for(entries), num_threads());
-  const int n_ranges = threads == 1 ? 1 : 4 * threads;
+  const int n_ranges = (int)std::max<off>(threads == 1 ? 1 : 4 * threads, entries / kLongRange);
   share_out(threads, n_ranges, [&](std::size_t k, int) {
     const auto [begin, end] = slice(n, Team{(int)k, n_ranges, nullptr});
     body(begin, end);

@@ -70,6 +70,7 @@ struct Pool {
   int size = 1;
   Barrier* barrier = nullptr;
   Job* job = nullptr;
+  Operation* operation = nullptr;
 
   void work(int seen) {
     inside_team = true;
@@ -82,6 +83,7 @@ struct Pool {
       }
       if (seat <= 0) continue;
       Attendance own(*job);
+      const Helping helping(operation);
       body(context, Team{seat, size, barrier, &own});
       own.tell();
       finished.fetch_add(1, std::memory_order_release);
@@ -117,15 +119,16 @@ struct Pool {
     Barrier b(team_size, j);
     Attendance own(j);
     body = f, context = c, size = team_size, barrier = &b, job = &j;
+    operation = detail::station.operation;
     finished.store(0, std::memory_order_relaxed);
     seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
     epoch.notify_all();
     inside_team = true;
     f(c, Team{0, team_size, &b, &own});
-    inside_team = false;
     const int started = team_size - 1 - (all ? 0 : seats.exchange(0, std::memory_order_acq_rel));
     for (int done = finished.load(std::memory_order_acquire); done != started;) done = wait_while(finished, done, own);
+    inside_team = false;
     if (!crowding || !j.impatient()) return;
     own.tell();
     if (b.crowded() || j.crowded()) crowding->found(j.elapsed());

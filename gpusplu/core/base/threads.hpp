@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/attendance.hpp"
+#include "base/operation.hpp"
 
 namespace gs {
 
@@ -62,11 +63,13 @@ void run_team(int want, void (*body)(void*, const Team&), void* context, bool al
 // Runs body(const Team&) on min(want, num_threads()) threads, the caller among them, and returns when all are done.
 // Runs on the caller alone when the pool is in use by another thread or the caller is inside a team already, and on
 // fewer threads where the system does not grant as many, so `body` must be right for every team size. The body must
-// not throw. `crowding`, if given, is that of this kind of job.
+// not throw. `crowding`, if given, is that of this kind of job. Throws Interrupted where members may have left work
+// undone because they were to stop (operation.hpp).
 template <class F> void run_team(int want, F&& body, Crowding* crowding = nullptr) {
   using Body = std::remove_reference_t<F>;
   detail::run_team(
       want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body, true, crowding);
+  go_on();
 }
 
 // The same on the caller, rank 0, and on up to want - 1 helpers, and returns when those that have started are done:
@@ -76,6 +79,7 @@ template <class F> void run_helpers(int want, F&& body, Crowding* crowding = nul
   using Body = std::remove_reference_t<F>;
   detail::run_team(
       want, [](void* p, const Team& team) { (*static_cast<Body*>(p))(team); }, (void*)&body, false, crowding);
+  go_on();
 }
 
 }  // namespace gs

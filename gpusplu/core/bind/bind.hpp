@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "bind/call.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -35,10 +36,7 @@ template <class T, class Fill> nb::ndarray<nb::numpy, T> numpy_rows(std::size_t 
   T* rows = new T[count * size + 1];
   nb::capsule owner(rows, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   const std::size_t shape[] = {count, size};
-  {
-    nb::gil_scoped_release release;
-    fill(rows);
-  }
+  without_gil([&] { fill(rows); });
   return nb::ndarray<nb::numpy, T>(rows, 2, shape, owner);
 }
 // A read-only view of a vector that `owner` keeps alive.
@@ -62,10 +60,6 @@ template <auto... members> nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1
 template <class T> std::vector<T> to_vector(const In<T>& array) {
   return {array.data(), array.data() + array.shape(0)};
 }
-template <class F> auto without_gil(F&& work) {
-  nb::gil_scoped_release release;
-  return work();
-}
 
 // (ptr, ind, values) of compressed columns; the arrays own them.
 template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T>&& A) {
@@ -81,6 +75,7 @@ template <class Bind> void for_scalars(Bind&& bind) {
   bind.template operator()<std::complex<double>>("D");
 }
 
+void bind_interrupts(nb::module_&);
 void bind_threads(nb::module_&);
 void bind_matrix(nb::module_&);
 void bind_symbolic(nb::module_&);

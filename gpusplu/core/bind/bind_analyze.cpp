@@ -42,13 +42,14 @@ using Candidates = std::vector<std::shared_ptr<Symbolic>>;
 
 // What `analyze` finds, and how long it took, without the GIL.
 template <class Analyze> Candidates timed(Analyze&& analyze) {
-  nb::gil_scoped_release release;
-  const Stopwatch watch;
-  Candidates candidates;
-  for (Symbolic& s : analyze()) candidates.push_back(std::make_shared<Symbolic>(std::move(s)));
-  const double seconds = watch.seconds();
-  for (auto& candidate : candidates) candidate->seconds = seconds;
-  return candidates;
+  return without_gil([&] {
+    const Stopwatch watch;
+    Candidates candidates;
+    for (Symbolic& s : analyze()) candidates.push_back(std::make_shared<Symbolic>(std::move(s)));
+    const double seconds = watch.seconds();
+    for (auto& candidate : candidates) candidate->seconds = seconds;
+    return candidates;
+  });
 }
 
 template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
@@ -61,11 +62,12 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   options.refactorizations = refactorizations;
   options.ldlt = ldlt, options.symmetric = symmetric;
   options.method = method_of(method);
-  nb::gil_scoped_release release;
-  const Stopwatch watch;
-  auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
-  symbolic->seconds = watch.seconds();
-  return symbolic;
+  return without_gil([&] {
+    const Stopwatch watch;
+    auto symbolic = std::make_shared<Symbolic>(analyze(A, values.data(), options));
+    symbolic->seconds = watch.seconds();
+    return symbolic;
+  });
 }
 
 template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
@@ -112,8 +114,7 @@ void bind_analyze(nb::module_& m) {
                 "the analysis is not an LU analysis of this pattern");
         AnalyzeOptions options = options_of(A, costs, false, ordering, perm, true);
         options.method = MethodChoice::front;
-        nb::gil_scoped_release release;
-        return std::make_shared<Symbolic>(fronts_like(*columns, A, options));
+        return without_gil([&] { return std::make_shared<Symbolic>(fronts_like(*columns, A, options)); });
       },
       "columns"_a, "canonical"_a, "costs"_a, nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(),
       "Fronts, by the matching and the scales of an analysis by columns; see core/analysis/analyze.hpp.");

@@ -49,7 +49,9 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
 }
 
 // (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
-template <class T> using Made = Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>>;
+// The last: the call whose analysis was remembered and of no use, or 0.
+template <class T> using Made =
+    Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>, std::int64_t>;
 
 // The caller's values in canonical order: themselves, or gathered into `memory`. Null if one is not finite.
 template <class T> const T* canonical_values(const Canonical& canonical, const T* values, std::vector<T>& memory) {
@@ -83,17 +85,20 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
   auto* const left = nb::isinstance<FactorBinding<T>>(lu) ? nb::cast<FactorBinding<T>*>(lu) : nullptr;
   const PatternView A = canonical.pattern.view();
   std::unique_ptr<Factor<T>> factor;
-  try {
-    nb::gil_scoped_release release;
+  const auto make = [&] {
     std::vector<T> gathered;
     values = canonical_values(canonical, values, gathered);
-    if (!values) return std::nullopt;
+    if (!values) return false;
     if (left) {
       left->factor->refactor(values, nullptr);
     } else {
-      if (!analysis_suits(A, values, *symbolic, true)) return std::nullopt;
+      if (!analysis_suits(A, values, *symbolic, true)) return false;
       factor = std::make_unique<Factor<T>>(symbolic, A, values, of_any_values);
     }
+    return true;
+  };
+  try {
+    if (!without_gil(make)) return std::nullopt;
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
@@ -102,7 +107,7 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
     lu = nb::cast(new FactorBinding<T>{analysed[0], std::move(factor), A.nnz(), canonical.nvalues},
                   nb::rv_policy::take_ownership);
   }
-  return Made<T>(nb::make_tuple(analysed[0], nb::cast<nb::tuple>(known->value)[1], lu, watch.seconds(), 0.0, known));
+  return Made<T>(nb::make_tuple(analysed[0], nb::cast<nb::tuple>(known->value)[1], lu, watch.seconds(), 0.0, known, 0));
 }
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
@@ -111,24 +116,25 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
                                                               In<T> values, const Costs& costs, bool lent) {
   require_pointers(ptr, n);
   Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
+  std::int64_t dropped = 0;
   if (const auto known = patterns.find(sight)) {
     require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
     if (auto made = with_known<T>(known, values.data(), lent)) return made;
     patterns.miss();
+    dropped = known->call;
   }
   auto canonical = std::make_unique<Canonical>();
   std::shared_ptr<Symbolic> symbolic;
   std::unique_ptr<Factor<T>> factor;
   double seconds = 0;
-  {
-    nb::gil_scoped_release release;
+  const auto make = [&] {
     const Stopwatch watch;
     *canonical = canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
     require_entries(values, canonical->nvalues, "data");
     const PatternView A = canonical->pattern.view();
     std::vector<T> gathered;
     const T* const given = canonical_values(*canonical, values.data(), gathered);
-    if (!given) return std::nullopt;
+    if (!given) return false;
     seconds = watch.seconds();
     AnalyzeOptions options(costs.cpu);
     options.symmetric = true;
@@ -136,7 +142,9 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
     symbolic->seconds = watch.seconds() - seconds;
     factor = std::make_unique<Factor<T>>(symbolic, A, given, of_any_values);
     if (auto led_to = analysis_to_keep(*factor, symbolic)) led_to->seconds = symbolic->seconds, symbolic = led_to;
-  }
+    return true;
+  };
+  if (!without_gil(make)) return std::nullopt;
   const double analyze_seconds = symbolic->seconds;
   const off bytes = bytes_of(*canonical) + bytes_of(*symbolic);
   const nb::object owner = nb::cast(canonical.release(), nb::rv_policy::take_ownership);
@@ -146,7 +154,7 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
                nb::rv_policy::take_ownership);
   const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
   patterns.keep(sight, analysed, bytes);
-  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none()));
+  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none(), dropped));
 }
 
 template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {
@@ -278,8 +286,7 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
           [](Self& self, In<T> values, std::optional<In<off>> source) {
             require_entries(values, source ? self.nvalues : self.nnz, "values");
             if (source) require_entries(*source, self.nnz, "source");
-            nb::gil_scoped_release release;
-            return self.factor->refactor(values.data(), source ? source->data() : nullptr);
+            return without_gil([&] { return self.factor->refactor(values.data(), source ? source->data() : nullptr); });
           },
           "values"_a, "source"_a = nb::none())
       .def("solve", &solve_binding<T>, "b"_a, "trans"_a = 0)

@@ -54,8 +54,7 @@ void require_values(const LockstepBinding<T>& self, const InRows<T>& values, con
 template <class T>
 void refactor_binding(LockstepBinding<T>& self, InRows<T> values, const std::optional<In<off>>& source) {
   require_values(self, values, source);
-  nb::gil_scoped_release release;
-  self.factor->refactor(values.data(), (off)values.shape(1), source ? source->data() : nullptr);
+  without_gil([&] { self.factor->refactor(values.data(), (off)values.shape(1), source ? source->data() : nullptr); });
 }
 
 // Room for what solve(nrhs, x) finds for `b`.

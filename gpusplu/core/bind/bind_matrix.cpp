@@ -16,18 +16,15 @@ namespace {
 
 template <class I> Canonical from_columns(idx n, In<I> ptr, In<I> ind) {
   require_pointers(ptr, n);
-  nb::gil_scoped_release release;
-  return canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
+  return without_gil([&] { return canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0)); });
 }
 template <class I> Canonical from_rows(idx n, In<I> ptr, In<I> ind) {
   require_pointers(ptr, n);
-  nb::gil_scoped_release release;
-  return canonical_from_rows(n, ptr.data(), ind.data(), (off)ind.shape(0));
+  return without_gil([&] { return canonical_from_rows(n, ptr.data(), ind.data(), (off)ind.shape(0)); });
 }
 template <class I> Canonical from_coordinates(idx n, In<I> row, In<I> col) {
   require(n >= 0 && row.shape(0) == col.shape(0), "row and col must have the same length");
-  nb::gil_scoped_release release;
-  return canonical_from_coordinates(n, row.data(), col.data(), (off)row.shape(0));
+  return without_gil([&] { return canonical_from_coordinates(n, row.data(), col.data(), (off)row.shape(0)); });
 }
 
 template <class T> NumPy<T> gather(const Canonical& canonical, In<T> values) {
@@ -77,10 +74,11 @@ template <class T> double rowwise_error_array(In<off> ptr, In<idx> ind, In<T> va
   const Trans op = trans_of(trans);
   std::vector<T> r(x.shape(0));
   std::vector<ResidualNorms> norms(nrhs);
-  nb::gil_scoped_release release;
-  residual(A, values.data(), op, x.data(), b.data(), r.data(), nrhs, norms.data());
-  return rowwise_error(A, values.data(), op, x.data(), b.data(), r.data(), scale.shape(0) ? scale.data() : nullptr,
-                       nrhs);
+  return without_gil([&] {
+    residual(A, values.data(), op, x.data(), b.data(), r.data(), nrhs, norms.data());
+    return rowwise_error(A, values.data(), op, x.data(), b.data(), r.data(), scale.shape(0) ? scale.data() : nullptr,
+                         nrhs);
+  });
 }
 
 template <class T> Tuple<NumPy<T>, NumPy<double>> residual_array(In<off> ptr, In<idx> ind, In<T> values,
@@ -107,8 +105,9 @@ void solve_triangle_array(bool lower, In<off> ptr, In<idx> ind, In<T> values, st
   for (off p = 0; p < triangle.nnz(); p++)
     require(triangle.ind[p] >= 0 && triangle.ind[p] < triangle.n, "a row is outside of the triangle");
   const Trans op = trans_of(trans);
-  nb::gil_scoped_release release;
-  solve_triangle(lower ? TriangleSide::lower : TriangleSide::upper, triangle, values.data(), op, nrhs, x.data());
+  without_gil([&] {
+    solve_triangle(lower ? TriangleSide::lower : TriangleSide::upper, triangle, values.data(), op, nrhs, x.data());
+  });
 }
 
 template <class I> void bind_indices(nb::module_& m) {
@@ -120,8 +119,9 @@ template <class I> void bind_indices(nb::module_& m) {
 template <class T> void bind_values(nb::module_& m, nb::class_<Canonical>& canonical) {
   canonical.def("gather", &gather<T>, "values"_a.noconvert(), "The canonical values from the caller's.");
   m.def(
-      "all_finite", [](In<T> values) { return all_finite(values.data(), (off)values.shape(0)); },
-      "values"_a.noconvert(), nb::call_guard<nb::gil_scoped_release>());
+      "all_finite",
+      [](In<T> values) { return without_gil([&] { return all_finite(values.data(), (off)values.shape(0)); }); },
+      "values"_a.noconvert());
   m.def("symmetry_traits", &symmetry_dict<T>, "ptr"_a, "ind"_a, "values"_a.noconvert());
   m.def("solve_triangle", &solve_triangle_array<T>, "lower"_a, "ptr"_a, "ind"_a, "values"_a.noconvert(), "trans"_a,
         "x"_a.noconvert(), "op(T) x = x in place, columns one after the other; see core/matrix/triangle.hpp.");
@@ -148,10 +148,9 @@ void bind_matrix(nb::module_& m) {
       .def(
           "mirrored",
           [](const Canonical& c, bool hermitian) {
-            return mirror_triangle(c, stored_triangle(c.pattern.view()), hermitian);
+            return without_gil([&] { return mirror_triangle(c, stored_triangle(c.pattern.view()), hermitian); });
           },
-          "hermitian"_a = true, nb::call_guard<nb::gil_scoped_release>(),
-          "The Hermitian matrix, or the symmetric one, of which this is one triangle.")
+          "hermitian"_a = true, "The Hermitian matrix, or the symmetric one, of which this is one triangle.")
       .def("__getstate__", &canonical_state)
       .def("__setstate__", &set_canonical_state);
   m.def(

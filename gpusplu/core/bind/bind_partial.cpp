@@ -44,8 +44,8 @@ template <class T> std::shared_ptr<Symbolic> with_interface_binding(const Symbol
     require(i >= 0 && i < A.n && !seen[i], "unknowns of the interface repeat or are out of range");
     seen[i] = 1;
   }
-  nb::gil_scoped_release release;
-  return std::make_shared<Symbolic>(with_interface(interior, A, values.data(), interface.data(), count));
+  return without_gil(
+      [&] { return std::make_shared<Symbolic>(with_interface(interior, A, values.data(), interface.data(), count)); });
 }
 
 template <class T> PartialBinding<T>* make_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
@@ -74,8 +74,7 @@ template <class T> void require_rows(const T& array, idx n, size_t columns) {
 template <class T> void condense_binding(const PartialBinding<T>& self, Columns<T> b, OutColumns<T> halfway) {
   const idx n = self.factor->n(), nrhs = (idx)b.shape(1);
   require_rows(b, n, nrhs), require_rows(halfway, n, nrhs);
-  nb::gil_scoped_release release;
-  self.factor->condense(nrhs, b.data(), halfway.data());
+  without_gil([&] { self.factor->condense(nrhs, b.data(), halfway.data()); });
 }
 
 template <class T>

@@ -138,8 +138,7 @@ template <class T> bool fits(const Symbolic& symbolic, const Canonical& canonica
   const PatternView A = canonical.pattern.view();
   require_entries(values, A.nnz(), "values");
   require_analysis_of(A, symbolic);
-  nb::gil_scoped_release release;
-  return analysis_suits(A, values.data(), symbolic, any_values);
+  return without_gil([&] { return analysis_suits(A, values.data(), symbolic, any_values); });
 }
 
 template <class I> void bind_find(nb::class_<Patterns>& patterns) {

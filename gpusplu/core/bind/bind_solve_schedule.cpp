@@ -27,8 +27,9 @@ void bind_solve_schedule(nb::module_& m) {
       .def_prop_ro("large_forward_bytes", &bytes_of<&SolveSchedule::large_forward>)
       .def_prop_ro("large_backward_bytes", &bytes_of<&SolveSchedule::large_backward>);
   m.def(
-      "make_solve_schedule", [](const gpu::Plan& plan) { return gpu::make_solve_schedule(plan); }, "plan"_a,
-      nb::call_guard<nb::gil_scoped_release>(), "Order of the solve on the GPU for a plan.");
+      "make_solve_schedule",
+      [](const gpu::Plan& plan) { return without_gil([&] { return gpu::make_solve_schedule(plan); }); }, "plan"_a,
+      "Order of the solve on the GPU for a plan.");
   m.def("make_solve_schedule_in_parts", &schedule_in_parts, "plan"_a, "part"_a, "parts"_a,
         "The same in so many parts, of which part[f] has front f.");
 }

@@ -165,8 +165,7 @@ void bind_symbolic(nb::module_& m) {
   m.def(
       "validate",
       [](const Symbolic& symbolic, const Canonical& canonical) {
-        nb::gil_scoped_release release;
-        validate(symbolic, canonical.pattern.view());
+        without_gil([&] { validate(symbolic, canonical.pattern.view()); });
       },
       "symbolic"_a, "canonical"_a, "Raises ValueError if the analysis, both unpickled, is not of this pattern.");
 }

@@ -4,6 +4,7 @@ NB_MODULE(_core, m) {
   // Factors that a script keeps in globals are alive when the interpreter ends: no reason for a report on stderr.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of gpusplu: analysis and the CPU engine.";
+  gs::bind_interrupts(m);
   gs::bind_threads(m);
   gs::bind_matrix(m);
   gs::bind_symbolic(m);

@@ -2,8 +2,8 @@
 //
 // An engine asks a `Ladder` after a factorization (are these pivots fit?), before a solve (is it measured?), has it
 // refine a solution, and asks what to do where that was not enough: choose pivots anew, or warn. It supplies what it
-// measured, and knows no threshold itself. Reasons are in docs/decisions/0003-certified-answers.md, how one object came
-// to serve processors and devices in 0020-one-ladder.md.
+// measured, and knows no threshold itself. Reasons are in docs/internals/decisions, 0003-certified-answers.md, how
+// one object came to serve processors and devices in 0020-one-ladder.md.
 #pragma once
 #include <functional>
 #include <utility>

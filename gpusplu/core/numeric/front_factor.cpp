@@ -65,6 +65,8 @@ template <class T> struct FrontFactor<T>::Run {
   std::atomic<idx> failed_front;
   std::atomic<idx> failed_column{-1};
   std::atomic<bool> out_of_memory{false};
+  bool team_skips = false;  // the front that the team is at: set by rank 0, between barriers
+  bool complete = false;
   std::mutex failing;
 
   Run(FrontFactor& factor, const T* values, const PivotRule& rule, int threads)
@@ -76,8 +78,15 @@ template <class T> struct FrontFactor<T>::Run {
         members(threads),
         failed_front(symbolic.nsuper()) {}
 
+  // With contribution blocks that nobody took, where it did not come to the end.
+  ~Run() {
+    for (idx s = 0; s < symbolic.nsuper() && !complete; s++) give_contribution(0, s);
+    for (BlockPool& pool : factor.pools_) pool.start_again();
+  }
+
   bool skip(idx s) const {
-    return s > failed_front.load(std::memory_order_relaxed) || out_of_memory.load(std::memory_order_relaxed);
+    return s > failed_front.load(std::memory_order_relaxed) || out_of_memory.load(std::memory_order_relaxed) ||
+           must_stop();
   }
 
   void fail(idx s, idx column) {
@@ -150,9 +159,9 @@ template <class T> struct FrontFactor<T>::Run {
 
   void front_by_team(const Team& team, idx s) {
     if (team.size == 1) return front_by_one(0, s);
-    if (team.rank == 0 && !skip(s)) take_contribution(0, s);
+    if (team.rank == 0) team_skips = skip(s) || !take_contribution(0, s);
     team.sync();
-    const bool stop = skip(s);
+    const bool stop = team_skips;
     team.sync();
     if (stop) return;
     Member& member = members[team.rank];
@@ -259,11 +268,6 @@ template <class T> struct FrontFactor<T>::Run {
     }
   }
 
-  // Contribution blocks that nobody took, after a failure.
-  void drop_contributions() {
-    for (idx s = 0; s < symbolic.nsuper(); s++) give_contribution(0, s);
-  }
-
   FactorInfo report() {
     FactorInfo info;
     Member all;
@@ -318,8 +322,7 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   const auto by_helpers = [&](const Team& team) { walk.run([&](idx t) { subtree(team.rank, t); }); };
   if (walk.needs_team()) run_team(want, by_team, &of_teams);
   else run_helpers(want, by_helpers, &of_helpers);
-  if (run.out_of_memory || run.failed_column >= 0) run.drop_contributions();
-  for (BlockPool& pool : pools_) pool.start_again();
+  run.complete = !run.out_of_memory && run.failed_column < 0;
   if (run.out_of_memory) throw std::bad_alloc();
   return run.report();
 }

@@ -11,6 +11,7 @@ from ... import _core, matrix, patterns
 from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
+from ...journal.listeners import listens, tell
 from ...problem import Problem, Request
 from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
 from .batch import cpu_batch
@@ -72,7 +73,9 @@ class CpuEngine(Engine):
         made = _core.splu(patterns.STORE, n, indptr, indices, data, for_core(), lent)
         if made is None:
             return None
-        canonical, symbolic, factor, *took, known = made
+        canonical, symbolic, factor, *took, known, dropped = made
+        if dropped and listens():
+            tell(f"analysis of call {dropped} dropped: it does not suit these values, or leads to no factor")
         spent = {"canonicalize": took[0], "analyze": took[1]}
         return matrix.Pattern(canonical), Analysis(symbolic), factor, spent, known
 

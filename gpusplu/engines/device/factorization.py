@@ -26,6 +26,7 @@ import numpy as np
 from ... import _core, matrix
 from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
+from ...journal.listeners import listens, tell
 from ...options import Options
 from ..cpu.factor import cpu_factor, cpu_refactor
 from .program import Program
@@ -211,6 +212,9 @@ class DeviceFactorization:
         self._make_cpu(canonical)
         self._events["n_repivoted"] += 1
         self._on_cpu = not self._follow()
+        if listens():
+            goes_on = "processor solves by them" if self._on_cpu else "device goes on with them"
+            tell(f"pivots chosen anew by the processor; the {goes_on}")
 
     def _follow(self) -> bool:
         """Whether the device has factored the values held, well, with the pivots of the CPU engine."""

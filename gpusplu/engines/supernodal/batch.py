@@ -1,4 +1,4 @@
-"""Many systems of one pattern in lockstep on a device: a lane of a warp each (docs/engines/supernodal.md)."""
+"""Many systems of one pattern in lockstep on a device: a lane of a warp each (docs/internals/engines/supernodal.md)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 // A task is one NB x NB tile (i, j) of a front, left-looking: the tile C_ij is assembled in shared memory
 // (fronts/tile_assembly.cuh) and stays there while X_ik U_kj over all earlier tile columns k is summed in registers
 // (fronts/tile_update.cuh). The sum starts at zero and is subtracted at once: thousands of products that were taken
-// from C_ij one after another would each be rounded at the size of C_ij, which costs a digit (docs/decisions/0007).
+// from C_ij one after another would each be rounded at the size of C_ij, which costs a digit (decision 7).
 // Then
 //   diagonal   Cholesky: L_jj and inv(L_jj)^H; else D_j = inv(C_jj), pivoting inside the tile
 //   below      L_ij = C_ij inv(L_jj)^H; else X_ij = C_ij D_j; LDL^T: U_ji = C_ij^H too, stored as LU does
@@ -193,7 +193,7 @@ DEVICE void factor_diagonal(const LargeArgs& args, const Accumulator& acc, int m
 
 // Two tiles of the contribution block, one below the other and both below its diagonal: each column of B that comes
 // through the second-level cache meets twice as many rows of A, and that cache bounds the main loop
-// (docs/performance.md).
+// (docs/internals/notes.md).
 DEVICE void run_tall(const LargeArgs& args, const FrontTiles& f, const Tile& tile, unsigned base, Scalar* work,
                      Control& control) {
   if constexpr (shape.tall > 1) {

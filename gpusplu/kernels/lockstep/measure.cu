@@ -1,4 +1,4 @@
-// r = b - op(A) x in lanes, normwise backward errors (docs/decisions/0003), and which systems need another step.
+// r = b - op(A) x in lanes, normwise backward errors (decision 3), and which systems need another step.
 //
 // Kernel: measure_lanes. Rows of op(A) in compressed rows: for the transposes that is canonical A, for A its transpose,
 // with `source` saying which canonical value an entry is. A warp sums row after row, long ones a block, products and

@@ -1,1 +1,1 @@
-"""Hard systems by the thousand: no answer is wrong without a word (see docs/reliability.md)."""
+"""Hard systems by the thousand: no answer is wrong without a word (see docs/use/reliability.md)."""

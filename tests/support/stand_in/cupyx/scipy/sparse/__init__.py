@@ -1,5 +1,6 @@
 """Matrices on a device, so to speak."""
 
+import cupy
 import scipy.sparse
 from scipy.sparse import SparseEfficiencyWarning as SparseEfficiencyWarning
 
@@ -13,6 +14,10 @@ class spmatrix:
     dtype = property(lambda self: self.host.dtype)
     shape = property(lambda self: self.host.shape)
     nnz = property(lambda self: self.host.nnz)
+    data = property(lambda self: cupy.asarray(self.host.data))
+
+    def __matmul__(self, x):
+        return cupy.asarray(self.host @ x.get())
 
     def get(self):
         return self.host.copy()

@@ -1,0 +1,41 @@
+#include "base/operation.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+
+namespace gs {
+namespace {
+
+constexpr std::int64_t kBetween = 50'000'000, kMost = 150'000'000;  // looks [ns]
+constexpr int kTimes = 20;  // as long as a look took, before the next: others may keep the interpreter for a while
+
+// Steps of some milliseconds, without asking the processor's clock where the system has such a one [ns].
+std::int64_t coarse_clock() {
+#ifdef CLOCK_MONOTONIC_COARSE
+  constexpr clockid_t clock = CLOCK_MONOTONIC_COARSE;
+#else
+  constexpr clockid_t clock = CLOCK_MONOTONIC;
+#endif
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
+
+constinit thread_local detail::Station detail::station;
+
+void Operation::look_if_due() {
+  if (stopped()) return;
+  const std::int64_t now = coarse_clock();
+  if (now < due_) return;
+  std::int64_t took = 0;
+  if (due_ != 0) {  // else the operation has just begun
+    if (!look()) stopped_.store(true, std::memory_order_relaxed);
+    took = coarse_clock() - now;
+  }
+  due_ = now + took + std::clamp(kTimes * took, kBetween, kMost);
+}
+
+}  // namespace gs

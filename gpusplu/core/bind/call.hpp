@@ -1,0 +1,48 @@
+// Calls of the core without the lock of the interpreter, which Python can interrupt all the same.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <type_traits>
+
+#include "base/operation.hpp"
+
+namespace gs {
+
+namespace nb = nanobind;
+
+// Looks around every 50 ms of a call: in Python's main thread it lets handlers of signals run, as the interpreter does
+// between any two lines of Python, and in every thread the callback that `watch` was given. What they raise stops the
+// work and leaves the call. Other threads see no signals, as in Python: they stop by their callback alone.
+class Call : public Operation {
+ public:
+  template <class F> auto run(F&& work) {
+    using Result = std::invoke_result_t<F>;
+    try {
+      nb::gil_scoped_release release;
+      if constexpr (std::is_void_v<Result>) {
+        work();
+        if (!raised_) return;
+      } else {
+        Result result = work();
+        if (!raised_) return result;
+      }
+    } catch (const Interrupted&) {
+    }
+    throw nb::python_error(std::move(*raised_));
+  }
+
+ private:
+  bool look() noexcept override;
+
+  const bool main_ = in_main_thread();
+  std::optional<nb::python_error> raised_;
+  static bool in_main_thread();
+};
+
+template <class F> auto without_gil(F&& work) {
+  Call call;
+  return call.run(work);
+}
+
+}  // namespace gs

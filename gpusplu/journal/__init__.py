@@ -1,0 +1,1 @@
+"""What is being done, told to those who listen: a logger, verbose=, progress."""

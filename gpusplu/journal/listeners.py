@@ -1,0 +1,81 @@
+"""Who is told what is being done: handlers of the logger "gpusplu", and callers who asked by ``verbose=``.
+
+As a rule nobody listens, and then a phase costs one question, `listens`; words are made only after it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from ..typing import Progress
+
+LOG = logging.getLogger("gpusplu")
+LOG.addHandler(logging.NullHandler())
+
+#: Levels of what is told once a factor, once a refactorization or solve, and of what is not as it was asked for.
+ONCE, EACH, UNASKED = logging.INFO, logging.DEBUG, logging.WARNING
+#: Least level by ``verbose=``.
+LEVELS = (logging.CRITICAL + 1, ONCE, EACH)
+
+
+class Caller(NamedTuple):
+    """What a caller wants to see.
+
+    Attributes
+    ----------
+    level : int
+        Least level of what is printed.
+    progress : Progress
+    """
+
+    level: int = LEVELS[0]
+    progress: Progress = None
+
+
+NOBODY = Caller()
+_caller: ContextVar[Caller] = ContextVar("gpusplu_caller", default=NOBODY)
+caller = _caller.get
+
+
+def read_caller(verbose: Any, progress: Any) -> Caller:
+    """Read ``verbose=`` and ``progress=``.
+
+    Raises
+    ------
+    ValueError
+        `verbose` is no number from 0 on.
+    TypeError
+        `progress` is neither a truth value nor None nor callable.
+    """
+    if not isinstance(verbose, int) or verbose < 0:
+        raise ValueError(f"verbose={verbose!r} must be 0, 1 or 2")
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress={progress!r} must be True, False, None or a function of phase, done and total")
+    return Caller(LEVELS[min(verbose, len(LEVELS) - 1)], progress)
+
+
+@contextmanager
+def heard_by(one: Caller) -> Iterator[None]:
+    """What is told inside, in this thread, is told this caller."""
+    token = _caller.set(one)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def listens(level: int = ONCE) -> bool:
+    """Whether anybody wants to know."""
+    return level >= _caller.get().level or LOG.isEnabledFor(level)
+
+
+def tell(text: str, level: int = ONCE, *, phase: str = "", seconds: float | None = None, predicted: Any = None) -> None:
+    """A line for those who listen; records of the logger have the numbers as attributes."""
+    if level >= _caller.get().level:
+        print(f"gpusplu: {text}", flush=True)
+    if LOG.isEnabledFor(level):
+        LOG.log(level, text, extra={"phase": phase, "seconds": seconds, "predicted": predicted})

@@ -1,0 +1,104 @@
+"""How far long calls have come: told a caller's function, shown as a bar, and said now and then in the log.
+
+The core looks around every 50 ms while it works, and calls `tick` in the thread that called it; short calls never do.
+What `tick` raises stops the call, so a caller's function can.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, ParamSpec, TypeVar
+
+from .. import _core
+from ..typing import Progress
+from .bars import Line, TqdmBar, is_terminal, of_tqdm
+from .listeners import Caller, caller, heard_by, listens, read_caller, tell
+
+INTERVAL = 0.05  # between looks of the core [s]
+LONG = 2.0  # what phases are expected to take that have a bar unasked [s]
+SETTLED = 0.5  # after which the work done says how long it all takes [s]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Phase(threading.local):
+    """What a thread is at."""
+
+    name = ""
+    done = start = 0.0
+    beat = LONG
+    bar: Any = None
+
+    def begin(self, name: str) -> None:
+        """Go on to another one; "" for none."""
+        if self.bar is not None:
+            self.bar.close()
+        self.start = perf_counter() - (0 if self.name else INTERVAL)
+        self.name, self.done, self.beat, self.bar = name, 0.0, LONG, None
+
+
+_phase = Phase()
+
+
+def tick(name: str, done: float, total: float) -> None:
+    """A phase has come so far; `total` 0 where that is not known, `name` "" once the call is over."""
+    if name != _phase.name or done < _phase.done:
+        _phase.begin(name)
+    if not name:
+        return
+    _phase.done = done
+    seconds, share, who = perf_counter() - _phase.start, done / total if total > 0 else None, caller()
+    if callable(who.progress):
+        who.progress(name, done, total)
+    elif who.progress is not False and _phase.bar is None and deserves_bar(who, seconds, share):
+        _phase.bar = bar_for(name, seconds, share is not None)
+    if seconds >= _phase.beat and listens():
+        _phase.beat *= 2
+        if _phase.bar is not None:
+            _phase.bar.erase()
+        tell(
+            f"{name} has taken {seconds:.0f} s" + (f", {share:.0%} of it is done" if share is not None else ""),
+            phase=name,
+        )
+    if _phase.bar is not None:
+        _phase.bar.show(share, seconds)
+
+
+def deserves_bar(who: Caller, seconds: float, share: float | None) -> bool:
+    """Whether a phase is expected to take long, and somebody sees it; or one was asked for."""
+    if who.progress:
+        return True
+    if seconds < SETTLED or (seconds / share if share else seconds) < LONG:
+        return False
+    return is_terminal(sys.stderr) and os.environ.get("GPUSPLU_PROGRESS") != "0"
+
+
+def bar_for(name: str, seconds: float, measured: bool) -> TqdmBar | Line:
+    """Of tqdm where that is installed, else one of our own."""
+    bars = of_tqdm()
+    return Line(name) if bars is None else TqdmBar(bars, name, seconds, measured)
+
+
+def seen(work: Callable[P, R], verbose: int, progress: Progress) -> Callable[P, R]:
+    """`work` as the keyword arguments say that it is seen; as a rule itself."""
+    if not verbose and progress is None:
+        return work
+    one = read_caller(verbose, progress)
+
+    def seen_work(*arguments: P.args, **named: P.kwargs) -> R:
+        before = _core.watch(tick)
+        try:
+            with heard_by(one):
+                return work(*arguments, **named)
+        finally:
+            _core.watch(before)
+
+    return seen_work
+
+
+if threading.current_thread() is threading.main_thread():
+    _core.watch(tick)

@@ -1,0 +1,183 @@
+"""spsolve: a matrix whose factor nobody keeps."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Unpack, overload
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from . import matrix
+from ._scipy import umfpack_is_demanded, warn
+from .arrays import LENT, LentColumns, LentEntries, takes_arrays
+from .factor import LUFactor
+from .journal.progress import seen
+from .pipeline import DEFAULTS, solve_once
+from .problem import Request
+from .rhs import check_rhs
+from .selection.request import AUTO, automatic
+from .typing import ArrayT, PermcSpec, Progress, Verbose, Visible
+
+# Columns of a sparse right-hand side that are solved at a time.
+SPARSE_BLOCK = 32
+
+
+@overload
+def spsolve(
+    A: Any, b: NDArray[Any], permc_spec: PermcSpec | None = None, use_umfpack: bool = True, **visible: Unpack[Visible]
+) -> NDArray[Any]: ...
+@overload
+def spsolve(
+    A: Any, b: ArrayT, permc_spec: PermcSpec | None = None, use_umfpack: bool = True, **visible: Unpack[Visible]
+) -> ArrayT: ...
+@overload
+def spsolve(
+    A: Any, b: Any, permc_spec: PermcSpec | None = None, use_umfpack: bool = True, **visible: Unpack[Visible]
+) -> Any: ...
+@takes_arrays
+def spsolve(
+    A: Any,
+    b: Any,
+    permc_spec: PermcSpec | None = None,
+    use_umfpack: bool = True,
+    *,
+    verbose: Verbose = 0,
+    progress: Progress = None,
+) -> Any:
+    """Solve ``A x = b``.
+
+    Parameters
+    ----------
+    A : sparse array or matrix, shape (n, n)
+    b : array_like or sparse, shape (n,), (n, 1) or (n, k)
+    permc_spec : optional
+        As in :func:`splu`.
+    use_umfpack : bool, optional
+        SciPy's; UMFPACK is never used.
+    verbose, progress : optional
+        As in :func:`splu`.
+
+    Returns
+    -------
+    x : ndarray or sparse
+        Shape (n,) where `b` is one column, else the shape of `b`; sparse, in A's class, where `b` is and has not
+        exactly one column.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or A is not finite (`NonFiniteError`).
+
+    Warns
+    -----
+    MatrixRankWarning
+        A is singular; `x` is NaN.
+    SparseEfficiencyWarning
+        A is neither CSC nor CSR, or a sparse `b` is not CSC.
+
+    See Also
+    --------
+    splu, cholesky, ldlt : factors, for more than one solve.
+
+    Examples
+    --------
+    >>> A = sp.csc_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> gs.spsolve(A, np.array([1.0, 2.0])).round(3)
+    array([0.091, 0.636])
+    """
+    if matrix.is_cupy(A) or matrix.is_cupy(b):
+        host = matrix.to_host(A), matrix.to_host(b)
+        return matrix.to_device(spsolve(*host, permc_spec, use_umfpack, verbose=verbose, progress=progress))
+    restore = type(b).from_scipy_sparse if matrix.is_pydata(b) else None
+    A, b = matrix.to_host(A), matrix.to_host(b)
+    if isinstance(A, LentEntries):
+        A = LentColumns(A)
+    if not (sp.issparse(A) and A.format in ("csc", "csr")):
+        A = sp.csc_array(A)
+        warn("spsolve requires A be CSC or CSR matrix format", sp.SparseEfficiencyWarning)
+    if not sp.issparse(b):
+        b = np.asarray(b)
+    one_column = b.ndim == 1 or (b.ndim == 2 and b.shape[1] == 1)
+    A, b = promote(A, b)
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"matrix must be square (has shape {A.shape})")
+    if A.shape[0] != b.shape[0]:
+        raise ValueError(f"matrix - rhs dimension mismatch ({A.shape} - {b.shape[0]})")
+    if one_column and use_umfpack and umfpack_is_demanded():
+        raise RuntimeError("Scikits.umfpack not installed.")
+    if sp.issparse(b) and not one_column:
+        x = seen(solve_sparse, verbose, progress)(A, b)
+        return restore(x) if restore else x
+    if sp.issparse(b):
+        b = b.toarray()
+    x = seen(solve_dense, verbose, progress)(A, b, permc_spec)
+    return x.ravel() if one_column else x
+
+
+def promote(A: Any, b: Any) -> tuple[Any, Any]:
+    """Bring A and b to their common floating-point dtype; the data of A, not its structure, is copied if need be."""
+    dtype = np.promote_types(matrix.float_dtype(A.dtype), b.dtype)
+    if A.dtype != dtype:
+        A = A.astype(dtype)
+    if dtype not in matrix.FLOATS:
+        raise TypeError("nzvals is not of a type supported by SuperLU")
+    return A, b if b.dtype == dtype else b.astype(dtype)
+
+
+def solve_dense(A: Any, b: np.ndarray, permc_spec: Any) -> np.ndarray:
+    """One solve; NaN and a MatrixRankWarning if A is singular."""
+    try:
+        x: np.ndarray = solve_stored(A, b, permc_spec, automatic())
+    except RuntimeError as error:
+        if not is_singular(error):
+            raise
+        check_rhs(b, A.shape[0])
+        warn("Matrix is exactly singular", matrix_rank_warning())
+        return np.full(b.shape, np.nan, dtype=b.dtype, order="F")
+    return x
+
+
+def solve_stored(A: Any, b: Any, permc_spec: Any, request: Request) -> Any:
+    """One solve, wherever `b` is. CSR is factored as the CSC of its transpose."""
+    transposed = A.format == "csr"
+
+    def solve(lu: LUFactor) -> Any:
+        return lu.solve(b, "T" if transposed else "N")
+
+    columns = matrix.Columns(A.shape[0], A.data, A.indices, A.indptr) if transposed else A.tocsc()
+    return solve_once(columns, (permc_spec, *DEFAULTS[1:]), for_one_use(request), solve)
+
+
+def solve_sparse(A: Any, b: Any) -> Any:
+    """Sparse right-hand sides, some columns at a time; the result has A's class."""
+
+    def solve(lu: LUFactor) -> Any:
+        if b.format != "csc" and not isinstance(b, LENT):
+            warn("spsolve is more efficient when sparse b is in the CSC matrix format", sp.SparseEfficiencyWarning)
+        columns = sp.csc_array(b)
+        blocks = []
+        for first in range(0, b.shape[1], SPARSE_BLOCK):
+            x = lu.solve(columns[:, first : first + SPARSE_BLOCK].toarray(order="F"))
+            blocks.append(sp.csc_array(x))
+        return sp.hstack(blocks, format="csc") if blocks else sp.csc_array(b.shape, dtype=A.dtype)
+
+    return type(A)(solve_once(A, DEFAULTS, for_one_use(automatic()), solve))
+
+
+@cache
+def for_one_use(request: Request) -> Request:
+    """What ``engine="auto"`` means for a factor that nobody keeps."""
+    return request._replace(refactorizations=1) if request.engine == AUTO else request
+
+
+def is_singular(error: RuntimeError) -> bool:
+    return str(error) == "Factor is exactly singular"
+
+
+def matrix_rank_warning() -> type[Warning]:
+    from scipy.sparse.linalg import MatrixRankWarning
+
+    category: type[Warning] = MatrixRankWarning
+    return category

@@ -1,0 +1,37 @@
+"""What "What is counted" in docs/use/options.md says of entries and operations."""
+
+import re
+
+import pytest
+
+import gpusplu as gs
+from gpusplu import gallery, plotting
+
+
+def said(text, name):
+    """The line of explain() of a name."""
+    return next(line for line in text.splitlines() if line.startswith(f"{name} "))
+
+
+def test_entries_and_operations():
+    A = gallery.poisson(30, 30)
+    options = {"ordering": "amd", "permc_spec": "COLAMD"}  # which keeps LU from being LDL^T
+    lu, n = gs.splu(A, **options), A.shape[0]
+    fronts = plotting.fronts(A, ordering="amd")
+    assert lu.stats.method == "front" and not lu.stats.symmetric
+    pattern = lu.L.nnz + lu.U.nnz - n
+    assert lu.nnz == lu.stats.nnz_factor == plotting.entries_by_cell(fronts)[1].sum() + n > pattern + n
+    assert said(lu.explain(), "factor").startswith(f"factor    {lu.nnz:,} entries stored with the zeros of fronts, ")
+    assert fronts.flops.sum() > lu.stats.flops
+
+
+@pytest.mark.parametrize("cholesky", [False, True])
+def test_what_is_predicted_is_the_pattern(cholesky):
+    A = gallery.poisson(30, 30) if cholesky else gallery.convection_diffusion(8, 8, 8)
+    factor = gs.cholesky(A, ordering="amd") if cholesky else gs.splu(A, ordering="amd")
+    counted = factor.L.nnz if cholesky else factor.L.nnz + factor.U.nnz - A.shape[0]
+    text = gs.explain(A, ordering="amd", cholesky=cholesky)
+    found = re.match(r"predicted ([\d,]+) entries of (.*?), (\S+) flop", said(text, "predicted"))
+    assert int(found[1].replace(",", "")) == counted
+    assert found[2] == ("L" if cholesky else "L + U")
+    assert float(found[3]) == pytest.approx(factor.stats.flops, rel=1e-3)

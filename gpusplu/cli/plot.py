@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from gpusplu.installed import install_hint
+
 from .arguments import NAMES, add_matrix, add_refactors
 from .files import matrix_of
 from .report import CommandError, describe, refusing
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         matplotlib.use("agg")
     except ImportError:
-        raise CommandError("pictures need matplotlib: pip install 'gpusplu[plot]'") from None
+        raise CommandError(f"pictures need matplotlib: {install_hint('plot')}") from None
     A = matrix_of(arguments.matrix)
     with refusing(arguments.matrix):
         figure = draw(A, arguments)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceMemoryError, EngineUnavailableError
+from ..installed import install_hint
 from . import cache as compiled
 from .dependent_launch import dependent_launch
 from .layout import arguments
@@ -320,7 +321,7 @@ def count_devices() -> int:
         return int(cupy.cuda.runtime.getDeviceCount())
     except ImportError as error:
         raise EngineUnavailableError(
-            f"GPU engines need CuPy ({error}); pip install 'gpusplu[cuda13]' or 'gpusplu[cuda12]', or pass engine='cpu'"
+            f"GPU engines need CuPy ({error}); {install_hint('cuda13', 'cuda12')}, or pass engine='cpu'"
         ) from None
     except EngineUnavailableError:
         raise

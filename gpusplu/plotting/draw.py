@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ..installed import install_hint
 from .density import factor_density, predicted_density, remaining_density, uniform_density
 from .levels import Fronts, column_levels, entries_by_cell
 from .memory import MemoryMaps, memory_maps
 from .structure import ColumnStructure
 
-MISSING = "pictures need matplotlib: pip install 'gpusplu[plot]'"
 # Okabe and Ito's colours: told apart by everybody.
 BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#777777"
 # Supernodes of fewer columns are not outlined: at this share of the plane they are points.
@@ -268,7 +268,7 @@ def import_pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(MISSING) from error
+        raise ImportError(f"pictures need matplotlib: {install_hint('plot')}") from error
     return pyplot
 
 

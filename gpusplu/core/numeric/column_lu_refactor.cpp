@@ -19,18 +19,11 @@ namespace {
 
 template <class Real> void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task,
                                             bool is_complex, ColumnMonitor<Real>& monitor) {
-#ifdef GS_ONLY_LEVEL
-  GS_ONLY_LEVEL::refactor_columns(program, task, is_complex, monitor);
-#else
-  switch (simd_level()) {
-    case 4:
-      return v4::refactor_columns(program, task, is_complex, monitor);
-    case 3:
-      return v3::refactor_columns(program, task, is_complex, monitor);
-    default:
-      return v2::refactor_columns(program, task, is_complex, monitor);
-  }
-#endif
+#define GS_CASE(number, level) \
+  case number:                 \
+    return level::refactor_columns(program, task, is_complex, monitor);
+  switch (simd_level()) { GS_LEVELS(GS_CASE) }
+#undef GS_CASE
 }
 
 template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info) {

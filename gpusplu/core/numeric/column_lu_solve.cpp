@@ -14,18 +14,11 @@ namespace {
 
 template <class Real>
 void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
-#ifdef GS_ONLY_LEVEL
-  GS_ONLY_LEVEL::solve_columns(program, task, is_complex);
-#else
-  switch (simd_level()) {
-    case 4:
-      return v4::solve_columns(program, task, is_complex);
-    case 3:
-      return v3::solve_columns(program, task, is_complex);
-    default:
-      return v2::solve_columns(program, task, is_complex);
-  }
-#endif
+#define GS_CASE(number, level) \
+  case number:                 \
+    return level::solve_columns(program, task, is_complex);
+  switch (simd_level()) { GS_LEVELS(GS_CASE) }
+#undef GS_CASE
 }
 
 }  // namespace

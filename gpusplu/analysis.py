@@ -128,10 +128,9 @@ def analyze(
 
     References
     ----------
-    .. [1] P. R. Amestoy, T. A. Davis, I. S. Duff, An approximate minimum degree ordering algorithm, SIAM J. Matrix
-       Anal. Appl. 17, 1996
-    .. [2] G. Karypis, V. Kumar, A fast and high quality multilevel scheme for partitioning irregular graphs, SIAM J.
-       Sci. Comput. 20, 1998
+    .. [1] Amestoy, Davis, Duff, An approximate minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 17, 1996
+    .. [2] Karypis, Kumar, A fast and high quality multilevel scheme for partitioning irregular graphs, SIAM J. Sci.
+       Comput. 20, 1998
 
     Examples
     --------

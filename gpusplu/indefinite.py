@@ -75,10 +75,10 @@ def ldlt(
 
     References
     ----------
-    .. [1] I. S. Duff, J. Hogg, F. Lopez, A new sparse LDL^T solver using a posteriori threshold pivoting, SIAM J.
-       Sci. Comput. 42, 2020
-    .. [2] I. S. Duff, S. Pralet, Strategies for scaling and pivoting for sparse symmetric indefinite problems, SIAM
-       J. Matrix Anal. Appl. 27, 2005
+    .. [1] Duff, Hogg, Lopez, A new sparse LDL^T solver using a posteriori threshold pivoting, SIAM J. Sci. Comput. 42,
+       2020
+    .. [2] Duff, Pralet, Strategies for scaling and pivoting for sparse symmetric indefinite problems, SIAM J. Matrix
+       Anal. Appl. 27, 2005
 
     Examples
     --------

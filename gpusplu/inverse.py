@@ -79,10 +79,10 @@ class PartsOfInverse:
 
         References
         ----------
-        .. [1] K. Takahashi, J. Fagan, M.-S. Chen, Formation of a sparse bus impedance matrix and its application to
-           short circuit study, 8th PICA Conference, 1973
-        .. [2] L. Lin, C. Yang, J. C. Meza, J. Lu, L. Ying, W. E, SelInv: an algorithm for selected inversion of a
-           sparse symmetric matrix, ACM TOMS 37, 2011
+        .. [1] Takahashi, Fagan, Chen, Formation of a sparse bus impedance matrix and its application to short circuit
+           study, 8th PICA Conference, 1973
+        .. [2] Lin, Yang, Meza, Lu, Ying, E, SelInv: an algorithm for selected inversion of a sparse symmetric matrix,
+           ACM TOMS 37, 2011
 
         Examples
         --------

@@ -74,7 +74,7 @@ def splu(
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
         "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting
-        from the start, "auto" is whatever is certified to be accurate.
+        from the start, "auto" is whatever is found to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
     precision : {"double", "mixed", "auto"}, optional
@@ -127,11 +127,11 @@ def splu(
 
     References
     ----------
-    .. [1] I. S. Duff, J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM
-       J. Matrix Anal. Appl. 22, 2001
-    .. [2] J. R. Gilbert, T. Peierls, Sparse partial pivoting in time proportional to arithmetic operations, SIAM J.
-       Sci. Stat. Comput. 9, 1988
-    .. [3] J. W. H. Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
+    .. [1] Duff, Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix
+       Anal. Appl. 22, 2001
+    .. [2] Gilbert, Peierls, Sparse partial pivoting in time proportional to arithmetic operations, SIAM J. Sci. Stat.
+       Comput. 9, 1988
+    .. [3] Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
 
     Examples
     --------
@@ -239,9 +239,8 @@ def cholesky(
 
     References
     ----------
-    .. [1] J. W. H. Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
-    .. [2] S. C. Rennich, D. Stosic, T. A. Davis, Accelerating sparse Cholesky factorization on GPUs, Parallel
-       Computing 59, 2016
+    .. [1] Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
+    .. [2] Rennich, Stosic, Davis, Accelerating sparse Cholesky factorization on GPUs, Parallel Computing 59, 2016
 
     Examples
     --------

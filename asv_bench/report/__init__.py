@@ -58,8 +58,10 @@ def images(suite, found, machine):
     if not pictures.picture(suite, found, "light"):
         return []
     alternative = "What other solvers, or other ways, take over what ours takes, a dot a case"
-    options = f":alt: {alternative}\n:width: 100%\n```"
-    return [f"```{{figure}} {file_name(suite, machine, style)}\n:figclass: only-{style}\n{options}" for style in STYLES]
+    options = f":class: dark-light\n:alt: {alternative}\n:width: 100%"
+    return [
+        f"```{{figure}} {file_name(suite, machine, style)}\n:figclass: only-{style}\n{options}\n```" for style in STYLES
+    ]
 
 
 def drawn(suite, files, commit=None):

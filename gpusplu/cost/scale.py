@@ -87,7 +87,7 @@ def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES) -> s
     if may_stream(needed, device_bytes):
         ways.append(f"one GPU through which they stream, {lasting(needed.streamed)} a refactorization")
     if several <= MOST_DEVICES:
-        ways.append(f"{several} GPUs of one host would hold them")
+        ways.append(f"{several} GPUs of one host, device='all'")
     cluster = (
         f"a cluster, {needed.machines} x {size(MACHINE_BYTES)}" if needed.machines > 1 else "a machine without GPUs"
     )

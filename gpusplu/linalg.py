@@ -62,11 +62,12 @@ def splu(
         ``{"symbolic": "device"}``: sflu finds the pattern of L + U on the device.
     engine : {"auto", "cpu", "glu", "sflu", "crisscross", "supernodal"}, optional
         One asked for by name runs or raises.
-    device : int or cupy.cuda.Device, optional
+    device : int, cupy.cuda.Device, list of these or {"all", "cpu"}, optional
         For a GPU engine; CuPy's current one unless given. Given, "auto" takes the GPU; "cpu" keeps to the processor.
+        Several, or "all", share the work of the supernodal engine.
     device_memory : int, optional
-        Device memory that may be used [bytes]; what is free unless given. A supernodal factor that needs more streams
-        through it, with the same bits.
+        Memory of each device that may be used [bytes]; what is free unless given. A supernodal factor that needs more
+        streams through it, if it is one, with the same bits.
     expected_refactors : float, optional
         How often the factor will be refactored and solved with: few of them make the analysis count, many the rest.
         Engine, method and ordering are chosen by it where the caller leaves them open.

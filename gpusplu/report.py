@@ -123,12 +123,12 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
 
 def scale_text(request: Any, structure: Any) -> str:
     """What the factors need: one GPU, several or a cluster."""
-    device_bytes = request.device_memory or DEVICE_BYTES
+    device_bytes, asked = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
     if request.device is not None and request.device_memory is None:
         from .cuda import devices
 
-        device_bytes = devices.open_device(request.device).free_bytes()
-    return advice(needs_of(structure), structure.flops, device_bytes)
+        device_bytes = min(devices.open_device(index).free_bytes() for index in asked)
+    return advice(needs_of(structure), structure.flops, device_bytes, len(asked))
 
 
 def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:

@@ -130,7 +130,16 @@ class SupernodalEngine(DeviceEngine):
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
         from .batch import make_batch
 
-        return make_batch(problem, analysis, self.device(problem), count)
+        if not problem.request.devices:
+            return make_batch(problem, analysis, self.device(problem), count)
+        from .dealt_batch import DealtBatch, shares
+
+        opened = self.devices(problem)
+        counts = shares(count, [device.multiprocessors for device in opened])
+        dealt = [(device, some) for device, some in zip(opened, counts, strict=True) if some]
+        batches = [make_batch(problem, analysis, device, some) for device, some in dealt]
+        made = [batch for batch in batches if batch is not None]
+        return DealtBatch(made, [device for device, _ in dealt]) if len(made) == len(dealt) else None
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan

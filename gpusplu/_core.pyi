@@ -11,6 +11,9 @@ def num_threads() -> int: ...
 def work_apart(begin: bool) -> None: ...
 def set_num_threads(n: int) -> None: ...
 def simd_level() -> int: ...
+def with_fronts_recorded(
+    make: Callable[[], Any],
+) -> tuple[object, NDArray[numpy.int32], NDArray[numpy.int32], NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 def copy(to: NDArray[Any], source: NDArray[Any]) -> None: ...
 
 class Canonical:
@@ -688,7 +691,7 @@ def splu(
     data: NDArray[numpy.float64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -698,7 +701,7 @@ def splu(
     data: NDArray[numpy.float64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -708,7 +711,7 @@ def splu(
     data: NDArray[numpy.float32],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -718,7 +721,7 @@ def splu(
     data: NDArray[numpy.float32],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -728,7 +731,7 @@ def splu(
     data: NDArray[numpy.complex64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -738,7 +741,7 @@ def splu(
     data: NDArray[numpy.complex64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -748,7 +751,7 @@ def splu(
     data: NDArray[numpy.complex128],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -758,7 +761,7 @@ def splu(
     data: NDArray[numpy.complex128],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 
 class FactorF32:
     def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from .symbolic import FACTORS, Symbolic
 from .triangles import CholeskyTriangle, LUTriangles
 from .typing import ArrayT
 from .updated import UpdatedFactor
+
+if TYPE_CHECKING:
+    from .plotting import FactorPlots
 
 
 class Factor(Calls, PartsOfInverse):
@@ -94,6 +97,13 @@ class Factor(Calls, PartsOfInverse):
         """Normwise backward error of the last solve or certification that measured it, None if none did."""
         error = self._core.backward_error
         return None if error < 0 else error
+
+    @property
+    def plot(self) -> FactorPlots:
+        """Pictures: ``lu.plot.spy()``, density, levels, supernodes, timeline, roofline, requests and strides."""
+        from .plotting.methods import FactorPlots
+
+        return FactorPlots(self)
 
     def updated(self, U: Any, V: Any = None) -> UpdatedFactor:
         """Solves with ``A + U V^H``, a change of low rank, by this factor.

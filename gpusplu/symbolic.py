@@ -21,6 +21,7 @@ from .typing import BatchT, Errors, FactorT, Kind, OfUnknownShape, Rows, Sparse,
 if TYPE_CHECKING:
     from .factor import CholeskyFactor, LUFactor
     from .ldl_factor import LDLFactor
+    from .plotting import SymbolicPlots
 
 
 #: The class of a factor by the kind of factorization; factor.py enters its own.
@@ -218,6 +219,13 @@ class Symbolic(Generic[FactorT, BatchT]):
     def parts(self) -> tuple[Problem, Analysis]:
         """What engines know of the pattern: for those who ask them about it."""
         return self._problem, self._analysis
+
+    @property
+    def plot(self) -> SymbolicPlots:
+        """Pictures: ``symbolic.plot.spy()`` and `supernodes`."""
+        from .plotting.methods import SymbolicPlots
+
+        return SymbolicPlots(self._analysis.core)
 
     @property
     def choice(self) -> Choice:

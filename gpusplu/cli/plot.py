@@ -4,7 +4,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpusplu.installed import install_hint
+from gpusplu.linalg import cholesky, splu
 
 from .arguments import NAMES, add_matrix, add_refactors
 from .files import matrix_of
@@ -17,6 +20,8 @@ KINDS = {
     "levels": "columns of every level",
     "supernodes": "supernodes and operations of every level",
     "spy": "pattern of L + U, with fronts",
+    "timeline": "phases of a factorization, and which thread was at which front when",
+    "roofline": "the last factorization and solve below the roof of this machine",
 }
 PICTURES = (".pdf", ".png", ".svg")
 
@@ -33,7 +38,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="PICTURE", required=True, help=", ".join(PICTURES))
     parser.add_argument("--ordering", default="auto", help="auto (default), nd, amd or natural")
     add_refactors(parser, "what auto orders columns for, as explain has it")
-    parser.add_argument("--cholesky", action="store_true", help="supernodes of a Hermitian positive definite matrix")
+    parser.add_argument("--cholesky", action="store_true", help="of the Cholesky factor of a definite matrix")
+    parser.add_argument("--engine", default="auto", help="timeline, roofline: auto (default) or one by name")
     parser.add_argument(
         "--division",
         type=int,
@@ -83,9 +89,24 @@ def draw(A: Any, arguments: argparse.Namespace) -> Any:
         fronts = plotting.fronts(A, arguments.ordering, arguments.cholesky)
         spy = kind == "spy"
         return (plotting.draw_spy(fronts, arguments.first) if spy else plotting.draw_supernodes(fronts)).figure
+    if kind in ("timeline", "roofline"):
+        plot = factored(A, arguments).plot
+        return plot.timeline() if kind == "timeline" else plot.roofline().figure
     structure = plotting.column_structure(A, arguments.ordering, arguments.expected_refactors)
     if kind == "requests":
         return plotting.draw_requests(structure, arguments.division)
     if kind == "strides":
         return plotting.draw_strides(structure, arguments.division)
     return (plotting.draw_levels if kind == "levels" else plotting.draw_density)(structure).figure
+
+
+def factored(A: Any, arguments: argparse.Namespace) -> Any:
+    """A factor whose phases were all called, the last of them warm."""
+    factor = cholesky if arguments.cholesky else splu
+    how = {"ordering": arguments.ordering, "expected_refactors": arguments.expected_refactors}
+    made = factor(A, engine=arguments.engine, **how)
+    b = np.ones(A.shape[0], made.dtype)
+    for _ in range(3):
+        made.refactor(A.data)
+        made.solve(b)
+    return made

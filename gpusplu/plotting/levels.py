@@ -156,7 +156,9 @@ def front_flops(width: np.ndarray, below: np.ndarray, cholesky: bool) -> np.ndar
     return flops
 
 
-def entries_by_cell(structure: Fronts, first: int = 0, cells: int = 256) -> tuple[np.ndarray, np.ndarray]:
+def entries_by_cell(
+    structure: Fronts | ColumnStructure, first: int = 0, cells: int = 256
+) -> tuple[np.ndarray, np.ndarray]:
     """Entries of L + U in the cells of a grid over the matrix plane, or over its rows and columns from `first` on.
 
     Returns
@@ -184,6 +186,13 @@ def entries_by_cell(structure: Fronts, first: int = 0, cells: int = 256) -> tupl
     """
     edges, cell = grid(structure.n, first, cells)
     counts = np.zeros((edges.size, edges.size))  # the last row and column: outside
+    if isinstance(structure, ColumnStructure):
+        for triangle in (structure.L, structure.U):
+            columns = np.repeat(np.arange(structure.n), np.diff(triangle.indptr))
+            places = cell[triangle.indices] * edges.size + cell[columns]
+            counts += np.bincount(places, minlength=counts.size).reshape(counts.shape)
+        counts += np.diag(np.bincount(cell, minlength=edges.size))
+        return edges, counts[:-1, :-1]
     for begin, width, rows in zip(structure.first, structure.width, structure.rows, strict=True):
         own, columns = np.unique(cell[begin : begin + width], return_counts=True)
         counts[np.ix_(own, own)] += np.outer(columns, columns)

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .. import linalg
+from .. import matrix
 from ..cost.model import REFACTORIZATIONS
+from ..engines import registry
+from ..engines.cpu.factor import cpu_factor
+from ..options import Options, read_ordering
+from ..problem import Problem, Request
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,31 @@ def column_structure(A: Any, ordering: Any = "auto", expected_refactors: float =
     >>> structure.n
     114
     """
-    lu = linalg.splu(A, engine="cpu", pivoting="partial", ordering=ordering, expected_refactors=expected_refactors)
-    entries = sp.coo_array(A)
-    # perm_r and perm_c scatter: row i of A is row perm_r[i] of L U
-    B = pattern(lu.perm_r[entries.row], lu.perm_c[entries.col], lu.shape[0])
-    return ColumnStructure(B, strict(lu.L, lower=True), strict(lu.U, lower=False))
+    known, data = matrix.canonicalize(matrix.read_matrix(matrix.to_host(A)))
+    values = known.gather(data)
+    matrix.check_finite(known, values)
+    name, perm = read_ordering(ordering, known.n)
+    options = Options(name, perm, pivoting="partial")
+    request = Request(registry.DEFAULT, "by columns", refactorizations=expected_refactors)
+    analysis = Problem(known, values, "lu", options, request).for_processor()
+    if analysis.structural_rank < known.n:
+        raise RuntimeError("Factor is exactly singular")
+    return structure_of(cpu_factor(analysis, known, values, options), known)
+
+
+def structure_of(core: Any, known: matrix.Pattern) -> ColumnStructure:
+    """Of an engine's factor of a matrix with this pattern, whose L and U it has; of one triangle U is L^T."""
+    lower = compressed(core.lower(), known.n)
+    upper = compressed(core.upper(), known.n) if core.symbolic.kind == "lu" else lower.T
+    rows, columns = (np.argsort(perm) for perm in (core.row_perm, core.col_perm))  # they gather
+    B = pattern(rows[known.ind], columns[np.repeat(np.arange(known.n), np.diff(known.ptr))], known.n)
+    return ColumnStructure(B, strict(lower, lower=True), strict(upper, lower=False))
+
+
+def compressed(arrays: tuple[np.ndarray, np.ndarray, np.ndarray], n: int) -> sp.csc_array:
+    """The matrix of pointers, rows and values of columns."""
+    pointers, rows, values = arrays
+    return sp.csc_array((values, rows, pointers), shape=(n, n))
 
 
 def pattern(rows: np.ndarray, columns: np.ndarray, n: int) -> sp.csc_array:

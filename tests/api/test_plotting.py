@@ -1,19 +1,24 @@
 """The numbers behind the pictures against counts by definition, and the pictures themselves."""
 
 import builtins
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
 
+import gpusplu as gs
 from gpusplu import gallery, plotting
 from gpusplu.cli import main
-from gpusplu.plotting.draw import dense_from
+from gpusplu.plotting.axes import counted, plain_ticks
 from gpusplu.plotting.levels import front_flops
+from gpusplu.plotting.maps import dense_from
 from gpusplu.plotting.memory import TILE
+from gpusplu.plotting.timeline import merged
 
-KINDS = ("density", "requests", "strides", "levels", "supernodes", "spy")
+KINDS = ("density", "requests", "strides", "levels", "supernodes", "spy", "timeline", "roofline")
 
 
 def unsymmetric(n, seed):
@@ -216,12 +221,163 @@ def test_drawn_maps_are_the_data(structure, agg):
     np.testing.assert_array_equal(images[3].filled(0), corner)
 
 
-def test_drawn_bars_are_the_data(agg):
+def test_drawn_supernodes_are_the_data(agg):
     fronts = plotting.fronts(gallery.poisson(13, 12), "nd")
     ax = plotting.draw_supernodes(fronts)
-    np.testing.assert_array_equal([bar.get_height() for bar in ax.patches], np.bincount(fronts.level))
+    twin = next(other for other in ax.figure.axes if other is not ax)
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), np.bincount(fronts.level))
+    np.testing.assert_array_equal(twin.get_lines()[0].get_ydata(), np.bincount(fronts.level, fronts.flops))
+    assert len(twin.yaxis.get_majorticklocs()) >= 3  # numbers to read, though it spans less than a power of ten
     spy = plotting.draw_spy(fronts, first=5)
     assert len(spy.collections[0].get_paths()) == ((fronts.width >= 2) & (fronts.first >= 5)).sum()
+
+
+def test_entries_by_cell_of_columns(structure):
+    F = (structure.L + structure.U + sp.eye_array(structure.n, dtype=bool)).toarray()
+    edges, counts = plotting.entries_by_cell(structure, first=10, cells=7)
+    rows = np.add.reduceat(np.add.reduceat(F[10:, 10:].astype(int), edges[:-1] - 10, 0), edges[:-1] - 10, 1)
+    np.testing.assert_array_equal(counts, rows)
+
+
+def test_no_curve_hides_another(structure, agg):
+    """Where curves coincide the one drawn later is thinner, so that both are seen."""
+    for ax in (plotting.draw_density(structure), plotting.draw_levels(structure)):
+        widths = [line.get_linewidth() for line in [*ax.get_lines(), *ax.patches]]
+        assert all(wide > 1.5 * thin for wide, thin in zip(widths[::2], widths[1::2], strict=True))
+        assert ax.get_title()
+
+
+def test_titles_do_not_overlap(structure, agg):
+    for figure in (plotting.draw_strides(structure), plotting.draw_requests(structure)):
+        figure.canvas.draw()
+        boxes = [ax.title.get_window_extent() for ax in figure.axes if ax.get_title()]
+        assert len(boxes) >= 2
+        assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_pictures_are_in_the_style_of_the_caller(structure, style, agg):
+    from matplotlib import pyplot
+
+    here = plotting.Machine("a machine", 1e10, 1e11)
+    with pyplot.style.context(style):
+        figures = [plotting.draw_strides(structure), plotting.draw_spy(structure).figure]
+        figures.append(plotting.draw_roofline(here, []).figure)
+        background = pyplot.rcParams["axes.facecolor"]
+    for figure in figures:
+        assert all(same_colour(ax.get_facecolor(), background) for ax in figure.axes)
+    roof = figures[2].axes[0].get_lines()[0]
+    assert not same_colour(roof.get_color(), background)
+
+
+def same_colour(one, other):
+    from matplotlib.colors import to_rgb
+
+    return to_rgb(one) == to_rgb(other)
+
+
+def test_numbers_on_axes(agg):
+    assert [counted(x) for x in (0.5, 12, 999.7, 1234, 2.5e6, 3e9, 1e15)] == [
+        *("0.5", "12", "1 k", "1.23 k", "2.5 M", "3 G", "1 P")
+    ]
+    ax = plotting.axes.new_axes()
+    ax.set(yscale="log", ylim=(1e3, 9e3))
+    plain_ticks(ax.yaxis)
+    assert [label.get_text() for label in ax.get_yticklabels() if label.get_text()][:3] != []
+
+
+@pytest.mark.parametrize("kind", ["cholesky", "ldlt", "splu"])
+def test_timeline(kind):
+    A = gallery.poisson(40, 40)
+    factor = getattr(gs, kind)(A, ordering="nd")
+    before, counted_before = factor.stats.n_refactor, factor.version
+    times = plotting.timeline(factor)
+    assert (factor.stats.n_refactor, factor.version) == (before, counted_before)
+    assert times.seconds == factor.stats.seconds
+    core = factor.parts()[0]
+    if core.method == "front":
+        assert set(times.front) == set(range(core.symbolic.super_ptr.size - 1))
+    else:
+        assert times.front.size == 0
+    assert (times.begin >= 0).all() and (times.begin <= times.end).all()
+    for thread in np.unique(times.thread):
+        own = np.sort(times.begin[times.thread == thread]), np.sort(times.end[times.thread == thread])
+        assert (own[0][1:] >= own[1][:-1]).all()  # one front after the other
+
+
+def test_nothing_is_recorded_unasked():
+    A = gallery.poisson(20, 20)
+    assert gs._core.with_fronts_recorded(lambda: None)[1].size == 0
+    symbolic = gs.analyze(A, cholesky=True)
+    first = gs._core.with_fronts_recorded(lambda: symbolic.factor(A.data))[1].size
+    symbolic.factor(A.data)
+    assert gs._core.with_fronts_recorded(lambda: symbolic.factor(A.data))[1].size == first > 0
+    with pytest.raises(ZeroDivisionError):
+        gs._core.with_fronts_recorded(lambda: 1 / 0)
+
+
+def test_short_spans_are_drawn_together():
+    begin, end = np.array([3.0, 0, 0.01, 0.02, 1]), np.array([3.01, 0.01, 0.02, 0.03, 2])
+    found = merged(begin, end, 0.05)
+    np.testing.assert_array_equal(found, [[0, 1, 3], [0.03, 2, 3.01]])
+    assert merged(begin[:0], end[:0], 1)[0].size == 0
+
+
+def test_drawn_timelines_are_the_data(agg):
+    seconds = {"analyze": 0.5, "factor": 0.25, "refactor": 0.0}
+    begin, end = np.array([0, 0, 2, 2.0]), np.array([2, 1, 3, 3.0])
+    times = plotting.Timeline(seconds, *np.array([[0, 1, 0, 1], [0, 1, 2, 2]]), begin, end)
+    phases, fronts = plotting.draw_timeline(times).axes
+    assert [bar.get_width() for bar in phases.patches] == [500, 250]
+    assert "3 fronts, 2 threads, 83% busy" in fronts.get_title()
+    assert sum(len(spans.get_paths()) for spans in fronts.collections) == 4
+    empty = plotting.Timeline(seconds, *np.zeros((2, 0), int), *np.zeros((2, 0)))
+    assert len(plotting.draw_timeline(empty).axes) == 1
+
+
+def test_points_of_a_roofline():
+    A = gallery.poisson(30, 30)
+    for factor, passes in ((gs.splu(A, pivoting="partial"), 1), (gs.cholesky(A), 2)):
+        assert [point.phase for point in plotting.points(factor)] == ["factor"]
+        factor.solve(np.ones(900))
+        solve = plotting.points(factor)[-1]
+        assert (solve.flops, solve.bytes) == (2 * passes * factor.nnz, passes * factor.stats.bytes)
+        assert solve.rate == pytest.approx(solve.flops / factor.stats.seconds["solve"])
+    real, imaginary = (plotting.points(gs.cholesky(M))[0] for M in (A, A.astype(complex)))
+    assert imaginary.flops == 4 * real.flops
+
+
+def test_machine_and_roof(agg):
+    here = plotting.machine()
+    assert 1e8 < here.bandwidth < 1e13 and 1e8 < here.rate < 1e15
+    point = plotting.Point("solve", 2e6, 16e6, 1e-3)
+    ax = plotting.draw_roofline(plotting.Machine("m", 4e10, 2e11), [point])
+    roof, drawn = ax.get_lines()
+    assert roof.get_ydata().max() == 2e11
+    assert (drawn.get_xdata()[0], drawn.get_ydata()[0]) == (0.125, 2e9)
+    assert "40% of the roof" in drawn.get_label()
+
+
+def test_methods_draw_the_factor_itself(agg):
+    A = gallery.rlc_mesh(6, 6)
+    lu = gs.splu(A, pivoting="partial")
+    F = (abs(lu.L) + abs(lu.U)).toarray() != 0
+    image = lu.plot.spy().images[0].get_array()
+    assert (image.filled(0) > 0).sum() == F.sum()
+    real = next(line for line in lu.plot.density().get_lines() if line.get_label() == "real")
+    assert real.get_ydata()[0] == pytest.approx((A.toarray() != 0).mean(), rel=0.2)
+    assert lu.plot.levels().get_title() and lu.plot.strides() and lu.plot.requests()
+    with pytest.raises(ValueError, match="without fronts"):
+        lu.plot.supernodes()
+    symbolic = gs.analyze(gallery.poisson(20, 20), cholesky=True)
+    assert "supernodes" in symbolic.plot.supernodes().get_title()
+    assert "outlined" in symbolic.factor(gallery.poisson(20, 20).data).plot.spy().get_title()
+    assert not {"spy", "timeline"} - set(dir(lu.plot))
+
+
+def test_factors_do_not_import_matplotlib():
+    code = "import sys, gpusplu as gs; gs.splu(gs.gallery.poisson(9, 9)).plot; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,11 +1,44 @@
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "base/copy.hpp"
 #include "base/threads.hpp"
+#include "base/timeline.hpp"
 #include "bind/bind.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
+
+namespace {
+
+using Spans = std::vector<FrontSpan>;
+using Make = nb::typed<nb::callable, nb::any()>;
+
+// Factors by a callable, and what threads did meanwhile.
+Tuple<nb::object, NumPy<idx>, NumPy<idx>, NumPy<double>, NumPy<double>> with_fronts_recorded(Make make) {
+  Spans spans;
+  struct Recording {
+    Spans* before;
+    explicit Recording(Spans* spans) : before(std::exchange(recorded_fronts, spans)) {}
+    ~Recording() { recorded_fronts = before; }
+  };
+  nb::object made;
+  {
+    const Recording recording(&spans);
+    made = make();
+  }
+  std::vector<idx> rank, front;
+  std::vector<double> begin, end;
+  for (const FrontSpan& span : spans) {
+    rank.push_back(span.rank), front.push_back(span.front);
+    begin.push_back(span.begin), end.push_back(span.end);
+  }
+  return nb::make_tuple(made, to_numpy(std::move(rank)), to_numpy(std::move(front)), to_numpy(std::move(begin)),
+                        to_numpy(std::move(end)));
+}
+
+}  // namespace
 
 void bind_threads(nb::module_& m) {
   m.def("num_threads", &num_threads, "Threads that the core uses at most.");
@@ -14,6 +47,8 @@ void bind_threads(nb::module_& m) {
         "threads.");
   m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the core's threads; n < 1 restores the default.");
   m.def("simd_level", &simd_level, "Instruction set level of the kernels in use.");
+  m.def("with_fronts_recorded", &with_fronts_recorded, "make"_a,
+        "What a callable returns, and for each front that it factored meanwhile: thread, front, begin, end [s].");
   using To = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   using From = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   m.def(

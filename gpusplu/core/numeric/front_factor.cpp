@@ -4,11 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/huge_pages.hpp"
 #include "base/operation.hpp"
 #include "base/scalars.hpp"
+#include "base/stopwatch.hpp"
+#include "base/timeline.hpp"
 #include "numeric/front_assembly.hpp"
 #include "numeric/front_walks.hpp"
 
@@ -55,6 +58,7 @@ template <class T> struct FrontFactor<T>::Run {
     idx n_off_diagonal = 0;
     std::vector<idx> perturbed;  // columns
     Pace pace;
+    std::vector<FrontSpan> spans;
   };
 
   FrontFactor& factor;
@@ -71,6 +75,7 @@ template <class T> struct FrontFactor<T>::Run {
   bool team_skips = false;  // the front that the team is at: set by rank 0, between barriers
   bool complete = false;
   std::mutex failing;
+  std::optional<Stopwatch> watch;  // where times of fronts are recorded
 
   Run(FrontFactor& factor, const T* values, const PivotRule& rule, int threads)
       : factor(factor),
@@ -79,12 +84,33 @@ template <class T> struct FrontFactor<T>::Run {
         values(values),
         rule(rule),
         members(threads),
-        failed_front(symbolic.nsuper()) {}
+        failed_front(symbolic.nsuper()) {
+    if (!recorded_fronts) return;
+    for (Member& member : members) member.spans.reserve(symbolic.nsuper());
+    watch.emplace();
+  }
 
   // With contribution blocks that nobody took, where it did not come to the end.
   ~Run() {
     for (idx s = 0; s < symbolic.nsuper() && !complete; s++) give_contribution(0, s);
     for (BlockPool& pool : factor.pools_) pool.start_again();
+  }
+
+  // Records how long a thread is at a front, where that is asked for.
+  struct AtFront {
+    Run& run;
+    int rank;
+    idx front;
+    double begin = run.watch ? run.watch->seconds() : 0;
+    ~AtFront() {
+      if (run.watch) run.members[rank].spans.push_back({rank, front, begin, run.watch->seconds()});
+    }
+  };
+
+  void leave_record() const {
+    if (!watch) return;
+    for (const Member& member : members)
+      recorded_fronts->insert(recorded_fronts->end(), member.spans.begin(), member.spans.end());
   }
 
   bool skip(idx s) const {
@@ -156,6 +182,7 @@ template <class T> struct FrontFactor<T>::Run {
 
   void front_by_one(int rank, idx s) {
     if (skip(s) || !take_contribution(rank, s)) return;
+    const AtFront at{*this, rank, s};
     Member& member = members[rank];
     const FrontBlocks<T> front = blocks(s);
     const ColumnRange all{0, front.shape.R};
@@ -185,6 +212,7 @@ template <class T> struct FrontFactor<T>::Run {
     const bool stop = team_skips;
     team.sync();
     if (stop) return;
+    const AtFront at{*this, team.rank, s};
     Member& member = members[team.rank];
     const FrontBlocks<T> front = blocks(s);
     const ColumnRange columns = share(front, team);
@@ -346,6 +374,7 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   else run_helpers(want, by_helpers, &of_helpers);
   run.complete = !run.out_of_memory && run.failed_column < 0;
   if (run.out_of_memory) throw std::bad_alloc();
+  run.leave_record();
   return run.report();
 }
 

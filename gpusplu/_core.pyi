@@ -680,7 +680,7 @@ def factor(
 ) -> FactorC128: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -690,7 +690,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -700,7 +700,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -710,7 +710,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -720,7 +720,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -730,7 +730,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -740,7 +740,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -750,7 +750,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],

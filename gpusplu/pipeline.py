@@ -18,16 +18,14 @@ from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .moving import LEAST, followed
-from .options import Options, lu_options
+from .options import DEFAULT_OPTIONS, Options, lu_options
+from .options import DEFAULTS as DEFAULTS
 from .problem import Problem, Request
 from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
 from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
 
-# What lu_options takes after the order of the matrix, where the caller says nothing.
-DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
-DEFAULT_OPTIONS = Options(symmetric=True)
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
 Made = TypeVar("Made", bound=Factor)
@@ -234,7 +232,7 @@ def factored_lu(
     """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    at_once = request.remembered and not (request.movable and A.nnz >= LEAST)
+    at_once = not (request.movable and A.nnz >= LEAST)
     if request.engine != AUTO and at_once and all(map(is_, arguments, DEFAULTS)):
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:

@@ -684,7 +684,7 @@ def factor(
 ) -> FactorC128: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -694,7 +694,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -704,7 +704,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -714,7 +714,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -724,7 +724,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -734,7 +734,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -744,7 +744,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -754,7 +754,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],

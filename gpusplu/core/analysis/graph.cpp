@@ -241,12 +241,13 @@ bool is_structurally_symmetric(PatternView A) {
 }
 
 Pattern symmetrize(PatternView A, const idx* row_of_col) {
-  if (!row_of_col) {
-    if (is_structurally_symmetric(A)) return without_diagonal(A);
-    return symmetrize(Block{A, nullptr, nullptr, 0, A.n});
-  }
+  if (!row_of_col) return symmetrize_known(A, is_structurally_symmetric(A));
   const std::vector<idx> col_of_row = inverse_permutation(row_of_col, A.n);
   return symmetrize(Block{A, col_of_row.data(), nullptr, 0, A.n});
+}
+
+Pattern symmetrize_known(PatternView A, bool symmetric) {
+  return symmetric ? without_diagonal(A) : symmetrize(Block{A, nullptr, nullptr, 0, A.n});
 }
 
 Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* col_perm, idx begin, idx end) {

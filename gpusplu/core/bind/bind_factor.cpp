@@ -120,16 +120,16 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
 }
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
-// than the work. None if a value is not finite.
-template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns, idx n, In<I> ptr, In<I> ind,
+// than the work. None if a value is not finite. Without `patterns` nothing is remembered.
+template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns, idx n, In<I> ptr, In<I> ind,
                                                               In<T> values, const Costs& costs, bool lent) {
   require_pointers(ptr, n);
   Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
   std::int64_t dropped = 0;
-  if (const auto known = patterns.find(sight)) {
+  if (const auto known = patterns ? patterns->find(sight) : nullptr) {
     require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
     if (auto made = with_known<T>(known, values.data(), lent)) return made;
-    patterns.miss();
+    patterns->miss();
     dropped = known->call;
   }
   auto canonical = std::make_unique<Canonical>();
@@ -162,7 +162,7 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
       nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                nb::rv_policy::take_ownership);
   const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
-  patterns.keep(sight, analysed, bytes);
+  if (patterns) patterns->keep(sight, analysed, bytes);
   return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none(), dropped));
 }
 
@@ -345,12 +345,12 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
         "any_values"_a = false,
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
-  m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a, "lent"_a,
+  m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
+        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a,
         "(canonical, symbolic, factor, seconds, seconds, known pattern or None) of compressed columns, or None. With "
-        "`lent` the factor may be one that was left to the pattern.");
-  m.def("splu", &lu_binding<T, std::int64_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a, "lent"_a);
+        "`lent` the factor may be one that was left to the pattern; without `patterns` nothing is remembered.");
+  m.def("splu", &lu_binding<T, std::int64_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
+        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a);
 }
 
 }  // namespace

@@ -103,8 +103,6 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
 // core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
 // 0.16 instead of 0.28, and 0.27 otherwise.
 constexpr double worth_a_team = 5e5;
-// And a chain of many of the nodes, as of long lines, a team only passes from thread to thread.
-constexpr double too_long_a_chain = 0.2;
 
 }  // namespace
 
@@ -129,8 +127,8 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
   ColumnTask<Real> task{};
   task.values = reinterpret_cast<const Real*>(values);
   task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
-  const bool shared = f.schedule.work >= worth_a_team && f.schedule.chain <= too_long_a_chain * f.n_nodes();
-  const int team = shared ? n_threads : 1;
+  // A chain a team would only pass from thread to thread.
+  const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
   ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
   // Which of several bad columns a team meets first is a matter of timing; one thread always meets the same.
   if (monitor.status != FactorInfo::ok && team > 1) {

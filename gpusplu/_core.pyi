@@ -688,7 +688,7 @@ def splu(
     data: NDArray[numpy.float64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -698,7 +698,7 @@ def splu(
     data: NDArray[numpy.float64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -708,7 +708,7 @@ def splu(
     data: NDArray[numpy.float32],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -718,7 +718,7 @@ def splu(
     data: NDArray[numpy.float32],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -728,7 +728,7 @@ def splu(
     data: NDArray[numpy.complex64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -738,7 +738,7 @@ def splu(
     data: NDArray[numpy.complex64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -748,7 +748,7 @@ def splu(
     data: NDArray[numpy.complex128],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -758,7 +758,7 @@ def splu(
     data: NDArray[numpy.complex128],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 
 class FactorF32:
     def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...

@@ -46,6 +46,7 @@ def main():
         there = Path(temporary)
         shutil.copy(ROOT / "pyproject.toml", there)
         shutil.copytree(tests / "support", there / "tests" / "support")
+        shutil.copytree(ROOT / "asv_bench", there / "asv_bench", ignore=shutil.ignore_patterns("records"))
         for path in [*chosen, *tests.glob("conftest.py"), *(tests / folder / "conftest.py" for folder in FOLDERS)]:
             if path.exists():
                 target = there / path.relative_to(ROOT)

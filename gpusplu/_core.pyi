@@ -688,7 +688,7 @@ def splu(
     data: NDArray[numpy.float64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -698,7 +698,7 @@ def splu(
     data: NDArray[numpy.float64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -708,7 +708,7 @@ def splu(
     data: NDArray[numpy.float32],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -718,7 +718,7 @@ def splu(
     data: NDArray[numpy.float32],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -728,7 +728,7 @@ def splu(
     data: NDArray[numpy.complex64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -738,7 +738,7 @@ def splu(
     data: NDArray[numpy.complex64],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -748,7 +748,7 @@ def splu(
     data: NDArray[numpy.complex128],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 @overload
 def splu(
     patterns: Patterns,
@@ -758,7 +758,7 @@ def splu(
     data: NDArray[numpy.complex128],
     costs: Costs,
     lent: bool,
-) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None] | None: ...
+) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 
 class FactorF32:
     def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...
@@ -1042,6 +1042,12 @@ class Plan:
     @property
     def block_size(self) -> int: ...
     @property
+    def factor_sizes(self) -> NDArray[numpy.int64]: ...
+    @property
+    def block_sizes(self) -> NDArray[numpy.int64]: ...
+    @property
+    def received(self) -> NDArray[numpy.int64]: ...
+    @property
     def owner_ptr(self) -> NDArray[numpy.int32]: ...
     @property
     def partial(self) -> NDArray[numpy.int32]: ...
@@ -1102,6 +1108,16 @@ def make_plan(
 def make_best_plan(
     symbolics: Sequence[Symbolic], ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], costs: Costs, **parameters: Any
 ) -> tuple[int, Plan, list[float]]: ...
+def plan_with_segments(
+    plan: Plan,
+    segment_ptr: NDArray[numpy.int32],
+    order: NDArray[numpy.int32],
+    device_of: NDArray[numpy.int32],
+    devices: int,
+) -> Plan: ...
+def range_seconds(
+    plan: Plan, begin: NDArray[numpy.int32], end: NDArray[numpy.int32]
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 def predict_plan(symbolic: Symbolic, costs: Costs, **parameters: Any) -> tuple[float, float]: ...
 
 class LockstepPlan:
@@ -1454,6 +1470,7 @@ class SolveSchedule:
     def large_backward_bytes(self) -> NDArray[numpy.uint8]: ...
 
 def make_solve_schedule(plan: Plan) -> SolveSchedule: ...
+def make_solve_schedule_in_parts(plan: Plan, part: NDArray[numpy.int32], parts: int) -> SolveSchedule: ...
 def column_groups(
     col_ptr: NDArray[numpy.int64],
     row: NDArray[numpy.int32],

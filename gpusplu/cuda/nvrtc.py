@@ -33,6 +33,7 @@ ONE_KIND = (
     "columns/sflu.cu",
     "columns/sflu_symbolic.cu",
     "fronts/determinants.cu",
+    "fronts/devices.cu",
     "fronts/inertia.cu",
     "fronts/solve_transposed.cu",
     "common/values.cu",

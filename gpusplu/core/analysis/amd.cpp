@@ -15,7 +15,9 @@ namespace gs {
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::order() {
   while (n_eliminated_ < n_) {
     while (link_[n_ + min_degree_].next >= n_) ++min_degree_;
-    eliminate(link_[n_ + min_degree_].next);
+    const idx pivot = link_[n_ + min_degree_].next;
+    eliminate(pivot);
+    pace_.go_on(64 + 8 * (off)node_[pivot].length);
   }
   return expand();
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/column_counts.hpp"
+#include "base/operation.hpp"
 
 namespace gs {
 
@@ -136,6 +137,7 @@ template <class Offset> class MinimumDegree {
   idx n_eliminated_ = 0, min_degree_ = 0, stamp_now_ = 1, longest_element_ = 0;
   std::uint32_t hash_mask_;
   idx pivot_size_ = 0, element_degree_ = 0;  // of the current pivot
+  Pace pace_;
 };
 
 }  // namespace gs

@@ -34,12 +34,16 @@ constexpr double coupled = 0.1;               // of the entries
 constexpr double acceptable_coupling = 1.2;   // flops of the whole over those of the blocks
 
 Ordered order_amd(PatternView graph) {
+  begin_phase("ordering");
   std::optional<FactorSize> size;
   std::vector<idx> perm = amd(graph, &size);
   return {ordered_tree(graph, std::move(perm), size), "amd"};
 }
 
-Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
+Ordered order_dissection(PatternView graph) {
+  begin_phase("ordering");
+  return {ordered_tree(graph, nested_dissection(graph)), "nd"};
+}
 
 // Dissection first.
 std::vector<Ordered> order_both(PatternView graph) {

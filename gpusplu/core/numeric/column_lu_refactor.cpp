@@ -2,6 +2,7 @@
 #include <atomic>
 #include <limits>
 
+#include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
@@ -59,23 +60,30 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
       task.count = schedule.ptr[t + 1] - schedule.ptr[t];
       task.wait = n_threads > 1 && t >= schedule.n_subtrees;
       refactor_columns(program, task, is_complex<T>, monitor);
+      have_done(1);
     };
     const idx n_subtrees = schedule.n_subtrees, own = (idx)((off)n_subtrees * team.rank / team.size);
-    for (idx i = 0; i < n_subtrees && monitor.status == 0; i++) {
+    for (idx i = 0; i < n_subtrees && monitor.status == 0 && !must_stop(); i++) {
       const idx t = own + i < n_subtrees ? own + i : own + i - n_subtrees;
       if (n_threads == 1 || __atomic_exchange_n(&f.claimed[t], f.epoch, __ATOMIC_RELAXED) != f.epoch) run(t);
     }
-    while (monitor.status == 0) {
+    while (monitor.status == 0 && !must_stop()) {
       const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
       if (t >= schedule.n_tasks()) break;
       run(t);
     }
-    if (monitor.status != 0) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+    if (monitor.status != 0 || must_stop()) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
   };
   static constinit Crowding crowding;
-  if (n_threads > 1) run_helpers(n_threads, body, &crowding);
-  else body(Team{});
+  begin_phase("factor", schedule.n_tasks());
+  try {
+    if (n_threads > 1) run_helpers(n_threads, body, &crowding);
+    else body(Team{}), go_on();
+  } catch (const Interrupted&) {
+    f.work.clear();
+    throw;
+  }
 
   ColumnMonitor<Real> all = monitors[0];
   for (const ColumnMonitor<Real>& m : monitors) {
@@ -111,6 +119,7 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
     info.status = FactorInfo::bad_growth;
     return info;
   }
+  origin_.refactored = true;
   ColumnNodes<T>& f = *nodes_;
   if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
   const int n_threads = num_threads();

@@ -1,6 +1,7 @@
 // Solves in A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
 #include <cstdlib>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
@@ -30,7 +31,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   const idx* from = (transpose ? col_perm_ : row_perm_).data();
   const idx* to = (transpose ? row_perm_ : col_perm_).data();
   if (wide_) {
-    for (idx k = 0; k < nrhs; k++) wide_->solve(block_ptr_, trans, from, b + k * ldb, to, x + k * ldx);
+    for (idx k = 0; k < nrhs; k++, go_on()) wide_->solve(block_ptr_, trans, from, b + k * ldb, to, x + k * ldx);
     return;
   }
   const Real* scale_in = transpose ? col_scale : row_scale;
@@ -39,7 +40,9 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   std::unique_ptr<RawVector<T>> kept = scratch_.take();
   if (!kept) kept = std::make_unique<RawVector<T>>();
   RawVector<T>& scratch = *kept;
+  begin_phase("solve", nrhs);
   for (idx done = 0; done < nrhs;) {
+    go_on();
     int width = 8;
     while (width > nrhs - done) width /= 2;
     if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
@@ -60,6 +63,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
       }
     }
     done += width;
+    have_done(width);
   }
   scratch_.keep(std::move(kept));
 }

@@ -1,5 +1,6 @@
 #include "numeric/column_pivot.hpp"
 #include "base/huge_pages.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/wide.hpp"
 
@@ -54,8 +55,10 @@ template <class T> class Pivoting {
     reserve(block_ptr);
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
       const idx begin = block_ptr[block], end = block_ptr[block + 1];
-      for (idx k = begin; k < end; k++)
+      for (idx k = begin; k < end; k++) {
         if (!column(k, begin, end)) return info_;
+        pace(k);
+      }
       const bool has_lower = end - begin > 1;
       if (!has_lower && !out_.phase.empty() && !out_.phase.back().has_lower) out_.phase.back().end = end;
       else out_.phase.push_back({begin, end, has_lower});
@@ -80,6 +83,7 @@ template <class T> class Pivoting {
   std::vector<idx>& row_order_;
   idx n_;
   FactorInfo info_;
+  double told_ = 0;  // of info_.flops
   Real largest_A_{0}, largest_U_{0};
   off lower_end_ = 0, upper_end_ = 0;
   std::vector<idx> position_;   // inverse of row_order: where each row stands now
@@ -102,6 +106,14 @@ template <class T> class Pivoting {
     const double scale =
         std::min((double)row_scale_[B_.row[p]] * (double)col_scale_[k], std::numeric_limits<double>::max() / 2);
     return scaled(v, scale);
+  }
+
+  // Tells what was done, and looks whether to go on, every 50 microseconds or so.
+  void pace(idx k) {
+    if (info_.flops - told_ < 5e4 && k % 256 != 0) return;
+    have_done(info_.flops - told_);
+    told_ = info_.flops;
+    go_on();
   }
 
   bool fail(FactorInfo::Status status, idx k) {

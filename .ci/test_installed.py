@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("analysis", "api", "cpu")
 #: What a test that is left out has in it, or a module of tests/support that it imports.
-MISSING = ("_core_testing", "asv_bench", "parents[2]", "parents[1]", "support.emulated", "support/emulator")
+MISSING = ("_core_testing", "asv_bench", "faults", "parents[2]", "parents[1]", "support.emulated", "support/emulator")
 
 
 def needed_modules(path):

@@ -16,6 +16,7 @@ from .counting import factorization_count
 from .errors import (
     AccuracyError,
     BatchError,
+    DeviceFailedError,
     DeviceMemoryError,
     EngineUnavailableError,
     GpuspluError,
@@ -55,6 +56,7 @@ __all__ = [
     "BatchedCholeskyFactor",
     "BatchedLUFactor",
     "CholeskyFactor",
+    "DeviceFailedError",
     "DeviceMemoryError",
     "EngineUnavailableError",
     "Explanation",

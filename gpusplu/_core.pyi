@@ -684,7 +684,7 @@ def factor(
 ) -> FactorC128: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -694,7 +694,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -704,7 +704,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -714,7 +714,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -724,7 +724,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorF32, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -734,7 +734,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -744,7 +744,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC64, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
@@ -754,7 +754,7 @@ def splu(
 ) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
 @overload
 def splu(
-    patterns: Patterns,
+    patterns: Patterns | None,
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
@@ -1045,6 +1045,12 @@ class Plan:
     @property
     def block_size(self) -> int: ...
     @property
+    def factor_sizes(self) -> NDArray[numpy.int64]: ...
+    @property
+    def block_sizes(self) -> NDArray[numpy.int64]: ...
+    @property
+    def received(self) -> NDArray[numpy.int64]: ...
+    @property
     def owner_ptr(self) -> NDArray[numpy.int32]: ...
     @property
     def partial(self) -> NDArray[numpy.int32]: ...
@@ -1105,6 +1111,16 @@ def make_plan(
 def make_best_plan(
     symbolics: Sequence[Symbolic], ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], costs: Costs, **parameters: Any
 ) -> tuple[int, Plan, list[float]]: ...
+def plan_with_segments(
+    plan: Plan,
+    segment_ptr: NDArray[numpy.int32],
+    order: NDArray[numpy.int32],
+    device_of: NDArray[numpy.int32],
+    devices: int,
+) -> Plan: ...
+def range_seconds(
+    plan: Plan, begin: NDArray[numpy.int32], end: NDArray[numpy.int32]
+) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 def predict_plan(symbolic: Symbolic, costs: Costs, **parameters: Any) -> tuple[float, float]: ...
 
 class LockstepPlan:
@@ -1457,6 +1473,7 @@ class SolveSchedule:
     def large_backward_bytes(self) -> NDArray[numpy.uint8]: ...
 
 def make_solve_schedule(plan: Plan) -> SolveSchedule: ...
+def make_solve_schedule_in_parts(plan: Plan, part: NDArray[numpy.int32], parts: int) -> SolveSchedule: ...
 def column_groups(
     col_ptr: NDArray[numpy.int64],
     row: NDArray[numpy.int32],

@@ -121,6 +121,17 @@ def analyze(
     explain : what is found, as text.
     Symbolic, SchurSymbolic : what is returned.
 
+    Notes
+    -----
+    Approximate minimum degree [1]_ and nested dissection [2]_ are both computed where either may win, and predicted
+    seconds decide.
+
+    References
+    ----------
+    .. [1] Amestoy, Davis, Duff, An approximate minimum degree ordering algorithm, SIAM J. Matrix Anal. Appl. 17, 1996
+    .. [2] Karypis, Kumar, A fast and high quality multilevel scheme for partitioning irregular graphs, SIAM J. Sci.
+       Comput. 20, 1998
+
     Examples
     --------
     >>> A = gs.gallery.poisson(10, 10)

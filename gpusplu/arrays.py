@@ -15,6 +15,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from .installed import install_hint
+
 ON_HOST = nullcontext()
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,7 +106,7 @@ def cupy_for_others() -> Any:
     try:
         import cupy
     except ImportError as error:
-        raise ImportError("arrays on a CUDA device need CuPy: pip install 'gpusplu[cuda13]'") from error
+        raise ImportError(f"arrays on a CUDA device need CuPy: {install_hint('cuda13', 'cuda12')}") from error
     return cupy
 
 

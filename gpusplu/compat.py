@@ -16,7 +16,8 @@ from . import matrix, solving
 from ._scipy import umfpack_is_demanded
 from .errors import NonFiniteError
 from .factor import LUFactor
-from .pipeline import DEFAULTS, factor_lu
+from .options import DEFAULTS
+from .pipeline import factor_lu
 
 
 class SuperLUFactor(LUFactor):

@@ -17,7 +17,8 @@ from . import matrix, solving
 from ._scipy import warn
 from .errors import NonFiniteError
 from .factor import LUFactor
-from .pipeline import DEFAULTS, factor_lu
+from .options import DEFAULTS
+from .pipeline import factor_lu
 from .problem import Request
 from .selection.request import automatic
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 __all__ = [
     "AccuracyError",
     "BatchError",
+    "DeviceFailedError",
     "DeviceMemoryError",
     "EngineUnavailableError",
     "GpuspluError",
@@ -153,12 +155,14 @@ class EngineUnavailableError(GpuspluError, RuntimeError):
 
 
 class DeviceMemoryError(GpuspluError, MemoryError):
-    """The device has too little free memory.
+    """The device, or one of several, has too little free memory.
 
     Attributes
     ----------
     needed, free : int
-        Device memory [bytes].
+        Device memory, of several devices together [bytes].
+    short : list of (int, int, int)
+        Of several: the devices that have too little, what each needs and has [bytes].
 
     Examples
     --------
@@ -166,16 +170,43 @@ class DeviceMemoryError(GpuspluError, MemoryError):
     the factorization needs 3,000,000 bytes of device memory and 1,000,000 are free; free memory, or pass engine='cpu'
     """
 
-    def __init__(self, needed: int, free: int) -> None:
+    def __init__(self, needed: int, free: int, short: Sequence[tuple[int, int, int]] = ()) -> None:
         self.needed = int(needed)
         self.free = int(free)
+        self.short = [(int(device), int(wanted), int(there)) for device, wanted, there in short]
+        each = ", ".join(f"device {k}: {wanted:,} of {there:,}" for k, wanted, there in self.short)
+        more = "more devices, or " if self.short else ""
         super().__init__(
-            f"the factorization needs {self.needed:,} bytes of device memory and {self.free:,} are free; "
-            "free memory, or pass engine='cpu'"
+            f"the factorization needs {self.needed:,} bytes of device memory and {self.free:,} are free"
+            f"{f' ({each})' if each else ''}; free memory, or pass {more}engine='cpu'"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.free)
+        return type(self), (self.needed, self.free, self.short)
+
+
+class DeviceFailedError(GpuspluError, RuntimeError):
+    """One of several devices, or a copy between them, failed.
+
+    Attributes
+    ----------
+    devices : list of int
+        That were used together.
+
+    Examples
+    --------
+    >>> print(gs.DeviceFailedError([0, 1], "cudaErrorPeerAccessUnsupported"))
+    a command on devices 0, 1 failed: cudaErrorPeerAccessUnsupported
+    """
+
+    def __init__(self, devices: Sequence[int], what: str) -> None:
+        self.devices = [int(device) for device in devices]
+        self._what = what
+        named = ", ".join(map(str, self.devices))
+        super().__init__(f"a command on devices {named} failed: {what}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.devices, self._what)
 
 
 class HostMemoryError(GpuspluError, MemoryError):

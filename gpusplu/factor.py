@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from . import _core, matrix, notebook
 from .arrays import library_of
 from .changes import Changes
+from .cost.scale import size
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import require
@@ -17,7 +18,7 @@ from .factor_calls import UNKNOWN, Calls
 from .inverse import PartsOfInverse
 from .journal.phases import Told, told
 from .moving import Moving, followed, watched
-from .report import analysis_text, explain_factor
+from .report import analysis_text, explain_factor, stored_text
 from .results import SlogDet
 from .stats import Explanation, Stats, durations, show, stats_of
 from .symbolic import FACTORS, Symbolic
@@ -199,7 +200,7 @@ class Factor(Calls, PartsOfInverse):
         n, stats = self._vector[0], self.stats
         rows = [
             ("matrix", f"{n:,} x {n:,}, {show(stats.nnz)} entries, {self._dtype.name}"),
-            ("factor", f"{show(self.nnz)} entries, {stats.fill:.2f} times A, {show(stats.bytes)} bytes"),
+            ("factor", f"{stored_text(self.nnz, stats.method)}, {stats.fill:.2f} times A, {size(stats.bytes)}"),
             ("engine", f"{self.engine}, by {stats.method}s, ordering {stats.ordering}"),
             ("backward error", "not measured" if self.backward_error is None else f"{self.backward_error:.1e}"),
             ("seconds", durations(stats.seconds)),

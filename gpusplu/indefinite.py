@@ -67,6 +67,19 @@ def ldlt(
     cholesky : definite matrices.
     splu : any matrix; it goes by this factorization where that is predicted to be faster.
 
+    Notes
+    -----
+    Pivots of order 1 and 2 are sought inside the blocks of a front [1]_; columns without a good one wait for the rest
+    of the front, and at last for that of the parent. Large entries beside weak diagonals are paired beforehand [2]_.
+    Pivots that stay small are perturbed and counted, and an inertia is given only if it is certain.
+
+    References
+    ----------
+    .. [1] Duff, Hogg, Lopez, A new sparse LDL^T solver using a posteriori threshold pivoting, SIAM J. Sci. Comput. 42,
+       2020
+    .. [2] Duff, Pralet, Strategies for scaling and pivoting for sparse symmetric indefinite problems, SIAM J. Matrix
+       Anal. Appl. 27, 2005
+
     Examples
     --------
     >>> K = gs.gallery.kkt(30, 10)

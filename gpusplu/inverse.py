@@ -73,6 +73,17 @@ class PartsOfInverse:
         --------
         LUFactor.inverse_diagonal, LUFactor.trace_inverse
 
+        Notes
+        -----
+        The recurrence is that of [1]_, by supernodes as in [2]_, and for LU with unsymmetric blocks.
+
+        References
+        ----------
+        .. [1] Takahashi, Fagan, Chen, Formation of a sparse bus impedance matrix and its application to short circuit
+           study, 8th PICA Conference, 1973
+        .. [2] Lin, Yang, Meza, Lu, Ying, E, SelInv: an algorithm for selected inversion of a sparse symmetric matrix,
+           ACM TOMS 37, 2011
+
         Examples
         --------
         >>> A = gs.gallery.poisson(10, 10)

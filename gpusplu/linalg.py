@@ -62,11 +62,12 @@ def splu(
         ``{"symbolic": "device"}``: sflu finds the pattern of L + U on the device.
     engine : {"auto", "cpu", "glu", "sflu", "crisscross", "supernodal"}, optional
         One asked for by name runs or raises.
-    device : int or cupy.cuda.Device, optional
+    device : int, cupy.cuda.Device, list of these or {"all", "cpu"}, optional
         For a GPU engine; CuPy's current one unless given. Given, "auto" takes the GPU; "cpu" keeps to the processor.
+        Several, or "all", share the work of the supernodal engine.
     device_memory : int, optional
-        Device memory that may be used [bytes]; what is free unless given. A supernodal factor that needs more streams
-        through it, with the same bits.
+        Memory of each device that may be used [bytes]; what is free unless given. A supernodal factor that needs more
+        streams through it, if it is one, with the same bits.
     expected_refactors : float, optional
         How often the factor will be refactored and solved with: few of them make the analysis count, many the rest.
         Engine, method and ordering are chosen by it where the caller leaves them open.
@@ -74,7 +75,7 @@ def splu(
         A permutation is the column order, gather.
     pivoting : {"auto", "static", "partial"}, optional
         "static" keeps the analysed pivot order as long as it gives numbers, "partial" is threshold partial pivoting
-        from the start, "auto" is whatever is certified to be accurate.
+        from the start, "auto" is whatever is found to be accurate.
     refine : {"auto", "always", "never"}, optional
         Iterative refinement in solve.
     precision : {"double", "mixed", "auto"}, optional
@@ -117,6 +118,21 @@ def splu(
     cholesky, ldlt : half the work for Hermitian and symmetric matrices.
     splu_batch : many matrices with one pattern.
     analyze : the analysis by itself.
+
+    Notes
+    -----
+    Rows are matched and scaled so that large entries lie on the diagonal [1]_. Matrices with little fill are then
+    factored column by column [2]_, others by dense fronts up the elimination tree [3]_, and symmetric ones by LDL^T
+    where that is predicted to be faster. The bound of a factor says how many of its solutions are measured; what is
+    inaccurate is refined, or gets other pivots, before it is returned.
+
+    References
+    ----------
+    .. [1] Duff, Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix
+       Anal. Appl. 22, 2001
+    .. [2] Gilbert, Peierls, Sparse partial pivoting in time proportional to arithmetic operations, SIAM J. Sci. Stat.
+       Comput. 9, 1988
+    .. [3] Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
 
     Examples
     --------
@@ -216,6 +232,16 @@ def cholesky(
     --------
     ldlt : indefinite matrices.
     cholesky_batch : many matrices with one pattern.
+
+    Notes
+    -----
+    Fronts are factored up the elimination tree [1]_; on a device they are batched by level and large ones are cut
+    into tiles, after [2]_. A pivot that is not positive ends the factorization: nothing is perturbed.
+
+    References
+    ----------
+    .. [1] Liu, The multifrontal method for sparse matrix solution: theory and practice, SIAM Review 34, 1992
+    .. [2] Rennich, Stosic, Davis, Accelerating sparse Cholesky factorization on GPUs, Parallel Computing 59, 2016
 
     Examples
     --------

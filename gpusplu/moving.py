@@ -258,6 +258,9 @@ class Moving:
                         return -1
                 except Exception as error:
                     failure = describe(error)
+                except BaseException:  # Ctrl-C: nobody knows which values it holds
+                    self._offered = None
+                    raise
             start = perf_counter()
             bad: int = self.held.refactor(values, source)
             self.version += 1

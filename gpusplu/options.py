@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import index
+from operator import index, is_
 from typing import Any, get_args
 
 import numpy as np
@@ -69,6 +69,11 @@ class Options:
     symmetric: bool = False
 
 
+# What lu_options takes after the order of the matrix, where the caller says nothing, and what it makes of that.
+DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
+DEFAULT_OPTIONS = Options(symmetric=True)
+
+
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
     """Split ``ordering=`` into a name and a permutation.
 
@@ -113,6 +118,9 @@ def lu_options(
     options that tune SuperLU itself are checked and have no effect. The option ``symbolic`` is ours, for engines that
     find the pattern of L + U on the device if asked to.
     """
+    given = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
+    if all(map(is_, given, DEFAULTS)):
+        return DEFAULT_OPTIONS
     expert: dict[str, Any] = dict(options) if options is not None else {}
     symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
     expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **expert}

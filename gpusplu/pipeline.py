@@ -19,7 +19,7 @@ from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .journal import phases
 from .moving import LEAST, followed
-from .options import Options, lu_options
+from .options import DEFAULT_OPTIONS, DEFAULTS, Options, lu_options
 from .problem import Problem, Request
 from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
@@ -27,9 +27,6 @@ from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
 from .typing import Errors
 
-# What lu_options takes after the order of the matrix, where the caller says nothing.
-DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
-DEFAULT_OPTIONS = Options(symmetric=True)
 UNFIT = "its matching does not suit these values"
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
@@ -248,7 +245,7 @@ def factored_lu(
     """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    at_once = request.remembered and not (request.movable and A.nnz >= LEAST)
+    at_once = not (request.movable and A.nnz >= LEAST)
     if request.engine != AUTO and at_once and all(map(is_, arguments, DEFAULTS)):
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:

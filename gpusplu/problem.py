@@ -31,7 +31,7 @@ class Request(NamedTuple):
     reason : str
         Of an engine that is settled; of "auto", why no device is looked at, or empty.
     device : int or None
-        Number of the CUDA device.
+        Number of the CUDA device; of several, the first.
     device_memory : int or None
         Device memory that may be used [bytes]; None for what is free.
     refactorizations : float
@@ -44,6 +44,8 @@ class Request(NamedTuple):
         An analysis of the same pattern may be used again (patterns.py).
     systems : int
         Matrices of the pattern that are going to be factored side by side; 0 for one by itself.
+    devices : tuple of int
+        Numbers of several CUDA devices that share the work; empty: one does it.
     """
 
     engine: str = "auto"
@@ -55,6 +57,7 @@ class Request(NamedTuple):
     movable: bool = False
     remembered: bool = True
     systems: int = 0
+    devices: tuple[int, ...] = ()
 
     @property
     def uses(self) -> float:

@@ -27,7 +27,7 @@ def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> 
         accuracy = f"backward error bounded by about {stats['error_bound']:.1e}: solves are not measured"
     else:
         accuracy = "every solve is measured"
-    held = f"{show(stats['nnz_factor'])} entries stored{zeros_text(stats['method'])}, {stats['fill']:.2f} times A"
+    held = f"{stored_text(stats['nnz_factor'], stats['method'])}, {stats['fill']:.2f} times A"
     rows = [
         ("matrix", f"{show(stats['n'])} x {show(stats['n'])}, {show(stats['nnz'])} entries"),
         ("engine", f"{stats['engine']}: {symbolic.choice.reason}"),
@@ -68,8 +68,8 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
         symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
-    both = (structure.fill, "L") if structure.cholesky else (2 * structure.fill - structure.n, "L + U")
-    fill = f"{show(both[0])} entries of {both[1]}, {show(structure.flops)} flop, {show(structure.column_levels)} levels"
+    fill = f"{entries_text(structure.fill, structure.n, structure.cholesky)}, {show(structure.flops)} flop, "
+    fill += f"{show(structure.column_levels)} levels"
     fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
     rows = [
         ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
@@ -123,12 +123,12 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
 
 def scale_text(request: Any, structure: Any) -> str:
     """What the factors need: one GPU, several or a cluster."""
-    device_bytes = request.device_memory or DEVICE_BYTES
+    device_bytes, asked = request.device_memory or DEVICE_BYTES, request.devices or (request.device,)
     if request.device is not None and request.device_memory is None:
         from .cuda import devices
 
-        device_bytes = devices.open_device(request.device).free_bytes()
-    return advice(needs_of(structure), structure.flops, device_bytes)
+        device_bytes = min(devices.open_device(index).free_bytes() for index in asked)
+    return advice(needs_of(structure), structure.flops, device_bytes, len(asked))
 
 
 def predicted_table(symbolic: Any) -> tuple[str, list[list[str]]]:
@@ -177,9 +177,14 @@ def method_text(method: str, symmetric: bool) -> str:
     return known.get(method, method) + (", LDL^T: A is symmetric or Hermitian" if symmetric else "")
 
 
-def zeros_text(method: str) -> str:
-    """Fronts of several columns hold what is zero in some of them."""
-    return " with the zeros of fronts" if method == "front" else ""
+def entries_text(fill: int, n: int, one_triangle: bool) -> str:
+    """Entries of the factors by those of L, the diagonal counted once."""
+    return f"{show(fill)} entries of L" if one_triangle else f"{show(2 * fill - n)} entries of L + U"
+
+
+def stored_text(nnz: int, method: str) -> str:
+    """What a factor holds; fronts of several columns hold what is zero in some of them."""
+    return f"{show(nnz)} entries stored" + (" with the zeros of fronts" if method == "front" else "")
 
 
 def precision_text(stats: Mapping[str, Any]) -> str:

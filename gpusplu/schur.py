@@ -260,11 +260,12 @@ class SchurFactor(Generic[FactorT]):
         canonical = self.symbolic.canonical(values).astype(self.dtype, casting="safe", copy=False)
         try:
             way = self._made(canonical)
-        except BaseException:
+        except BaseException as error:
             if self.eliminated:
                 self._interior, self._lost = None, True
-                with suppress(MemoryError):
-                    self._recover()
+                if isinstance(error, Exception):  # else it is Ctrl-C, which has no time for that
+                    with suppress(MemoryError):
+                        self._recover()
             raise
         self._hold(way, canonical, values)
 

@@ -14,7 +14,8 @@ from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
 from .factor import LUFactor
 from .journal.progress import seen
-from .pipeline import DEFAULTS, solve_once
+from .options import DEFAULTS
+from .pipeline import solve_once
 from .problem import Request
 from .rhs import check_rhs
 from .selection.request import AUTO, automatic

@@ -166,10 +166,10 @@ def show(value: Any) -> str:
 
 def duration(value: float) -> str:
     """Seconds with a unit; a dash for none."""
-    for scale, unit in UNITS:
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return "-"
+    if not value:
+        return "-"
+    scale, unit = next((one for one in UNITS if value >= one[0]), UNITS[-1])
+    return f"{value / scale:.3g} {unit}"
 
 
 def durations(seconds: Mapping[str, float]) -> str:

@@ -296,12 +296,14 @@ def choice_here(choice: Choice) -> Choice:
     """The choice, or the CPU engine where its device is not there."""
     if not registry.named(choice.engine).on_device:
         return choice
-    from .cuda import devices
+    from .cuda import devices, several
 
     try:
+        if choice.request.devices:
+            several.open_devices(choice.request.devices)
         devices.open_device(choice.request.device)
     except EngineUnavailableError as error:
         reason = f"pickled with engine={choice.engine!r}, which cannot run here: {error}"
-        request = choice.request._replace(engine=registry.DEFAULT, reason=reason, device=None)
+        request = choice.request._replace(engine=registry.DEFAULT, reason=reason, device=None, devices=())
         return Choice(registry.DEFAULT, reason, request)
     return choice

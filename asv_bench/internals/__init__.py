@@ -2,6 +2,7 @@
 
 from gpusplu.engines.crisscross.model import TrailingCosts, predict_divisions
 from gpusplu.engines.glu.program import MODES as GLU_MODES
+from gpusplu.engines.supernodal.deal import deal
 
 from .batches import batch_kernels, engine_batch
 from .graphs import (
@@ -39,6 +40,7 @@ from .programs import (
     least_bytes,
     long_columns,
     needed_bytes,
+    plan_for_one,
     sflu_variant,
     tuned,
 )
@@ -60,6 +62,7 @@ __all__ = [
     "commands_by_time",
     "copies_of_values",
     "crisscross_variant",
+    "deal",
     "emulate",
     "engine_batch",
     "engine_names",
@@ -76,6 +79,7 @@ __all__ = [
     "nested_dissection",
     "num_threads",
     "ordering_cost",
+    "plan_for_one",
     "predict_divisions",
     "replay_seconds",
     "runs_on_device",

@@ -8,6 +8,7 @@ import numpy as np
 
 import gpusplu as gs
 from gpusplu import _core, matrix
+from gpusplu.cost.calibration import for_core
 from gpusplu.cost.table import shipped
 from gpusplu.engines.cpu.factor import cpu_factor
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
@@ -21,7 +22,7 @@ from gpusplu.engines.sflu.engine import SfluEngine
 from gpusplu.engines.sflu.factorization import Tuning as SfluTuning
 from gpusplu.engines.sflu.program import SfluProgram
 from gpusplu.engines.supernodal import memory
-from gpusplu.engines.supernodal.plan import make_plan
+from gpusplu.engines.supernodal.plan import Limits, make_plan
 from gpusplu.problem import Problem
 
 TRAILING_COSTS = trailing_costs(shipped())
@@ -40,6 +41,13 @@ def front_plan(factor):
         block_size=plan.block_size,
         n_segments=len(plan.segment_ptr) - 1,
     )
+
+
+def plan_for_one(A, definite):
+    """The plan of fronts for one H200 with all the memory that it needs; no device is asked."""
+    pattern, values = matrix.canonicalize(A)
+    core = _core.analyze(pattern.ptr, pattern.ind, values, for_core(), cholesky=definite, ordering="nd", method="front")
+    return make_plan(core, pattern, A.dtype, Limits())
 
 
 def needed_bytes(factor):

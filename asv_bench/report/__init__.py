@@ -58,9 +58,9 @@ def images(suite, found, machine):
     if not pictures.picture(suite, found, "light"):
         return []
     alternative = "What other solvers, or other ways, take over what ours takes, a dot a case"
+    options = f":class: dark-light\n:alt: {alternative}\n:width: 100%"
     return [
-        f"```{{image}} {file_name(suite, machine, style)}\n:class: only-{style}\n:alt: {alternative}\n:width: 100%\n```"
-        for style in STYLES
+        f"```{{figure}} {file_name(suite, machine, style)}\n:figclass: only-{style}\n{options}\n```" for style in STYLES
     ]
 
 

@@ -73,6 +73,7 @@ COLUMNS = {
     "analysis": {"stages [ms]": stages, "ordering": text("chosen"), "nnz(L)": text("lnz", ",")},
     "one_shot": TRANSPOSED,
     "sequences": TRANSPOSED | {"steps": text("steps"), "repivoted": text("n_repivoted")},
+    "devices": {"devices": text("devices"), "times as fast": text("times_as_fast", ".2f")},
     "moves": {"best": text("best"), "ended on": text("ended")},
     "crisscross_fit": {
         "corner": text("corner"),

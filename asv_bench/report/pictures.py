@@ -56,7 +56,8 @@ def peers(suite, found, style):
     for record in found:
         there = record.get("peer_s") and record.get("ours_s") and record["peer_s"] / record["ours_s"]
         if there and record["phase"] in PHASES and engine in (None, record["engine"]):
-            name = ", ".join(filter(None, (PEERS.get(record["peer"], record["peer"]), record.get("kind"))))
+            peer = PEERS.get(record["peer"], record["peer"])
+            name = f"{peer.removeprefix('MKL ')}, {record['kind']}" if "kind" in record else peer
             case = " ".join(str(record[key]) for key in ("case", "variant") if key in record)
             ratios.setdefault(name, {}).setdefault(record["phase"], {})[case] = there
     drawn = [phase for phase in PHASES if any(phase in row for row in ratios.values())][:3]

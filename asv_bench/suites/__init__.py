@@ -25,7 +25,7 @@ PROCESSOR = (
 )
 DEVICE = (
     *("supernodal", "circuits", "right_hand_sides", "streaming", "host_values", "glu", "sflu", "crisscross"),
-    *("crisscross_fit", "moves", "captured", "batches", "sanitize"),
+    *("crisscross_fit", "moves", "captured", "batches", "devices", "sanitize"),
 )
 NAMES = (*PROCESSOR, *DEVICE)
 

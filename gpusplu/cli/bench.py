@@ -22,7 +22,7 @@ from gpusplu.timing import Measured, backward_error, other_values, timed
 from . import calibrate
 from .arguments import MATRIX, NAMES, add_output
 from .files import matrix_of
-from .report import CommandError, Progress, print_json, table
+from .report import CommandError, Progress, print_json, refusing, table
 
 GALLERY = calibrate.cases(
     "circuit:40x40 rlc:60x60 rlc:150x150 power:100x100", definite="poisson:200x200 elast:12x12x12"
@@ -100,10 +100,9 @@ def matrices(arguments: argparse.Namespace) -> Iterator[tuple[str, sp.csc_array,
 def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], arguments: argparse.Namespace) -> Row:
     """What was measured of a matrix, a row an engine; seconds [s]."""
     rows: list[Row] = []
-    with Progress(name, len(engines) + 1) as progress:
-        scipys = None if arguments.no_scipy else scipy_row(A, cholesky)
+    with Progress(name, len(engines) + 1) as progress, refusing(name):
         for engine in engines:
-            progress.advance(engine)
+            progress.show(engine)
             on_device = arguments.on_device and (engine == AUTO or registry.named(engine).on_device)
             found = failure(
                 lambda engine=engine, on_device=on_device: measure(  # type: ignore[misc]
@@ -112,6 +111,10 @@ def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], argu
             )
             measured = isinstance(found, Measured)
             rows.append(measured_row(engine, found, on_device) if measured else {"engine": engine, "note": found})
+            progress.advance("SciPy")
+        able = any("step" in row for row in rows)  # else SciPy may crash on it
+        scipys = scipy_row(A, cholesky) if able and not arguments.no_scipy else None
+        auto = chosen(A, cholesky)
     for row in rows:
         row["x_scipy"] = scipys["step"] / row["step"] if scipys and "step" in row else None
     return {
@@ -121,7 +124,7 @@ def compare(name: str, A: sp.csc_array, cholesky: bool, engines: list[str], argu
         "definite": cholesky,
         "engines": rows,
         "scipy": scipys,
-        "auto": chosen(A, cholesky),
+        "auto": auto,
     }
 
 
@@ -180,7 +183,7 @@ def text_of(found: Row) -> str:
     return "\n".join(
         [
             f"{found['name']}: {n} x {n}, {show(found['nnz'])} entries" + (", definite" if found["definite"] else ""),
-            table(header, cells),
+            *([table(header, cells)] if cells else []),
             *notes,
             f"auto: {auto['engine']}, {auto['reason']}" + (counts if len(by_count) > 1 else ""),
         ]

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 import gpusplu
 from gpusplu import gallery
 from gpusplu.engines import registry
+from gpusplu.installed import install_hint
 from gpusplu.selection.request import AUTO, engine_names, read_request
 
 from .arguments import add_output
@@ -84,7 +85,7 @@ def cupy_version() -> str:
     try:
         return str(importlib.import_module("cupy").__version__)
     except ImportError:
-        return "not installed (pip install 'gpusplu[cuda12]' or 'gpusplu[cuda13]')"
+        return f"not installed ({install_hint('cuda13', 'cuda12')})"
 
 
 def machine() -> list[tuple[str, str]]:
@@ -94,11 +95,16 @@ def machine() -> list[tuple[str, str]]:
     limit = os.environ.get("GPUSPLU_NUM_THREADS")
     return [
         ("platform", f"{platform.system()} {platform.machine()}"),
-        ("processors", str(len(os.sched_getaffinity(0)))),
+        ("processors", str(processors())),
         ("threads", f"{_core.num_threads()}" + (f" (GPUSPLU_NUM_THREADS={limit})" if limit else "")),
         ("instructions", INSTRUCTIONS[_core.simd_level()]),
         ("GPU", devices()),
     ]
+
+
+def processors() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def devices() -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gpusplu.installed import install_hint
 from gpusplu.linalg import cholesky, splu
 
 from .arguments import NAMES, add_matrix, add_refactors
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         matplotlib.use("agg")
     except ImportError:
-        raise CommandError("pictures need matplotlib: pip install 'gpusplu[plot]'") from None
+        raise CommandError(f"pictures need matplotlib: {install_hint('plot')}") from None
     A = matrix_of(arguments.matrix)
     with refusing(arguments.matrix):
         figure = draw(A, arguments)

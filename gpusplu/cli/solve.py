@@ -105,9 +105,12 @@ def text_of(found: dict[str, Any]) -> str:
             ("method", f"{found['method']}; ordering {found['ordering']}"),
             ("factor", f"{show(found['entries'])} entries"),
             (title, ", ".join(f"{phase} {cell}" for phase, cell in zip(phases, cells, strict=True))),
-            ("norms", f"A {norms['A']:.4g}, b {norms['b']:.4g}, x {norms['x']:.4g}, b - A x {norms['residual']:.4g}"),
+            (
+                "infinity norms",
+                f"A {norms['A']:.4g}, b {norms['b']:.4g}, x {norms['x']:.4g}, b - A x {norms['residual']:.4g}",
+            ),
             ("backward error", f"{found['backward_error']:.2g}"),
-            ("x" if columns == 1 else "x, column 1", entries + more),
+            ("x" if columns == 1 else "x, column 1", entries + more or "-"),
             *([("solution", found["solution"])] if found["solution"] else []),
         ]
     )

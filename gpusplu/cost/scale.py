@@ -15,8 +15,10 @@ from ..traits import Structure
 DEVICE_BYTES = 141_000_000_000
 #: Of a host with such devices, and of a machine of a cluster [bytes].
 HOST_BYTES, MACHINE_BYTES = 1_000_000_000_000, 512_000_000_000
-#: Devices of one host.
-MOST_DEVICES = 8
+#: Devices of one host, and how much faster two, three and more of them refactor than one, as schedules of large
+#: factors in three dimensions have it (docs/use/scaling.md); not measured.
+MOST_DEVICES, SEVERAL = 8, {1: 1.0, 2: 1.4, 3: 1.6}
+MANY = 1.75
 # Memory beside the bytes of factors: of a device that keeps all, contribution blocks too; of MUMPS' ranks together.
 IN_ONE_PIECE, BY_MUMPS = 4.0, 2.3
 # Large fronts on a device, and the cores of a machine, 14 GFLOP/s each alone, at half of that together [flop/s].
@@ -75,10 +77,18 @@ def may_stream(needed: Needs, device_bytes: float) -> bool:
     return needed.factors <= HOST_BYTES and 2 * needed.front <= device_bytes
 
 
-def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES) -> str:
-    """A sentence for explain()."""
+def on_several(needed: Needs, devices: int) -> float:
+    """Predicted seconds of a refactorization that so many devices share [s]."""
+    return needed.on_device / SEVERAL.get(devices, MANY)
+
+
+def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES, devices: int = 1) -> str:
+    """A sentence for explain(); `device_bytes`: of each of so many devices that were asked for."""
     memory = f"{size(needed.factors)} of factors, about {size(needed.device)} on a device"
     large = flops >= LARGE
+    if devices > 1 and device_bytes < needed.device <= devices * device_bytes:
+        seconds = f", {lasting(on_several(needed, devices))} a refactorization" if large else ""
+        return f"{memory}, more than {size(device_bytes)}: these {devices} GPUs hold them{seconds}"
     if needed.device <= device_bytes:
         seconds = f", {lasting(needed.on_device)} a refactorization on an H200" if large else ""
         return f"{memory}: one GPU is enough{seconds}"
@@ -87,7 +97,7 @@ def advice(needed: Needs, flops: float, device_bytes: float = DEVICE_BYTES) -> s
     if may_stream(needed, device_bytes):
         ways.append(f"one GPU through which they stream, {lasting(needed.streamed)} a refactorization")
     if several <= MOST_DEVICES:
-        ways.append(f"{several} GPUs of one host would hold them")
+        ways.append(f"{several} GPUs of one host, device='all', {lasting(on_several(needed, several))}")
     cluster = (
         f"a cluster, {needed.machines} x {size(MACHINE_BYTES)}" if needed.machines > 1 else "a machine without GPUs"
     )

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DeviceMemoryError, EngineUnavailableError
+from ..installed import install_hint
 from . import cache as compiled
 from .dependent_launch import dependent_launch
 from .layout import arguments
@@ -26,6 +27,7 @@ from .process import use_cuda
 from .stream import Buffer, Graph, Kernel, Stream
 
 OLDEST = 75  # compute capability
+PEER_ACCESS_ALREADY_ENABLED = 704  # cudaError
 SMALLEST = 256  # bytes of a buffer, so that a clamped load from an empty array stays inside
 
 
@@ -193,6 +195,26 @@ class Device:
         """The stream of CuPy's current stream; where this device is the current one."""
         return Stream(self._cuda.get_current_stream(), self._cuda)
 
+    def new_stream(self) -> Stream:
+        """A stream of its own, beside those of callers; nothing of it is made while a stream is captured."""
+        with self._device:
+            return Stream(self._cuda.Stream(non_blocking=True), self._cuda, None, self._dependent)
+
+    def reaches(self, other: Device) -> bool:
+        """Whether copies and kernels of this device go to the memory of another one by themselves; if so, they may."""
+        if self is other:
+            return True
+        runtime = self._cuda.runtime
+        if not runtime.deviceCanAccessPeer(self.index, other.index):
+            return False
+        with self._device:
+            try:
+                runtime.deviceEnablePeerAccess(other.index)
+            except runtime.CUDARuntimeError as error:
+                if error.status != PEER_ACCESS_ALREADY_ENABLED:
+                    return False
+        return True
+
     def synchronize(self) -> None:
         """Wait for everything on the device, whatever the stream."""
         self._device.synchronize()
@@ -285,6 +307,28 @@ def device(index: int) -> Device:
     return Device(index)
 
 
+def count_devices() -> int:
+    """How many CUDA devices are visible.
+
+    Raises
+    ------
+    EngineUnavailableError
+        No CuPy, no driver, or a process forked from one that uses CUDA.
+    """
+    try:
+        cupy = import_module("cupy")
+        use_cuda()
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except ImportError as error:
+        raise EngineUnavailableError(
+            f"GPU engines need CuPy ({error}); {install_hint('cuda13', 'cuda12')}, or pass engine='cpu'"
+        ) from None
+    except EngineUnavailableError:
+        raise
+    except Exception as error:  # CUDA's own exceptions exist only where CuPy does
+        raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass engine='cpu'") from None
+
+
 def open_device(which: Any = None) -> Device:
     """The device that ``device=`` names: a number, a cupy.cuda.Device, or None for CuPy's current one.
 
@@ -295,18 +339,7 @@ def open_device(which: Any = None) -> Device:
     TypeError
         `which` is none of these.
     """
-    try:
-        cupy = import_module("cupy")
-        use_cuda()
-        count = cupy.cuda.runtime.getDeviceCount()
-    except ImportError as error:
-        raise EngineUnavailableError(
-            f"GPU engines need CuPy ({error}); pip install 'gpusplu[cuda13]' or 'gpusplu[cuda12]', or pass engine='cpu'"
-        ) from None
-    except EngineUnavailableError:
-        raise
-    except Exception as error:  # CUDA's own exceptions exist only where CuPy does
-        raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass engine='cpu'") from None
+    count, cupy = count_devices(), import_module("cupy")
     if which is None:
         which = cupy.cuda.runtime.getDevice() if count else 0
     elif isinstance(which, cupy.cuda.Device):

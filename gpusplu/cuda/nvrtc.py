@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import EngineUnavailableError, GpuspluError
+from ..installed import install_hint
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 SCALARS = ("f", "d", "F", "D")
@@ -32,6 +33,7 @@ ONE_KIND = (
     "columns/sflu.cu",
     "columns/sflu_symbolic.cu",
     "fronts/determinants.cu",
+    "fronts/devices.cu",
     "fronts/inertia.cu",
     "fronts/solve_transposed.cu",
     "common/values.cu",
@@ -192,8 +194,8 @@ def nvrtc() -> Nvrtc:
         except OSError:
             continue
     raise EngineUnavailableError(
-        "GPU engines compile their kernels with NVRTC and none was found; pip install 'gpusplu[cuda13]' or "
-        "'gpusplu[cuda12]', or pass engine='cpu'"
+        "GPU engines compile their kernels with NVRTC and none was found; "
+        f"{install_hint('cuda13', 'cuda12')}, or pass engine='cpu'"
     )
 
 

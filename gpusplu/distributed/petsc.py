@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..errors import EngineUnavailableError
+from ..installed import install_hint
 
 
 @cache
@@ -27,6 +28,6 @@ def load() -> Any:
         from petsc4py import PETSc
     except (ImportError, RuntimeError) as error:
         raise EngineUnavailableError(
-            f"distributed factorizations need petsc4py: pip install 'gpusplu[distributed]', or a cluster's own; {error}"
+            f"distributed factorizations need petsc4py: {install_hint('distributed')}, or a cluster's own; {error}"
         ) from error
     return PETSc

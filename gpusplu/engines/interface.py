@@ -192,6 +192,8 @@ class Engine(ABC):
         It factors many systems side by side (`factor_batch`).
     on_device : bool
         It runs on a CUDA device, and wants values and vectors there.
+    several : bool
+        Several devices of a host can share its work.
     costs : Costs
         Shipped constants of the predictions of an engine that is not built in, by entry, names beginning with the
         engine's; those of the others are in cost/table.py.
@@ -203,6 +205,7 @@ class Engine(ABC):
     symbolic_phases: ClassVar[tuple[str, ...]] = ("host",)
     batches: ClassVar[bool] = False
     on_device: ClassVar[bool] = False
+    several: ClassVar[bool] = False
     costs: ClassVar[Costs] = {}
 
     def __init_subclass__(cls) -> None:
@@ -214,6 +217,8 @@ class Engine(ABC):
             return f"engine={self.name!r} has no {problem.kind} factorization"
         if problem.options.symbolic not in self.symbolic_phases:
             return f"engine={self.name!r} has no symbolic phase on the {problem.options.symbolic}"
+        if problem.request.devices and not self.several:
+            return f"engine={self.name!r} does not share its work among devices; pass one"
         return ""
 
     def least(self, problem: Problem) -> float:

@@ -27,7 +27,8 @@ from ..cuda import devices
 from ..errors import NonFiniteError
 from ..factor import LUFactor
 from ..gradients import TRANSPOSE, Factored
-from ..pipeline import DEFAULTS, factored_lu, within_memory
+from ..options import DEFAULTS
+from ..pipeline import factored_lu, within_memory
 from ..selection.request import AUTO, read_request
 from ..solving import is_singular
 from .foreign import DeviceSite, lower

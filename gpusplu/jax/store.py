@@ -24,7 +24,8 @@ from .. import patterns
 from ..batches import splu_batch
 from ..factor import LUFactor
 from ..gradients import Factored
-from ..pipeline import DEFAULTS, factored_lu, within_memory
+from ..options import DEFAULTS
+from ..pipeline import factored_lu, within_memory
 from ..selection.request import automatic
 from .structure import Structure
 

@@ -9,8 +9,9 @@ from time import perf_counter
 from typing import Any
 
 from ..cost.model import Prediction
+from ..cost.scale import size
 from ..engines import registry
-from ..report import events_of, method_text, ordering_text, predictions_of
+from ..report import entries_text, events_of, method_text, ordering_text, predictions_of, stored_text
 from ..stats import duration, show
 from .listeners import EACH, UNASKED, caller, heard_by, listens, tell
 
@@ -46,7 +47,8 @@ def analyzed(symbolic: Any) -> None:
 def chosen(symbolic: Any) -> None:
     """The engine, why it, and what is expected of it."""
     tell(f"engine {symbolic.engine}: {symbolic.choice.reason}")
-    tell(f"predicted {show(symbolic.lnz)} entries of L, {show(symbolic.flops)} flop" + expectations(symbolic))
+    entries = entries_text(symbolic.lnz, symbolic.n, symbolic.parts()[1].core.kind != "lu")
+    tell(f"predicted {entries}, {show(symbolic.flops)} flop" + expectations(symbolic))
 
 
 def expectations(symbolic: Any) -> str:
@@ -98,7 +100,7 @@ def told(core: Any, symbolic: Any) -> Any:
         return core
     stats, expected = core.stats(), prediction_of(symbolic)
     phase = "refactor" if stats["n_refactor"] else "factor"  # one that was left by somebody else
-    text = f"{show(core.nnz)} entries, {show(stats['bytes'])} bytes"
+    text = f"{stored_text(core.nnz, core.method)}, {size(stats['bytes'])}"
     took(phase, stats[f"{phase}_seconds"], text, getattr(expected, phase, None))
     following = Told(core, symbolic, expected)
     if following.counted:

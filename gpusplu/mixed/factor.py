@@ -218,18 +218,23 @@ class MixedFactor:
                     raise matrix.non_finite(self._pattern, bad, canonical)
                 return bad
 
+        taken = False
+
         def refactor() -> None:
+            nonlocal taken
             self._single.refactor(values.astype(SINGLE[self._dtype]))
+            taken = True
             if self.device_array is not None:
                 self._single.check()
 
-        if why := self._attempt(refactor):
-            try:
+        try:
+            if why := self._attempt(refactor):
                 self._go_over(why)
-            except Exception:
-                self._hold(before)
+        except BaseException:
+            self._hold(before)
+            if taken or self._single is None:
                 self._make_single(before.canonical())
-                raise
+            raise
         return -1
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
@@ -277,7 +282,7 @@ class MixedFactor:
         """Go over after a solve that did not converge."""
         try:
             self._go_over(f"refinement of answers from single precision came to a backward error of {error:.1e}")
-        except Exception:
+        except BaseException:
             self._make_single(self._A.canonical())
             raise
 

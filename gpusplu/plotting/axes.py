@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-MISSING = "pictures need matplotlib: pip install 'gpusplu[plot]'"
+from ..installed import install_hint
+
 # Okabe and Ito's colours.
 BLUE, SKY, ORANGE, GREEN, RED, GREY = "#0072b2", "#56b4e9", "#e69f00", "#009e73", "#d55e00", "#8a8a8a"
 
@@ -14,7 +15,7 @@ def import_pyplot() -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(MISSING) from error
+        raise ImportError(f"pictures need matplotlib: {install_hint('plot')}") from error
     return pyplot
 
 

@@ -64,8 +64,19 @@ def name_engine(engine: str, device: Any) -> Request:
         return Request(engine, "asked for by name")
     if engine == AUTO and device is None:
         return automatic()
-    from ..cuda import devices
+    from ..cuda import devices, several
 
+    if several.is_several(device):
+        opened = several.open_devices(device)
+        if len(opened) > 1 and engine != AUTO and not registry.named(engine).several:
+            raise EngineUnavailableError(f"engine={engine!r} runs on one device; pass one of them, or another engine")
+        indices = tuple(each.index for each in opened)
+        return Request(
+            engine,
+            "" if engine == AUTO else "asked for by name",
+            indices[0],
+            devices=indices if len(indices) > 1 else (),
+        )
     index = devices.open_device(device).index
     return Request(engine, "" if engine == AUTO else "asked for by name", index)
 

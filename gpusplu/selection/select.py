@@ -127,7 +127,8 @@ def choose_on_device(problem: Problem, engines: list[Engine]) -> Choice:
     """Among the engines of a device that was asked for; where none has enough memory, one that is going to say so."""
     request = problem.request
     predictions = predicted(problem, engines)
-    reason = f"device={request.device} was asked for"
+    asked = list(request.devices) if request.devices else request.device
+    reason = f"device={asked} was asked for"
     if all(prediction.note for prediction in predictions):
         return Choice(engines[-1].name, reason, request, predictions)
     choice = decide(request, predictions)

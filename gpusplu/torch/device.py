@@ -17,7 +17,8 @@ from torch import Tensor
 from ..arrays import Torch
 from ..gradients import Factored
 from ..matrix import Columns
-from ..pipeline import DEFAULTS, factor_lu
+from ..options import DEFAULTS
+from ..pipeline import factor_lu
 from ..selection.request import automatic
 from .pattern import Pattern
 

@@ -164,6 +164,25 @@ def test_more_hubs_than_have_bits():
     assert np.array_equal(np.sort(perm), np.arange(A.shape[0]))
 
 
+def test_rings_are_halved_round_by_round():
+    """Of a ring no two neighbours go in one round: its tree is low, where one end after the other makes a chain."""
+    n = 1000
+    ptr, ind = graph_of(sp.coo_array((np.ones(n), (range(n), np.roll(range(n), 1))), shape=(n, n)))
+    entries, _, levels, *_ = _core_testing.ordering_cost(ptr, ind, _core_testing.amd(ptr, ind))
+    assert entries == 3 * n - 3
+    assert levels <= 2 * np.log2(n) + 2
+
+
+def test_vertices_between_hubs():
+    """Hubs whose lists are too long to look a neighbour up, too short for dense rows: their neighbours wait."""
+    n, degree = 6000, 600
+    spokes = np.arange(2 * degree)
+    rows = np.r_[spokes, spokes, np.arange(n - 1)]
+    cols = np.r_[n + spokes % 2, n + 2 + spokes % 2, np.arange(1, n)]
+    A = sp.coo_array((np.ones(rows.size), (rows, cols)), shape=(n + 4, n + 4))
+    assert check_size(A)[0] <= 5 * n
+
+
 def check_size(A):
     """What minimum degree counts while it orders is what its order costs; unless it left dense rows out."""
     ptr, ind = graph_of(A)

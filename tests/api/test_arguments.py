@@ -1,6 +1,7 @@
 """The arguments that choose how factors are made, ours and SuperLU's."""
 
 import dataclasses
+import re
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 import gpusplu.linalg
 from gpusplu.cuda import presence
+from gpusplu.installed import install_hint
 from gpusplu.options import Options
 from gpusplu.timing import backward_error
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
@@ -30,7 +32,8 @@ def without_cupy(monkeypatch):
 @pytest.mark.parametrize("engine", ["glu", "sflu", "crisscross", "supernodal"])
 @pytest.mark.parametrize("call", [gs.splu, gs.cholesky, gs.analyze, gs.explain])
 def test_gpu_engine_by_name_needs_cupy(call, engine, without_cupy):
-    with pytest.raises(gs.EngineUnavailableError, match=r"GPU engines need CuPy .*pip install 'gpusplu\[cuda13\]'"):
+    hint = re.escape(install_hint("cuda13", "cuda12"))
+    with pytest.raises(gs.EngineUnavailableError, match=f"GPU engines need CuPy .*; {hint}, or"):
         call(spd_matrix(), engine=engine)
 
 

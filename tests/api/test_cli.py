@@ -100,7 +100,7 @@ def test_solve_says_what_it_found(tmp_path, capsys):
     np.save(tmp_path / "b.npy", [2.0, 4.0, -10.0])
     assert main(["solve", str(tmp_path / "A.npz"), str(tmp_path / "b.npy")]) == 0
     lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
-    assert lines["norms"].strip() == "A 5, b 10, x 2, b - A x 0"
+    assert lines["infinity norms"].strip() == "A 5, b 10, x 2, b - A x 0"
     assert lines["x"].strip() == "1, 1, -2"
     assert lines["engine"].strip().startswith("cpu: ")
     assert [name for name in lines if name.startswith("seconds [")]
@@ -332,6 +332,14 @@ def test_bench_says_why_an_engine_does_not_run(capsys, own_cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert main(["bench", "poisson:9x8", "--no-scipy", "--budget", "0.001", "--engine", "cpu,supernodal"]) == 0
     assert "supernodal: EngineUnavailableError: GPU engines need CuPy" in capsys.readouterr().out
+
+
+def test_bench_of_matrices_without_a_factor(tmp_path, capsys, own_cache):
+    sp.save_npz(tmp_path / "singular.npz", sp.csc_array(np.diag([1.0, 0.0, 2.0])))
+    assert main(["bench", str(tmp_path / "singular.npz"), "--budget", "0.001", "--engine", "cpu"]) == 0
+    out = capsys.readouterr().out
+    assert "Error: Factor is exactly singular" in out and "SciPy  " not in out
+    assert "differ" in failure(capsys, "bench", "rlc:6x6", "--cholesky", "--budget", "0.001")
 
 
 def test_bench_as_json(capsys, own_cache):

@@ -16,6 +16,7 @@ PARENTS = {
     gs.PatternMismatchError: ValueError,
     gs.AccuracyError: RuntimeError,
     gs.EngineUnavailableError: RuntimeError,
+    gs.DeviceFailedError: RuntimeError,
     gs.DeviceMemoryError: MemoryError,
     gs.HostMemoryError: MemoryError,
     gs.SolverError: RuntimeError,

@@ -11,7 +11,7 @@ from gpusplu.engines import registry
 ROOT = Path(__file__).parents[2] / "gpusplu"
 #: Rooms of the house from the ground up; those of a row do not know each other.
 LAYERS = (
-    ("_core", "errors", "notebook", "once", "typing"),
+    ("_core", "errors", "installed", "notebook", "once", "typing"),
     ("_scipy", "_cupyx", "stats", "counting", "arrays", "results"),
     ("journal",),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),

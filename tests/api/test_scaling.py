@@ -77,10 +77,14 @@ def test_each_regime_is_named():
     assert text(10**9, 2.8e13).endswith("one GPU is enough, 1 s a refactorization on an H200")
     large = text(10**10, 2.8e14)
     assert large.startswith("80 GB of factors, about 320 GB on a device, more than 141 GB: one GPU through which they")
-    assert "stream, 10 s a refactorization, or 3 GPUs of one host would hold them, or a machine without GPUs" in large
+    assert (
+        "stream, 10 s a refactorization, or 3 GPUs of one host, device='all', 6.2 s, or a machine without GPUs" in large
+    )
     assert large.endswith(", 10 min: gpusplu.distributed")
     assert "stream" not in text(10**10, 2.8e14, widest=100_000)
     assert text(10**12, 1e18).split(": ")[1].startswith("a cluster, 36 x 512 GB, 17 h")
+    several = text(10**10, 2.8e14, device=0, devices=(0, 1, 2, 3), device_memory=100 * 10**9)
+    assert several.endswith("320 GB on a device, more than 100 GB: these 4 GPUs hold them, 5.7 s a refactorization")
     assert "more than 1 MB: one GPU through which they stream" in text(1_000_000, 1e8, device_memory=10**6)
 
 

@@ -265,6 +265,30 @@ def test_threads_do_not_change_a_bit(real_matrix):
     assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("ends", [1, 2])
+def test_threads_do_not_change_a_bit_of_chains(ends):
+    """A line that is eliminated from one end is a chain, which one thread factors; from both it is two, one each."""
+    n = 20_000
+    rng = np.random.default_rng(ends)
+    A = sp.csc_array(sp.diags_array([rng.random(n - 1), 3 + rng.random(n), rng.random(n - 1)], offsets=[-1, 0, 1]))
+    order = np.arange(n, dtype=np.int32)
+    if ends == 2:
+        order = np.r_[order[: n // 2], order[: n // 2 - 1 : -1]].reshape(2, -1).T.ravel().copy()
+    b, results = np.ones(n), []
+    try:
+        for threads in (1, 2, 3):
+            _core_testing.set_num_threads(threads)
+            lu = column_lu(A, order, order)
+            lu.factor(A.data)
+            for _ in range(3):
+                assert lu.refactor(2 * A.data)["status"] == "ok"
+            results.append(solve(lu, A, b))
+    finally:
+        _core_testing.set_num_threads(0)
+    assert backward_error(2 * A, results[0], b) < 1e-15
+    assert np.array_equal(results[0], results[1]) and np.array_equal(results[0], results[2])
+
+
 def test_a_team_reports_the_same_failure_and_recovers(real_matrix):
     A = real_matrix("case_ACTIVSg10k_nrjac")
     A.sort_indices()

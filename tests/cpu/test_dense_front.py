@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg as sla
 
 from gpusplu import _core_testing
+from support.levels import LEVELS
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 SIZES = [
@@ -12,16 +13,6 @@ SIZES = [
     *[(13, 29), (16, 60), (17, 5), (32, 100), (33, 47), (64, 65), (65, 0), (100, 131), (200, 90)],
 ]
 LARGE = [(300, 210), (257, 0), (130, 700), (800, 100)]
-
-
-def is_built(level):
-    _core_testing._set_simd_level(level)
-    found = _core_testing.simd_level()
-    _core_testing._set_simd_level(0)
-    return found == level
-
-
-LEVELS = [level for level in (0, 2, 3, 4) if is_built(level)]
 
 
 @pytest.fixture(params=LEVELS, ids=lambda level: f"v{level}")

@@ -8,6 +8,7 @@ from gpusplu import _core, _core_testing, gallery
 from gpusplu.cost.calibration import for_core
 from gpusplu.engines.cpu.batch import CpuBatch
 from gpusplu.timing import backward_error
+from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
 DTYPES = "fdFD"
@@ -15,7 +16,7 @@ OPS = (lambda M: M, lambda M: M.T, lambda M: M.conj().T)
 COUNTS = (1, 7, 8, 9, 33)
 
 
-@pytest.fixture(params=[level for level in (2, 3, 4) if level <= _core_testing.simd_level()] or [0])
+@pytest.fixture(params=LEVELS)
 def simd(request):
     _core_testing._set_simd_level(request.param)
     assert _core_testing.simd_level() == request.param

@@ -73,7 +73,8 @@ def uninstalled():
     gs.uninstall()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:Sparse CSR tensor support")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # other packages' own
+@pytest.mark.filterwarnings("ignore:Sparse (CSR tensor support|invariant checks)")
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
 def test_blocks_print_what_the_page_says(page):
     run(page)

@@ -1,7 +1,7 @@
 """A device of `gpusplu.cuda.devices` whose memory is NumPy's and whose kernels run in the emulator.
 
 Memory starts as NaN and is checked for writes past its end when a stream is synchronized. What runs is counted, so that
-tests can say what a step may cost.
+tests can say what a step may cost. Several devices of one host (emulated_host.py) have memories of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,10 @@ class Memory:
         self.begin = -self.bytes.ctypes.data % 16
         device.use(nbytes)
 
+    def holds(self, address: int) -> bool:
+        begin = self.bytes.ctypes.data
+        return begin <= address < begin + self.bytes.size
+
     def check(self) -> None:
         guard = self.bytes[self.begin + self.nbytes :]
         assert (guard == 0xFF).all(), f"a kernel wrote past the end of a buffer of {self.nbytes} bytes"
@@ -56,26 +61,51 @@ class Memory:
 
 @dataclass
 class Command:
-    """A node of a graph: what it does, on which of the two streams, and what has to be done before."""
+    """A node of a graph: what it does, on which stream, and what has to be done before."""
 
     run: Callable[[], None]
-    side: bool
+    queue: int
     after: list[Command]
     done: bool = False
 
 
+class Recording(list[Command]):
+    """Commands of a graph while it is recorded, and how many streams are in it."""
+
+    queues, over = 0, False
+
+
+class Event(list[Command]):
+    """The last commands of a stream, and the recording that they are of."""
+
+    recording: Recording | None = None
+
+
 class Stream:
-    def __init__(self, device: EmulatedDevice, recorded: list[Command] | None = None, side: bool = False):
-        self.device, self.recorded, self.is_side = device, recorded, side
+    def __init__(self, device: EmulatedDevice, recorded: Recording | None = None, side: bool = False):
+        self.device, self._recording = device, None
         self.last: list[Command] = []  # what the next command has to wait for
+        if recorded is not None:
+            self._enter(recorded)
         self.side = Stream(device, recorded, True) if recorded is not None and not side else None
 
+    def _enter(self, recording: Recording) -> None:
+        self._recording, self._queue, self.last = recording, recording.queues, []
+        recording.queues += 1
+
+    @property
+    def recorded(self) -> Recording | None:
+        """What commands are added to; None: they run."""
+        return None if self._recording is None or self._recording.over else self._recording
+
     def _do(self, command: Callable[[], None]) -> None:
-        if self.recorded is None:
+        self.device.must_be_current()
+        recorded = self.recorded
+        if recorded is None:
             command()
         else:
-            self.recorded.append(Command(command, self.is_side, self.last))
-            self.last = self.recorded[-1:]
+            recorded.append(Command(command, self._queue, self.last))
+            self.last = recorded[-1:]
 
     @property
     def captured(self) -> bool:
@@ -83,10 +113,12 @@ class Stream:
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self.device.count("copy")
+        self.device.check_copy(to, source)
         self._do(lambda: memory_at(to, nbytes).__setitem__(slice(None), memory_at(source, nbytes)))
 
     def clear(self, to: int, nbytes: int) -> None:
         self.device.count("clear")
+        self.device.check_reach(to)
         self._do(lambda: memory_at(to, nbytes).fill(0))
 
     def launch(
@@ -98,6 +130,8 @@ class Stream:
         if dependent:
             self.device.count("dependent")
         record = np.array(args, dtype=kernel.arguments)
+        for address in addresses_in(record):
+            self.device.check_reach(address, kernel.name)
         seed = self.device.seed
         self._do(lambda: kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed))
 
@@ -115,11 +149,16 @@ class Stream:
     def join(self, side: Stream) -> None:
         self.wait(side.record())
 
-    def record(self) -> list[Command]:
-        return self.last
+    def record(self) -> Event:
+        self.device.must_be_current()
+        event = Event(self.last if self.recorded is not None else [])
+        event.recording = self.recorded
+        return event
 
-    def wait(self, event: list[Command]) -> None:
-        self.last = self.last + event
+    def wait(self, event: Event) -> None:
+        if event.recording is not None and self.recorded is None and not event.recording.over:
+            self._enter(event.recording)
+        self.last = [*self.last, *event] if self.recorded is not None else []
 
     def synchronize(self) -> None:
         assert self.recorded is None, "the host cannot wait for what is only recorded"
@@ -133,8 +172,9 @@ class Stream:
 
 
 def run_in_any_order(commands: list[Command], side_first: bool) -> None:
-    """The order of each stream, and otherwise one of the two runs ahead as far as what it waits for allows."""
-    waiting = [deque(c for c in commands if c.side == side) for side in (side_first, not side_first)]
+    """The order of each stream, and otherwise the first, or the last, runs ahead as far as what it waits for allows."""
+    queues = sorted({command.queue for command in commands}, reverse=side_first)
+    waiting = [deque(c for c in commands if c.queue == queue) for queue in queues]
     for command in commands:
         command.done = False
     while any(waiting):
@@ -159,7 +199,7 @@ class CapturedGraph:
     """A graph of the caller's: what is asked of the device while he captures his stream, and kernels of his own."""
 
     def __init__(self, device: EmulatedDevice):
-        self._device, self._commands = device, []
+        self._device, self._commands = device, Recording()
         self.stream = Stream(device, self._commands)
 
     def call(self, kernel: Callable[[], object]) -> None:
@@ -167,6 +207,7 @@ class CapturedGraph:
         self.stream._do(kernel)
 
     def close(self) -> None:
+        self._commands.over = True
         assert joined(self._commands, self.stream.last), "the second stream was not joined"
 
     def launch(self) -> None:
@@ -177,11 +218,14 @@ class CapturedGraph:
 class EmulatedDevice:
     """Looks like an H200 with `memory_bytes` of memory.
 
-    A graph's second stream runs ahead of the first one with `side_first`, else behind it.
+    A graph's second stream runs ahead of the first one with `side_first`, else behind it. `host`: of several devices.
     """
 
-    def __init__(self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4):
-        self.index, self.name, self.arch = 0, "emulated", 90
+    def __init__(
+        self, memory_bytes: int = 1 << 30, seed: int = 0, multiprocessors: int = 4, index: int = 0, host: Any = None
+    ):
+        self.index, self.name, self.arch = index, "emulated", 90
+        self.host_of = host
         self.array_class = fake_cupy.ndarray
         self.multiprocessors, self.shared_memory_bytes = multiprocessors, 232448
         self.double_ratio = 2
@@ -197,10 +241,35 @@ class EmulatedDevice:
 
     def __enter__(self) -> EmulatedDevice:
         use_cuda()
+        if self.host_of:
+            self.host_of.enter(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        pass
+        if self.host_of:
+            self.host_of.leave()
+
+    def must_be_current(self) -> None:
+        assert not self.host_of or self.host_of.is_current(self), f"device {self.index} is not the current one"
+
+    def check_copy(self, to: int, source: int) -> None:
+        if self.host_of:
+            self.host_of.check_copy(self, to, source)
+
+    def check_reach(self, address: int, kernel: str = "clear") -> None:
+        if self.host_of:
+            self.host_of.check_reach(self, address, kernel)
+
+    def reaches(self, other: EmulatedDevice) -> bool:
+        return self is other or (self.host_of is not None and self.host_of.connect(self, other))
+
+    def owns(self, address: int) -> bool:
+        with self._lock:
+            return any(memory.holds(address) for memory in self._memories)
+
+    def new_stream(self) -> Stream:
+        assert not self._thread.recording, "no stream may be made while another one is captured"
+        return Stream(self)
 
     def count(self, what: str) -> None:
         with self._lock:
@@ -303,15 +372,23 @@ class EmulatedDevice:
 
     def record(self, commands: Callable[[Stream], None]) -> Graph:
         assert not self._thread.recording, "no graph is recorded while another one is captured"
-        recorded: list[Command] = []
+        recorded = Recording()
         stream = Stream(self, recorded)
         self._thread.recording = True
         try:
             commands(stream)
         finally:
             self._thread.recording = False
-        assert joined(recorded, stream.last), "the second stream was not joined"
+            recorded.over = True
+        assert joined(recorded, stream.last), "another stream was not joined"
         return Graph(recorded)
+
+
+def addresses_in(record: np.ndarray) -> list[int]:
+    """What may be addresses in a kernel's argument: all numbers of 64 bits without a sign."""
+    if record.dtype.names:
+        return [address for name in record.dtype.names for address in addresses_in(record[name])]
+    return [int(number) for number in record.reshape(-1)] if record.dtype == np.uint64 else []
 
 
 def memory_at(pointer: int, nbytes: int) -> np.ndarray:

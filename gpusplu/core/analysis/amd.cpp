@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/low_degrees.hpp"
 #include "analysis/minimum_degree.hpp"
 
 namespace gs {
@@ -15,7 +16,9 @@ namespace gs {
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::order() {
   while (n_eliminated_ < n_) {
     while (link_[n_ + min_degree_].next >= n_) ++min_degree_;
-    eliminate(link_[n_ + min_degree_].next);
+    const idx pivot = link_[n_ + min_degree_].next;
+    eliminate(pivot);
+    pace_.go_on(64 + 8 * (off)node_[pivot].length);
   }
   return expand();
 }
@@ -288,13 +291,12 @@ template <class Offset> void MinimumDegree<Offset>::raise_stamp(idx by) {
   stamp_now_ = 2;
 }
 
-// Pivots in elimination order, each followed by the variables that went with it; dense rows last.
+// Pivots in elimination order, each followed by the variables that went with it.
 template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() {
   std::vector<idx> perm(n_);
-  std::copy_n(pivots_, n_stripped_, perm.begin());
   idx* const place = bucket_;
-  idx end = n_stripped_;
-  for (idx k = n_stripped_; k < n_pivots_; ++k) {
+  idx end = 0;
+  for (idx k = 0; k < n_pivots_; ++k) {
     const idx i = pivots_[k];
     perm[end] = i;
     place[i] = end + 1;
@@ -307,20 +309,38 @@ template <class Offset> std::vector<idx> MinimumDegree<Offset>::expand() {
     for (idx j = i; j != root;) j = std::exchange(node_[j].parent, root);
     perm[place[root]++] = i;
   }
-  std::copy_n(dense_, n_dense_, perm.begin() + end);
   return perm;
 }
 
-std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
+namespace {
+
+std::vector<idx> by_minimum_degree(PatternView graph, FactorSize& size) {
   if (graph.n == 0) return {};
-  const auto order = [size](auto&& quotient) {
+  const auto order = [&size](auto&& quotient) {
     std::vector<idx> perm = quotient.order();
-    if (size) *size = quotient.size();
+    size.lnz += quotient.size().lnz, size.flops += quotient.size().flops;
     return perm;
   };
   if (graph.n + 3 * graph.nnz() < std::numeric_limits<std::int32_t>::max())
     return order(MinimumDegree<std::int32_t>(graph));
   return order(MinimumDegree<off>(graph));
+}
+
+}  // namespace
+
+std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
+  if (!has_low_degrees(graph)) {
+    FactorSize all;
+    std::vector<idx> perm = by_minimum_degree(graph, all);
+    if (size) *size = all;
+    return perm;
+  }
+  LowDegrees low = eliminate_low_degrees(graph);
+  low.early.reserve(graph.n);
+  for (const idx k : by_minimum_degree(low.graph.view(), low.size)) low.early.push_back(low.rest[k]);
+  low.early.insert(low.early.end(), low.dense.begin(), low.dense.end());
+  if (size) *size = low.dense.empty() ? std::optional(low.size) : std::nullopt;
+  return std::move(low.early);
 }
 
 }  // namespace gs

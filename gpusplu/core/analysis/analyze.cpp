@@ -52,11 +52,20 @@ void analyze_cholesky(PatternView A, const AnalyzeOptions& options, Symbolic& s)
   finish_front(s, graph.view(), std::move(order), nullptr);
 }
 
-off entries_of_diagonal(PatternView A) {
-  off count = 0;
-  for (idx j = 0; j < A.n; j++) count += std::binary_search(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], j);
-  return count;
-}
+// Whether a pattern equals its transpose: found out by the first who asks.
+class PatternSymmetry {
+ public:
+  explicit PatternSymmetry(PatternView A) : A_(A) {}
+  void know(bool symmetric) { known_ = symmetric; }
+  bool operator()() {
+    if (!known_) known_ = is_structurally_symmetric(A_);
+    return *known_;
+  }
+
+ private:
+  PatternView A_;
+  std::optional<bool> known_;
+};
 
 // A caller's order of the columns as one of the vertices of a graph of pairs: where the first of their columns are.
 std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, const std::vector<idx>& partner) {
@@ -69,13 +78,14 @@ std::vector<idx> order_of_pairs(const idx* perm, const PairedGraph& paired, cons
 }
 
 // Columns that the matching pairs are ordered as one and stay in one supernode. `choose` gives the orders of a graph,
-// and each makes an analysis; with `may_fail` only where LU is not predicted to be faster.
-template <class T, class Choose> std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values,
-                                                                    const AnalyzeOptions& options, bool may_fail,
-                                                                    Symbolic s, Choose&& choose) {
-  SymmetricMatching matching = timed(s, "matching", [&] { return match_symmetric(A, values); });
+// and each makes an analysis. For LU in whose place it would be, only where that is not predicted to be faster; a
+// matching is then left to it.
+template <class T, class Choose>
+std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values, const AnalyzeOptions& options,
+                                   std::optional<Matching>* for_lu, Symbolic s, Choose&& choose) {
+  SymmetricMatching matching = timed(s, "matching", [&] { return match_symmetric(A, values, for_lu); });
   s.structural_rank = matching.structural_rank;
-  if (s.structural_rank < s.n) return may_fail ? std::vector<Symbolic>() : std::vector<Symbolic>{s};
+  if (s.structural_rank < s.n) return for_lu ? std::vector<Symbolic>() : std::vector<Symbolic>{s};
   s.row_scale = std::move(matching.scale);
   s.col_scale = s.row_scale;
   Pattern graph = timed(s, "symmetrize", [&] { return symmetrize(A, nullptr); });
@@ -96,7 +106,7 @@ template <class T, class Choose> std::vector<Symbolic> analyze_ldlt(PatternView 
   std::vector<Symbolic> candidates;
   for (Ordered& order : orders) {
     if (has_pairs) order.tree = ordered_tree(graph.view(), split_order(paired, partner, order.tree.perm));
-    if (may_fail && !ldlt_is_faster(order, options, s)) continue;
+    if (for_lu && !ldlt_is_faster(order, options, s)) continue;
     finish_front(candidates.emplace_back(s), graph.view(), std::move(order), nullptr);
   }
   return candidates;
@@ -112,7 +122,8 @@ std::vector<Ordered> chosen_ordering(PatternView graph, const AnalyzeOptions& op
 // LU or so unsymmetric that the union with the transpose may be all that holds them together, by many entries between
 // their blocks, are ordered block by block, all others as a whole; and the other method takes the order over, unless
 // the coupling of the blocks adds much.
-void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, Symbolic& s) {
+void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& options, PatternSymmetry& is_symmetric,
+                Symbolic& s) {
   const bool want_blocks = may_use_blocks(options), column_likely = is_column_likely(s, options);
   BlockTriangular blocks;
   const auto find_blocks = [&] {
@@ -122,10 +133,11 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   Pattern graph;
   bool symmetric = false;
   const auto find_graph = [&] {
-    graph = timed(s, "symmetrize", [&] { return symmetrize(A, row_of_col); });
-    symmetric = (off)graph.ind.size() == A.nnz() - (row_of_col ? A.n : entries_of_diagonal(A));
+    graph = timed(s, "symmetrize",
+                  [&] { return row_of_col ? symmetrize(A, row_of_col) : symmetrize_known(A, is_symmetric()); });
+    symmetric = row_of_col ? (off)graph.ind.size() == A.nnz() - A.n : is_symmetric();
   };
-  const bool graph_first = !column_likely || (!row_of_col && is_structurally_symmetric(A));
+  const bool graph_first = !column_likely || (!row_of_col && is_symmetric());
   if (graph_first) find_graph();
   bool reducible = want_blocks && !symmetric && (column_likely || is_unsymmetric(graph.view(), A)) && find_blocks();
   const bool by_blocks = reducible && orders_by_blocks(A, row_of_col, blocks, column_likely);
@@ -159,11 +171,11 @@ Symbolic described(PatternView A, const AnalyzeOptions& options) {
 }
 
 // Matching and scaling; `row_of_col` stays empty where rows keep their order. False if A is structurally singular.
-template <class T>
-bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s, std::vector<idx>& row_of_col) {
+template <class T> bool match(PatternView A, const T* values, const AnalyzeOptions& options, Symbolic& s,
+                              std::vector<idx>& row_of_col, std::optional<Matching> known = {}) {
   s.structural_rank = s.n;
   if (!options.matching) return true;
-  Matching matching = timed(s, "matching", [&] { return max_product_matching(A, values); });
+  Matching matching = timed(s, "matching", [&] { return known ? std::move(*known) : max_product_matching(A, values); });
   s.structural_rank = matching.structural_rank;
   if (s.structural_rank < s.n) return false;
   s.row_scale = std::move(matching.row_scale);
@@ -203,8 +215,10 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     analyze_cholesky(A, options, s);
     return s;
   }
-  if (options.ldlt) return std::move(analyze_ldlt(A, values, options, false, std::move(s), chosen_ordering).front());
+  if (options.ldlt) return std::move(analyze_ldlt(A, values, options, nullptr, std::move(s), chosen_ordering).front());
+  PatternSymmetry is_symmetric(A);
   options.symmetric = may_be_ldlt(A, options) && symmetry_of(A, values) != Symmetry::none;
+  if (options.symmetric) is_symmetric.know(true);
   if (options.ordering == Ordering::natural) {  // pivoting alone chooses the rows
     s.structural_rank = s.n;
     s.method = Method::column;
@@ -216,29 +230,30 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     return s;
   }
   std::optional<Symbolic> kept;
-  if (may_keep_diagonal(A, options) && is_structurally_symmetric(A)) {
+  if (may_keep_diagonal(A, options) && is_symmetric()) {
     kept = s;
     if (!keep_diagonal(A, values, *kept)) kept.reset();
-    else analyze_lu(A, nullptr, options, *kept);
+    else analyze_lu(A, nullptr, options, is_symmetric, *kept);
     if (kept && kept->method == Method::column) return std::move(*kept);
   }
+  std::optional<Matching> matching;
   if (options.symmetric) {
     Symbolic symmetric = s;
     symmetric.ldlt = true;
-    std::vector<Symbolic> found = analyze_ldlt(A, values, options, true, std::move(symmetric), chosen_ordering);
+    std::vector<Symbolic> found = analyze_ldlt(A, values, options, &matching, std::move(symmetric), chosen_ordering);
     if (!found.empty()) return std::move(found.front());
     options.symmetric = false;
   }
   std::vector<idx> rows;
-  if (!match(A, values, options, s, rows)) return s;
+  if (!match(A, values, options, s, rows, std::move(matching))) return s;
   if (kept && rows.empty() && !is_badly_scaled(s)) return matched(std::move(*kept), std::move(s));
-  analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, s);
+  analyze_lu(A, rows.empty() ? nullptr : rows.data(), options, is_symmetric, s);
   return s;
 }
 
 template <class T> std::vector<Symbolic> analyze_fronts(PatternView A, const T* values, const AnalyzeOptions& options) {
   Symbolic s = described(A, options);
-  if (options.ldlt) return analyze_ldlt(A, values, options, false, std::move(s), orderings_for_fronts);
+  if (options.ldlt) return analyze_ldlt(A, values, options, nullptr, std::move(s), orderings_for_fronts);
   std::vector<idx> rows;
   if (options.cholesky) s.structural_rank = s.n;
   else if (!match(A, values, options, s, rows)) return {s};

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/operation.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -25,7 +26,10 @@ template <class Edges> class AugmentingPaths {
     if (unmatched.empty()) return;
     lookahead_.resize(n_);
     for (idx j = 0; j < n_; ++j) lookahead_[j] = edges_.begin(j);
-    std::erase_if(unmatched, [&](idx j) { return take_free_row(j); });
+    std::erase_if(unmatched, [&](idx j) {
+      pace_.go_on(8);
+      return take_free_row(j);
+    });
     if (unmatched.empty()) return;
     visited_.assign(n_, 0);
     for (std::size_t before = 0; before != unmatched.size();) {
@@ -56,9 +60,11 @@ template <class Edges> class AugmentingPaths {
       for (; p != stop; p += forward ? 1 : -1)
         if (visited_[edges_.row(p)] != phase_ && edges_.admissible(p, j)) break;
       if (p == stop) {
+        pace_.go_on(8);
         path_.pop_back();
         continue;
       }
+      pace_.go_on(8);
       const idx i = edges_.row(p), next = edges_.col_of_row(i);
       visited_[i] = phase_;
       if (take_free_row(next)) {
@@ -78,6 +84,7 @@ template <class Edges> class AugmentingPaths {
   Edges& edges_;
   const idx n_;
   idx phase_ = 0;
+  Pace pace_;
   std::vector<off> lookahead_;
   std::vector<idx> visited_;  // phase that reached a row last
   std::vector<std::pair<idx, off>> path_;

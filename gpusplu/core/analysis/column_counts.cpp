@@ -97,7 +97,8 @@ class Counting {
   }
 
   void below_the_cut(Slice<idx> subtree, const idx* top_number, idx* last_leaf, std::vector<Leaf>& above) {
-    for (idx j = subtree.begin; j < subtree.end; j++) {
+    Pace pace;
+    for (idx j = subtree.begin; j < subtree.end; j++, pace.go_on(8)) {
       for_neighbours(j, [&](idx i) {
         if (i < subtree.end) return charge(j, previous_leaf_[i]);
         idx& last = last_leaf[top_number[i]];

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/dissection/graph.hpp"
+#include "base/operation.hpp"
 #include "base/parallel.hpp"
 
 namespace gs {
@@ -142,12 +143,14 @@ bool bypass(Quotient& q, idx v, idx a, idx b) {
 
 void eliminate_low_degrees(Quotient& q, std::vector<idx>& early) {
   std::vector<idx> candidates, next, touched;
+  Pace pace;
   for (idx c = 0; c < q.n(); c++)
     if (q.is_in(c) && q.degree[c] <= kEarlyDegree) candidates.push_back(c);
   if (!candidates.empty()) touched.assign(q.n(), 0);  // the last round in which a neighbour was eliminated
   for (idx round = 1; !candidates.empty(); round++, candidates.swap(next)) {
     next.clear();
     for (idx v : candidates) {
+      pace.go_on(4);
       if (!q.is_in(v) || q.degree[v] > kEarlyDegree) continue;
       if (touched[v] == round) {
         next.push_back(v);
@@ -179,12 +182,14 @@ void keep_rest(Quotient& q, CompressedGraph& out) {
     out.class_of.push_back(c);
   }
   const idx n = (idx)out.class_of.size();
+  Pace pace;
   if (n == q.n()) {
     out.ptr = std::move(q.ptr), out.ind = std::move(q.ind), out.weight = std::move(q.weight);
   } else {  // rows move towards the beginning only
     off size = 0;
     for (idx i = 0; i < n; i++) {
       const idx c = out.class_of[i];
+      pace.go_on(q.length[c]);
       const idx *begin = q.begin(c), *end = q.end(c);
       q.ptr[i] = size;
       q.weight[i] = q.weight[c];

@@ -40,7 +40,8 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx*
   share_out(n_runs, n_runs, [&](std::size_t r, int) {
     Run& run = runs[r];
     run.vertices = slice(n, Team{(int)r, n_runs, nullptr});
-    for (idx k = run.vertices.begin; k < run.vertices.end; k++)
+    Pace pace;
+    for (idx k = run.vertices.begin; k < run.vertices.end; k++, pace.go_on(8))
       for_entries(graph, perm, inverse_perm, k, [&](idx j) {
         if (j >= run.vertices.begin) tree.add_entry(k, j);
         else run.entries_before.emplace_back(k, j);
@@ -51,10 +52,11 @@ std::vector<idx> elimination_tree(PatternView graph, const idx* perm, const idx*
       tree.parent[j] = tree.ancestor[j] = -1;
     }
   });
+  Pace pace;
   for (const Run& run : runs) {
     if (run.entries_before.empty()) continue;
     auto entry = run.entries_before.begin();
-    for (idx k = run.vertices.begin; k < run.vertices.end; k++) {
+    for (idx k = run.vertices.begin; k < run.vertices.end; k++, pace.go_on(8)) {
       for (idx j = first_child[k]; j >= 0; j = next_child[j]) tree.add_entry(k, j);
       for (; entry != run.entries_before.end() && entry->first == k; ++entry) tree.add_entry(k, entry->second);
     }

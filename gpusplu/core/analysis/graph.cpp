@@ -71,7 +71,8 @@ template <class Source> Pattern transpose(const Source& source, off nnz) {
   std::vector<off> next(n);
   const auto for_own_rows = [&](const Team& team, auto&& visit) {
     const auto [begin, end] = slice(n, team);
-    for (idx j = 0; j < n; j++)
+    Pace pace;
+    for (idx j = 0; j < n && !pace.must_stop(source.length(j)); j++)
       source.for_column(j, [&, begin = begin, end = end](idx row) {
         if (row >= begin && row < end) visit(row, j);
       });
@@ -152,14 +153,18 @@ Pattern symmetrize(const Block& block) {
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_team(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
-    for (idx j = begin; j < end; j++) block.for_column(j, [&](idx row) { raise(row_ptr[row], team); });
+    Pace pace;
+    for (idx j = begin; j < end && !pace.must_stop(block.length(j)); j++)
+      block.for_column(j, [&](idx row) { raise(row_ptr[row], team); });
   });
   prefix_sum(row_ptr);
   std::vector<off> next(row_ptr.begin(), row_ptr.end() - 1);
   std::vector<idx> row_ind(row_ptr[n]);
   run_team(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
-    for (idx j = begin; j < end; j++) block.for_column(j, [&](idx row) { row_ind[raise(next[row], team)] = j; });
+    Pace pace;
+    for (idx j = begin; j < end && !pace.must_stop(block.length(j)); j++)
+      block.for_column(j, [&](idx row) { row_ind[raise(next[row], team)] = j; });
   });
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
   std::vector<RawVector<idx>> parts(n_parts);
@@ -170,7 +175,9 @@ Pattern symmetrize(const Block& block) {
     std::vector<char> marks;
     parts[k].resize(row_ptr[end] - row_ptr[begin] + block.entries(begin, end));
     idx* next_out = parts[k].data();
+    Pace pace;
     for (idx j = begin; j < end; j++) {
+      pace.go_on(4 * block.length(j));
       idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
       const List column = block.column(j, own.data());
       idx* const before = next_out;
@@ -234,12 +241,13 @@ bool is_structurally_symmetric(PatternView A) {
 }
 
 Pattern symmetrize(PatternView A, const idx* row_of_col) {
-  if (!row_of_col) {
-    if (is_structurally_symmetric(A)) return without_diagonal(A);
-    return symmetrize(Block{A, nullptr, nullptr, 0, A.n});
-  }
+  if (!row_of_col) return symmetrize_known(A, is_structurally_symmetric(A));
   const std::vector<idx> col_of_row = inverse_permutation(row_of_col, A.n);
   return symmetrize(Block{A, col_of_row.data(), nullptr, 0, A.n});
+}
+
+Pattern symmetrize_known(PatternView A, bool symmetric) {
+  return symmetric ? without_diagonal(A) : symmetrize(Block{A, nullptr, nullptr, 0, A.n});
 }
 
 Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* col_perm, idx begin, idx end) {

@@ -14,6 +14,8 @@ bool is_structurally_symmetric(PatternView A);
 // The graph of C + C^T with C = A[row_of_col]: row_of_col[j] is the row of A matched to column j (null: identity).
 // A is canonical.
 Pattern symmetrize(PatternView A, const idx* row_of_col = nullptr);
+// That of C = A where it is known whether A is structurally symmetric.
+Pattern symmetrize_known(PatternView A, bool symmetric);
 
 // The graph of the diagonal block [begin, end) of B = A[row_perm][:, col_perm], in local numbers 0 .. end-begin-1.
 // inverse_row_perm[row of A] = row of B. Costs no more than the block's columns, so that thousands of small blocks are

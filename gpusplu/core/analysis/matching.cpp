@@ -19,6 +19,7 @@
 
 #include "analysis/augmenting_paths.hpp"
 #include "analysis/symbolic.hpp"
+#include "base/operation.hpp"
 #include "matrix/modulus.hpp"
 
 namespace gs {
@@ -132,12 +133,14 @@ class ProductMatching {
   std::vector<idx> touched_, settled_, ready_;         // rows a search has reached, is done with, has to continue from
   std::vector<std::pair<std::int64_t, idx>> waiting_;  // heap of minus the distance and the row
   off scanned_ = 0;                                    // entries looked at by the searches
+  Pace pace_;
 };
 
 template <class T> ProductMatching::ProductMatching(PatternView A, const T* values)
     : n_(A.n), ptr_(A.n + 1), diagonal_(A.n), entry_(A.nnz()), row_(A.n), v_(A.n), col_max_(A.n), row_of_col_(A.n, -1) {
   off end = 0;
   for (idx j = 0; j < n_; ++j) {
+    pace_.go_on(1 + A.ptr[j + 1] - A.ptr[j]);
     ptr_[j] = end;
     diagonal_[j] = -1;
     std::int32_t largest = std::numeric_limits<std::int32_t>::min();
@@ -157,11 +160,13 @@ template <class T> ProductMatching::ProductMatching(PatternView A, const T* valu
 // u_i = min_j c_ij, v_j = min_i c_ij - u_i.
 void ProductMatching::start_duals() {
   std::fill_n(row_.data(), n_, Row{infinite, infinite, -1, -1});
+  go_on();
   for (off p = 0; p < ptr_[n_]; ++p) {
     std::int64_t& dual = row_[entry_[p].row].dual;
     dual = std::min<std::int64_t>(dual, entry_[p].cost);
   }
   for (idx j = 0; j < n_; ++j) {
+    pace_.go_on(1 + ptr_[j + 1] - ptr_[j]);
     std::int64_t least = infinite;
     for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) least = std::min(least, entry_[p].cost - row_[entry_[p].row].dual);
     v_[j] = least;
@@ -180,6 +185,7 @@ bool ProductMatching::augment(idx root) {
   for (;;) {
     const std::int64_t base = level - v_[j];
     scanned_ += ptr_[j + 1] - ptr_[j];
+    pace_.go_on(1 + ptr_[j + 1] - ptr_[j]);
     for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) {
       const idx i = entry_[p].row;
       Row& row = row_[i];
@@ -314,6 +320,7 @@ template <class T> Matching diagonal_matching(PatternView A, const T* values) {
 }  // namespace
 
 template <class T> Matching max_product_matching(PatternView A, const T* values) {
+  begin_phase("matching");
   if (is_diagonal_largest(A, values)) return diagonal_matching(A, values);
   return ProductMatching(A, values).run(largest_scale_exponent<T>);
 }

@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "analysis/column_counts.hpp"
+#include "base/operation.hpp"
 
 namespace gs {
 
@@ -53,12 +53,13 @@ class BitGraph {
 };
 
 // Offset is 32 bits wherever the workspace allows: the lists are scattered and the offsets are read with them.
+// `graph`: without rows that are dense.
 template <class Offset> class MinimumDegree {
  public:
   explicit MinimumDegree(PatternView graph);
   std::vector<idx> order();
   // Of the factor, once ordered.
-  std::optional<FactorSize> size() const { return n_dense_ ? std::nullopt : std::optional(factor_); }
+  FactorSize size() const { return factor_; }
 
  private:
   // What is read together lies together: one cache line a node.
@@ -82,9 +83,6 @@ template <class Offset> class MinimumDegree {
 
   void load(PatternView graph, idx hub_degree);
   void load_list(idx i, PatternView graph);
-  void remove_dense(PatternView graph);
-  void strip_leaves(PatternView graph);
-  void eliminate_independent(PatternView graph);
   void find_hubs(idx least_degree);
   void eliminate(idx pivot);
   void form_element(idx pivot);
@@ -131,11 +129,11 @@ template <class Offset> class MinimumDegree {
   Offset list_size_, list_end_ = 0;  // without hubs
   idx* size_;    // columns a supervariable or pivot stands for; 0 absorbed; negative in the current element
   idx* bucket_;  // hash -> chain of variables
-  idx *pivots_, n_pivots_ = 0;  // in elimination order; the first n_stripped_ cause no fill
-  idx *dense_, n_dense_ = 0, n_stripped_ = 0;
+  idx *pivots_, n_pivots_ = 0;  // in elimination order
   idx n_eliminated_ = 0, min_degree_ = 0, stamp_now_ = 1, longest_element_ = 0;
   std::uint32_t hash_mask_;
   idx pivot_size_ = 0, element_degree_ = 0;  // of the current pivot
+  Pace pace_;
 };
 
 }  // namespace gs

@@ -67,9 +67,19 @@ std::vector<idx> pairs_of(const std::vector<idx>& row_of_col, const std::vector<
   return partner;
 }
 
+// Scales and pairs of a matching of all columns.
+void take_pairs(const Matching& matching, std::vector<double>& diagonal, SymmetricMatching& out) {
+  for (std::size_t j = 0; j < diagonal.size(); j++) {
+    const int twice = std::ilogb(matching.row_scale[j]) + std::ilogb(matching.col_scale[j]);
+    out.scale[j] = std::ldexp(1.0, twice >> 1);
+    diagonal[j] = diagonal[j] * out.scale[j] * out.scale[j];
+  }
+  out.partner = pairs_of(matching.row_of_col, diagonal);
+}
+
 }  // namespace
 
-template <class T> SymmetricMatching match_symmetric(PatternView A, const T* values) {
+template <class T> SymmetricMatching match_symmetric(PatternView A, const T* values, std::optional<Matching>* found) {
   SymmetricMatching out;
   std::vector<double> diagonal = diagonal_moduli(A, values);
   out.structural_rank = A.n;
@@ -78,15 +88,10 @@ template <class T> SymmetricMatching match_symmetric(PatternView A, const T* val
     for (idx j = 0; j < A.n; j++) out.scale[j] = power_of_two<T>(-0.5 * std::log2(diagonal[j]));
     return out;
   }
-  const Matching matching = max_product_matching(A, values);
+  Matching matching = max_product_matching(A, values);
   out.structural_rank = matching.structural_rank;
-  if (out.structural_rank < A.n) return out;
-  for (idx j = 0; j < A.n; j++) {
-    const int twice = std::ilogb(matching.row_scale[j]) + std::ilogb(matching.col_scale[j]);
-    out.scale[j] = std::ldexp(1.0, twice >> 1);
-    diagonal[j] = diagonal[j] * out.scale[j] * out.scale[j];
-  }
-  out.partner = pairs_of(matching.row_of_col, diagonal);
+  if (out.structural_rank == A.n) take_pairs(matching, diagonal, out);
+  if (found) *found = std::move(matching);
   return out;
 }
 
@@ -160,7 +165,7 @@ std::vector<idx> split_order(const PairedGraph& paired, const std::vector<idx>& 
   return out;
 }
 
-#define GS_INSTANTIATE(T) template SymmetricMatching match_symmetric(PatternView, const T*);
+#define GS_INSTANTIATE(T) template SymmetricMatching match_symmetric(PatternView, const T*, std::optional<Matching>*);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -1,8 +1,10 @@
 // What LDL^T does to a symmetric matrix before it is ordered: scales that are the same for rows and columns, and pairs
 // of columns for pivots of order 2.
 #pragma once
+#include <optional>
 #include <vector>
 
+#include "analysis/matching.hpp"
 #include "base/types.hpp"
 
 namespace gs {
@@ -18,8 +20,9 @@ struct SymmetricMatching {
 // maximum product matching: geometric means of the scales of rows and columns, and its cycles cut into pairs, with a
 // column left over in those of odd length (Duff & Pralet, Strategies for scaling and pivoting for sparse symmetric
 // indefinite problems, SIAM J. Matrix Anal. Appl. 27 (2005), sections 2 and 3). Columns whose diagonal is good are not
-// paired with each other. Cost: that of the matching.
-template <class T> SymmetricMatching match_symmetric(PatternView A, const T* values);
+// paired with each other. Cost: that of the matching, which is left in `found` where it was made.
+template <class T>
+SymmetricMatching match_symmetric(PatternView A, const T* values, std::optional<Matching>* found = nullptr);
 
 // The graph whose vertices are pairs and single columns, in the order of their first columns.
 struct PairedGraph {

@@ -9,6 +9,7 @@
 #include "analysis/graph.hpp"
 #include "analysis/time_model.hpp"
 #include "base/beside.hpp"
+#include "matrix/scale_range.hpp"
 
 namespace gs {
 namespace {
@@ -34,12 +35,16 @@ constexpr double coupled = 0.1;               // of the entries
 constexpr double acceptable_coupling = 1.2;   // flops of the whole over those of the blocks
 
 Ordered order_amd(PatternView graph) {
+  begin_phase("ordering");
   std::optional<FactorSize> size;
   std::vector<idx> perm = amd(graph, &size);
   return {ordered_tree(graph, std::move(perm), size), "amd"};
 }
 
-Ordered order_dissection(PatternView graph) { return {ordered_tree(graph, nested_dissection(graph)), "nd"}; }
+Ordered order_dissection(PatternView graph) {
+  begin_phase("ordering");
+  return {ordered_tree(graph, nested_dissection(graph)), "nd"};
+}
 
 // Dissection first.
 std::vector<Ordered> order_both(PatternView graph) {
@@ -143,10 +148,11 @@ void drop_hopeless(std::vector<Ordered>& orders) {
 }  // namespace
 
 bool is_badly_scaled(const Symbolic& s) {
-  if (s.row_scale.empty() || s.n == 0) return false;
-  const auto [row_min, row_max] = std::minmax_element(s.row_scale.begin(), s.row_scale.end());
-  const auto [col_min, col_max] = std::minmax_element(s.col_scale.begin(), s.col_scale.end());
-  return *row_max / *row_min > 1e9 && *col_max / *col_min > 1e9;
+  const auto is_wide = [](const std::vector<double>& scale) {
+    const ScaleRange range = range_of(scale);
+    return range.largest / range.least > 1e9;
+  };
+  return is_wide(s.row_scale) && is_wide(s.col_scale);
 }
 
 Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {

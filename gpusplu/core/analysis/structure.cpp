@@ -33,8 +33,9 @@ class RowSearch {
       seen[rank].resize(graph_.n, -1);
       below_the_cut(first, last, seen[rank].data());
     });
+    Pace pace;
     for (const idx own : cut.top)
-      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++)
+      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++, pace.go_on(16))
         for_columns(i, [&](idx j) {
           if (j >= i) return;
           const idx s = super_of_[j];
@@ -65,8 +66,9 @@ class RowSearch {
   void below_the_cut(idx first, idx last, idx* seen) {
     const idx end = out_.super_ptr[last];
     std::vector<std::pair<idx, idx>> rows_above;  // and where they start
+    Pace pace;
     for (idx own = first; own < last; own++)
-      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++)
+      for (idx i = out_.super_ptr[own]; i < out_.super_ptr[own + 1]; i++, pace.go_on(16))
         for_columns(i, [&](idx j) {
           if (j < i) climb(i, super_of_[j], own);
           else if (j >= end && std::exchange(seen[j], own) != own) rows_above.emplace_back(j, own);
@@ -150,6 +152,7 @@ void measure_structure(Symbolic& out) {
 
 std::vector<idx> supernodal_structure(PatternView graph, OrderedTree tree, const Relaxation& relaxation,
                                       Symbolic& out) {
+  begin_phase("symbolic");
   count_columns(graph, tree);
   SupernodePartition partition = relaxed_supernodes(tree.parent, tree.col_count, out.one_triangle(), relaxation);
   out.parent = renumber_tree(tree.parent, partition.column_order);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/scalars.hpp"
+#include "matrix/scale_range.hpp"
 
 namespace gs {
 
@@ -21,10 +22,11 @@ bool cut_scales(Symbolic& symbolic, int largest_exponent) {
 
 template <class T> std::shared_ptr<const Symbolic> with_scales_of(std::shared_ptr<const Symbolic> symbolic) {
   const double largest = std::ldexp(1.0, largest_scale_exponent<T>);
-  const auto fits = [&](double scale) { return scale >= 1 / largest && scale <= largest; };
-  if (std::all_of(symbolic->row_scale.begin(), symbolic->row_scale.end(), fits) &&
-      std::all_of(symbolic->col_scale.begin(), symbolic->col_scale.end(), fits))
-    return symbolic;
+  const auto fit = [&](const std::vector<double>& scale) {
+    const ScaleRange range = range_of(scale);
+    return range.least >= 1 / largest && range.largest <= largest;
+  };
+  if (fit(symbolic->row_scale) && fit(symbolic->col_scale)) return symbolic;
   auto cut_off = std::make_shared<Symbolic>(*symbolic);
   cut_scales(*cut_off, largest_scale_exponent<T>);
   return cut_off;

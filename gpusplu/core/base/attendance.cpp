@@ -2,10 +2,6 @@
 
 #include <time.h>
 
-#include <algorithm>
-
-#include "base/operation.hpp"
-
 namespace gs {
 namespace {
 
@@ -45,16 +41,6 @@ void Attendance::waited_since(const Clocks& from) {
   const Clocks now = Clocks::now();
   waited_ += now.processor - from.processor;
   if (now.wall - from.wall > kLongWait) job_.wait_was_long();
-}
-
-// Whoever looks whether to stop (operation.hpp) cannot sleep until it is woken: it naps, not much longer than it takes
-// to be woken, nor than a small part of what it has waited [ns].
-bool Attendance::looks_meanwhile(std::int64_t waited) {
-  if (!detail::station.caller) return false;
-  must_stop();
-  const timespec nap{0, std::clamp<std::int64_t>(waited / 16, 20'000, 5'000'000)};
-  nanosleep(&nap, nullptr);
-  return true;
 }
 
 int Crowding::members(int want) const {

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/operation.hpp"
+
 namespace gs {
 
 // Between two looks at a word that another thread writes.
@@ -63,7 +65,7 @@ class Attendance {
     const Clocks from = Clocks::now();
     while (!ready()) {
       if (const std::int64_t waited = wall_clock() - from.wall; waited < kOffering) sched_yield();
-      else if (!looks_meanwhile(waited)) sleep();
+      else detail::station.caller ? nap(waited) : sleep();
     }
     waited_since(from);
   }
@@ -74,7 +76,6 @@ class Attendance {
  private:
   static constexpr std::int64_t kOffering = 300'000;  // [ns]
   void waited_since(const Clocks& from);
-  bool looks_meanwhile(std::int64_t waited);
 
   Job& job_;
   std::int64_t told_, waited_ = 0;  // processor's time when it last told, and that of waits since [ns]

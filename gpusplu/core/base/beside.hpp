@@ -13,8 +13,10 @@ template <class F> class Beside {
  public:
   explicit Beside(F f) : f_(std::move(f)) {
     try {
-      thread_ = std::thread([this] {
+      thread_ = std::thread([this, operation = detail::station.operation] {
+        const Helping helping(operation);
         if (can_throw()) run();
+        ended_.store(true, std::memory_order_release);
       });
     } catch (const std::system_error&) {
     }
@@ -26,6 +28,9 @@ template <class F> class Beside {
   Beside& operator=(const Beside&) = delete;
 
   void join() {  // throws what f threw
+    const std::int64_t from = wall_clock();
+    while (thread_.joinable() && detail::station.caller && !ended_.load(std::memory_order_acquire))
+      nap(wall_clock() - from);
     if (thread_.joinable()) thread_.join();
     if (!done_) run();
     if (error_) std::rethrow_exception(error_);
@@ -43,6 +48,7 @@ template <class F> class Beside {
 
   F f_;
   bool done_ = false;
+  std::atomic<bool> ended_{false};
   std::exception_ptr error_;
   std::thread thread_;
 };

@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <new>
+#include <utility>
 
 namespace gs {
 
@@ -43,17 +45,61 @@ Renewed::Renewed() { all.add(this); }
 
 Renewed::~Renewed() { all.remove(this); }
 
-UseLock::Exclusive::Exclusive(UseLock& owner) : owner_(owner) {
-  std::lock_guard turn(owner.turn_);
-  owner.check();
-  lock_ = std::unique_lock(owner.use_);
-  owner.changing_ = true;
+namespace {
+
+// What this thread holds; those beyond the last place are not looked for. Initial-exec as in threads.cpp.
+struct Holding {
+  static constexpr int most = 8;
+  const UseLock* lock[most];
+  int count;
+
+  void add(const UseLock* one) {
+    if (count < most) lock[count] = one;
+    count++;
+  }
+  void remove(const UseLock* one) {
+    const auto end = lock + std::min(count--, most), at = std::find(lock, end, one);
+    if (at != end) *at = end[-1];
+  }
+  bool has(const UseLock* one) const {
+    const auto end = lock + std::min(count, most);
+    return std::find(lock, end, one) != end;
+  }
+};
+
+__attribute__((tls_model("initial-exec"))) constinit thread_local Holding holding{};
+
+}  // namespace
+
+void UseLock::check() const {
+  if (abandoned_) throw AbandonedError();
+  if (holding.has(this)) throw BusyError();
 }
 
-std::shared_lock<std::shared_mutex> UseLock::together() {
-  std::lock_guard turn(turn_);
-  check();
-  return std::shared_lock(use_);
+UseLock::Exclusive::Exclusive(UseLock& owner) : owner_(owner) {
+  owner.check();
+  std::lock_guard turn(owner.turn_);
+  lock_ = std::unique_lock(owner.use_);
+  owner.changing_ = true;
+  holding.add(&owner);
+}
+
+UseLock::Exclusive::~Exclusive() {
+  owner_.changing_ = false;
+  holding.remove(&owner_);
+}
+
+UseLock::Shared::Shared(UseLock& owner) : owner_(owner) {
+  owner.check();
+  std::lock_guard turn(owner.turn_);
+  lock_ = std::shared_lock(owner.use_);
+  holding.add(&owner);
+}
+
+void UseLock::Shared::unlock() {
+  if (!lock_.owns_lock()) return;
+  lock_.unlock();
+  holding.remove(&owner_);
 }
 
 void UseLock::renew() noexcept {

@@ -32,30 +32,52 @@ struct AbandonedError : std::runtime_error {
             "factor the matrix again") {}
 };
 
+struct BusyError : std::runtime_error {
+  BusyError()
+      : std::runtime_error(
+            "the call that this handler interrupts is using the factor; it can be asked once that call has returned") {}
+};
+
 // Of an object that many read and one changes. A child finds all locks free; what another thread was changing at the
 // fork is of no use there, and whoever asks for it gets an AbandonedError.
+//
+// A call that holds the lock may be interrupted by a handler (operation.hpp), which would wait for its own thread if it
+// asked for the object: that is a BusyError.
 class UseLock : Renewed {
  public:
   class Exclusive {
    public:
     explicit Exclusive(UseLock& owner);
-    ~Exclusive() { owner_.changing_ = false; }
+    ~Exclusive();
+    Exclusive(const Exclusive&) = delete;
+    Exclusive& operator=(const Exclusive&) = delete;
 
    private:
     UseLock& owner_;
     std::unique_lock<std::shared_mutex> lock_;
   };
 
-  std::shared_lock<std::shared_mutex> together();
+  class Shared {
+   public:
+    explicit Shared(UseLock& owner);
+    Shared(Shared&& other) noexcept : owner_(other.owner_), lock_(std::move(other.lock_)) {}
+    Shared& operator=(Shared&&) = delete;
+    ~Shared() { unlock(); }
+    void unlock();
+
+   private:
+    UseLock& owner_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
+
+  Shared together() { return Shared(*this); }
   Exclusive exclusive() { return Exclusive(*this); }
   bool abandoned() const { return abandoned_; }
   std::mutex counts;  // for those who share, about what they count
 
  private:
   void renew() noexcept override;
-  void check() const {
-    if (abandoned_) throw AbandonedError();
-  }
+  void check() const;
 
   std::shared_mutex use_;
   std::mutex turn_;  // taken before use_, so that those who read cannot starve one who changes

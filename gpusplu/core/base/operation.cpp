@@ -1,5 +1,7 @@
 #include "base/operation.hpp"
 
+#include "base/must_stop.hpp"
+
 #include <time.h>
 
 #include <algorithm>
@@ -25,6 +27,14 @@ std::int64_t coarse_clock() {
 }  // namespace
 
 constinit thread_local detail::Station detail::station;
+
+bool kernel_must_stop() noexcept { return must_stop(); }
+
+void nap(std::int64_t waited) noexcept {
+  must_stop();
+  const timespec time{0, (long)std::clamp<std::int64_t>(waited / 16, 20'000, 5'000'000)};
+  nanosleep(&time, nullptr);
+}
 
 void Operation::look_if_due() {
   if (stopped()) return;

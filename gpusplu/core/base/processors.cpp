@@ -1,6 +1,8 @@
 #include "base/processors.hpp"
 
+#ifdef __linux__
 #include <sched.h>
+#endif
 
 #include <algorithm>
 #include <charconv>
@@ -48,9 +50,11 @@ int quota_of(const std::string& membership, const std::string& root) {
 }
 
 int usable_processors() {
-  cpu_set_t set;
   int count = (int)std::thread::hardware_concurrency();
+#ifdef __linux__
+  cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
+#endif
   const int quota = quota_of(beginning_of("/proc/self/cgroup"), "/sys/fs/cgroup");
   return std::max(1, quota > 0 ? std::min(count, quota) : count);
 }

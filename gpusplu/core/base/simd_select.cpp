@@ -1,11 +1,12 @@
 #include <atomic>
+#include <levels.hpp>
 
 #include "simd/lockstep_kernels.hpp"
 #include "simd/select.hpp"
 
 namespace gs {
 
-#define GS_DECLARE_KERNELS(level)                                \
+#define GS_DECLARE_KERNELS(number, level)                        \
   namespace level {                                              \
   extern const DenseKernels<float> dense_s;                      \
   extern const DenseKernels<double> dense_d;                     \
@@ -16,62 +17,74 @@ namespace gs {
   extern const LockstepKernels<std::complex<float>> lockstep_c;  \
   extern const LockstepKernels<std::complex<double>> lockstep_z; \
   }
-#ifdef GS_ONLY_LEVEL
-GS_DECLARE_KERNELS(GS_ONLY_LEVEL)
-#define GS_PICK(table, level) GS_ONLY_LEVEL::table
-#else
-GS_DECLARE_KERNELS(v2)
-GS_DECLARE_KERNELS(v3)
-GS_DECLARE_KERNELS(v4)
-#define GS_PICK(table, level) ((level) == 4 ? v4::table : (level) == 3 ? v3::table : v2::table)
-#endif
+GS_LEVELS(GS_DECLARE_KERNELS)
 
 namespace {
 std::atomic<int> forced{0};
 
-#ifdef GS_ONLY_LEVEL
-#define GS_TEXT(name) #name
-#define GS_NAME(name) GS_TEXT(name)
-constexpr const char* only = GS_NAME(GS_ONLY_LEVEL);
-constexpr int lowest = only[0] == 'v' ? only[1] - '0' : 0;
-#else
-constexpr int lowest = 2;
+template <class T> struct Tables {
+  const DenseKernels<T>* dense;
+  const LockstepKernels<T>* lockstep;
+};
+struct Level {
+  int number;
+  Tables<float> s;
+  Tables<double> d;
+  Tables<std::complex<float>> c;
+  Tables<std::complex<double>> z;
+};
+#define GS_LEVEL(number, level)           \
+  {number,                                \
+   {&level::dense_s, &level::lockstep_s}, \
+   {&level::dense_d, &level::lockstep_d}, \
+   {&level::dense_c, &level::lockstep_c}, \
+   {&level::dense_z, &level::lockstep_z}},
+constinit const Level levels[] = {GS_LEVELS(GS_LEVEL)};  // from the lowest on, which every processor here has
+
+bool can_run(const Level& level) {
+#if defined(__x86_64__)
+  if (level.number == 4) return __builtin_cpu_supports("x86-64-v4");
+  if (level.number == 3) return __builtin_cpu_supports("x86-64-v3");
 #endif
+  return true;
+}
+
+const Level& best() {
+  const Level* found = levels;
+  for (const Level& level : levels)
+    if (can_run(level)) found = &level;
+  return *found;
+}
+
+const Level& in_use() {
+  const int number = forced.load(std::memory_order_relaxed);
+  for (const Level& level : levels)
+    if (number && level.number == number) return level;
+  return best();
+}
 }  // namespace
 
-int simd_best_level() {
-#ifndef GS_ONLY_LEVEL
-  return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
-#else
-  return lowest;
-#endif
+int simd_best_level() { return best().number; }
+int simd_level() { return in_use().number; }
+
+void set_simd_level(int number) {
+  bool usable = false;
+  for (const Level& level : levels) usable = usable || (level.number == number && can_run(level));
+  forced.store(usable ? number : 0, std::memory_order_relaxed);
 }
 
-int simd_level() {
-  const int level = forced.load(std::memory_order_relaxed);
-  return level ? level : simd_best_level();
-}
+template <> const DenseKernels<float>& kernels<float>() { return *in_use().s.dense; }
+template <> const DenseKernels<double>& kernels<double>() { return *in_use().d.dense; }
+template <> const DenseKernels<std::complex<float>>& kernels<std::complex<float>>() { return *in_use().c.dense; }
+template <> const DenseKernels<std::complex<double>>& kernels<std::complex<double>>() { return *in_use().z.dense; }
 
-void set_simd_level(int level) {
-  forced.store(level >= lowest && level <= simd_best_level() ? level : 0, std::memory_order_relaxed);
-}
-
-template <> const DenseKernels<float>& kernels<float>() { return GS_PICK(dense_s, simd_level()); }
-template <> const DenseKernels<double>& kernels<double>() { return GS_PICK(dense_d, simd_level()); }
-template <> const DenseKernels<std::complex<float>>& kernels<std::complex<float>>() {
-  return GS_PICK(dense_c, simd_level());
-}
-template <> const DenseKernels<std::complex<double>>& kernels<std::complex<double>>() {
-  return GS_PICK(dense_z, simd_level());
-}
-
-template <> const LockstepKernels<float>& lockstep_kernels<float>() { return GS_PICK(lockstep_s, simd_level()); }
-template <> const LockstepKernels<double>& lockstep_kernels<double>() { return GS_PICK(lockstep_d, simd_level()); }
+template <> const LockstepKernels<float>& lockstep_kernels<float>() { return *in_use().s.lockstep; }
+template <> const LockstepKernels<double>& lockstep_kernels<double>() { return *in_use().d.lockstep; }
 template <> const LockstepKernels<std::complex<float>>& lockstep_kernels<std::complex<float>>() {
-  return GS_PICK(lockstep_c, simd_level());
+  return *in_use().c.lockstep;
 }
 template <> const LockstepKernels<std::complex<double>>& lockstep_kernels<std::complex<double>>() {
-  return GS_PICK(lockstep_z, simd_level());
+  return *in_use().z.lockstep;
 }
 
 }  // namespace gs

@@ -33,6 +33,15 @@ template <class T> struct FactorBinding {
   }
 };
 
+// What the factor says of itself. Never with the lock of the interpreter: whoever changes the factor holds its lock,
+// and asks for the interpreter's now and then.
+template <class T, class Ask> auto asked(const FactorBinding<T>& self, Ask&& ask) {
+  return without_gil([&] { return ask(*self.factor); });
+}
+template <class T> FactorSummary summary_of(const FactorBinding<T>& self) {
+  return asked(self, [](const Factor<T>& f) { return f.summary(); });
+}
+
 template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                     In<T> values, double pivot_threshold, const std::string& pivoting,
                                                     const std::string& refine, bool hermitian, bool any_values) {
@@ -111,16 +120,16 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
 }
 
 // Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
-// than the work. None if a value is not finite.
-template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns, idx n, In<I> ptr, In<I> ind,
+// than the work. None if a value is not finite. Without `patterns` nothing is remembered.
+template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns, idx n, In<I> ptr, In<I> ind,
                                                               In<T> values, const Costs& costs, bool lent) {
   require_pointers(ptr, n);
   Sight sight{nb::none(), index_arrays(n, form_of<T, I>, ptr, ind)};
   std::int64_t dropped = 0;
-  if (const auto known = patterns.find(sight)) {
+  if (const auto known = patterns ? patterns->find(sight) : nullptr) {
     require_entries(values, nb::cast<const Canonical&>(nb::cast<nb::tuple>(known->value)[0]).nvalues, "data");
     if (auto made = with_known<T>(known, values.data(), lent)) return made;
-    patterns.miss();
+    patterns->miss();
     dropped = known->call;
   }
   auto canonical = std::make_unique<Canonical>();
@@ -153,7 +162,7 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns& patterns
       nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                nb::rv_policy::take_ownership);
   const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
-  patterns.keep(sight, analysed, bytes);
+  if (patterns) patterns->keep(sight, analysed, bytes);
   return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none(), dropped));
 }
 
@@ -190,7 +199,7 @@ template <class T> bool update_binding(FactorBinding<T>& self, In<off> ptr, In<i
       require(C.pattern.ind[p] >= 0 && C.pattern.ind[p] < self.factor->n() &&
                   (p == C.pattern.ptr[r] || C.pattern.ind[p - 1] < C.pattern.ind[p]),
               "rows of C must ascend and be those of A");
-  require(self.factor->summary().symbolic->cholesky, "only Cholesky factors are updated");
+  require(summary_of(self).symbolic->cholesky, "only Cholesky factors are updated");
   return without_gil([&] { return self.factor->update(C, subtract ? -1 : 1); });
 }
 
@@ -210,7 +219,7 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> inverse_on_factors_bi
 }
 
 // The same for LDL^T, of blocks of order 1 and 2. A determinant of a Hermitian matrix is real.
-template <class T> Tuple<T, double> slogdet_of_pivots(const Factor<T>& f, bool hermitian) {
+template <class T> std::pair<T, double> slogdet_of_pivots(const Factor<T>& f, bool hermitian) {
   const std::vector<T> d = f.diagonal(), e = f.below_diagonal();
   T sign = 1;
   double log_modulus = 0;
@@ -229,12 +238,11 @@ template <class T> Tuple<T, double> slogdet_of_pivots(const Factor<T>& f, bool h
     k++;
   }
   if (is_complex<T> && hermitian) sign = T(std::real(sign) > 0 ? 1 : -1);
-  return nb::make_tuple(sign, log_modulus);
+  return {sign, log_modulus};
 }
 
 // sign and log |det A| from the diagonal of U, or of L twice
-template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
-  const Factor<T>& f = *self.factor;
+template <class T> std::pair<T, double> slogdet_of(const Factor<T>& f) {
   const FactorSummary summary = f.summary();
   if (summary.symbolic->ldlt) return slogdet_of_pivots(f, summary.hermitian);
   const bool cholesky = summary.symbolic->cholesky;
@@ -244,7 +252,12 @@ template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self
     log_modulus += std::log((double)std::abs(d));
     if (!cholesky) sign *= d / T(std::abs(d));
   }
-  return nb::make_tuple(sign, (cholesky ? 2 : 1) * log_modulus);
+  return {sign, (cholesky ? 2 : 1) * log_modulus};
+}
+
+template <class T> Tuple<T, double> slogdet_binding(const FactorBinding<T>& self) {
+  const auto [sign, log_modulus] = asked(self, slogdet_of<T>);
+  return nb::make_tuple(sign, log_modulus);
 }
 
 template <class T> Tuple<bool, bool, idx, idx, double> inertia_binding(const FactorBinding<T>& self) {
@@ -253,8 +266,8 @@ template <class T> Tuple<bool, bool, idx, idx, double> inertia_binding(const Fac
 }
 
 template <class T> Dict stats_binding(const FactorBinding<T>& self) {
-  const FactorStats s = self.factor->stats();
-  const FactorSummary summary = self.factor->summary();
+  const FactorStats s = asked(self, [](const Factor<T>& f) { return f.stats(); });
+  const FactorSummary summary = summary_of(self);
   const FactorInfo& i = summary.info;
   nb::dict d;
   d["n_refactor"] = s.n_refactor;
@@ -300,8 +313,8 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def(
           "pivots",
           [](const Self& self) {
-            return Tuple<NumPy<T>, NumPy<T>>(
-                nb::make_tuple(to_numpy(self.factor->diagonal()), to_numpy(self.factor->below_diagonal())));
+            auto [d, e] = asked(self, [](const Factor<T>& f) { return std::pair(f.diagonal(), f.below_diagonal()); });
+            return Tuple<NumPy<T>, NumPy<T>>(nb::make_tuple(to_numpy(std::move(d)), to_numpy(std::move(e))));
           },
           "D of LDL^T: its diagonal, and what is below.")
       .def("inertia", &inertia_binding<T>,
@@ -309,29 +322,35 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
       .def("rcond", [](const Self& self) { return without_gil([&] { return self.factor->reciprocal_condition(); }); })
       .def("stats", &stats_binding<T>)
       .def_prop_ro(
-          "row_perm", [](const Self& self) { return to_numpy(self.factor->row_perm()); }, nb::rv_policy::automatic)
+          "row_perm",
+          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.row_perm(); })); },
+          nb::rv_policy::automatic)
       .def_prop_ro(
-          "col_perm", [](const Self& self) { return to_numpy(self.factor->col_perm()); }, nb::rv_policy::automatic)
-      .def_prop_ro("symbolic", [](const Self& self) { return self.factor->summary().symbolic; })
-      .def_prop_ro("backward_error", [](const Self& self) { return self.factor->stats().backward_error; })
+          "col_perm",
+          [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.col_perm(); })); },
+          nb::rv_policy::automatic)
+      .def_prop_ro("symbolic", [](const Self& self) { return summary_of(self).symbolic; })
       .def_prop_ro(
-          "method",
-          [](const Self& self) { return self.factor->summary().method == Method::column ? "column" : "front"; })
-      .def("values", [](const Self& self) { return to_numpy(self.factor->values()); })
-      .def_prop_ro("hermitian", [](const Self& self) { return self.factor->summary().hermitian; })
+          "backward_error",
+          [](const Self& self) { return asked(self, [](const Factor<T>& f) { return f.stats(); }).backward_error; })
+      .def_prop_ro("method",
+                   [](const Self& self) { return summary_of(self).method == Method::column ? "column" : "front"; })
+      .def("values",
+           [](const Self& self) { return to_numpy(asked(self, [](const Factor<T>& f) { return f.values(); })); })
+      .def_prop_ro("hermitian", [](const Self& self) { return summary_of(self).hermitian; })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
-      .def_prop_ro("nnz", [](const Self& self) { return self.factor->summary().nnz; })
-      .def_prop_ro("bytes", [](const Self& self) { return self.factor->summary().bytes; });
+      .def_prop_ro("nnz", [](const Self& self) { return summary_of(self).nnz; })
+      .def_prop_ro("bytes", [](const Self& self) { return summary_of(self).bytes; });
   m.def("factor", &factor_binding<T>, "symbolic"_a, "canonical"_a, "values"_a.noconvert(), nb::kw_only(),
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
         "any_values"_a = false,
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
-  m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a, "lent"_a,
+  m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
+        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a,
         "(canonical, symbolic, factor, seconds, seconds, known pattern or None) of compressed columns, or None. With "
-        "`lent` the factor may be one that was left to the pattern.");
-  m.def("splu", &lu_binding<T, std::int64_t>, "patterns"_a, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-        "data"_a.noconvert(), "costs"_a, "lent"_a);
+        "`lent` the factor may be one that was left to the pattern; without `patterns` nothing is remembered.");
+  m.def("splu", &lu_binding<T, std::int64_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
+        "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a);
 }
 
 }  // namespace

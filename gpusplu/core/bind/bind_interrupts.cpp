@@ -24,12 +24,24 @@ nb::object watch(nb::object next) {
 
 bool Call::in_main_thread() { return PyThread_get_thread_ident() == main_thread; }
 
+Call::~Call() {
+  if (!told_ || !callback) return;
+  try {
+    nb::borrow(callback)("", 0.0, 0.0);
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("the callback of gpusplu._core.watch");
+  }
+}
+
 bool Call::look() noexcept {
   if (!main_ && !callback) return true;
   nb::gil_scoped_acquire acquire;
   try {
     if (main_ && PyErr_CheckSignals() < 0) throw nb::python_error();
-    if (callback) nb::borrow(callback)(phase(), done(), total());
+    if (callback && *phase() != '\0') {
+      told_ = true;
+      nb::borrow(callback)(phase(), done(), total());
+    }
     return true;
   } catch (nb::python_error& error) {
     raised_.emplace(std::move(error));
@@ -39,9 +51,11 @@ bool Call::look() noexcept {
 
 void bind_interrupts(nb::module_& m) {
   main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  m.def("watch", &watch, "callback"_a.none(),
-        "Have callback(phase, done, total) called in this thread every 50 ms that calls of the core take; None: no "
-        "longer. Returns the callback before. What it raises stops the work. `total` is 0 where it is not known.");
+  m.def(
+      "watch", &watch, "callback"_a.none(),
+      "Have callback(phase, done, total) called in this thread every 50 ms that calls of the core take, and once with "
+      "('', 0, 0) when such a call has ended; None: no longer. Returns the callback before. What it raises stops the "
+      "work. `total` is 0 where it is not known.");
 }
 
 }  // namespace gs

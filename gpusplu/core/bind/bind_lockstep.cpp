@@ -124,8 +124,8 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
            "source"_a = nb::none())
       .def("values", &values_binding<T>, "system"_a, "Canonical values of a system that were factored last.")
       .def("report", &report_binding<T>, "Bytes of a LockstepReport for each system.")
-      .def("errors", [](const Self& self) { return to_numpy(self.factor->errors()); })
-      .def("steps", [](const Self& self) { return to_numpy(self.factor->steps()); })
+      .def("errors", [](const Self& self) { return to_numpy(without_gil([&] { return self.factor->errors(); })); })
+      .def("steps", [](const Self& self) { return to_numpy(without_gil([&] { return self.factor->steps(); })); })
       .def("slogdet", &slogdet_binding<T>)
       .def("inverse_on_pattern", &inverse_binding<T>,
            "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")

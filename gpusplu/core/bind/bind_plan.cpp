@@ -6,6 +6,7 @@
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "plan/fronts/plan.hpp"
+#include "plan/fronts/segments.hpp"
 #include "plan/fronts/solve_schedule.hpp"
 
 namespace gs {
@@ -84,6 +85,20 @@ Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, const Costs
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);
 }
 
+Plan plan_with_segments(const Plan& plan, In<idx> segment_ptr, In<idx> order, In<idx> device_of, idx devices) {
+  std::vector<idx> ptr = to_vector(segment_ptr);
+  const gpu::Turns turns{devices, to_vector(order), to_vector(device_of)};
+  return without_gil([&] { return gpu::with_segments(plan, std::move(ptr), turns); });
+}
+
+Tuple<NumPy<double>, NumPy<double>> range_seconds(const Plan& plan, In<idx> begin, In<idx> end) {
+  const std::vector<idx> first = to_vector(begin), last = to_vector(end);
+  gpu::SegmentTimes times = without_gil([&] { return gpu::range_times(plan, first, last); });
+  for (std::vector<double>* each : {&times.factor, &times.solve})
+    for (double& time : *each) time *= 1e-6;
+  return nb::make_tuple(to_numpy(std::move(times.factor)), to_numpy(std::move(times.solve)));
+}
+
 }  // namespace
 
 void bind_plan(nb::module_& m) {
@@ -122,6 +137,9 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("block_offset", &view_of<&Plan::block_offset>)
       .def_ro("factor_size", &Plan::factor_size)
       .def_ro("block_size", &Plan::block_size)
+      .def_prop_ro("factor_sizes", &view_of<&Plan::factor_sizes>)
+      .def_prop_ro("block_sizes", &view_of<&Plan::block_sizes>)
+      .def_prop_ro("received", &view_of<&Plan::received>)
       .def_prop_ro("owner_ptr", &view_of<&Plan::owner_ptr>)
       .def_prop_ro("partial", &view_of<&Plan::partial>)
       .def_prop_ro("item_bytes", &bytes_of<&Plan::items>)
@@ -159,6 +177,10 @@ void bind_plan(nb::module_& m) {
       "make_best_plan", &make_best_plan_binding, "symbolics"_a, "ptr"_a, "ind"_a, "costs"_a, "parameters"_a,
       "(which, Plan, seconds of each) of those of several symbolics whose plan promises the fastest factorization and "
       "solve.");
+  m.def("plan_with_segments", &plan_with_segments, "plan"_a, "segment_ptr"_a, "order"_a, "device_of"_a, "devices"_a,
+        "The same fronts in segments that begin at these, which run in this order and on these devices.");
+  m.def("range_seconds", &range_seconds, "plan"_a, "begin"_a, "end"_a,
+        "(of a factorization, of one way of a solve): seconds predicted for ranges of fronts, begin <= f < end.");
   m.def("predict_plan", &predict_plan_binding, "symbolic"_a, "costs"_a, "parameters"_a,
         "(seconds of a factorization, of a solve) that a plan with these parameters would predict.");
 }

@@ -4,6 +4,15 @@
 namespace gs {
 using gpu::SolveSchedule;
 
+namespace {
+
+SolveSchedule schedule_in_parts(const gpu::Plan& plan, In<idx> part, idx parts) {
+  const std::vector<idx> of_fronts = to_vector(part);
+  return without_gil([&] { return gpu::make_solve_schedule(plan, of_fronts, parts); });
+}
+
+}  // namespace
+
 void bind_solve_schedule(nb::module_& m) {
   nb::class_<SolveSchedule>(m, "SolveSchedule",
                             "Order of the solve on the GPU; see core/plan/fronts/solve_schedule.hpp.")
@@ -21,6 +30,8 @@ void bind_solve_schedule(nb::module_& m) {
       "make_solve_schedule",
       [](const gpu::Plan& plan) { return without_gil([&] { return gpu::make_solve_schedule(plan); }); }, "plan"_a,
       "Order of the solve on the GPU for a plan.");
+  m.def("make_solve_schedule_in_parts", &schedule_in_parts, "plan"_a, "part"_a, "parts"_a,
+        "The same in so many parts, of which part[f] has front f.");
 }
 
 }  // namespace gs

@@ -32,10 +32,13 @@ class Call : public Operation {
     throw nb::python_error(std::move(*raised_));
   }
 
+  ~Call();  // tells the callback, where it was called, that this is the end
+
  private:
   bool look() noexcept override;
 
   const bool main_ = in_main_thread();
+  bool told_ = false;
   std::optional<nb::python_error> raised_;
   static bool in_main_thread();
 };

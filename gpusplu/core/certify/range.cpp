@@ -31,12 +31,6 @@ template <class T> void scale_by_power(const T* v, idx n, int exponent, T* out) 
 
 }  // namespace
 
-ScaleRange range_of(const std::vector<double>& scale) {
-  if (scale.empty()) return {};
-  const auto [least, largest] = std::minmax_element(scale.begin(), scale.end());
-  return {*least, *largest};
-}
-
 template <class T> bool stays_in_range(idx n, const T* b, const T* x, ScaleRange scales_of_b, ScaleRange scales_of_x) {
   if (!all_finite(x, n)) return false;
   constexpr double least = std::numeric_limits<real_t<T>>::min() / eps<T>;

@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "matrix/scale_range.hpp"
 
 namespace gs {
-
-// Of factors that rows or columns were multiplied by.
-struct ScaleRange {
-  double least = 1, largest = 1;
-};
-ScaleRange range_of(const std::vector<double>& scale);
 
 // Whether no number that matters left the range of the type on the way from b to x: x shows overflow, and some entries
 // of b and x are so large that what underflows beside them is rounding error, scaled or not.

@@ -51,7 +51,8 @@ template <class Stream> Grouped group(idx n, off nnz, const Stream& stream) {
 Grouped transpose(const Grouped& in) {
   const idx n = (idx)in.ptr.size() - 1;
   return group(n, in.ptr[n], [&](auto&& visit) {
-    for (idx major = 0; major < n; major++)
+    Pace pace;
+    for (idx major = 0; major < n && !pace.must_stop(1 + in.ptr[major + 1] - in.ptr[major]); major++)
       for (off k = in.ptr[major]; k < in.ptr[major + 1]; k++) visit(in.minor[k], major, in.source[k]);
   });
 }
@@ -70,6 +71,7 @@ Canonical sum_duplicates(Grouped&& columns) {
     out.pattern = {n, std::move(columns.ptr), std::move(columns.minor)};
     return out;
   }
+  go_on();
   out.pattern = {n, std::vector<off>((std::size_t)n + 1), RawVector<idx>(distinct)};
   out.source_ptr.resize(distinct + 1);
   off last = -1;
@@ -140,7 +142,8 @@ template <class I> Canonical copy_of(idx n, const I* ptr, const I* ind) {
 
 template <class P, class I> auto compressed_stream(idx n, const P* ptr, const I* ind) {
   return [=](auto&& visit) {
-    for (idx outer = 0; outer < n; outer++)
+    Pace pace;
+    for (idx outer = 0; outer < n && !pace.must_stop(1 + (off)ptr[outer + 1] - (off)ptr[outer]); outer++)
       for (off p = (off)ptr[outer]; p < (off)ptr[outer + 1]; p++) visit((idx)ind[p], outer, p);
   };
 }
@@ -148,6 +151,7 @@ template <class P, class I> auto compressed_stream(idx n, const P* ptr, const I*
 }  // namespace
 
 template <class I> Canonical canonical_from_columns(idx n, const I* ptr, const I* ind, off available) {
+  begin_phase("canonicalize");
   check_pointers(n, ptr, available);
   if (is_canonical(n, ptr, ind)) return copy_of(n, ptr, ind);
   check_indices(n, ind, ptr[n], "row");
@@ -155,16 +159,19 @@ template <class I> Canonical canonical_from_columns(idx n, const I* ptr, const I
 }
 
 template <class I> Canonical canonical_from_rows(idx n, const I* ptr, const I* ind, off available) {
+  begin_phase("canonicalize");
   check_pointers(n, ptr, available);
   check_indices(n, ind, ptr[n], "column");
   return sum_duplicates(group(n, ptr[n], compressed_stream(n, ptr, ind)));
 }
 
 template <class I> Canonical canonical_from_coordinates(idx n, const I* row, const I* col, off nnz) {
+  begin_phase("canonicalize");
   check_indices(n, row, nnz, "row");
   check_indices(n, col, nnz, "column");
   return sum_duplicates(transpose(group(n, nnz, [&](auto&& visit) {
-    for (off k = 0; k < nnz; k++) visit((idx)row[k], (idx)col[k], k);
+    Pace pace;
+    for (off k = 0; k < nnz && !pace.must_stop(); k++) visit((idx)row[k], (idx)col[k], k);
   })));
 }
 
@@ -209,7 +216,8 @@ Canonical mirror_triangle(const Canonical& given, Triangle triangle, bool hermit
     for (off k = mirrored.ptr[j]; k < mirrored.ptr[j + 1]; k++)
       if (mirrored.minor[k] != j) append(mirrored.minor[k], mirrored.source[k], hermitian);
   };
-  for (idx j = 0; j < half.n; j++) {
+  Pace pace;
+  for (idx j = 0; j < half.n; j++, pace.go_on(8)) {
     if (triangle == Triangle::upper) append_given(j);
     append_mirrored(j);
     if (triangle == Triangle::lower) append_given(j);

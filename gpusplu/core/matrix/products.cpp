@@ -49,7 +49,7 @@ void add_product(PatternView A, const T* values, Trans op, const T* x, T* y, idx
 template <class T> void multiply(PatternView A, const T* values, Trans op, const T* x, T* y, idx nrhs) {
   run_team(team_size_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
-    for (idx k = 0; k < nrhs; k++) {
+    for (idx k = 0; k < nrhs && !must_stop(); k++) {
       const off shift = (off)k * A.n;
       std::fill(y + shift + begin, y + shift + end, T(0));
       add_product<false>(A, values, op, x + shift, y + shift, begin, end);
@@ -63,7 +63,7 @@ void residual(PatternView A, const T* values, Trans op, const T* x, const T* b, 
   std::vector<ResidualNorms> partial((std::size_t)want * nrhs);
   run_team(want, [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
-    for (idx k = 0; k < nrhs; k++) {
+    for (idx k = 0; k < nrhs && !must_stop(); k++) {
       const off shift = (off)k * A.n;
       std::copy(b + shift + begin, b + shift + end, r + shift + begin);
       add_product<true>(A, values, op, x + shift, r + shift, begin, end);

@@ -125,36 +125,54 @@ template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values
   return traits;
 }
 
-Mirror::Mirror(PatternView A) {
-  const off off_diagonal = A.nnz() - count_diagonal(A);
-  if (off_diagonal % 2 || A.nnz() > (off)std::numeric_limits<std::uint32_t>::max()) return;
-  above.reserve(off_diagonal / 2), below.reserve(off_diagonal / 2);
+namespace {
+
+// Calls pair(p, q) for the places of (i, j) above the diagonal and of (j, i), column by column, and diagonal(p), until
+// an entry above has none below or pair says no: false then. Entries below alone are not noticed.
+template <class Pair, class Diagonal> bool visit_pairs(PatternView A, Pair&& pair, Diagonal&& diagonal) {
   RawVector<off> next(A.n);  // of each column that was met: its next entry below the diagonal
   for (idx j = 0; j < A.n; j++) {
     off p = A.ptr[j];
     for (; p < A.ptr[j + 1] && A.ind[p] < j; p++) {
       off& q = next[A.ind[p]];
-      if (q >= A.ptr[A.ind[p] + 1] || A.ind[q] != j) return;
-      above.push_back((std::uint32_t)p), below.push_back((std::uint32_t)q++);
+      if (q >= A.ptr[A.ind[p] + 1] || A.ind[q] != j || !pair(p, q)) return false;
+      q++;
     }
-    if (p < A.ptr[j + 1] && A.ind[p] == j) diagonal.push_back((std::uint32_t)p++);
+    if (p < A.ptr[j + 1] && A.ind[p] == j) diagonal(p++);
     next[j] = p;
   }
-  whole = 2 * (off)above.size() == off_diagonal;
+  return true;
+}
+
+}  // namespace
+
+Mirror::Mirror(PatternView A) {
+  const off off_diagonal = A.nnz() - count_diagonal(A);
+  if (off_diagonal % 2 || A.nnz() > (off)std::numeric_limits<std::uint32_t>::max()) return;
+  above.reserve(off_diagonal / 2), below.reserve(off_diagonal / 2);
+  const auto keep = [&](off p, off q) {
+    above.push_back((std::uint32_t)p), below.push_back((std::uint32_t)q);
+    return true;
+  };
+  const bool met = visit_pairs(A, keep, [&](off p) { diagonal.push_back((std::uint32_t)p); });
+  whole = met && 2 * (off)above.size() == off_diagonal;
 }
 
 namespace {
 
 constexpr double alike = 8;  // units of the precision
 
-template <class T> bool is_mirrored(const Mirror& mirror, const T* values, bool hermitian) {
+template <class T> bool are_alike(T one, T other) {
   constexpr double tolerance = alike * std::numeric_limits<real_t<T>>::epsilon();
+  return one == other || modulus(one - other) <= tolerance * modulus(other);
+}
+
+template <class T> bool is_mirrored(const Mirror& mirror, const T* values, bool hermitian) {
   const std::size_t pairs = mirror.above.size();
   std::atomic<bool> differs{false};
   over_range(pairs, (off)pairs, [&](std::size_t begin, std::size_t end) {
     for (std::size_t k = begin; k < end; k++) {
-      const T one = values[mirror.above[k]], other = conj_if(values[mirror.below[k]], hermitian);
-      if (one != other && !(modulus(one - other) <= tolerance * modulus(other))) {
+      if (!are_alike(values[mirror.above[k]], conj_if(values[mirror.below[k]], hermitian))) {
         differs = true;
         return;
       }
@@ -190,7 +208,21 @@ template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values) {
 }
 
 template <class T> Symmetry symmetry_of(PatternView A, const T* values) {
-  return seems_mirrored(A, values) ? symmetry_of(Mirror(A), values) : Symmetry::none;
+  if (!seems_mirrored(A, values)) return Symmetry::none;
+  bool hermitian = true, symmetric = is_complex<T>;
+  off pairs = 0, on_diagonal = 0;
+  const auto compare = [&](off p, off q) {
+    pairs++;
+    hermitian = hermitian && are_alike(values[p], conj_if(values[q], true));
+    symmetric = symmetric && are_alike(values[p], values[q]);
+    return hermitian || symmetric;
+  };
+  const auto ask_if_real = [&](off p) {
+    on_diagonal++;
+    hermitian = hermitian && std::imag(values[p]) == 0;
+  };
+  if (!visit_pairs(A, compare, ask_if_real) || 2 * pairs + on_diagonal != A.nnz()) return Symmetry::none;
+  return hermitian ? Symmetry::hermitian : symmetric ? Symmetry::complex_symmetric : Symmetry::none;
 }
 
 #define GS_INSTANTIATE(T)                                         \

@@ -31,8 +31,8 @@ struct Mirror {
 };
 
 // By every pair of entries beside its own size, up to the last few bits, so that taking one for the other is what
-// rounding does to any matrix. Cost: a pass over the values; without a mirror that of one too, but of most matrices
-// without symmetry a few columns.
+// rounding does to any matrix. Cost: a pass over the values; without a mirror as much as to make one, but only up to
+// the first pair that differs.
 template <class T> Symmetry symmetry_of(const Mirror& mirror, const T* values);
 template <class T> Symmetry symmetry_of(PatternView A, const T* values);
 

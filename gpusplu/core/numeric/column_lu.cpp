@@ -46,6 +46,7 @@ template <class T> ColumnLU<T>& ColumnLU<T>::operator=(ColumnLU&&) noexcept = de
 template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOptions& options) {
   using Real = real_t<T>;
   nodes_.reset(), wide_.reset();
+  origin_ = {origin_.choice + 1, false};
   std::vector<Real> row_scale(analysis_row_scale_.empty() ? 0 : n_);
   for (std::size_t k = 0; k < row_scale.size(); k++) row_scale[k] = (Real)analysis_row_scale_[analysis_row_perm_[k]];
   const Real* scale_col = scale_col_.empty() ? nullptr : scale_col_.data();
@@ -65,6 +66,7 @@ template <class T> FactorInfo ColumnLU<T>::factor(const T* values, const PivotOp
 
 template <class T> FactorInfo ColumnLU<T>::factor_wide(const T* values, const PivotOptions& options) {
   nodes_.reset(), wide_.reset();
+  origin_ = {origin_.choice + 1, false};
   auto wide = std::make_unique<WideColumns<T>>();
   std::vector<idx> row_order;
   const FactorInfo info = wide->factor(pattern_, block_ptr_, values, options, row_order);

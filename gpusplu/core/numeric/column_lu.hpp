@@ -63,6 +63,14 @@ template <class T> class ColumnLU {
   void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
 
   bool factored() const { return nodes_ != nullptr; }
+
+  // Where its numbers come from: which choice of pivots, and whether that was made for other values.
+  struct Origin {
+    int choice = -1;
+    bool refactored = false;
+    bool operator==(const Origin&) const = default;
+  };
+  const Origin& origin() const { return origin_; }
   idx n() const { return n_; }
   const std::vector<idx>& row_perm() const { return row_perm_; }  // gather, pivoting included
   const std::vector<idx>& col_perm() const { return col_perm_; }
@@ -93,6 +101,7 @@ template <class T> class ColumnLU {
   off nnz_lower_ = 0, nnz_upper_ = 0;
   double flops_ = 0, bound_ = 0;
   idx n_off_diagonal_ = 0;
+  Origin origin_;
 };
 
 extern template class ColumnLU<float>;

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <limits>
 
+#include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
@@ -18,18 +19,11 @@ namespace {
 
 template <class Real> void refactor_columns(const ColumnProgram<Real>& program, const ColumnTask<Real>& task,
                                             bool is_complex, ColumnMonitor<Real>& monitor) {
-#ifdef GS_ONLY_LEVEL
-  GS_ONLY_LEVEL::refactor_columns(program, task, is_complex, monitor);
-#else
-  switch (simd_level()) {
-    case 4:
-      return v4::refactor_columns(program, task, is_complex, monitor);
-    case 3:
-      return v3::refactor_columns(program, task, is_complex, monitor);
-    default:
-      return v2::refactor_columns(program, task, is_complex, monitor);
-  }
-#endif
+#define GS_CASE(number, level) \
+  case number:                 \
+    return level::refactor_columns(program, task, is_complex, monitor);
+  switch (simd_level()) { GS_LEVELS(GS_CASE) }
+#undef GS_CASE
 }
 
 template <class T> void pivot_range(const RawVector<T>& pivot, FactorInfo& info) {
@@ -66,23 +60,30 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
       task.count = schedule.ptr[t + 1] - schedule.ptr[t];
       task.wait = n_threads > 1 && t >= schedule.n_subtrees;
       refactor_columns(program, task, is_complex<T>, monitor);
+      have_done(1);
     };
     const idx n_subtrees = schedule.n_subtrees, own = (idx)((off)n_subtrees * team.rank / team.size);
-    for (idx i = 0; i < n_subtrees && monitor.status == 0; i++) {
+    for (idx i = 0; i < n_subtrees && monitor.status == 0 && !must_stop(); i++) {
       const idx t = own + i < n_subtrees ? own + i : own + i - n_subtrees;
       if (n_threads == 1 || __atomic_exchange_n(&f.claimed[t], f.epoch, __ATOMIC_RELAXED) != f.epoch) run(t);
     }
-    while (monitor.status == 0) {
+    while (monitor.status == 0 && !must_stop()) {
       const idx t = ticket.fetch_add(1, std::memory_order_relaxed);
       if (t >= schedule.n_tasks()) break;
       run(t);
     }
-    if (monitor.status != 0) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
+    if (monitor.status != 0 || must_stop()) __atomic_store_n(&failed, 1, __ATOMIC_RELAXED);
     if (flags.overflow()) __atomic_store_n(&overflowed, 1, __ATOMIC_RELAXED);
   };
   static constinit Crowding crowding;
-  if (n_threads > 1) run_helpers(n_threads, body, &crowding);
-  else body(Team{});
+  begin_phase("factor", schedule.n_tasks());
+  try {
+    if (n_threads > 1) run_helpers(n_threads, body, &crowding);
+    else body(Team{}), go_on();
+  } catch (const Interrupted&) {
+    f.work.clear();
+    throw;
+  }
 
   ColumnMonitor<Real> all = monitors[0];
   for (const ColumnMonitor<Real>& m : monitors) {
@@ -102,8 +103,6 @@ template <class T, class Real> ColumnMonitor<Real> run_tasks(ColumnNodes<T>& f, 
 // core: add20 (2.6e5) took 0.06 ms instead of 0.09 with 2 threads at best, and 0.12 otherwise; case3375wp_nrjac (8e5)
 // 0.16 instead of 0.28, and 0.27 otherwise.
 constexpr double worth_a_team = 5e5;
-// And a chain of many of the nodes, as of long lines, a team only passes from thread to thread.
-constexpr double too_long_a_chain = 0.2;
 
 }  // namespace
 
@@ -118,6 +117,7 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
     info.status = FactorInfo::bad_growth;
     return info;
   }
+  origin_.refactored = true;
   ColumnNodes<T>& f = *nodes_;
   if (!f.compiled) f = compile_nodes(pattern_, block_ptr_, std::move(f));
   const int n_threads = num_threads();
@@ -127,8 +127,8 @@ template <class T> FactorInfo ColumnLU<T>::refactor(const T* values) {
   ColumnTask<Real> task{};
   task.values = reinterpret_cast<const Real*>(values);
   task.bound = (Real)std::min<double>(bound_, std::numeric_limits<Real>::max());
-  const bool shared = f.schedule.work >= worth_a_team && f.schedule.chain <= too_long_a_chain * f.n_nodes();
-  const int team = shared ? n_threads : 1;
+  // A chain a team would only pass from thread to thread.
+  const int team = f.schedule.work >= worth_a_team && !f.schedule.chained ? n_threads : 1;
   ColumnMonitor<Real> monitor = run_tasks(f, program, task, team);
   // Which of several bad columns a team meets first is a matter of timing; one thread always meets the same.
   if (monitor.status != FactorInfo::ok && team > 1) {

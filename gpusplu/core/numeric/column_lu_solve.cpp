@@ -1,6 +1,7 @@
 // Solves in A's own numbering: permute and scale into interleaved right-hand sides, solve with the nodes, and back.
 #include <cstdlib>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "numeric/column_lu.hpp"
 #include "numeric/column_nodes.hpp"
@@ -13,18 +14,11 @@ namespace {
 
 template <class Real>
 void solve_columns(const ColumnProgram<Real>& program, const ColumnSolve<Real>& task, bool is_complex) {
-#ifdef GS_ONLY_LEVEL
-  GS_ONLY_LEVEL::solve_columns(program, task, is_complex);
-#else
-  switch (simd_level()) {
-    case 4:
-      return v4::solve_columns(program, task, is_complex);
-    case 3:
-      return v3::solve_columns(program, task, is_complex);
-    default:
-      return v2::solve_columns(program, task, is_complex);
-  }
-#endif
+#define GS_CASE(number, level) \
+  case number:                 \
+    return level::solve_columns(program, task, is_complex);
+  switch (simd_level()) { GS_LEVELS(GS_CASE) }
+#undef GS_CASE
 }
 
 }  // namespace
@@ -37,7 +31,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   const idx* from = (transpose ? col_perm_ : row_perm_).data();
   const idx* to = (transpose ? row_perm_ : col_perm_).data();
   if (wide_) {
-    for (idx k = 0; k < nrhs; k++) wide_->solve(block_ptr_, trans, from, b + k * ldb, to, x + k * ldx);
+    for (idx k = 0; k < nrhs; k++, go_on()) wide_->solve(block_ptr_, trans, from, b + k * ldb, to, x + k * ldx);
     return;
   }
   const Real* scale_in = transpose ? col_scale : row_scale;
@@ -46,7 +40,9 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
   std::unique_ptr<RawVector<T>> kept = scratch_.take();
   if (!kept) kept = std::make_unique<RawVector<T>>();
   RawVector<T>& scratch = *kept;
+  begin_phase("solve", nrhs);
   for (idx done = 0; done < nrhs;) {
+    go_on();
     int width = 8;
     while (width > nrhs - done) width /= 2;
     if (scratch.size() < (std::size_t)n_ * width) scratch.resize((std::size_t)n_ * width);
@@ -67,6 +63,7 @@ template <class T> void ColumnLU<T>::solve(Trans trans, idx nrhs, const T* b, of
       }
     }
     done += width;
+    have_done(width);
   }
   scratch_.keep(std::move(kept));
 }

@@ -30,12 +30,12 @@ template <class T> class ZeroedWork {
 
 // Tasks in topological order: task t is nodes[ptr[t]] .. nodes[ptr[t+1]-1]. The first n_subtrees tasks are unions of
 // subtrees of the elimination tree of all dependencies and need nothing from each other; each later one is a single
-// node and may need any task before it. `work` estimates the whole [cycles]; `chain`: most nodes
-// that wait one for the other.
+// node and may need any task before it. `work` estimates the whole [cycles]; `chained`: many of the later ones wait
+// one for the other.
 struct ColumnSchedule {
   int n_threads = 0;
   double work = 0;
-  idx chain = 0;
+  bool chained = false;
   idx n_subtrees = 0;
   std::vector<off> ptr;
   std::vector<idx> nodes;

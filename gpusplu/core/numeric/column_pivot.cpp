@@ -1,5 +1,6 @@
 #include "numeric/column_pivot.hpp"
 #include "base/huge_pages.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/wide.hpp"
 
@@ -10,7 +11,7 @@
 namespace gs {
 namespace {
 
-// The state of one factorization. Rows are B's throughout; place_of_pivot maps a pivotal row to its column.
+// The state of one factorization. Rows are B's throughout.
 template <class T> class Pivoting {
  public:
   using Real = real_t<T>;
@@ -26,11 +27,11 @@ template <class T> class Pivoting {
         n_((idx)B.first.size()) {
     row_order_.resize(n_);
     std::iota(row_order_.begin(), row_order_.end(), 0);
-    position_ = row_order_;
-    column_of_.assign(n_, -1);
-    mark_.assign(n_, -1);
+    rows_.resize(n_);
+    prefer_huge_pages(rows_);
+    for (idx i = 0; i < n_; i++) rows_[i].column = rows_[i].mark = -1, rows_[i].position = i;
     work_.assign(n_, T(0));
-    pruned_end_.resize(n_), stack_.resize(n_), cursor_.resize(n_), order_.resize(n_);
+    stack_.resize(n_), order_.resize(n_);
     out_.node.resize(n_ + 1);
     prefer_huge_pages(out_.node);
     out_.pivot.resize(n_), out_.inverse_pivot.resize(n_);
@@ -54,8 +55,10 @@ template <class T> class Pivoting {
     reserve(block_ptr);
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
       const idx begin = block_ptr[block], end = block_ptr[block + 1];
-      for (idx k = begin; k < end; k++)
+      for (idx k = begin; k < end; k++) {
         if (!column(k, begin, end)) return info_;
+        pace(k);
+      }
       const bool has_lower = end - begin > 1;
       if (!has_lower && !out_.phase.empty() && !out_.phase.back().has_lower) out_.phase.back().end = end;
       else out_.phase.push_back({begin, end, has_lower});
@@ -63,15 +66,30 @@ template <class T> class Pivoting {
     out_.node[n_] = {lower_end_, lower_end_, upper_end_, upper_end_, 0, n_, 0, 0, -1};
     out_.lower_row.resize(lower_end_), out_.lower.resize(lower_end_);
     out_.upper_row.resize(upper_end_), out_.upper.resize(upper_end_);
-    for (idx& row : out_.lower_row) row = column_of_[row];
+    idx* const column_of = order_.data();
+    for (idx i = 0; i < n_; i++) column_of[i] = rows_[i].column;
+    for (idx& row : out_.lower_row) row = column_of[row];
     out_.a_row.resize(B_.row.size());
-    for (std::size_t p = 0; p < B_.row.size(); p++) out_.a_row[p] = column_of_[B_.row[p]];
+    for (std::size_t p = 0; p < B_.row.size(); p++) out_.a_row[p] = column_of[B_.row[p]];
     info_.max_entry = (double)largest_A_;
     info_.pivot_growth = largest_A_ > Real(0) ? (double)(largest_U_ / largest_A_) : 0;
     return info_;
   }
 
  private:
+  // What the search and the elimination read of a row, together: they come to rows in no order.
+  struct Row {
+    idx column;             // that it is the pivot of, -1 if none
+    idx mark;               // last column whose reach met it
+    off lower, pruned_end;  // its column of L, as the search sees it: these entries suffice to reach the rest
+    idx n_lower;            // in the whole of it
+    idx position;           // inverse of row_order: where it stands now
+  };
+  struct Visit {
+    off cursor;
+    idx row;
+  };
+
   const PermutedPattern& B_;
   const T* values_;
   const Real *row_scale_, *col_scale_;
@@ -80,14 +98,12 @@ template <class T> class Pivoting {
   std::vector<idx>& row_order_;
   idx n_;
   FactorInfo info_;
+  double told_ = 0;  // of info_.flops
   Real largest_A_{0}, largest_U_{0};
   off lower_end_ = 0, upper_end_ = 0;
-  std::vector<idx> position_;   // inverse of row_order: where each row stands now
-  std::vector<idx> column_of_;  // of a pivotal row, else -1
-  std::vector<idx> mark_;       // last column whose reach met the row
-  RawVector<off> pruned_end_;   // L's column as the search sees it: entries before this suffice to reach the rest
-  RawVector<idx> stack_, order_;
-  RawVector<off> cursor_;
+  RawVector<Row> rows_;
+  RawVector<Visit> stack_;
+  RawVector<idx> order_;
   std::vector<T> work_;
 
   template <class V> static void grow(V& rows, auto& values, off needed) {
@@ -104,6 +120,14 @@ template <class T> class Pivoting {
     return scaled(v, scale);
   }
 
+  // Tells what was done, and looks whether to go on, every 50 microseconds or so.
+  void pace(idx k) {
+    if (info_.flops - told_ < 5e4 && k % 256 != 0) return;
+    have_done(info_.flops - told_);
+    told_ = info_.flops;
+    go_on();
+  }
+
   bool fail(FactorInfo::Status status, idx k) {
     info_.status = status;
     info_.column = k;
@@ -114,24 +138,22 @@ template <class T> class Pivoting {
   // down (topological), rows without a pivot to the new column of L.
   idx search(idx root, idx k, idx top) {
     idx depth = 0;
-    stack_[0] = root;
-    mark_[root] = k;
-    cursor_[0] = out_.node[column_of_[root]].lower_row;
+    rows_[root].mark = k;
+    stack_[0] = {rows_[root].lower, root};
     while (depth >= 0) {
-      const idx row = stack_[depth];
-      const off end = pruned_end_[column_of_[row]];
-      off p = cursor_[depth];
+      auto [p, row] = stack_[depth];
+      const off end = rows_[row].pruned_end;
       for (; p < end; p++) {
         const idx next = out_.lower_row[p];
-        if (mark_[next] == k) continue;
-        mark_[next] = k;
-        if (column_of_[next] < 0) {
+        Row& other = rows_[next];
+        if (other.mark == k) continue;
+        other.mark = k;
+        if (other.column < 0) {
           out_.lower_row[lower_end_++] = next;
           continue;
         }
-        cursor_[depth] = p + 1;
-        stack_[++depth] = next;
-        cursor_[depth] = out_.node[column_of_[next]].lower_row;
+        stack_[depth].cursor = p + 1;
+        stack_[++depth] = {other.lower, next};
         break;
       }
       if (p == end) {
@@ -156,42 +178,43 @@ template <class T> class Pivoting {
       work_[row] = v;
       if (row < block_begin) {  // outside the diagonal blocks: nothing is eliminated there
         order_[n_outer++] = row;
-      } else if (mark_[row] != k) {
-        if (column_of_[row] >= 0) {
+      } else if (rows_[row].mark != k) {
+        if (rows_[row].column >= 0) {
           top = search(row, k, top);
         } else {
-          mark_[row] = k;
+          rows_[row].mark = k;
           out_.lower_row[lower_end_++] = row;
         }
       }
     }
     eliminate(top);
     if (info_.flops > options_.most_flops) return fail(FactorInfo::not_finite, k);
-    const off inner_end = upper_end_;
     for (idx i = 0; i < n_outer; i++) {
-      out_.upper_row[upper_end_] = column_of_[order_[i]];
+      out_.upper_row[upper_end_] = rows_[order_[i]].column;
       out_.upper[upper_end_++] = work_[order_[i]];
       work_[order_[i]] = T(0);
     }
     if (!choose_pivot(k, lower_begin)) return false;
     out_.node[k] = {lower_begin, lower_begin, upper_begin, upper_begin, 0, k, (idx)(lower_end_ - lower_begin),
                     n_outer,     -1};
-    pruned_end_[k] = lower_end_;
-    for (off p = upper_begin; p < inner_end; p++) prune(out_.upper_row[p], row_order_[k]);
+    Row& pivot = rows_[row_order_[k]];
+    pivot.column = k, pivot.lower = lower_begin, pivot.pruned_end = lower_end_;
+    pivot.n_lower = (idx)(lower_end_ - lower_begin);
+    for (idx i = top; i < n_; i++) prune(rows_[order_[i]], row_order_[k]);
     return true;
   }
 
   void eliminate(idx top) {
     for (; top < n_; top++) {
-      const idx row = order_[top], j = column_of_[row];
+      const idx row = order_[top];
       const T u = work_[row];
       work_[row] = T(0);
-      out_.upper_row[upper_end_] = j;
+      out_.upper_row[upper_end_] = rows_[row].column;
       out_.upper[upper_end_++] = u;
       largest_U_ = std::max(largest_U_, abs1(u));
-      const idx count = out_.node[j].n_lower;
-      const idx* rows = out_.lower_row.data() + out_.node[j].lower_row;
-      const T* lower = out_.lower.data() + out_.node[j].lower_row;
+      const idx count = rows_[row].n_lower;
+      const idx* rows = out_.lower_row.data() + rows_[row].lower;
+      const T* lower = out_.lower.data() + rows_[row].lower;
       T* work = work_.data();
       for (idx p = 0; p < count; p++) work[rows[p]] -= lower[p] * u;
       info_.flops += 2.0 * count;
@@ -236,27 +259,27 @@ template <class T> class Pivoting {
     largest_U_ = std::max(largest_U_, size);
     if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own
       info_.n_off_diagonal++;
-      const idx other = position_[row];
-      row_order_[other] = diagonal, position_[diagonal] = other;
-      row_order_[k] = row, position_[row] = k;
+      const idx other = rows_[row].position;
+      row_order_[other] = diagonal, rows_[diagonal].position = other;
+      row_order_[k] = row, rows_[row].position = k;
     }
     out_.pivot[k] = pivot;
     out_.inverse_pivot[k] = inverse;
-    column_of_[row] = k;
     return true;
   }
 
-  // Column j of L has an entry in the new pivot row and U_jk is there too: whatever the search would reach through j's
-  // rows without a pivot it reaches through column k (symmetric pruning). Its pivotal rows move to the front.
-  void prune(idx j, idx pivot_row) {
-    const off begin = out_.node[j].lower_row, end = begin + out_.node[j].n_lower;
-    if (pruned_end_[j] < end) return;
+  // The column of L of an earlier pivot, j, has an entry in the new pivot row and U_jk is there too: whatever the
+  // search would reach through j's rows without a pivot it reaches through column k (symmetric pruning). Its pivotal
+  // rows move to the front.
+  void prune(Row& earlier, idx pivot_row) {
+    const off begin = earlier.lower, end = begin + earlier.n_lower;
+    if (earlier.pruned_end < end) return;
     idx* rows = out_.lower_row.data();
     T* lower = out_.lower.data();
     if (std::find(rows + begin, rows + end, pivot_row) == rows + end) return;
     off head = begin, tail = end;
     while (head < tail) {
-      if (column_of_[rows[head]] >= 0) {
+      if (rows_[rows[head]].column >= 0) {
         head++;
       } else {
         tail--;
@@ -264,7 +287,7 @@ template <class T> class Pivoting {
         std::swap(lower[head], lower[tail]);
       }
     }
-    pruned_end_[j] = tail;
+    earlier.pruned_end = tail;
   }
 };
 

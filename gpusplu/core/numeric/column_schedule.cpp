@@ -29,28 +29,42 @@ template <class T> std::vector<idx> elimination_tree(const ColumnNodes<T>& f) {
   return std::move(tree.parent);
 }
 
+// Of the nodes whose subtrees are larger than a bin: how many wait one for the other at most.
+idx longest_chain(const std::vector<idx>& parent, const std::vector<double>& subtree, double bin_size) {
+  std::vector<idx> chain(parent.size());
+  idx longest = 0;
+  for (std::size_t s = 0; s < parent.size(); s++) {
+    if (subtree[s] <= bin_size) continue;
+    longest = std::max(longest, ++chain[s]);
+    if (parent[s] >= 0) chain[parent[s]] = std::max(chain[parent[s]], chain[s]);
+  }
+  return longest;
+}
+
 }  // namespace
 
 template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const RawVector<off>& a_ptr, int n_threads) {
-  constexpr double bins_per_thread = 8;
+  constexpr double bins_per_thread = 8, slack = 1.2;
+  constexpr double long_chain = 0.2;  // of the nodes
   const idx n = f.n_nodes();
   ColumnSchedule out;
   out.n_threads = n_threads;
   const std::vector<idx> parent = elimination_tree(f);
-  std::vector<double> own(n), subtree(n);
-  std::vector<idx> chain(n);
-  for (idx s = 0; s < n; s++) subtree[s] = own[s] = node_cost(f, a_ptr, s);
-  for (idx s = 0; s < n; s++) {
-    out.work += own[s];
-    out.chain = std::max(out.chain, ++chain[s]);
-    if (parent[s] < 0) continue;
-    subtree[parent[s]] += subtree[s];
-    chain[parent[s]] = std::max(chain[parent[s]], chain[s]);
-  }
+  std::vector<double> subtree(n);
+  for (idx s = 0; s < n; s++) out.work += subtree[s] = node_cost(f, a_ptr, s);
+  for (idx s = 0; s < n; s++)
+    if (parent[s] >= 0) subtree[parent[s]] += subtree[s];
 
   // One thread: one bin with all nodes in ascending order. Nodes whose subtree is larger than a bin are the pipeline;
-  // the subtrees below them fill bins in ascending order.
-  const double bin_size = n_threads == 1 ? out.work : out.work / (bins_per_thread * n_threads);
+  // the subtrees below them fill bins in ascending order. Where the pipeline would be a chain, as of long lines, a bin
+  // a thread may leave little of it.
+  double bin_size = n_threads == 1 ? out.work : out.work / (bins_per_thread * n_threads);
+  const auto is_chain = [&](double size) { return longest_chain(parent, subtree, size) > long_chain * n; };
+  out.chained = n_threads > 1 && is_chain(bin_size);
+  if (const double share = slack * out.work / n_threads; out.chained && !is_chain(share)) {
+    bin_size = share;
+    out.chained = false;
+  }
   constexpr idx pipeline = -1;
   std::vector<idx> bin(n, pipeline);
   double filled = 0;

@@ -49,11 +49,11 @@ template <class T> struct LuFront {
 
   void factor_square() const {
     const idx nb = block_size(W);
-    if (team.rank == 0) factor_panel(0, std::min(nb, W));
+    if (phases.leads()) factor_panel(0, std::min(nb, W));
     phases.next_phase();
     for (idx j0 = 0, j1 = nb; j1 < W; j0 = j1, j1 += nb) {
       const idx j2 = std::min(W, j1 + nb);
-      if (team.rank == 0) {
+      if (phases.leads()) {
         update_columns(j0, j1, j1, j2);
         factor_panel(j1, j2);
       }
@@ -115,11 +115,11 @@ template <class T> struct CholeskyFront {
 
   idx factor_square() const {
     const idx nb = block_size(W);
-    if (team.rank == 0) phases.set_word(factor_panel(0, std::min(nb, W)));
+    if (phases.leads()) phases.set_word(factor_panel(0, std::min(nb, W)));
     idx bad = phases.next_phase();
     for (idx j0 = 0, j1 = nb; j1 < W && bad < 0; j0 = j1, j1 += nb) {
       const idx j2 = std::min(W, j1 + nb);
-      if (team.rank == 0) {
+      if (phases.leads()) {
         update_columns(j0, j1, j1, j2);
         phases.set_word(factor_panel(j1, j2));
       }

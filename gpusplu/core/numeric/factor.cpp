@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/analyze.hpp"
+#include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
@@ -52,6 +53,7 @@ template <class T> double Factor<T>::norm(Trans trans) {
 
 template <class T> void Factor<T>::factor(bool fresh) {
   const auto symbolic_before = symbolic_;
+  begin_phase("factor");
   n_resorts_ = 0, wide_ = {};
   updated_ = false;
   if (ldlt_ && !suits_ldlt()) {
@@ -230,25 +232,32 @@ template <class T> void Factor<T>::use_partial_pivoting() {
 }
 
 // Factors the spare values, the largest of which is given; they and those held change places. Where it throws, the
-// factor of the latter is restored.
+// factor of the latter is restored; but a call that was asked to stop has no time for that.
 template <class T> void Factor<T>::factor_spare(double largest) {
   values_.swap(spare_);
   const auto symbolic_before = symbolic_;
   const double largest_before = largest_;
+  if (!lost_) origin_ = column_ ? column_->origin() : typename ColumnLU<T>::Origin();
   largest_ = largest;
   const auto go_back = [&](bool anew) {
     values_.swap(spare_);
     largest_ = largest_before;
-    restore(symbolic_before, anew);
+    lose(symbolic_before, anew);
   };
   try {
-    factor(lost_);
+    factor(lost_ && !has_pivots());
+    go_on();
     lost_ = false;
   } catch (const std::bad_alloc&) {
     go_back(true);
+    restore();
+    throw;
+  } catch (const Interrupted&) {
+    go_back(false);
     throw;
   } catch (...) {
     go_back(false);
+    restore();
     throw;
   }
 }
@@ -270,39 +279,51 @@ template <class T> off Factor<T>::refactor(const T* values, const off* source) {
   return -1;
 }
 
-// Factors the values held, `anew` with nothing of what there is. Where memory is too short even for that, the next who
-// uses the factor does it.
-template <class T> void Factor<T>::restore(std::shared_ptr<const Symbolic> symbolic, bool anew) {
+// Nothing is factored of the values held, with this analysis; `anew`: what there is is of no use either.
+template <class T> void Factor<T>::lose(std::shared_ptr<const Symbolic> symbolic, bool anew) {
   lost_ = true;
   if (anew || symbolic_ != symbolic) column_.reset(), front_.reset();
   take(std::move(symbolic));
+}
+
+// Whether the pivots are still those of what was lost.
+template <class T> bool Factor<T>::has_pivots() const {
+  return column_ && column_->factored() && column_->origin().choice == origin_.choice;
+}
+
+// Factors the values held as they were factored before. Where memory is too short even for that, or the call is asked
+// to stop, the next who uses the factor does it.
+template <class T> void Factor<T>::restore() {
   try {
-    factor(true);
+    factor(!(origin_.refactored && has_pivots()));
+    go_on();
     lost_ = false;
   } catch (const std::bad_alloc&) {
     column_.reset(), front_.reset();
   }
 }
 
-// What restore() left to be done is nothing that the caller of a const function sees.
+// For those who own the factor.
 template <class T> void Factor<T>::recover() {
-  const UseLock::Exclusive own = use_.exclusive();
-  if (lost_) restore(symbolic_, true);
+  if (lost_) restore();
   if (lost_) throw std::bad_alloc();
 }
 
-template <class T> std::shared_lock<std::shared_mutex> Factor<T>::held() const {
+// That the factor has to be restored is nothing that the caller of a const function sees.
+template <class T> UseLock::Shared Factor<T>::held() const {
   for (;;) {
-    std::shared_lock shared = use_.together();
-    if (!lost_) return shared;
-    shared.unlock();
+    {
+      UseLock::Shared shared = use_.together();
+      if (!lost_) return shared;
+    }
+    const UseLock::Exclusive own = use_.exclusive();
     const_cast<Factor*>(this)->recover();
   }
 }
 
 template <class T> double Factor<T>::reciprocal_condition() const {
   if (A_.n == 0) return std::numeric_limits<double>::infinity();
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   const double inverse_norm =
       estimate_inverse_norm<T>(A_.n, [&](Trans trans, const T* b, T* x) { engine_solve(trans, 1, b, x); });
   const double rcond = 1 / (inverse_norm * norm_inf(A_, values_.data(), Trans::transpose));
@@ -310,13 +331,13 @@ template <class T> double Factor<T>::reciprocal_condition() const {
 }
 
 template <class T> FactorStats Factor<T>::stats() const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   std::lock_guard lock(use_.counts);
   return stats_;
 }
 
 template <class T> FactorSummary Factor<T>::summary() const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   FactorSummary all;
   all.info = info_;
   all.symbolic = symbolic_;
@@ -332,13 +353,13 @@ template <class T> FactorSummary Factor<T>::summary() const {
 }
 
 template <class T> std::vector<T> Factor<T>::values() const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   return values_;
 }
 
 // Of the engine that holds the factor.
 template <class T> template <class Ask> auto Factor<T>::held_by(Ask&& ask) const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   return front_ ? ask(*front_) : ask(*column_);
 }
 
@@ -355,7 +376,7 @@ template <class T> std::vector<T> Factor<T>::diagonal() const {
 }
 
 template <class T> std::vector<T> Factor<T>::below_diagonal() const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   return front_ ? front_->below_diagonal() : std::vector<T>(A_.n);
 }
 

@@ -83,7 +83,8 @@ template <class T> class Factor {
   Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values, const FactorOptions& options);
 
   // Canonical entry k is values[source[k]]; a null source is the identity. Returns the canonical position of a NaN or
-  // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored.
+  // Inf, having changed nothing, or -1. Where it throws, the factor of the values before is restored, at once or when
+  // somebody asks for it.
   off refactor(const T* values, const off* source);
 
   // From the Cholesky factor of A to that of A + C C^H, or A - C C^H for sign -1: by the columns that change, or where
@@ -156,9 +157,11 @@ template <class T> class Factor {
   double error_bound() const;
   PivotReport report() const;
   void decide_checks(bool fresh);
-  void restore(std::shared_ptr<const Symbolic> symbolic, bool anew);
+  void lose(std::shared_ptr<const Symbolic> symbolic, bool anew);
+  bool has_pivots() const;
+  void restore();
   void recover();
-  std::shared_lock<std::shared_mutex> held() const;  // to share what is factored
+  UseLock::Shared held() const;  // to share what is factored
   template <class Ask> auto held_by(Ask&& ask) const;
   void engine_solve(Trans trans, idx nrhs, const T* b, T* x) const;
   bool in_range(Trans trans, const T* b, const T* x) const;
@@ -186,10 +189,13 @@ template <class T> class Factor {
   std::shared_ptr<ColumnLU<T>> column_;
   std::shared_ptr<FrontFactor<T>> front_;
   FactorInfo info_;
-  bool updated_ = false;                  // since the last factorization
-  double largest_ = 0;                    // largest entry of A
-  double norms_[2] = {-1, -1};            // of A and its transpose in the infinity norm, -1 until asked for
-  bool lost_ = false;                     // nothing is factored: memory was too short to go back to the values held
+  bool updated_ = false;        // since the last factorization
+  double largest_ = 0;          // largest entry of A
+  double norms_[2] = {-1, -1};  // of A and its transpose in the infinity norm, -1 until asked for
+  // Nothing is factored: memory was too short, or the call was asked to stop, before the factor of the values held was
+  // restored.
+  bool lost_ = false;
+  typename ColumnLU<T>::Origin origin_;   // of the numbers that are to be restored
   Trust trust_ = Trust::none;             // in solves
   ScaleRange scales_[2];                  // of rows, of columns
   std::unique_ptr<const Mirror> mirror_;  // once LDL^T has to ask whether values are symmetric

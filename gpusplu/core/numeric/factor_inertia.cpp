@@ -41,7 +41,7 @@ template <class T> double Factor<T>::distance_of_factors() const {
 }
 
 template <class T> Inertia Factor<T>::inertia() const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   Inertia found;
   found.held = front_ && symbolic_->ldlt;
   if (!found.held) return found;

@@ -104,7 +104,7 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solv
 template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on_factors) {
   InverseEntries best;
   {
-    const std::shared_lock shared = held();
+    const UseLock::Shared shared = held();
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
     if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
     if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
@@ -117,7 +117,7 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   best.accurate = ladder_.may_be_inverse(best.error);
   if (best.accurate) return best;
   const UseLock::Exclusive own = use_.exclusive();
-  if (lost_) throw std::bad_alloc();
+  recover();
   best = inverse_by_solves();
   best.accurate = ladder_.may_be_inverse(best.error);
   return best;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/operation.hpp"
 #include "base/range_flags.hpp"
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
@@ -118,14 +119,21 @@ template <class T> bool Factor<T>::can_repivot(idx nrhs, const T* b) const {
 }
 
 // With pivots chosen anew until the solution is accurate. Where it ends up out of range that is no fault of the pivots,
-// as a rule, and those before come back; the last step can be taken again.
+// as a rule, and those before come back, as they do where the call is asked to stop; the last step can be taken again.
 template <class T> double Factor<T>::solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x) {
   const Factored before = factored();
+  const int n_resorts_before = n_resorts_;
   Refined found = checked_solve(trans, nrhs, b, x);
-  while (!found.accurate && can_repivot(nrhs, b)) {
-    choose_pivots_anew();
+  try {
+    while (!found.accurate && can_repivot(nrhs, b)) {
+      choose_pivots_anew();
+      decide_checks(true);
+      found = checked_solve(trans, nrhs, b, x);
+    }
+  } catch (const Interrupted&) {
+    hold(before), n_resorts_ = n_resorts_before;
     decide_checks(true);
-    found = checked_solve(trans, nrhs, b, x);
+    throw;
   }
   if (all_finite(x, (off)A_.n * nrhs) || !all_finite(b, (off)A_.n * nrhs)) return found.error;
   if (!front_ && column_->is_wide()) wide_ = factored(), n_resorts_ = n_resorts - 1;
@@ -138,7 +146,7 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
   const Stopwatch watch;
   const off size = (off)A_.n * nrhs;
   double error = 0;
-  std::shared_lock shared = held();
+  UseLock::Shared shared = held();
   bool good = !must_measure(trans);
   if (good) {
     const RangeFlags flags;
@@ -153,7 +161,7 @@ template <class T> bool Factor<T>::solve(Trans trans, idx nrhs, const T* b, T* x
     if (!found.accurate && can_repivot(nrhs, b)) {
       shared.unlock();
       const UseLock::Exclusive own = use_.exclusive();
-      if (lost_) throw std::bad_alloc();
+      recover();
       error = solve_by_ladder(trans, nrhs, b, x);
     } else if (!found.accurate && updated_) {
       shared.unlock();

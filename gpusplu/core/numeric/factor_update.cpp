@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
 #include "certify/accuracy.hpp"
@@ -15,8 +16,7 @@ namespace gs {
 
 template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   const UseLock::Exclusive own = use_.exclusive();
-  if (lost_) restore(symbolic_, true);
-  if (lost_) throw std::bad_alloc();
+  recover();
   const Stopwatch watch;
   const auto changes = outer_products(A_, values_.data(), C, sign);
   if (!changes) return false;
@@ -27,7 +27,15 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   const auto apply = [&](std::vector<T>& values) {
     for (const EntryChange<T>& change : *changes) values[change.place] = change.after;
   };
-  if (front_->update_pays(C) && front_->update(C, sign)) {
+  const auto changes_columns = [&] {
+    try {
+      return front_->update_pays(C) && front_->update(C, sign);
+    } catch (const Interrupted&) {
+      lose(symbolic_, false);
+      throw;
+    }
+  };
+  if (changes_columns()) {
     apply(values_);
     largest_ = largest, updated_ = true;
     norms_[0] = norms_[1] = -1;

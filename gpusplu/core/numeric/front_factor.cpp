@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/huge_pages.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "base/stopwatch.hpp"
 #include "base/timeline.hpp"
@@ -18,6 +19,7 @@ namespace gs {
 namespace {
 
 constexpr double kWorkPerThread = 250e3;  // less than this does not pay for a further thread [ns]
+constexpr off kPiece = 1 << 20;           // entries of a front between looks whether to stop
 
 }  // namespace
 
@@ -55,6 +57,7 @@ template <class T> struct FrontFactor<T>::Run {
     real_t<T> largest_entry = 0, smallest_pivot = std::numeric_limits<real_t<T>>::max(), largest_pivot = 0;
     idx n_off_diagonal = 0;
     std::vector<idx> perturbed;  // columns
+    Pace pace;
     std::vector<FrontSpan> spans;
   };
 
@@ -111,8 +114,7 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   bool skip(idx s) const {
-    return s > failed_front.load(std::memory_order_relaxed) || out_of_memory.load(std::memory_order_relaxed) ||
-           must_stop();
+    return s > failed_front.load(std::memory_order_relaxed) || out_of_memory.load(std::memory_order_relaxed);
   }
 
   void fail(idx s, idx column) {
@@ -166,6 +168,14 @@ template <class T> struct FrontFactor<T>::Run {
     }
   }
 
+  // Columns of large fronts some at a time: their memory is met page by page.
+  template <class Work> static void by_pieces(const FrontBlocks<T>& front, ColumnRange columns, Work&& work) {
+    const idx most = std::max<idx>(64, idx(kPiece / (front.shape.R + 1)));
+    if (columns.end - columns.begin <= most) return work(columns);
+    for (idx begin = columns.begin; begin < columns.end && !must_stop(); begin += most)
+      work(ColumnRange{begin, std::min(columns.end, begin + most)});
+  }
+
   bool assigns_c(const FrontShape& shape, idx s) const {
     return plan.child_ptr[s] < plan.child_ptr[s + 1] && covers(shape, plan.child[plan.child_ptr[s + 1] - 1]);
   }
@@ -177,16 +187,27 @@ template <class T> struct FrontFactor<T>::Run {
     const FrontBlocks<T> front = blocks(s);
     const ColumnRange all{0, front.shape.R};
     const bool assign_c = assigns_c(front.shape, s);
-    clear_front(front, all, assign_c);
+    by_pieces(front, all, [&](ColumnRange piece) { clear_front(front, piece, assign_c); });
     note_entries(member, place_values(plan, plan.entry_ptr[s], plan.entry_ptr[s + 1], values, front.L));
-    assemble_children(front, s, all, assign_c);
+    by_pieces(front, all, [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
     for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(rank, plan.child[c]);
     eliminate(Team{}, rank, s, front);
   }
 
+  // Of one thread. Once the call was asked to stop, fronts are left as they are, and so are those that wait for them.
+  void task(int rank, const FrontTask& task) {
+    if (must_stop()) return;
+    for (idx s = task.first; s <= task.last; s++) {
+      const off R = factor.shape(s).R;
+      if (members[rank].pace.must_stop(R * R)) return;
+      front_by_one(rank, s);
+    }
+    have_done(task.work);
+  }
+
   void front_by_team(const Team& team, idx s) {
     if (team.size == 1) return front_by_one(0, s);
-    if (team.rank == 0) team_skips = skip(s) || !take_contribution(0, s);
+    if (team.rank == 0) team_skips = must_stop() || skip(s) || !take_contribution(0, s);
     team.sync();
     const bool stop = team_skips;
     team.sync();
@@ -196,13 +217,13 @@ template <class T> struct FrontFactor<T>::Run {
     const FrontBlocks<T> front = blocks(s);
     const ColumnRange columns = share(front, team);
     const bool assign_c = assigns_c(front.shape, s);
-    clear_front(front, columns, assign_c);
+    by_pieces(front, columns, [&](ColumnRange piece) { clear_front(front, piece, assign_c); });
     team.sync();
     const off begin = plan.entry_ptr[s], count = plan.entry_ptr[s + 1] - begin;
     note_entries(member, place_values(plan, begin + count * team.rank / team.size,
                                       begin + count * (team.rank + 1) / team.size, values, front.L));
     team.sync();
-    assemble_children(front, s, columns, assign_c);
+    by_pieces(front, columns, [&](ColumnRange piece) { assemble_children(front, s, piece, assign_c); });
     team.sync();
     if (team.rank == 0)
       for (idx c = plan.child_ptr[s]; c < plan.child_ptr[s + 1]; c++) give_contribution(0, plan.child[c]);
@@ -338,16 +359,17 @@ template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const Pivo
   }
   Run run(*this, values, rule, want);
   UpwardWalk walk(plan_, want > 1);
-  auto subtree = [&](int rank, idx t) {
-    for (idx s = plan_.tasks[t].first; s <= plan_.tasks[t].last; s++) run.front_by_one(rank, s);
-  };
+  begin_phase("factor", plan_.total_work);
   static constinit Crowding of_teams, of_helpers;
   const auto by_team = [&](const Team& team) {
     walk.run(
-        team, [&](idx t) { subtree(team.rank, t); },
-        [&](const Team& team, idx t) { run.front_by_team(team, plan_.tasks[t].last); });
+        team, [&](idx t) { run.task(team.rank, plan_.tasks[t]); },
+        [&](const Team& team, idx t) {
+          run.front_by_team(team, plan_.tasks[t].last);
+          if (team.rank == 0) have_done(plan_.tasks[t].work);
+        });
   };
-  const auto by_helpers = [&](const Team& team) { walk.run([&](idx t) { subtree(team.rank, t); }); };
+  const auto by_helpers = [&](const Team& team) { walk.run([&](idx t) { run.task(team.rank, plan_.tasks[t]); }); };
   if (walk.needs_team()) run_team(want, by_team, &of_teams);
   else run_helpers(want, by_helpers, &of_helpers);
   run.complete = !run.out_of_memory && run.failed_column < 0;

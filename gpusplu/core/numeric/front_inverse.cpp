@@ -118,9 +118,9 @@ template <class T> struct FrontFactor<T>::Inverse {
   }
 
   void front(const Team& team, int rank, idx s) {
-    if (team.rank == 0 && !out_of_memory) take_memory(rank, s);
+    if (team.rank == 0 && !out_of_memory && !must_stop()) take_memory(rank, s);
     team.sync();
-    const bool stop = out_of_memory;
+    const bool stop = blocks[s] == nullptr;
     team.sync();
     if (stop) return;
     const auto [W, H, R] = factor.shape(s);

@@ -19,7 +19,9 @@ inline void* raw_bytes(std::size_t bytes) {
   const std::size_t align = bytes >= 4 * huge ? huge : 64;
   void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
   if (!p) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE  // Linux
   if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
   return p;
 }
 

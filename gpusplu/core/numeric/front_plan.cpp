@@ -132,9 +132,9 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
         open = 0, n_dependencies++;
         whole_team = whole_team || tasks[task_of[root]].whole_team;
       } else if (open > 0 && open + subtree[root] <= grain) {
-        tasks.back().last = root, open += subtree[root];
+        tasks.back().last = root, tasks.back().work = open += subtree[root];
       } else {
-        tasks.push_back({first[root], root, -1, 0, false});
+        tasks.push_back({first[root], root, -1, 0, false, subtree[root]});
         open = subtree[root], n_dependencies++;
       }
     }
@@ -143,7 +143,7 @@ void FrontPlan::cut_tree(const Symbolic& symbolic) {
     for (std::size_t t = first_leaf; t < tasks.size(); t++) tasks[t].parent = task_of[s];
     for (idx c = child_ptr[s]; c < child_ptr[s + 1]; c++)
       if (const idx t = task_of[child[c]]; t >= 0) tasks[t].parent = task_of[s];
-    tasks.push_back({s, s, -1, n_dependencies, whole_team && s < nsuper});
+    tasks.push_back({s, s, -1, n_dependencies, whole_team && s < nsuper, work[s]});
   }
   const idx n_tasks = (idx)tasks.size();
   for (idx t = 0; t < n_tasks; t++)

@@ -61,6 +61,7 @@ template <class T> struct FrontFactor<T>::Solver {
   off ldb = 0, ldx = 0;
   idx width = 0;  // right-hand sides of the block, at most `block`
   std::unique_ptr<Workspace> space;
+  bool complete = false;
 
   Solver(const FrontFactor& factor, Trans trans, idx nrhs, int threads)
       : factor(factor),
@@ -87,7 +88,7 @@ template <class T> struct FrontFactor<T>::Solver {
   }
 
   ~Solver() {
-    if (space->block == 1) factor.workspace_.keep(std::move(space));
+    if (space->block == 1 && complete) factor.workspace_.keep(std::move(space));  // else sums are not zero
   }
 
   // The eliminations of one front: X is W x width with leading dimension ldx, Y is H x width.
@@ -133,7 +134,7 @@ template <class T> struct FrontFactor<T>::Solver {
 
   void up(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
-    for (idx s = task.first; s <= task.last; s++) {
+    for (idx s = task.first; s <= task.last && !must_stop(); s++) {
       if (width == 1) up_front<true>(s, space->sums[rank].get(), space->scratch[rank].get());
       else up_front<false>(s, space->sums[rank].get(), space->scratch[rank].get());
     }
@@ -200,7 +201,7 @@ template <class T> struct FrontFactor<T>::Solver {
 
   void down(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
-    for (idx s = task.last; s >= task.first; s--) {
+    for (idx s = task.last; s >= task.first && !must_stop(); s--) {
       if (width == 1) down_front<true>(s, space->scratch[rank].get());
       else down_front<false>(s, space->scratch[rank].get());
     }
@@ -240,6 +241,7 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
   const int want = threads_of_solve();
   Solver solver(*this, trans, nrhs, want);
   solver.ldb = ldb, solver.ldx = ldx;
+  begin_phase("solve", nrhs);
   static constinit Crowding crowding;
   for (idx first = 0; first < nrhs; first += solver.space->block) {
     solver.width = std::min(solver.space->block, nrhs - first);
@@ -252,7 +254,9 @@ template <class T> void FrontFactor<T>::solve(Trans trans, idx nrhs, const T* b,
       down.run(team, [&](idx t) { solver.down(team.rank, t); });
     };
     run_helpers(want, body, &crowding);
+    have_done(solver.width);
   }
+  solver.complete = true;
 }
 
 template <class T> void FrontFactor<T>::condense(idx nrhs, const T* b, T* halfway) const {
@@ -271,6 +275,7 @@ template <class T> void FrontFactor<T>::condense(idx nrhs, const T* b, T* halfwa
     run_helpers(want, body, &crowding);
     solver.leave(halfway + first * solver.ldb);
   }
+  solver.complete = true;
 }
 
 template <class T> void FrontFactor<T>::expand(idx nrhs, const T* halfway, T* x) const {
@@ -286,6 +291,7 @@ template <class T> void FrontFactor<T>::expand(idx nrhs, const T* halfway, T* x)
     const auto body = [&](const Team& team) { down.run(team, [&](idx t) { solver.down(team.rank, t); }); };
     run_helpers(want, body, &crowding);
   }
+  solver.complete = true;
 }
 
 template <class T> void FrontFactor<T>::complement(T* S) const {

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 #include "numeric/front_factor.hpp"
 
@@ -96,6 +97,7 @@ template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, c
                                                            const std::vector<idx>& first, int sign, idx* at, T* vectors,
                                                            T* below) {
   const off ld = tallest_;
+  Pace pace;
   std::fill(vectors, vectors + ld * count, T(0));
   for (idx k = 0; k < count; k++) {
     at[k] = first[which[k]];
@@ -109,6 +111,7 @@ template <class T> bool FrontFactor<T>::update_along_paths(const Matrix<T>& C, c
     if (begin < 0) return true;
     const idx s = at[begin];
     const auto [W, H, R] = shape(s);
+    pace.go_on((off)W * R * count);
     idx end = begin;
     while (end < count && at[end] == s) end++;
     for (idx j = 0; j < W; j++)

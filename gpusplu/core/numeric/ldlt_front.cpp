@@ -15,6 +15,7 @@ namespace {
 constexpr double serial_flops = 8e6;        // smaller fronts are left to one thread [flop]
 constexpr idx widest_block = 64;            // columns among which pivots are sought
 constexpr double largest_multiplier = 100;  // of a pivot that is not postponed
+constexpr idx stopped = -1;                 // in place of a number of pivots: the call was asked to stop
 
 // Of floats.
 off size_of_sizes(idx R) { return 2 * off(R / rows_per_task + 2) * widest_block; }
@@ -45,6 +46,7 @@ template <class T> class LdltFront {
       if (k == end) forced = !progress, progress = false, end = W_;
       const idx n = std::min(nb_, end - k);
       const idx found = find_pivots(k, n, forced);
+      if (found == stopped) return;
       const auto [accepted, failed] = found > 0 ? divide_rows(k, n, found, forced) : Divided{0, 0};
       if (accepted > 0) update(k, n, accepted);
       else if (forced) force_pivot(k);
@@ -89,7 +91,8 @@ template <class T> class LdltFront {
 
   // Pivots of the n columns from k on, and what they do to rows and columns outside of the block. Returns how many.
   idx find_pivots(idx k, idx n, bool forced) {
-    if (team_.rank == 0) {
+    if (team_.rank == 0) phases_.set_word(stopped);
+    if (phases_.leads()) {
       if (forced && n > 1) fetch_partner(k);
       for (idx j = 0; j < n; j++) std::copy(at(k + j, k + j), at(k + n, k + j), backup_ + j + j * n);
       idx swaps[widest_block];

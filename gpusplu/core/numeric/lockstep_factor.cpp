@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 #include "analysis/graph.hpp"
 #include "base/huge_pages.hpp"
@@ -73,7 +74,29 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
   if ((int)work_.size() < threads) work_.resize(threads);
   for (int rank = 0; rank < threads; rank++)
     if ((off)work_[rank].size() < room) work_[rank] = RawVector<R>(room);
-  share_out(threads, n_groups(), [&](std::size_t group, int rank) { work((idx)group, work_[rank].data()); });
+  share_out(threads, n_groups(), [&](std::size_t group, int rank) {
+    work((idx)group, work_[rank].data());
+    have_done(1);
+  });
+}
+
+// The same where systems get new values.
+template <class T> template <class Work> void LockstepFactor<T>::over_new_values(off room, Work&& work) {
+  begin_phase("factor", n_groups());
+  try {
+    over_groups(room, work);
+  } catch (const Interrupted&) {
+    half_ = true;
+    throw;
+  }
+  half_ = false;
+}
+
+template <class T> void LockstepFactor<T>::must_be_whole() const {
+  if (half_)
+    throw std::runtime_error(
+        "a refactorization of this batch was interrupted, so some systems have new values and others old ones: "
+        "refactor it");
 }
 
 template <class T> void LockstepFactor<T>::load_group(idx group, const Values& values, R* work) {
@@ -91,7 +114,7 @@ template <class T> void LockstepFactor<T>::factor_group(idx group, R* factor, R*
 
 template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
   const auto lock = use_.exclusive();
-  over_groups(factor_room(), [&](idx group, R* work) {
+  over_new_values(factor_room(), [&](idx group, R* work) {
     load_group(group, {values, stride, source}, work);
     factor_group(group, factor_of(group), work);
   });
@@ -99,6 +122,7 @@ template <class T> void LockstepFactor<T>::refactor(const T* values, off stride,
 }
 
 template <class T> void LockstepFactor<T>::hold_factors() {
+  must_be_whole();
   if (held_) return;
   asked_again_ = true;
   over_groups(factor_room(), [&](idx group, R* work) { factor_group(group, factor_of(group), work); });
@@ -214,7 +238,7 @@ template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off s
   const bool keep = asked_again_;
   const off own = keep ? 0 : plan_.factor_size * numbers;
   held_ = false;
-  over_groups(own + std::max(factor_room(), solve_room(nrhs)), [&](idx group, R* work) {
+  over_new_values(own + std::max(factor_room(), solve_room(nrhs)), [&](idx group, R* work) {
     R *const factor = keep ? factor_of(group) : work, *const rest = work + own;
     load_group(group, {values, stride, source}, rest);
     factor_group(group, factor, rest);
@@ -278,6 +302,7 @@ template <class T> void LockstepFactor<T>::take_lane(const R* from, off count, i
 
 template <class T> std::vector<T> LockstepFactor<T>::values(idx system) const {
   const auto lock = use_.together();
+  must_be_whole();
   std::vector<T> values(A_.nnz());
   take_lane(values_of(system / lanes), A_.nnz(), system % lanes, values.data());
   return values;

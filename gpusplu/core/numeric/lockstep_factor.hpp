@@ -26,7 +26,8 @@ template <class T> class LockstepFactor {
   LockstepFactor(const Symbolic& symbolic, PatternView A, idx count, const SupernodeCosts& merging,
                  const Ladder& ladder);
 
-  // Entry k of system s is values[s * stride + source[k]]; a null source is the identity.
+  // Entry k of system s is values[s * stride + source[k]]; a null source is the identity. Where a call with new values
+  // was asked to stop, what follows throws std::runtime_error until there are new values again.
   void refactor(const T* values, off stride, const off* source);
   // Solves op(A) X = B: B and X are (count, n, nrhs). X must not overlap B.
   void solve(Trans trans, idx nrhs, const T* b, T* x);
@@ -67,6 +68,8 @@ template <class T> class LockstepFactor {
   off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers + (off)plan_.n * lanes; }
   off solve_room(idx nrhs) const { return 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers; }
   template <class Work> void over_groups(off room, Work&& work);
+  template <class Work> void over_new_values(off room, Work&& work);
+  void must_be_whole() const;
   void load_group(idx group, const Values& values, R* work);
   void factor_group(idx group, R* factor, R* work);
   void solve_group(idx group, const Sides& sides, const R* factor, R* work);
@@ -91,6 +94,7 @@ template <class T> class LockstepFactor {
   std::vector<double> errors_;
   std::vector<idx> steps_;
   bool held_ = true;          // factor_ is of the values held
+  bool half_ = false;         // some systems have new values and others the old ones: a call was asked to stop
   bool asked_again_ = false;  // for factors, after a refactor_solve
   mutable UseLock use_;
 };

@@ -65,19 +65,19 @@ template <class T> bool PartialFactor<T>::is_fit(const RawVector<T>& complement)
                               rowwise_error(A_, values_.data(), Trans::none, x.data(), b.data(), r.data(), scale, 1)});
 }
 
-template <class T> std::shared_lock<std::shared_mutex> PartialFactor<T>::held() const {
-  std::shared_lock shared = use_.together();
+template <class T> UseLock::Shared PartialFactor<T>::held() const {
+  UseLock::Shared shared = use_.together();
   if (!factored_) throw std::logic_error("nothing is factored");
   return shared;
 }
 
 template <class T> FactorInfo PartialFactor<T>::info() const {
-  const std::shared_lock shared = use_.together();
+  const UseLock::Shared shared = use_.together();
   return info_;
 }
 
 template <class T> void PartialFactor<T>::condense(idx nrhs, const T* b, T* halfway) const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   front_.condense(nrhs, b, halfway);
 }
 
@@ -108,7 +108,7 @@ template <class T> void PartialFactor<T>::step_inside(idx nrhs, const T* r, T* s
 }
 
 template <class T> bool PartialFactor<T>::expand(idx nrhs, const T* b, const T* halfway, T* x) const {
-  const std::shared_lock shared = held();
+  const UseLock::Shared shared = held();
   const std::size_t size = (std::size_t)A_.n * nrhs;
   front_.expand(nrhs, halfway, x);
   const bool finite = all_finite(halfway, (off)size);

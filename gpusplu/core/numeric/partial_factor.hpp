@@ -37,7 +37,7 @@ template <class T> class PartialFactor {
   FactorInfo info() const;
 
  private:
-  std::shared_lock<std::shared_mutex> held() const;
+  UseLock::Shared held() const;
   bool is_fit(const RawVector<T>& complement) const;
   SolveError error_inside(idx nrhs, const T* b, const T* x, T* r) const;
   void step_inside(idx nrhs, const T* r, T* step) const;

@@ -13,10 +13,13 @@ class Phases {
  public:
   explicit Phases(const Team& team) : team_(team), alone_(team.size == 1 || team.crowded()) {}
   ~Phases() { team_.sync(); }  // the counters are zero again before anyone enters the next front
+  // Nothing is left to take, nor to do for rank 0, once the call was asked to stop: members come to the end soon.
   int take() {
+    if (must_stop()) return no_task;
     if (!alone_) return team_.barrier->turn[phase_ & 1].fetch_add(1, std::memory_order_relaxed);
     return team_.rank == 0 ? own_turn_++ : no_task;
   }
+  bool leads() const { return team_.rank == 0 && !must_stop(); }
   void set_word(int word) {
     own_word_ = word;
     if (!alone_) team_.barrier->word[phase_ & 1].store(word, std::memory_order_relaxed);

@@ -40,7 +40,8 @@ template <class Visit, class Give> void up_the_forest(const std::vector<idx>& pa
       }
   });
   std::size_t t = 0;
-  for (idx s = 0; s < n; s++) {
+  Pace pace;
+  for (idx s = 0; s < n; s++, pace.go_on(64)) {
     if (t < tops.size() && s == tops[t] - size[tops[t]] + 1) s = tops[t++];
     else visit(s);
     give(s);

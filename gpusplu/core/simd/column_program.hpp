@@ -59,6 +59,8 @@ template <class Real> struct ColumnProgram {
   idx n_phases;
 };
 
+constexpr int kStopped = -1;  // in place of a status: the call was asked to stop
+
 // What one worker saw.
 template <class Real> struct ColumnMonitor {
   Real max_entry = 0, max_upper = 0, max_multiplier = 0;

@@ -5,6 +5,7 @@
 // node are applied in one pass over its rows (supernode-panel updates; Demmel, Eisenstat, Gilbert, Li, Liu, SIAM J.
 // Matrix Anal. Appl. 20 (1999), sections 2-3). Segments come in ascending order, which is topological.
 // Cost: the multiply-adds of the factorization plus its padding. Invariant: work is zero between nodes.
+#include "base/must_stop.hpp"
 #include "simd/column_kernels.hpp"
 #include "simd/column_row.hpp"
 
@@ -21,6 +22,7 @@ template <class Real, bool Complex> class Worker {
     for (off i = 0; i < task_.count; i++) {
       const idx s = task_.nodes[i];
       if (i + 8 < task_.count) __builtin_prefetch(task_.values + P.a_first[P.node[task_.nodes[i + 8]].first] * numbers);
+      if (i % kBetweenLooks == kBetweenLooks - 1 && kernel_must_stop()) return fail(kStopped, -1);
       if (!process(P.node + s)) return;
       if (task_.done) __atomic_store_n(task_.done + s, task_.epoch, __ATOMIC_RELEASE);
     }
@@ -28,6 +30,7 @@ template <class Real, bool Complex> class Worker {
 
  private:
   static constexpr int numbers = Complex ? 2 : 1;
+  static constexpr off kBetweenLooks = 128;  // nodes
   const ColumnProgram<Real>& P;
   const ColumnTask<Real>& task_;
   ColumnMonitor<Real>& monitor_;

@@ -148,13 +148,12 @@ GS_INLINE ComplexLanes<double> choose(LaneMask<double> where, ComplexLanes<doubl
 template <class R, int step, int... lane>
 GS_INLINE void turn_step(Vec<R> (&v)[sizeof...(lane)], std::integer_sequence<int, lane...>) {
   constexpr int w = sizeof...(lane);
-  const BitVec<R> low = {(lane & step ? lane - step + w : lane)...};
-  const BitVec<R> high = {(lane & step ? lane + w : lane + step)...};
 #pragma GCC unroll 16
   for (int i = 0; i < w; i++) {
     if (i & step) continue;
     const Vec<R> a = v[i], b = v[i + step];
-    v[i] = __builtin_shuffle(a, b, low), v[i + step] = __builtin_shuffle(a, b, high);
+    v[i] = __builtin_shufflevector(a, b, (lane & step ? lane - step + w : lane)...);
+    v[i + step] = __builtin_shufflevector(a, b, (lane & step ? lane + w : lane + step)...);
   }
 }
 

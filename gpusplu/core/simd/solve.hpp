@@ -54,14 +54,9 @@ GS_INLINE void subtract_columns(idx m, const S* A_, off lda, const S* x, S* y_, 
   if (i < count) rows(i, Partial{}, first_lanes<R>((int)(count - i)));
 }
 
-template <class R> GS_INLINE R sum_lanes(Vec<R> v) {
-#pragma GCC unroll 4
-  for (int step = lanes<R> / 2; step >= 1; step /= 2) {
-    BitVec<R> order;
-    for (int i = 0; i < lanes<R>; i++) order[i] = i ^ step;
-    v = v + __builtin_shuffle(v, order);
-  }
-  return v[0];
+template <class R, int step = lanes<R> / 2> GS_INLINE R sum_lanes(Vec<R> v) {
+  if constexpr (step == 0) return v[0];
+  else return sum_lanes<R, step / 2>(v + exchanged<R, step>(v));
 }
 
 // x[k] -= sum_i A(i, k) y[i] for `columns` columns of m rows.

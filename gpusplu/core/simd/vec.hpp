@@ -5,6 +5,8 @@
 #include <immintrin.h>
 #endif
 
+#include <utility>
+
 #include "simd/scalar.hpp"
 
 namespace gs::GS_SIMD {
@@ -23,7 +25,7 @@ template <class R> struct VecOf { typedef R type __attribute__((vector_size(vect
 template <class R> using Vec = typename VecOf<R>::type;
 template <class R> struct BitsOf;
 template <> struct BitsOf<float> { using type = int; };
-template <> struct BitsOf<double> { using type = long; };
+template <> struct BitsOf<double> { using type = std::int64_t; };
 template <class R> using Bits = typename BitsOf<R>::type;  // a signed integer as wide as R
 template <class R> using BitVec = typename VecOf<Bits<R>>::type;
 template <class R> constexpr int lanes = vector_bytes / (int)sizeof(R);
@@ -57,8 +59,8 @@ template <class R> struct MaskTable { Bits<R> ones[lanes<R>], zeros[lanes<R>], o
 static const MaskTable<double> mask_table_double = {{-1, -1, -1, -1}, {}, {-1, -1, -1, -1}};
 static const MaskTable<float> mask_table_float = {
     {-1, -1, -1, -1, -1, -1, -1, -1}, {}, {-1, -1, -1, -1, -1, -1, -1, -1}};
-GS_INLINE const long* mask_row(double) { return mask_table_double.ones; }
-GS_INLINE const int* mask_row(float) { return mask_table_float.ones; }
+GS_INLINE const Bits<double>* mask_row(double) { return mask_table_double.ones; }
+GS_INLINE const Bits<float>* mask_row(float) { return mask_table_float.ones; }
 template <class R> GS_INLINE Mask<R> first_lanes(int n) {
   Mask<R> m;
   __builtin_memcpy(&m.bits, mask_row(R()) + lanes<R> - n, sizeof m.bits);
@@ -120,18 +122,21 @@ template <class R> GS_INLINE Vec<R> alternate(R even, R odd) {
   return v;
 }
 
+// Lane i where lane i ^ step was. Numbers of the lanes are a pack so that the order is constant, as clang wants it.
+template <int step, class V, int... lane> GS_INLINE V exchanged(V v, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(v, v, (lane ^ step)...);
+}
+template <class R, int step, class V> GS_INLINE V exchanged(V v) {
+  return exchanged<step>(v, std::make_integer_sequence<int, lanes<R>>());
+}
+
 // Absolute values as integers: ordered like the values, with Inf and NaN above all numbers, so one maximum finds both
 // the largest entry and whether all are finite.
 template <class R> GS_INLINE BitVec<R> size_bits(Vec<R> v) { return (BitVec<R>)v & ~((BitVec<R>)(-Vec<R>{})); }
 template <class B> GS_INLINE B larger(B a, B b) { return a > b ? a : b; }
-template <class R> GS_INLINE Bits<R> largest_lane(BitVec<R> v) {
-#pragma GCC unroll 4
-  for (int step = lanes<R> / 2; step >= 1; step /= 2) {
-    BitVec<R> order;
-    for (int i = 0; i < lanes<R>; i++) order[i] = i ^ step;
-    v = larger(v, __builtin_shuffle(v, order));
-  }
-  return v[0];
+template <class R, int step = lanes<R> / 2> GS_INLINE Bits<R> largest_lane(BitVec<R> v) {
+  if constexpr (step == 0) return v[0];
+  else return largest_lane<R, step / 2>(larger(v, exchanged<R, step>(v)));
 }
 template <class R> GS_INLINE Bits<R> to_bits(R r) {
   Bits<R> b;

@@ -70,7 +70,8 @@ class CpuEngine(Engine):
             or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
         ):
             return None
-        made = _core.splu(patterns.STORE, n, indptr, indices, data, for_core(), lent)
+        store = patterns.STORE if request.remembered else None
+        made = _core.splu(store, n, indptr, indices, data, for_core(), lent)
         if made is None:
             return None
         canonical, symbolic, factor, *took, known, dropped = made

@@ -46,6 +46,8 @@ class Buffers:
         What the program asked for.
     device_status : Buffer
         ``struct Status``.
+    beside : object
+        What the program has on other devices.
     host : Staging
         What passes through memory of the host.
 
@@ -66,6 +68,7 @@ class Buffers:
         memory = program.factor_memory()
         self.own = memory.allocate(device)
         self.device_status = device.zeros(STATUS.itemsize)
+        self.beside = program.factor_beside()
         self.host = Staging(program)
         self._vectors: dict[bool, Vectors] = {}
         self.nbytes = 2 * self.values.nbytes + self.input.nbytes + memory.nbytes + self.device_status.nbytes
@@ -89,7 +92,7 @@ class Buffers:
             return 1  # the driver is not asked for free memory at every solve
         if True in self._vectors:
             return min(nrhs, self._vectors[True].capacity)
-        capacity, spare = 32, self._program.device.free_bytes() // 2
+        capacity, spare = 32, self._program.free_bytes() // 2
         if self._limit is not None:
             spare = min(spare, self._limit - self._program.needed_bytes)
         while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > spare:
@@ -109,6 +112,7 @@ class Vectors:
         dense = program.n * capacity * program.dtype.itemsize
         self.b, self.x, self.residual, self.step, self.kept = (device.empty(dense) for _ in range(5))
         self.own = program.vector_memory(capacity).allocate(device)
+        self.beside = program.vectors_beside(capacity)
         self.norms = device.zeros(8 * (1 + 3 * capacity))
         self.done = device.zeros(4)
         self.nbytes = Vectors.bytes_for(program, capacity)

@@ -10,7 +10,7 @@ import numpy as np
 from ...cost.calibration import costs_of
 from ...cost.features import factor_features, start_features
 from ...cost.model import Prediction, seconds
-from ...cuda import devices
+from ...cuda import devices, several
 from ...cuda.nvrtc import kernel_kind
 from ...cuda.presence import is_loaded
 from ...problem import Problem
@@ -38,6 +38,11 @@ class DeviceEngine(Engine):
     def device(self, problem: Problem) -> Any:
         """The device that was asked for, opened."""
         return devices.open_device(problem.request.device)
+
+    def devices(self, problem: Problem) -> tuple[Any, ...]:
+        """All that were asked for, opened."""
+        request = problem.request
+        return several.open_devices(request.devices) if request.devices else (self.device(problem),)
 
     def least(self, problem: Problem) -> float:
         """What comes before the first factorization: CuPy or kernels that are not there, an analysis, a factor."""

@@ -180,7 +180,7 @@ class DeviceFactorization:
                 return int(finite.argmin())
         try:
             self._accept()
-        except Exception:
+        except BaseException:  # Ctrl-C, while the CPU engine chooses pivots, too
             self._restore()
             raise
         self._lost = False

@@ -116,6 +116,18 @@ class Program(MatrixPart, ABC):
     def vector_memory(self, capacity: int) -> Memory:
         """Work memory of solves with up to `capacity` right-hand sides."""
 
+    def factor_beside(self) -> Any:
+        """What a factor has on other devices than the program's; allocated now."""
+        return None
+
+    def vectors_beside(self, capacity: int) -> Any:
+        """The same of the work memory of solves."""
+        return None
+
+    def free_bytes(self) -> int:
+        """Memory that an allocation could get [bytes]."""
+        return int(self.device.free_bytes())
+
     @abstractmethod
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         """Factor canonical values."""

@@ -313,7 +313,7 @@ def make_batch(problem: Problem, analysis: Analysis, device: Any, count: int) ->
         return LockstepProgram(device, core.with_scales_of(dtype.char), problem.pattern, dtype, groups)
 
     try:
-        program: LockstepProgram = problem.once(("supernodal.lockstep", dtype, groups), made)
+        program: LockstepProgram = problem.once(("supernodal.lockstep", dtype, groups, device.index), made)
     except ValueError:  # a front has too many rows
         return None
     return LockstepBatch(program, count, problem.request.device_memory)

@@ -11,7 +11,7 @@ import numpy as np
 from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction
 from ...cost.observation import Observations
-from ...cuda import devices
+from ...cuda import devices, several
 from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
@@ -26,7 +26,7 @@ class SupernodalEngine(DeviceEngine):
     name = "supernodal"
     kinds = KINDS
     methods = ("front",)
-    batches = True
+    batches = several = True
     files = (*COMMON, "fronts/block_fronts.cu", "fronts/solve_fronts.cu", "fronts/warp_fronts.cu")
 
     def obstacle(self, problem: Problem) -> str:
@@ -52,9 +52,14 @@ class SupernodalEngine(DeviceEngine):
         """The best of several analyses, planned within the memory that may be used."""
         from .memory import plan_within
 
-        device, allowed = self.device(problem), problem.request.device_memory
-        arguments = candidates, problem.pattern, dtype, device, allowed
-        return problem.timed("plan", lambda: plan_within(*arguments))  # type: ignore[no-any-return]
+        request = problem.request
+        if request.devices and not request.systems:  # a batch is dealt system by system
+            from .shared_memory import plan_shared
+
+            arguments = candidates, problem.pattern, dtype, self.devices(problem), request.device_memory
+            return problem.timed("plan", lambda: plan_shared(*arguments))  # type: ignore[no-any-return]
+        alone = candidates, problem.pattern, dtype, self.device(problem), request.device_memory
+        return problem.timed("plan", lambda: plan_within(*alone))  # type: ignore[no-any-return]
 
     def remember(self, problem: Problem, analysis: Analysis) -> None:
         problem.once.put(self._key(problem), analysis)
@@ -75,8 +80,14 @@ class SupernodalEngine(DeviceEngine):
     def bytes_needed(self, problem: Problem) -> int:
         from .memory import missing_bytes
 
-        free = devices.usable_bytes(self.device(problem), problem.request.device_memory)
-        return free + missing_bytes(self.analyze(problem).plan, problem.pattern, free)
+        plan, allowed = self.analyze(problem).plan, problem.request.device_memory
+        free = devices.usable_bytes(self.device(problem), allowed)
+        if plan is not None and plan.devices > 1:
+            from .shared_memory import needed_of_each
+
+            pairs = zip(needed_of_each(plan, problem.pattern), self.devices(problem), strict=True)
+            return free + max(0, *(wanted - devices.usable_bytes(device, allowed) for wanted, device in pairs))
+        return free + missing_bytes(plan, problem.pattern, free)
 
     def factor_on_device(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         from ..device.factor import DeviceFactor
@@ -85,7 +96,13 @@ class SupernodalEngine(DeviceEngine):
         program = problem.once(key, lambda: self.upload(problem, analysis, values.dtype))
         core, allowed = analysis.core.with_scales_of(values.dtype.char), problem.request.device_memory
         remake = partial(self.remake, problem, values.dtype) if problem.kind == "ldlt" else None
-        return DeviceFactor(program, core, problem.pattern, values, problem.options, allowed, remake=remake)
+        known = program, core, problem.pattern, values, problem.options, allowed
+        if not problem.request.devices:
+            return DeviceFactor(*known, remake=remake)
+        from .shared_factor import SharedFactor
+
+        with several.failures(self.devices(problem)):
+            return SharedFactor(*known, remake=remake)
 
     def remake(self, problem: Problem, dtype: np.dtype, cpu: Any) -> Any:
         """The program of the pivots of LDL^T that the CPU engine found, columns that it delayed and all."""
@@ -100,23 +117,42 @@ class SupernodalEngine(DeviceEngine):
         plan = analysis.plan
         if plan is None or np.dtype(plan.scalar) != dtype:
             plan = self.plan(problem, [analysis.core.with_scales_of(dtype.char)], dtype).plan
-        program = FrontProgram(self.device(problem), plan, problem.pattern, problem.options.hermitian, pivots)
+        known = plan, problem.pattern, problem.options.hermitian, pivots
+        if plan.devices > 1:
+            from .shared_program import SharedProgram
+
+            program: FrontProgram = SharedProgram(self.devices(problem), *known, problem.request.device_memory)
+        else:
+            program = FrontProgram(self.device(problem), *known)
         program.prepare()
         return program
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> Any:
         from .batch import make_batch
 
-        return make_batch(problem, analysis, self.device(problem), count)
+        if not problem.request.devices:
+            return make_batch(problem, analysis, self.device(problem), count)
+        from .dealt_batch import DealtBatch, shares
+
+        opened = self.devices(problem)
+        counts = shares(count, [device.multiprocessors for device in opened])
+        dealt = [(device, some) for device, some in zip(opened, counts, strict=True) if some]
+        batches = [make_batch(problem, analysis, device, some) for device, some in dealt]
+        made = [batch for batch in batches if batch is not None]
+        return DealtBatch(made, [device for device, _ in dealt]) if len(made) == len(dealt) else None
 
     def facts(self, analysis: Analysis) -> dict[str, Any]:
         plan = analysis.plan
         if plan is None:
             return {}
+        if plan.devices > 1:
+            return dict(plan.facts)
         return {"n_windows": plan.streamed, "host_bytes": plan.host_size * np.dtype(plan.scalar).itemsize}
 
     def explain(self, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """A line about a factor that does not fit into the device's memory."""
+        """Lines about several devices, and about a factor that does not fit into one device's memory."""
+        if facts.get("shares"):
+            return [("devices", devices_text(facts))]
         if not facts.get("n_windows"):
             return []
         kept = f"{show(facts['host_bytes'])} bytes of the factor are kept on the host"
@@ -131,6 +167,15 @@ class SupernodalEngine(DeviceEngine):
         from .observe import observe_compiler
 
         return observe_compiler(self.files)
+
+
+def devices_text(facts: Mapping[str, Any]) -> str:
+    """Of explain(), about several devices."""
+    shares = ", ".join(f"{share:.0%}" for share in facts["shares"])
+    way = "peer to peer" if facts["peer_to_peer"] else "through the host, as they do not all reach each other"
+    gain = facts["seconds_on_one"] / facts["seconds_shared"]
+    text = f"{len(facts['shares'])} have {shares} of the work, each front on one of them"
+    return f"{text}; {show(facts['traffic_bytes'])} bytes go {way}; {gain:.2g} times as fast as one, predicted"
 
 
 ENGINE = SupernodalEngine()

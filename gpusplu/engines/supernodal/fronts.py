@@ -125,13 +125,11 @@ class Fronts(Part):
         """Factor, solve, or both: what streams is then solved with forward before it leaves the device."""
         plan, windows, passed = self.plan, self._windows(stream, buffers), 0
         if values is not None:
-            dependent = dependent_launches(plan)
             for segment in range(len(plan.segment_ptr) - 1):
                 streams = windows if segment < plan.streamed else None
                 if streams:
                     streams.open(segment)
-                for k in range(plan.launch_ptr[segment], plan.launch_ptr[segment + 1]):
-                    self._factor_phase(stream, buffers, values, plan.launches[k], dependent[k])
+                self.factor_segment(stream, buffers, values, segment)
                 if streams:
                     streams.save(segment)
                     if solve:
@@ -150,6 +148,14 @@ class Fronts(Part):
                     streams.leave(part)
         if windows:
             windows.close()
+
+    def factor_segment(self, stream: Stream, buffers: Buffers, values: Buffer, segment: int) -> None:
+        for k in range(*self.plan.launch_ptr[segment : segment + 2].tolist()):
+            self._factor_phase(stream, buffers, values, self.plan.launches[k], self._dependent[k])
+
+    @cached_property
+    def _dependent(self) -> list[bool]:
+        return dependent_launches(self.plan)
 
     def _factor_phase(
         self, stream: Stream, buffers: Buffers, values: Buffer, launch: np.ndarray, dependent: bool

@@ -50,7 +50,15 @@ class Limits:
 
 
 class Plan:
-    """Arrays of the C++ plan as attributes, and those made of structs with their types."""
+    """Arrays of the C++ plan as attributes, and those made of structs with their types.
+
+    Attributes
+    ----------
+    devices : int
+        That share the fronts.
+    """
+
+    devices = 1
 
     def __init__(self, core: Any, limits: Limits):
         self._core = core
@@ -83,6 +91,16 @@ class Plan:
     def solve_schedule(self) -> Any:
         """``core/plan/fronts/solve_schedule.hpp``"""
         return _core.make_solve_schedule(self._core)
+
+    @property
+    def ld(self) -> int:
+        """Rows of right-hand sides and solutions."""
+        return int(self.n)
+
+    @property
+    def last_part(self) -> int:
+        """Of the solve schedule: the one that a backward solve ends with."""
+        return 0
 
     @property
     def solve_parts(self) -> int:

@@ -63,7 +63,7 @@ class FrontSolve:
             "factor": buffers.own["factor"].pointer,
             "b": b.pointer,
             "x": x.pointer,
-            "ld": plan.n,
+            "ld": plan.ld,
             "n": plan.n,
             "nrhs": nrhs,
             "conjugate": fronts.solves_conjugated(trans),
@@ -73,7 +73,7 @@ class FrontSolve:
             "counters": vectors.own["counters"].pointer,
             "packets": vectors.own["packets"].pointer,
         }
-        self._progress = vectors.own["progress"].pointer
+        self._progress, self._last = vectors.own["progress"].pointer, plan.last_part
 
     def forward(self, stream: Stream, part: int) -> None:
         self._small(stream, part, "forward")
@@ -105,7 +105,7 @@ class FrontSolve:
         kernel = fronts.kernel(solve_file(self._transposed), f"solve_{way}{middle}_{self._suffix}")
         resident, shared_bytes = fronts.plan.solve_shape(self._columns)
         grid = fronts.blocks(tickets * self._groups, 1, resident)
-        args = record(kernel.arguments, **self._fields(part, part == 0))
+        args = record(kernel.arguments, **self._fields(part, part == self._last))
         dependent = way == "backward"  # after a factorization, blocks that wait would crowd on a few multiprocessors
         stream.launch(kernel, grid, THREADS, shared_bytes, args, dependent)
 
@@ -116,7 +116,7 @@ class FrontSolve:
         if first == end:
             return
         kernel: Kernel = fronts.kernel("fronts/solve_large.cu", f"solve_large_{way}_{self._suffix}")
-        ends = part == 0 and not self._tickets(part)
+        ends = part == self._last and not self._tickets(part)
         arrays = addresses(fronts.solve_large_arrays)
         arrays[way] += TASK_BYTES * first
         args = record(

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "analysis/dissection/tasks.hpp"
+#include "base/operation.hpp"
 
 namespace gs::nd {
 namespace {
@@ -291,6 +292,7 @@ Graph contract(Workspace& ws, const Graph& g, const Clusters& c, std::vector<Ran
 }
 
 template <bool weighted> bool coarsen_once(Workspace& ws, Hierarchy& hierarchy, Random& random) {
+  go_on();
   const Graph g = hierarchy.level.back();
   const idx heaviest = (idx)std::max(1.0, kHeaviest * (double)g.total_weight / kCoarsest);
   const Arena::Mark start = ws.arena.mark();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/operation.hpp"
+
 namespace gs::nd {
 namespace {
 
@@ -15,7 +17,9 @@ std::vector<idx> label(const Graph& g, std::vector<idx>& component) {
     while (parent[v] != v) v = parent[v] = parent[parent[v]];
     return v;
   };
+  Pace pace;
   for (idx v = 0; v < g.n; v++) {
+    pace.go_on(1 + g.ptr[v + 1] - g.ptr[v]);
     idx own = parent[v] = v;
     for (off p = g.ptr[v]; p < g.ptr[v + 1]; p++) {
       if (g.adj[p] >= v) continue;

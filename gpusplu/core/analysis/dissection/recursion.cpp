@@ -8,6 +8,7 @@
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/leaf.hpp"
 #include "analysis/dissection/tasks.hpp"
+#include "base/operation.hpp"
 
 namespace gs::nd {
 namespace {
@@ -69,6 +70,7 @@ int slide(Workspace& ws, const Piece& piece, bool was_on_top, Piece child[2]) {
 }  // namespace
 
 void dissect(const Context& context, Workspace& ws, Piece& piece) {
+  go_on();
   const idx n = piece.hierarchy.level[0].n;
   if (n <= kLeaf) return order_small(context, ws, piece);
   const bool movable = on_top(ws, piece);

@@ -9,6 +9,7 @@
 #include "analysis/dissection/coarsen.hpp"
 #include "analysis/dissection/edge.hpp"
 #include "analysis/dissection/tasks.hpp"
+#include "base/operation.hpp"
 
 namespace gs::nd {
 namespace {
@@ -60,6 +61,7 @@ void uncoarsen(Workspace& ws, const Hierarchy& hierarchy, Coarse coarse, Partiti
   ArenaScope scope(ws.arena);
   Partition from = coarsest;
   for (std::size_t l = hierarchy.level.size() - 1; l-- > 0;) {
+    go_on();
     const Graph& fine = hierarchy.level[l];
     Partition to = l > 0 ? allocate(ws, fine.n) : part;
     project(ws, fine, hierarchy.cluster[l], hierarchy.level[l + 1].n, coarse, from, to);

@@ -1,6 +1,7 @@
 #include "analysis/dissection/tasks.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 
 #include "analysis/dissection/graph.hpp"
@@ -54,7 +55,13 @@ template <class Ready> void Tasks::pause(Bed& bed, std::unique_lock<std::mutex>&
   lock.lock();
   if (ready()) return;
   bed.sleepers++;
-  bed.wakes.wait(lock);
+  if (!detail::station.caller) {
+    bed.wakes.wait(lock);
+  } else if (bed.wakes.wait_for(lock, std::chrono::milliseconds(10)) == std::cv_status::timeout) {
+    lock.unlock();
+    must_stop();  // whoever has a task then ends it soon
+    lock.lock();
+  }
   bed.sleepers--;
 }
 
@@ -122,11 +129,15 @@ void Fork::join(bool help) {
 
 void for_each(Workspace& ws, int count, bool parallel, const std::function<void(int, Workspace&)>& body) {
   if (!parallel || !ws.tasks) {
-    for (int i = 0; i < count; i++) body(i, ws);
+    for (int i = 0; i < count; i++) go_on(), body(i, ws);
     return;
   }
   std::deque<Fork> forks;
-  for (int i = 1; i < count; i++) forks.emplace_back(ws.tasks, ws, 1, [&body, i](Workspace& other) { body(i, other); });
+  for (int i = 1; i < count; i++)
+    forks.emplace_back(ws.tasks, ws, 1, [&body, i](Workspace& other) {
+      go_on();
+      body(i, other);
+    });
   body(0, ws);
   for (Fork& fork : forks) fork.join(false);
 }

@@ -63,6 +63,7 @@ void complete(const Symbolic& symbolic, PatternView A, const Stopwatch& watch, P
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters) {
   if (symbolic.n != A.n) throw std::invalid_argument("the symbolic is of another matrix: orders differ");
+  begin_phase("plan");
   const Stopwatch watch;
   Plan plan = plan_fronts(symbolic, parameters);
   complete(symbolic, A, watch, plan);
@@ -74,6 +75,7 @@ BestPlan make_best_plan(const std::vector<const Symbolic*>& symbolics, PatternVi
   if (symbolics.empty()) throw std::invalid_argument("no symbolic to choose from");
   for (const Symbolic* symbolic : symbolics)
     if (symbolic->n != A.n) throw std::invalid_argument("a symbolic is of another matrix: orders differ");
+  begin_phase("plan");
   const Stopwatch watch;
   std::vector<Plan> plans(symbolics.size());
   std::vector<double> predicted(symbolics.size());

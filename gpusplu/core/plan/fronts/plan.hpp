@@ -89,6 +89,8 @@ struct PlanParameters {
 // memory; a multiple of 16.
 idx block_rows_for(const PlanParameters& parameters);
 
+struct Turns;  // segments.hpp
+
 struct Plan {
   idx n = 0, nf = 0;
   bool cholesky = false, ldlt = false;
@@ -114,6 +116,9 @@ struct Plan {
   off host_size = 0;  // scalars there
   std::vector<off> factor_offset, block_offset;
   off factor_size = 0, block_size = 0;
+  // Of several devices: their arenas, and where a block comes to on another device, that of the parent. The offsets
+  // above are in the arenas of a front's own device.
+  std::vector<off> factor_sizes, block_sizes, received;
 
   RawVector<idx> owner_ptr;
   std::vector<idx> partial;
@@ -162,6 +167,9 @@ void list_gathers(Plan& plan);                                 // gather_*
 void predict_times(Plan& plan);                                // *_seconds and flops; needs phases only
 
 Plan make_plan(const Symbolic& symbolic, PatternView A, const PlanParameters& parameters);
+
+// The same fronts, of a plan that does not stream, in segments that begin at these, dealt to several devices.
+Plan with_segments(Plan plan, std::vector<idx> segment_ptr, const Turns& turns);
 
 // Of several analyses of one matrix, the first for which a factorization and a solve are predicted to take least, and
 // its plan. The others cost their fronts only.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/require.hpp"
 #include "plan/fronts/segments.hpp"
 #include "plan/fronts/time_model.hpp"
 #include "plan/team.hpp"
@@ -135,6 +136,18 @@ double sum(const std::vector<double>& v) {
   return total;
 }
 
+SegmentTimes times_of(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& begin,
+                      const std::vector<idx>& end) {
+  const idx n = (idx)begin.size();
+  SegmentTimes out{std::vector<double>(n), std::vector<double>(n)};
+  over_tasks(threads_for(plan.nf), n, [&](idx k) {
+    const Range fronts{begin[k], end[k]};
+    out.factor[k] = sum(factor_times(plan, plan.phase, items, fronts));
+    out.solve[k] = solve_time(plan, fronts);
+  });
+  return out;
+}
+
 }  // namespace
 
 std::vector<off> count_items(const Plan& plan) {
@@ -169,14 +182,15 @@ void choose_small_rows(Plan& plan) {
 }
 
 SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr) {
-  const idx n = (idx)segment_ptr.size() - 1;
-  SegmentTimes out{std::vector<double>(n), std::vector<double>(n)};
-  over_tasks(threads_for(plan.nf), n, [&](idx s) {
-    const Range fronts{segment_ptr[s], segment_ptr[s + 1]};
-    out.factor[s] = sum(factor_times(plan, plan.phase, items, fronts));
-    out.solve[s] = solve_time(plan, fronts);
-  });
-  return out;
+  return times_of(plan, items, {segment_ptr.begin(), segment_ptr.end() - 1},
+                  {segment_ptr.begin() + 1, segment_ptr.end()});
+}
+
+SegmentTimes range_times(const Plan& plan, const std::vector<idx>& begin, const std::vector<idx>& end) {
+  require(begin.size() == end.size(), "as many begins as ends are needed");
+  for (std::size_t k = 0; k < begin.size(); k++)
+    require(0 <= begin[k] && begin[k] <= end[k] && end[k] <= plan.nf, "a range is not one of fronts of the plan");
+  return times_of(plan, count_items(plan), begin, end);
 }
 
 void predict_times(Plan& plan) {

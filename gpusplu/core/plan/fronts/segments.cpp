@@ -7,6 +7,7 @@
 // by segment, those that live longest first, where they first fit. Cost: O(fronts) a target.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "plan/fronts/segments.hpp"
 
@@ -50,32 +51,43 @@ class FirstFit {
   off top_ = 0;
 };
 
-void place_blocks(const Plan& plan, const std::vector<off>& size, Segments& segments) {
-  const idx n_segments = segments.count();
+// What comes from another device has memory of its own, so that its copy waits for nobody; what goes there keeps its
+// memory.
+void place_blocks(const Plan& plan, const std::vector<off>& size, const Turns& turns, Segments& segments) {
   const auto segment_of = [&](idx f) {
     return (idx)(std::upper_bound(segments.ptr.begin(), segments.ptr.end(), f) - segments.ptr.begin()) - 1;
   };
+  std::vector<FirstFit> memory(turns.devices);
+  segments.received.assign(turns.devices > 1 ? plan.nf : 0, 0);
+  if (turns.devices > 1)
+    for (idx f = 0; f < plan.nf; f++) {
+      if (plan.parent[f] < 0) continue;
+      const idx above = turns.device(segment_of(plan.parent[f]));
+      if (above != turns.device(segment_of(f))) segments.received[f] = memory[above].take(size[f]);
+    }
   segments.block_offset.assign(plan.nf, 0);
-  FirstFit memory;
   std::vector<std::vector<std::pair<off, off>>> dying(
-      n_segments);  // chunks (offset, size) by the segment they die with
-  for (idx s = 0; s < n_segments; s++) {
+      segments.count());  // chunks (offset, size) by the segment they die with
+  for (idx turn = 0; turn < segments.count(); turn++) {
+    const idx s = turns.segment(turn), device = turns.device(s);
     std::map<idx, off> chunk;  // size of what dies with a segment, then where the next block of it goes
     const auto last_use = [&](idx f) { return plan.parent[f] >= 0 ? segment_of(plan.parent[f]) : s; };
     for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) chunk[last_use(f)] += size[f];
     for (auto c = chunk.rbegin(); c != chunk.rend(); ++c) {
       const off chunk_size = c->second;
-      c->second = memory.take(chunk_size);
-      dying[c->first].emplace_back(c->second, chunk_size);
+      c->second = memory[device].take(chunk_size);
+      if (turns.device(c->first) == device) dying[c->first].emplace_back(c->second, chunk_size);
     }
     for (idx f = segments.ptr[s]; f < segments.ptr[s + 1]; f++) {
       off& next = chunk[last_use(f)];
       segments.block_offset[f] = next;
       next += size[f];
     }
-    for (const auto& [begin, chunk_size] : dying[s]) memory.release(begin, chunk_size);
+    for (const auto& [begin, chunk_size] : dying[s]) memory[device].release(begin, chunk_size);
   }
-  segments.block_size = memory.top();
+  segments.block_sizes.clear();
+  for (const FirstFit& each : memory) segments.block_sizes.push_back(each.top());
+  segments.block_size = std::accumulate(segments.block_sizes.begin(), segments.block_sizes.end(), off(0));
 }
 
 std::vector<idx> cut(const Plan& plan, const std::vector<off>& weight, off target) {
@@ -111,11 +123,15 @@ FrontSizes front_sizes(const Plan& plan) {
   return out;
 }
 
-Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target) {
+Segments segments_at(const Plan& plan, const FrontSizes& sizes, std::vector<idx> ptr, const Turns& turns) {
   Segments out;
-  out.ptr = cut(plan, weight, target);
-  place_blocks(plan, sizes.block, out);
+  out.ptr = std::move(ptr);
+  place_blocks(plan, sizes.block, turns, out);
   return out;
+}
+
+Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target) {
+  return segments_at(plan, sizes, cut(plan, weight, target), {});
 }
 
 }  // namespace gs::gpu

@@ -13,14 +13,27 @@ struct FrontSizes {
 };
 FrontSizes front_sizes(const Plan& plan);
 
+// In which order segments run and on which of several devices each does; empty: as they are numbered, on one.
+struct Turns {
+  idx devices = 1;
+  std::vector<idx> order, device_of;
+  idx segment(idx turn) const { return order.empty() ? turn : order[turn]; }
+  idx device(idx segment) const { return device_of.empty() ? 0 : device_of[segment]; }
+};
+
 struct Segments {
   std::vector<idx> ptr;           // first front of each, and nf
-  std::vector<off> block_offset;  // of every front
-  off block_size = 0;             // of the arena
+  std::vector<off> block_offset;  // of every front, on its device
+  std::vector<off> received;      // and on that of its parent, where that is another one
+  std::vector<off> block_sizes;   // of the arenas, by device
+  off block_size = 0;             // of all of them
   idx count() const { return (idx)ptr.size() - 1; }
 };
 // Segments that do not weigh more than `target`, where fronts that belong together do not; weight: of every front.
 Segments cut_segments(const Plan& plan, const FrontSizes& sizes, const std::vector<off>& weight, off target);
+
+// Segments that begin at these fronts.
+Segments segments_at(const Plan& plan, const FrontSizes& sizes, std::vector<idx> ptr, const Turns& turns);
 
 // Where the factors of segments lie in an arena that need not hold all of them.
 struct FactorPlaces {
@@ -41,6 +54,8 @@ struct SegmentTimes {
   std::vector<double> factor, solve;  // of the kernels; solve: one way
 };
 SegmentTimes segment_times(const Plan& plan, const std::vector<off>& items, const std::vector<idx>& segment_ptr);
+// Of ranges of fronts begin[k] .. end[k] - 1, which may overlap.
+SegmentTimes range_times(const Plan& plan, const std::vector<idx>& begin, const std::vector<idx>& end);
 StreamTimes stream_times(const FactorPlaces& places, const SegmentTimes& times, const PlanParameters& parameters);
 
 }  // namespace gs::gpu

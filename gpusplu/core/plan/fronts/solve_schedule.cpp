@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/require.hpp"
 #include "plan/fronts/over_fronts.hpp"
 
 namespace gs::gpu {
@@ -130,7 +131,7 @@ std::vector<LargeSolveTask> sorted(std::vector<TimedTask>& timed, idx parts, std
   return tasks;
 }
 
-void list_large_tasks(const Plan& plan, const std::vector<idx>& part, SolveSchedule& schedule) {
+void list_large_tasks(const Plan& plan, const std::vector<idx>& part, idx parts, SolveSchedule& schedule) {
   const idx tile = plan.parameters.large_tile;
   const auto tiles = [&](idx rows) { return (rows + tile - 1) / tile; };
   std::vector<idx> large, number(plan.nf, -1);
@@ -163,8 +164,8 @@ void list_large_tasks(const Plan& plan, const std::vector<idx>& part, SolveSched
     for (idx j = pivots - 1; j >= 0; j--) backward.push_back({part[f], pivots - 1 - j + above[k], {k, j}});
   }
   std::reverse(forward.begin(), forward.end());  // children first
-  schedule.large_forward = sorted(forward, part_count(plan), schedule.forward_ptr);
-  schedule.large_backward = sorted(backward, part_count(plan), schedule.backward_ptr);
+  schedule.large_forward = sorted(forward, parts, schedule.forward_ptr);
+  schedule.large_backward = sorted(backward, parts, schedule.backward_ptr);
 }
 
 // Tickets of these fronts, in this order.
@@ -199,13 +200,23 @@ void list_tickets(const Plan& plan, const std::vector<idx>& order, const std::ve
 }  // namespace
 
 SolveSchedule make_solve_schedule(const Plan& plan) {
+  return make_solve_schedule(plan, parts_of(plan), part_count(plan));
+}
+
+SolveSchedule make_solve_schedule(const Plan& plan, const std::vector<idx>& part, idx parts) {
+  require((idx)part.size() == plan.nf, "every front has to have a part");
+  for (idx f = 0; f < plan.nf; f++) {
+    const idx above = plan.parent[f];
+    require(0 <= part[f] && part[f] < parts, "there is no such part");
+    require(above < 0 || part[f] == part[above] || (part[f] < part[above] && plan.phase[above] == 3),
+            "a front is in an earlier part than a child of it, or in another one though it is not large");
+  }
   SolveSchedule schedule;
   cut_gathers(plan, schedule);
-  const std::vector<idx> part = parts_of(plan);
-  list_large_tasks(plan, part, schedule);
+  list_large_tasks(plan, part, parts, schedule);
   const std::vector<idx> order = forward_order(plan);
   const std::vector<SolveKind> kind = solve_kinds(plan, order);
-  std::vector<std::vector<idx>> by_part(part_count(plan));
+  std::vector<std::vector<idx>> by_part(parts);
   for (const idx f : order) by_part[part[f]].push_back(f);
   schedule.ticket_ptr = {0};
   for (const std::vector<idx>& fronts : by_part) {

@@ -37,5 +37,8 @@ struct SolveSchedule {
 
 // Cost: O(structure), sorting fronts and tasks aside. Deterministic.
 SolveSchedule make_solve_schedule(const Plan& plan);
+// The same in parts of the caller's, of which part[f] has front f. A front is in no earlier part than its children, and
+// in theirs if it is not large.
+SolveSchedule make_solve_schedule(const Plan& plan, const std::vector<idx>& part, idx parts);
 
 }  // namespace gs::gpu

@@ -1,0 +1,28 @@
+// What minimum degree begins with and needs no quotient graph for: rows that are dense, and vertices with at most two
+// neighbours, of which circuits and power grids mostly consist.
+#pragma once
+#include <vector>
+
+#include "analysis/column_counts.hpp"
+
+namespace gs {
+
+struct LowDegrees {
+  std::vector<idx> early;  // vertices that are eliminated, in that order
+  std::vector<idx> dense;  // those that are better ordered last
+  std::vector<idx> rest;   // all others: vertex k of `graph` is rest[k]
+  Pattern graph;           // of these, with the edges that eliminating the early ones leaves; in no order
+  FactorSize size;         // columns of the early ones
+};
+
+// Whether that is worth a copy of the graph, by many such vertices, or has to be made, by dense rows.
+bool has_low_degrees(PatternView graph);
+
+// Leaves out dense rows and the diagonal and eliminates vertices where there are many of low degree: those with no
+// neighbour or one first, again and again, as they cause no fill; then those with two in rounds, in which no two have a
+// common neighbour, so that trees stay low. Each makes way for an edge between its neighbours. Minimum degree would
+// take them in some such order too. Cost: O(nnz), and what it takes to find the places of such vertices in the lists of
+// their neighbours.
+LowDegrees eliminate_low_degrees(PatternView graph);
+
+}  // namespace gs

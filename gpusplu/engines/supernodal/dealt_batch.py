@@ -1,0 +1,126 @@
+"""A batch of systems dealt over several devices: each has some of them, side by side as one device has all.
+
+Arrays of the caller's on a device are on the first one. What the others need of them is copied there behind what the
+caller's stream was given, and what they make of it comes back to it; by way of the host where they do not reach each
+other, which waits. What is on the host goes to all devices at once, a thread each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ...cuda.several import failures
+from .batch import LockstepBatch
+from .lockstep import LANES
+
+
+def shares(count: int, speeds: Sequence[float]) -> list[int]:
+    """How many of `count` systems each device gets: whole groups of a warp's lanes where there are enough, and in any
+    case some for the first one."""
+    step = LANES if count >= LANES * len(speeds) else 1
+    ends = np.cumsum(speeds) / sum(speeds) * count
+    bounds = [0, *(int(np.ceil(end / step)) * step for end in ends[:-1]), count]
+    return [int(some) for some in np.diff(np.minimum(bounds, count))]
+
+
+class DealtBatch:
+    """The interface of engines' batches, for batches on several devices.
+
+    Parameters
+    ----------
+    batches : list of LockstepBatch
+        Of the devices that have systems, the first device's first.
+    devices : list of cuda.devices.Device
+    """
+
+    def __init__(self, batches: list[LockstepBatch], devices: list[Any]):
+        self._batches, self._devices = batches, devices
+        self._lead = devices[0]
+        self._dtype = batches[0]._dtype
+        ends = np.cumsum([batch.count for batch in batches]).tolist()
+        self._ranges = [slice(end - batch.count, end) for end, batch in zip(ends, batches, strict=True)]
+        self.n, self.count = batches[0].n, ends[-1]
+        self.nbytes = sum(batch.nbytes for batch in batches)
+
+    # ---- what the facade calls
+
+    def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
+        if type(values) is not self._lead.array_class:
+            self._together(lambda k: self._batches[k].refactor(values[self._ranges[k]], source))
+            return
+        for k, (batch, which) in enumerate(zip(self._batches, self._ranges, strict=True)):
+            batch.refactor(self._there(values[which], k), source)
+
+    def solve(self, b: Any, trans: int = 0) -> Any:
+        if type(b) is not self._lead.array_class:
+            return np.concatenate(self._together(lambda k: self._batches[k].solve(b[self._ranges[k]], trans)))
+        given = [self._there(b[which], k) for k, which in enumerate(self._ranges)]
+        found = [batch.solve(part, trans) for batch, part in zip(self._batches, given, strict=True)]
+        with self._lead:
+            x = self._lead.array(b.shape[::-1], self._dtype).T
+        for k, which in enumerate(self._ranges):
+            self._copy(self._devices[k], found[k], self._lead, x[which])
+        return x
+
+    def report(self) -> np.ndarray:
+        return np.concatenate(self._together(lambda k: self._batches[k].report()))
+
+    def errors(self) -> np.ndarray:
+        return np.concatenate(self._together(lambda k: self._batches[k].errors()))
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Of refinement in the last solve, shape (count,); waits."""
+        return np.concatenate([batch.steps for batch in self._batches])
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        signs, logs = zip(*self._together(lambda k: self._batches[k].slogdet()), strict=True)
+        return np.concatenate(signs), np.concatenate(logs)
+
+    def inverse_on_pattern(self) -> tuple[np.ndarray, np.ndarray]:
+        entries, errors = zip(*self._together(lambda k: self._batches[k].inverse_on_pattern()), strict=True)
+        return np.concatenate(entries), np.concatenate(errors)
+
+    def values(self, system: int) -> np.ndarray:
+        k = next(k for k, which in enumerate(self._ranges) if system < which.stop)
+        return self._batches[k].values(system - self._ranges[k].start)
+
+    # ---- between the devices
+
+    def _together(self, call: Callable[[int], Any]) -> list[Any]:
+        """The results of `call` for every device, which wait for the host each in a thread of its own."""
+        with failures(self._devices), ThreadPoolExecutor(len(self._batches)) as pool:
+            return list(pool.map(call, range(len(self._batches))))
+
+    def _there(self, array: Any, k: int) -> Any:
+        """A part of an array on the first device, on device k."""
+        if k == 0:
+            return array
+        device = self._devices[k]
+        with device:
+            copy = device.array(array.shape[::-1], array.dtype).T
+        self._copy(self._lead, array, device, copy)
+        return copy
+
+    def _copy(self, source: Any, array: Any, target: Any, to: Any) -> None:
+        """Behind what both devices' streams were given, and ahead of what they will be; arrays are C-contiguous."""
+        with failures(self._devices):
+            if not source.reaches(target):
+                with source:
+                    there = array.get()
+                with target:
+                    to.set(there)
+                return
+            with source:
+                event = source.caller_stream().record()
+            with target:
+                stream = target.caller_stream()
+                stream.wait(event)
+                stream.copy(target.pointer(to), source.pointer(array), array.nbytes)
+                event = stream.record()
+            with source:
+                source.caller_stream().wait(event)

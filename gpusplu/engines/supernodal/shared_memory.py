@@ -1,0 +1,97 @@
+"""Plans for several devices within their memories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...cost.calibration import for_core
+from ...cuda.devices import usable_bytes
+from ...matrix import Pattern
+from ..device.staging import STATUS
+from ..interface import Analysis
+from .deal import HOST_RATE, Link, deal
+from .memory import (
+    BLOCK_SHARE,
+    all_vector_bytes,
+    arena_bytes,
+    buffer_bytes,
+    factor_memory,
+    limits_of,
+    needed_bytes,
+    plan_bytes,
+)
+from .plan import Limits, make_best_plan, predict
+from .shared_plan import SharedPlan, share_plan, shares_of
+
+MOST_HALVINGS = 8  # of the contribution blocks that a device has at a time
+
+
+def plan_shared(
+    cores: list[Any], pattern: Pattern, dtype: Any, devices: Sequence[Any], device_memory: int | None
+) -> Analysis:
+    """The best analysis and its fronts as `plan_within` has them where there is room, dealt to the devices.
+
+    Where they do not fit, the plan is one that comes near.
+    """
+    limits = common_limits(devices, device_memory)
+    core, plan, seconds = make_best_plan(cores, pattern, dtype, limits)
+    compared = tuple((one.ordering, took) for one, took in zip(cores, seconds, strict=True)) if len(cores) > 1 else ()
+    usable = [usable_bytes(device, device_memory) for device in devices]
+    overhead = needed_bytes(plan, pattern) - arena_bytes(plan)
+    available = [max(0, int((1 - BLOCK_SHARE) * (there - overhead))) for there in usable]
+    peers = reach_each_other(devices)
+    link = Link() if peers else Link(HOST_RATE)
+    dealt = deal(plan, speeds_of(devices, core, dtype, limits), available, link)
+    block_bytes = int(BLOCK_SHARE * min(usable))
+    shared = share_plan(plan, dealt, len(devices), block_bytes)
+    for _ in range(MOST_HALVINGS):
+        needed = needed_of_each(shared, pattern)
+        if all(wanted <= there for wanted, there in zip(needed, usable, strict=True)):
+            break
+        block_bytes //= 2
+        smaller = share_plan(plan, dealt, len(devices), block_bytes)
+        if max(smaller.block_sizes) >= 0.95 * max(shared.block_sizes):
+            break
+        shared = smaller
+    shared.peer_to_peer = peers
+    return Analysis(core, shared, compared)
+
+
+def common_limits(devices: Sequence[Any], device_memory: int | None) -> Limits:
+    """Of the first device, with shared memory that all have."""
+    shared = min(device.shared_memory_bytes for device in devices)
+    return replace(limits_of(devices[0], device_memory), shared_memory_bytes=shared, block_bytes=0)
+
+
+def speeds_of(devices: Sequence[Any], core: Any, dtype: Any, limits: Limits) -> list[float]:
+    """Predicted for this analysis, compared with the first device."""
+
+    def seconds(device: Any) -> float:
+        known = {"multiprocessors": device.multiprocessors, "arch": device.arch, "costs": for_core(device.name)}
+        return predict(core, dtype, replace(limits, **known))[0]
+
+    kinds = [(device.name, device.multiprocessors) for device in devices]
+    found = {kind: seconds(device) for kind, device in zip(kinds, devices, strict=True)}
+    return [found[kinds[0]] / found[kind] for kind in kinds]
+
+
+def reach_each_other(devices: Sequence[Any]) -> bool:
+    """Whether no copy has to go through the host."""
+    return all(one.reaches(other) for one in devices for other in devices)
+
+
+def needed_of_each(plan: SharedPlan, pattern: Pattern) -> list[int]:
+    """Memory of each device for a factor and one right-hand side at a time [bytes]."""
+    itemsize, shares = np.dtype(plan.scalar).itemsize, shares_of(plan)
+    staged = sum(share.ld for share in shares[1:]) * itemsize
+    found = [needed_bytes(shares[0], pattern) + staged]
+    for share in shares[1:]:
+        memory = factor_memory(share)
+        sizes = [*memory.empty.values(), *memory.zeros.values(), pattern.nnz * itemsize, STATUS.itemsize]
+        own = buffer_bytes([*sizes, *2 * [share.ld * itemsize]])  # with rows of b and x
+        found.append(own + plan_bytes(share) + all_vector_bytes(share, 1))
+    return found

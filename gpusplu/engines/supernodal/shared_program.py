@@ -1,0 +1,364 @@
+"""The supernodal engine's program on several devices: one process, one plan, one list of commands.
+
+The values of the matrix go to all devices. Each factors its segments in their turn, and sends the contribution blocks
+that other devices' fronts need as soon as they are there. Right-hand sides, solutions, residuals and the status are
+the first device's: it sends each device the rows of its pivots, and puts theirs into place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cuda.devices import usable_bytes
+from ...cuda.layout import record
+from ...cuda.several import too_small
+from ...cuda.stream import Buffer, Stream
+from ...matrix import Pattern
+from ..device.buffers import Buffers, Memory, Vectors
+from ..device.part import THREADS, address
+from ..device.staging import STATUS
+from .fronts import Fronts
+from .memory import factor_memory, vector_memory
+from .program import FrontProgram
+from .shared_memory import needed_of_each
+from .shared_plan import SharedPlan, shares_of
+from .solve import FrontSolve
+from .team import Streams, Team, bounced_bytes
+
+FILE = "fronts/devices.cu"
+
+
+class FactorBeside(NamedTuple):
+    """What a factor has on the devices, the first one's own memory aside.
+
+    Attributes
+    ----------
+    streams : Streams
+    own : list of SimpleNamespace
+        Of each device: `own` and `device_status` as in Buffers, and its copy of the `values`.
+    statuses : Buffer
+        Of the other devices, on the first.
+    bounce : Buffer or None
+        On the host.
+    """
+
+    streams: Streams
+    own: list[Any]
+    statuses: Buffer
+    bounce: Buffer | None
+
+
+class VectorsBeside(NamedTuple):
+    """The same of solves: `own` and `groups` as in Vectors, and b and x of its rows; `rows`: those of all other devices
+    on the first one."""
+
+    own: list[Any]
+    rows: list[Buffer]
+    bounce: Buffer | None
+
+
+class SharedProgram(FrontProgram):
+    """A plan of fronts in the memories of several devices.
+
+    Parameters
+    ----------
+    devices : sequence of cuda.devices.Device
+        The first one is where values and vectors are.
+    plan : SharedPlan
+    pattern, hermitian, pivots
+        As FrontProgram takes them.
+    limit : int, optional
+        Memory of each device that may be used [bytes].
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Any],
+        plan: SharedPlan,
+        pattern: Pattern,
+        hermitian: bool = True,
+        pivots: np.ndarray | None = None,
+        limit: int | None = None,
+    ):
+        super().__init__(devices[0], plan, pattern, hermitian, pivots)
+        self.plan: SharedPlan = plan
+        self.devices, self.limit, self.shares = tuple(devices), limit, shares_of(plan)
+        pairs = zip(self.devices, self.shares, strict=True)
+        self.each = [Fronts(device, share, *self.small_pivots(), hermitian) for device, share in pairs]
+        self.fronts, self._signs = self.each[0], None
+        self.parts = tuple(self.each)
+        self.direct = [[one.reaches(other) for other in self.devices] for one in self.devices]
+
+    # ---- memory
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"devices": [device.index for device in self.devices], **self.plan.facts}
+
+    @cached_property
+    def needed(self) -> list[int]:
+        """Of each device, for a factor and one right-hand side at a time [bytes]."""
+        return needed_of_each(self.plan, self.pattern)
+
+    @cached_property
+    def needed_bytes(self) -> int:  # type: ignore[override]
+        """Of the first device."""
+        return self.needed[0]
+
+    def missing_bytes(self, usable: int) -> int:
+        """None: a device that has too little is an error here.
+
+        Raises
+        ------
+        DeviceMemoryError
+        """
+        free = [usable_bytes(device, self.limit) for device in self.devices]
+        uploaded = [part.nbytes for part in self.each]
+        left = [max(0, need - there) for need, there in zip(self.needed, uploaded, strict=True)]
+        error = too_small(left, free, self.devices)
+        if error:
+            raise error
+        return 0
+
+    def free_bytes(self) -> int:
+        return min(int(device.free_bytes()) for device in self.devices)
+
+    def factor_memory(self) -> Memory:
+        return factor_memory(self.shares[0])
+
+    def vector_memory(self, capacity: int) -> Memory:
+        return vector_memory(self.shares[0], capacity)
+
+    def factor_beside(self) -> FactorBeside:
+        own: list[Any] = [None]
+        for device, share in zip(self.devices[1:], self.shares[1:], strict=True):
+            with device:
+                memory = factor_memory(share).allocate(device)
+                values, status = device.empty(self.pattern.nnz * self.dtype.itemsize), device.zeros(STATUS.itemsize)
+                device.own_stream().synchronize()
+            own.append(SimpleNamespace(own=memory, values=values, device_status=status))
+        statuses = self.device.empty(STATUS.itemsize * len(own))
+        return FactorBeside(Streams(self.devices), own, statuses, self._bounce(self._factor_copies()))
+
+    def vectors_beside(self, capacity: int) -> VectorsBeside:
+        own: list[Any] = [None]
+        for device, share in zip(self.devices[1:], self.shares[1:], strict=True):
+            with device:
+                memory = vector_memory(share, capacity).allocate(device)
+                b, x = (device.empty(share.ld * capacity * self.dtype.itemsize) for _ in range(2))
+                device.own_stream().synchronize()
+            own.append(SimpleNamespace(own=memory, b=b, x=x))
+        rows = [self.device.empty(share.ld * capacity * self.dtype.itemsize) for share in self.shares[1:]]
+        return VectorsBeside(own, [rows[0], *rows], self._bounce(self._solve_copies(capacity)))
+
+    def _bounce(self, sent: list[tuple[int, int, int]]) -> Buffer | None:
+        nbytes = bounced_bytes(self.direct, sent)
+        buffer: Buffer | None = self.device.host(nbytes) if nbytes else None
+        return buffer
+
+    def _factor_copies(self) -> list[tuple[int, int, int]]:
+        """From, to and bytes of all copies of a factorization."""
+        plan, itemsize, others = self.plan, self.dtype.itemsize, range(1, len(self.devices))
+        found = [(0, k, self.pattern.nnz * itemsize) for k in others] + [(k, 0, STATUS.itemsize) for k in others]
+        of = plan.device_of
+        return found + [(of[e.source], of[e.target], plan.block_entries(e.child) * itemsize) for e in plan.edges]
+
+    def _solve_copies(self, capacity: int) -> list[tuple[int, int, int]]:
+        """The same of a solve with up to so many right-hand sides."""
+        plan, of = self.plan, self.plan.device_of
+        layout = Layout(self, capacity)
+        found = []
+        for k, share in enumerate(self.shares[1:], 1):
+            rows = share.ld * capacity * self.dtype.itemsize
+            found += [(0, k, rows), (k, 0, rows)]
+        for e in plan.edges:
+            found += [(of[e.source], of[e.target], n) for _, _, n in layout.places(*plan.below_range(e.child))]
+        for segment, readers in enumerate(plan.readers):
+            ranges = layout.positions(*plan.pivot_range(segment)) if readers else []
+            found += [(of[segment], m, n) for m in readers for _, _, n in ranges]
+        return found
+
+    # ---- uploads
+
+    def ready_to_factor(self) -> None:
+        for device, part in zip(self.devices, self.each, strict=True):
+            with device:
+                part.ready_to_factor()
+        self.load(FILE)
+
+    def ready_to_solve(self, trans: int, nrhs: int) -> None:
+        for device, part in zip(self.devices, self.each, strict=True):
+            with device:
+                part.ready_to_solve(trans)
+        self._pivot_rows  # noqa: B018
+        self.load(FILE)
+
+    def prepare(self) -> None:
+        super().prepare()
+        for device, part in zip(self.devices[1:], self.each[1:], strict=True):
+            device.prepare(sorted(part.files), self.dtype.char, self.kind)
+        self.device.prepare([FILE], self.dtype.char, self.kind)
+
+    @cached_property
+    def _pivot_rows(self) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Of every device: which rows of b, and of x, are its pivots'."""
+        plan = self.plan
+        return [(self.upload(plan.row_perm[s.at]), self.upload(plan.col_perm[s.at])) for s in self.shares]
+
+    # ---- commands
+
+    def _own(self, buffers: Buffers, k: int) -> Any:
+        return buffers.beside.own[k] if k else buffers
+
+    def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
+        plan, beside, nbytes = self.plan, buffers.beside, self.pattern.nnz * self.dtype.itemsize
+        others = range(1, len(self.devices))
+        with Team(beside.streams, stream, beside.bounce) as team:
+            for k in others:
+                team.send(0, k, "values", [(beside.own[k].values.pointer, values.pointer, nbytes)])
+                with team.on(k) as kernels:
+                    kernels.clear(beside.own[k].device_status.pointer, STATUS.itemsize)
+                team.receive(k, "values")
+            for segment in plan.order:
+                k = plan.device_of[segment]
+                team.receive(k, segment)
+                with team.on(k) as kernels:
+                    given = beside.own[k].values if k else values
+                    self.each[k].factor_segment(kernels, self._own(buffers, k), given, segment)
+                self._send_blocks(team, buffers, segment)
+            for k in others:
+                to = beside.statuses.pointer + (k - 1) * STATUS.itemsize
+                team.send(k, 0, "statuses", [(to, beside.own[k].device_status.pointer, STATUS.itemsize)])
+            team.receive(0, "statuses")
+            self._merge(stream, buffers)
+
+    def _send_blocks(self, team: Team, buffers: Buffers, segment: int) -> None:
+        """To the devices of the parents."""
+        plan, itemsize = self.plan, self.dtype.itemsize
+        k = plan.device_of[segment]
+        for edge in self._edges_of.get(segment, ()):
+            m = plan.device_of[edge.target]
+            to = self._own(buffers, m).own["blocks"].pointer + int(plan.received[edge.child]) * itemsize
+            source = self._own(buffers, k).own["blocks"].pointer + int(plan.block_offset[edge.child]) * itemsize
+            team.send(k, m, edge.target, [(to, source, plan.block_entries(edge.child) * itemsize)])
+
+    @cached_property
+    def _edges_of(self) -> dict[int, list[Any]]:
+        """By the segment that they come from."""
+        found: dict[int, list[Any]] = {}
+        for edge in self.plan.edges:
+            found.setdefault(edge.source, []).append(edge)
+        return found
+
+    def _merge(self, stream: Stream, buffers: Buffers) -> None:
+        """What the other devices noted, to the first one's status."""
+        kernel = self.kernel(FILE, "merge_status")
+        statuses, count = buffers.beside.statuses.pointer, len(self.devices) - 1
+        args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
+        stream.launch(kernel, 1, 32, 0, args)
+
+    def factor_solve(
+        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
+    ) -> None:
+        self.factor(stream, buffers, values)
+        self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+
+    def solve(
+        self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer
+    ) -> None:
+        layout = Layout(self, nrhs)
+        sides = self._rows_of_sides(trans)
+        with Team(buffers.beside.streams, stream, vectors.beside.bounce) as team:
+            solves = [FrontSolve(self.fronts, buffers, vectors, trans, nrhs, b, x)]
+            for k in range(1, len(self.devices)):
+                own, rows = vectors.beside.own[k], vectors.beside.rows[k]
+                self._move_rows(stream, "gather_rows", b, rows, sides[k][0], nrhs)
+                nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
+                team.send(0, k, "b", [(own.b.pointer, rows.pointer, nbytes)])
+                team.receive(k, "b")
+                remote: Any = SimpleNamespace(own=own.own, groups=vectors.groups)
+                solves.append(FrontSolve(self.each[k], self._own(buffers, k), remote, trans, nrhs, own.b, own.x))
+            self._walk(team, solves, vectors, layout)
+            for k in range(1, len(self.devices)):
+                own, rows = vectors.beside.own[k], vectors.beside.rows[k]
+                nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
+                team.send(k, 0, "x", [(rows.pointer, own.x.pointer, nbytes)])
+            team.receive(0, "x")
+            for k in range(1, len(self.devices)):
+                self._move_rows(stream, "scatter_rows", vectors.beside.rows[k], x, sides[k][1], nrhs)
+
+    def _walk(self, team: Team, solves: list[FrontSolve], vectors: Vectors, layout: Layout) -> None:
+        """Forward and backward, part by part."""
+        plan = self.plan
+
+        def memory(k: int) -> Any:
+            return vectors.beside.own[k].own if k else vectors.own
+
+        for number, part in enumerate(plan.parts):
+            k = plan.device_of[part[0]]
+            team.receive(k, ("forward", part[0]))
+            with team.on(k) as kernels:
+                solves[k].forward(kernels, number)
+            for segment in part:
+                for edge in self._edges_of.get(segment, ()):
+                    m = plan.device_of[edge.target]
+                    copies = layout.copies(memory(m), memory(k), layout.places(*plan.below_range(edge.child)))
+                    team.send(k, m, ("forward", edge.target), copies)
+        for number, part in reversed(list(enumerate(plan.parts))):
+            k = plan.device_of[part[0]]
+            team.receive(k, "x of parents")
+            with team.on(k) as kernels:
+                solves[k].backward(kernels, number)
+            for segment in part:
+                for m in sorted(plan.readers[segment]):
+                    copies = layout.copies(memory(m), memory(k), layout.positions(*plan.pivot_range(segment)))
+                    team.send(k, m, "x of parents", copies)
+
+    def _rows_of_sides(self, trans: int) -> list[tuple[Buffer | None, Buffer | None]]:
+        """Rows of b and of x of every device's pivots, for op(A)."""
+        swapped = bool(trans and not self.one_triangle)
+        return [(out, into) if swapped else (into, out) for into, out in self._pivot_rows]
+
+    def _move_rows(self, stream: Stream, name: str, source: Buffer, to: Buffer, rows: Buffer | None, nrhs: int) -> None:
+        if rows is None:
+            return
+        kernel, count = self.kernel(FILE, name), rows.nbytes // 4
+        fields = {"from": source.pointer, "to": to.pointer, "row": address(rows), "count": count, "ld": self.n}
+        args = record(kernel.arguments, **fields, columns=nrhs)
+        stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
+
+
+class Layout:
+    """Where values of places and positions are in the work memory of a solve with up to so many right-hand sides."""
+
+    def __init__(self, program: SharedProgram, capacity: int):
+        plan = program.plan
+        self._one, self._itemsize, self._n = capacity == 1, program.dtype.itemsize, int(plan.n)
+        self._columns = int(plan.solve_columns(capacity))
+        self._groups = -(-capacity // self._columns)
+        self._below = max(1, int(plan.below.size))
+
+    def places(self, begin: int, count: int) -> list[tuple[str, int, int]]:
+        """Array, offset and bytes of what fronts add to their parents at these places."""
+        size = self._itemsize
+        if self._one:
+            return [("packets", 2 * (self._n + begin) * size, 2 * count * size)]
+        width = self._columns * size
+        starts = [group * self._below + begin for group in range(self._groups)]
+        return [("vectors", start * width, count * width) for start in starts]
+
+    def positions(self, begin: int, end: int) -> list[tuple[str, int, int]]:
+        """The same of solutions at these plan positions: packets, and with several also numbers."""
+        width, count = self._columns * self._itemsize, end - begin
+        starts = [group * self._n + begin for group in range(self._groups)]
+        found = [("packets", 2 * start * width, 2 * count * width) for start in starts]
+        return found if self._one else found + [("work", start * width, count * width) for start in starts]
+
+    def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[tuple[int, int, int]]:
+        """Between the work memories of two devices."""
+        return [(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]

@@ -1,0 +1,46 @@
+// What several devices exchange around their fronts, on the first of them: rows of right-hand sides and of solutions,
+// and what each device says of its part of a factorization.
+//
+// gather_rows: to[j count + k] = from[j ld + row[k]] for j < columns. scatter_rows: to[j ld + row[k]] = from[j count +
+// k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread.
+#include "common/device.cuh"
+#include "shared/values.hpp"
+
+struct RowsArgs {
+  const Scalar* from;
+  Scalar* to;
+  const int* row;
+  long long count, ld;
+  int columns;
+};
+
+template <bool GATHER> DEVICE void copy_rows(const RowsArgs& args) {
+  const long long step = (long long)gridDim.x * blockDim.x;
+  for (long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x; k < args.count; k += step) {
+    const long long row = args.row[k];
+    for (int j = 0; j < args.columns; j++) {
+      const long long there = j * args.ld + row, here = j * args.count + k;
+      args.to[GATHER ? here : there] = args.from[GATHER ? there : here];
+    }
+  }
+}
+
+GPUSPLU_KERNEL(gather_rows, RowsArgs, VALUE_THREADS, 1) { copy_rows<true>(args); }
+GPUSPLU_KERNEL(scatter_rows, RowsArgs, VALUE_THREADS, 1) { copy_rows<false>(args); }
+
+struct MergeArgs {
+  Status* status;
+  const Status* others;
+  int count;
+};
+
+GPUSPLU_KERNEL(merge_status, MergeArgs, 32, 1) {
+  if (threadIdx.x || blockIdx.x) return;
+  for (int k = 0; k < args.count; k++) {
+    const Status& other = args.others[k];
+    args.status->n_perturbed += other.n_perturbed;
+    args.status->n_tiny += other.n_tiny;
+    if (other.not_finite) atomicAdd(&args.status->not_finite, other.not_finite);  // values are checked at the same time
+    args.status->growth = fmax(args.status->growth, other.growth);
+  }
+}

@@ -1,0 +1,93 @@
+"""What texts tell to install, by how gpusplu came here; what pyproject.toml says of the package."""
+
+import tomllib
+from importlib import import_module, metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import gpusplu
+from gpusplu import installed
+from gpusplu.installed import install_hint
+
+PACKAGE = Path(gpusplu.__file__).parent
+REQUIRES = [
+    "numpy>=1.26",
+    'cupy-cuda12x[ctk]>=14; extra == "cuda12"',
+    "cupy-cuda13x[ctk]>=14 ; extra == 'cuda13'",
+    'matplotlib>=3.9; extra == "plot"',
+    'petsc>=3; (python_version >= "3.12" and platform_system == "Linux") and extra == "distributed"',
+    'other; extra == "distributed"',
+]
+
+
+@pytest.fixture
+def came_by(monkeypatch):
+    """A distribution with this direct_url.json, whose package lies in this folder."""
+
+    def pretend(direct_url, folder=PACKAGE):
+        found = SimpleNamespace(read_text=lambda name: direct_url, locate_file=lambda name: folder)
+        monkeypatch.setattr(metadata, "distribution", lambda name: found)
+        monkeypatch.setattr(metadata, "requires", lambda name: REQUIRES)
+
+    return pretend
+
+
+def test_from_an_index_extras_are_named(came_by):
+    came_by(None)
+    assert install_hint("plot") == "pip install 'gpusplu[plot]'"
+    assert install_hint("cuda13", "cuda12") == "pip install 'gpusplu[cuda13]' or 'gpusplu[cuda12]'"
+
+
+def test_from_elsewhere_packages_are_named(came_by):
+    came_by('{"url": "file:///a/checkout", "dir_info": {}}')
+    assert install_hint("plot") == "pip install 'matplotlib>=3.9'"
+    assert install_hint("cuda13", "cuda12") == "pip install 'cupy-cuda13x[ctk]>=14' or 'cupy-cuda12x[ctk]>=14'"
+    assert install_hint("distributed") == "pip install 'petsc>=3' 'other'"
+
+
+def test_a_checkout_beside_an_installed_one_is_no_index(came_by, tmp_path):
+    came_by(None, folder=tmp_path)
+    assert install_hint("plot") == "pip install 'matplotlib>=3.9'"
+
+
+def test_a_checkout_that_was_never_installed(monkeypatch):
+    def absent(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", absent)
+    monkeypatch.setattr(metadata, "requires", absent)
+    monkeypatch.setattr(installed, "__file__", str(Path(__file__).parents[2] / "gpusplu" / "installed.py"))
+    assert install_hint("plot") == f"pip install '{project()['optional-dependencies']['plot'][0]}'"
+    monkeypatch.setattr(installed, "__file__", "/nowhere/gpusplu/installed.py")
+    assert install_hint("plot") == "pip install 'gpusplu[plot]'"
+
+
+def project():
+    path = Path(__file__).parents[2] / "pyproject.toml"
+    if not path.exists():
+        pytest.skip("no checkout")
+    return tomllib.loads(path.read_text())["project"]
+
+
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13", "plot", "jax", "torch", "distributed"])
+def test_extras_that_texts_name_exist(extra):
+    assert project()["optional-dependencies"][extra]
+
+
+def test_one_version():
+    said = project()["version"]
+    assert gpusplu.__version__ == said
+    citation = (Path(__file__).parents[2] / "CITATION.cff").read_text()
+    assert f"\nversion: {said}\n" in citation
+    recipe = (Path(__file__).parents[2] / "packaging" / "conda" / "recipe.yaml").read_text()
+    assert f'\n  version: "{said}"\n' in recipe
+
+
+def test_the_console_script(capsys):
+    module, _, name = project()["scripts"]["gpusplu"].partition(":")
+    with pytest.raises(SystemExit) as end:
+        getattr(import_module(module), name)(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"gpusplu {gpusplu.__version__}\n"

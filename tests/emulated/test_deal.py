@@ -1,0 +1,106 @@
+"""Fronts dealt to devices: each once, children before parents, within memory, and as fast as the devices are."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gpusplu import _core, gallery
+from gpusplu.engines.supernodal.deal import Fronts, Link, deal, segments_of
+from gpusplu.engines.supernodal.shared_plan import share_plan
+from support.deals import random_deal
+from support.front_plans import plan_of
+
+CASES = {
+    "poisson": (gallery.poisson(60, 60), True),
+    "poisson3": (gallery.poisson(18, 18, 18), True),
+    "elasticity": (gallery.elasticity(10, 10, 10), True),
+    "lu": (gallery.named("rlc:30x30"), False),
+}
+AT_ONCE = Link(1e30, 0.0)  # copies that cost nothing
+
+
+@pytest.fixture(scope="module", params=CASES)
+def plan(request):
+    A, cholesky = CASES[request.param]
+    return plan_of(A, cholesky, multiprocessors=4, block_rows=30)
+
+
+def check(plan, dealt, devices, block_bytes=1 << 40):
+    """What holds of any deal, and of the plan that is made of it."""
+    fronts = Fronts(plan)
+    ranges = segments_of(fronts, dealt, block_bytes)
+    seen = np.zeros(plan.nf, bool)
+    for begin, end, _ in ranges:
+        assert not seen[begin:end].any()
+        assert all(seen[c] or c >= begin for f in range(begin, end) for c in fronts.children(f))
+        seen[begin:end] = True
+    assert seen.all()
+    shared = share_plan(plan, dealt, devices, block_bytes)
+    itemsize = np.dtype(plan.scalar).itemsize
+    for edge in shared.edges:
+        assert shared.block_entries(edge.child) * itemsize <= fronts.block_bytes[edge.child]
+    for edge in shared.edges:
+        end = shared.received[edge.child] + shared.block_entries(edge.child)
+        assert end <= shared.block_sizes[shared.device_of[edge.target]]
+    assert shared.factor_sizes.sum() == plan.factor_size
+    return shared
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 8])
+def test_what_the_search_finds(plan, devices):
+    dealt = deal(plan, [1.0] * devices, link=AT_ONCE)
+    shared = check(plan, dealt, devices)
+    assert dealt.seconds <= dealt.alone * (1 + 1e-12)
+    sent = sum(shared.block_entries(edge.child) for edge in shared.edges) * np.dtype(plan.scalar).itemsize
+    assert sent <= dealt.traffic <= sent + 64 * len(shared.edges)
+    for turns in ([t for t in dealt.turns if t.device == k] for k in range(devices)):
+        assert all(a.end <= b.start + 1e-15 for a, b in pairwise(turns))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_deal_is_a_plan(plan, seed):
+    dealt = random_deal(plan, 3, 12, seed)
+    shared = check(plan, dealt, 3, block_bytes=[1, 1 << 14, 1 << 40, 1 << 40][seed])
+    for part in shared.parts:
+        assert len({shared.device_of[segment] for segment in part}) == 1
+    assert sorted(segment for part in shared.parts for segment in part) == list(range(len(shared.device_of)))
+
+
+def test_two_are_faster_and_share_the_work():
+    plan = plan_of(gallery.poisson(150, 150), True, multiprocessors=1, block_rows=30)
+    dealt = deal(plan, [1.0, 1.0], link=AT_ONCE)
+    assert dealt.seconds < 0.7 * dealt.alone
+    busy = dealt.busy(2)
+    assert min(busy) > 0.5 * max(busy)
+
+
+def test_the_faster_device_gets_more():
+    plan = plan_of(gallery.poisson(150, 150), True, multiprocessors=1, block_rows=30)
+    dealt = deal(plan, [1.0, 3.0], link=AT_ONCE)
+    work = [sum(t.piece.seconds for t in dealt.turns if t.device == k) for k in range(2)]
+    assert work[1] > 1.5 * work[0]
+    assert dealt.seconds < deal(plan, [1.0, 1.0], link=AT_ONCE).seconds
+
+
+def test_memory_decides_where_there_is_little():
+    plan = plan_of(gallery.poisson(60, 60), True, multiprocessors=4, block_rows=30)
+    total = Fronts(plan).factor_sum[-1]
+    dealt = deal(plan, [1.0, 1.0], [total, 0], AT_ONCE)
+    assert {turn.device for turn in dealt.turns} == {0}
+    dealt = deal(plan, [1.0, 1.0], [int(0.7 * total)] * 2, Link(1.0, 1.0))  # however dear copies are
+    shared = share_plan(plan, dealt, 2, 1 << 40)
+    assert max(shared.factor_sizes) < 0.8 * plan.factor_size
+
+
+def test_what_is_no_segment():
+    plan = plan_of(gallery.poisson(20, 20), True, block_rows=30)
+    small = int(np.flatnonzero((plan.phase < 3) & (plan.parent >= 0))[0])
+    ptr, two = np.array([0, small + 1, plan.nf], np.int32), np.array([0, 1], np.int32)
+    if plan.phase[plan.parent[small]] < 3:
+        with pytest.raises(ValueError, match="not large is in another segment"):
+            _core.plan_with_segments(plan._core, ptr, two, two, 2)
+    with pytest.raises(ValueError, match="cover all fronts"):
+        _core.plan_with_segments(plan._core, ptr[:2], two[:1], two[:1], 1)
+    with pytest.raises(ValueError, match="no such device"):
+        _core.plan_with_segments(plan._core, ptr[[0, 2]], two[:1], two[1:], 1)

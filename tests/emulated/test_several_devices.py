@@ -1,0 +1,182 @@
+"""Several emulated devices of one host share a factor: the bits of one, whoever has which front."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import gpusplu as gs
+from gpusplu import gallery
+from gpusplu.engines.supernodal import memory, plan, shared_memory
+from gpusplu.patterns import STORE
+from support.deals import random_deal
+from support.emulated_host import EmulatedHost
+from support.small_matrices import phased
+from support.solves import check_solves
+
+PARAMETERS = {"warp_rows": 4, "small_rows": 8, "block_rows": 12}  # put small matrices into all phases
+POISSON = gallery.poisson(12, 11)
+
+
+@pytest.fixture
+def hosts(monkeypatch):
+    """Makes hosts, on which pieces go to random devices; one of one device has everything."""
+
+    def planned(cores, pattern, dtype, limits=None):
+        return cores[0], plan.make_plan(cores[0], pattern, dtype, limits, **PARAMETERS), [0.0] * len(cores)
+
+    def host(count, seed=0, cuts=9, **options):
+        def dealt(plan, speeds, *rest):
+            return random_deal(plan, len(speeds), cuts, seed)
+
+        STORE.clear()  # what was analysed for other devices
+        monkeypatch.setattr(shared_memory, "deal", dealt)
+        made = EmulatedHost([4] * count, **options).install(monkeypatch)
+        for device in made.devices:
+            device.side_first = bool(seed % 2)
+        return made
+
+    for module in (memory, shared_memory):
+        monkeypatch.setattr(module, "make_best_plan", planned)
+    return host
+
+
+def made(make, A, count, **options):
+    device = list(range(count)) if count > 1 else 0
+    return make(A, engine="supernodal", device=device, **options)
+
+
+def matrix(make, dtype):
+    A = phased(POISSON, dtype, hermitian=make is not gs.splu)
+    if make is gs.splu:
+        A.data = A.data * (1 + 0.1 * np.arange(A.nnz) / A.nnz)
+    return A
+
+
+def answers(A, factor):
+    """Of all that a factor does, before and after a refactorization."""
+    rng, n = np.random.default_rng(3), A.shape[0]
+    B = rng.standard_normal((n, 9)).astype(A.dtype)
+    found = [factor.solve(B[:, 0], trans) for trans in "NTH"] + [factor.solve(B, "N"), factor.solve(B[:, :3], "T")]
+    factor.refactor(A.data * 3)
+    return [*found, factor.solve(B[:, 1]), factor.refactor_solve(A.data * 2, B[:, 2])]
+
+
+CASES = [
+    (gs.cholesky, "d", 4, False),
+    (gs.splu, "d", 3, False),
+    (gs.splu, "D", 2, True),
+    (gs.ldlt, "d", 3, True),
+]
+
+
+@pytest.mark.parametrize(("make", "dtype", "count", "peers"), CASES)
+def test_same_bits(hosts, make, dtype, count, peers):
+    A = matrix(make, dtype)
+    hosts(1)
+    alone = made(make, A, 1)
+    expected = answers(A, alone)
+    host = hosts(count, seed=count, peers=peers)
+    factor = make(A, engine="supernodal", device="all")
+    for found, wanted in zip(answers(A, factor), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    check_solves(A * 2, factor)
+    assert sum(device.counts.get("factor_large", 0) > 0 for device in host.devices) > 1
+    assert factor.stats.devices == list(range(count))
+    assert factor.stats.peer_to_peer == peers
+    assert ("through the host" in factor.explain()) != peers
+
+
+def test_arrays_on_the_first_device(hosts, cupy):
+    hosts(2)
+    factor = made(gs.cholesky, POISSON, 2)
+    values, b = cupy.asarray(POISSON.data * 2), cupy.asarray(np.ones(POISSON.shape[0]))
+    factor.refactor(values)
+    x = factor.solve(b)
+    np.testing.assert_allclose(2 * (POISSON @ x.get()), np.ones(POISSON.shape[0]), atol=1e-12)
+    factor.refactor(values, check="later")
+    np.testing.assert_array_equal(factor.solve(b, check="later").get(), x.get())
+    assert factor.check() < 1e-12
+
+
+def test_determinants_and_inertia_by_the_processor(hosts):
+    hosts(2)
+    A = POISSON.copy()
+    A.setdiag(A.diagonal() - 4.1)
+    factor = made(gs.ldlt, A, 2)
+    values = np.linalg.eigvalsh(A.toarray())
+    assert factor.inertia()[:2] == ((values > 0).sum(), (values < 0).sum())
+    np.testing.assert_allclose(factor.slogdet()[1], np.log(abs(values)).sum())
+
+
+def test_memory_is_that_of_all(hosts):
+    host = hosts(3, seed=4, cuts=30)
+    whole = made(gs.cholesky, POISSON, 1).stats.bytes
+    made(gs.cholesky, POISSON, 3)
+    most = max(device.most_used for device in host.devices[1:])
+    assert most < whole
+
+
+def test_what_fits_nowhere(monkeypatch):
+    EmulatedHost([4, 4], memory_bytes=60_000).install(monkeypatch)
+    with pytest.raises(gs.DeviceMemoryError, match=r"device 0: [\d,]+ of [\d,]+") as caught:
+        gs.cholesky(gallery.poisson(14, 9), engine="supernodal", device=[0, 1])
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.short == caught.value.short
+    assert error.short[0][0] == 0
+    assert error.short[0][1] > error.short[0][2]
+
+
+@pytest.mark.parametrize(
+    ("device", "error", "text"),
+    [
+        ([], ValueError, "names no device"),
+        ([0, 1, 0], ValueError, "device 0 twice"),
+        ([0, 2], gs.EngineUnavailableError, "device=2 does not exist"),
+        (["0"], TypeError, "must be a number"),
+        ("both", TypeError, "must be a number"),
+    ],
+)
+def test_devices_that_cannot_be(monkeypatch, device, error, text):
+    EmulatedHost([4, 4]).install(monkeypatch)
+    with pytest.raises(error, match=text):
+        gs.cholesky(POISSON, device=device)
+
+
+def test_other_engines_have_one(monkeypatch):
+    EmulatedHost([4, 4]).install(monkeypatch)
+    with pytest.raises(gs.EngineUnavailableError, match="runs on one device"):
+        gs.splu(POISSON, engine="glu", device=[0, 1])
+    assert gs.splu(POISSON, device=[1]).stats.engine in ("glu", "sflu", "crisscross", "supernodal")
+    assert gs.splu(POISSON, device=[1, 0]).engine == "supernodal"
+
+
+@pytest.mark.parametrize("broken", ["broken", "gone"])
+def test_a_failure_leaves_the_factor_before(hosts, broken):
+    host = hosts(2, seed=6)
+    b = np.ones(POISSON.shape[0])
+    factor = gs.cholesky(POISSON, engine="supernodal", device=[0, 1])
+    x = factor.solve(b)
+    getattr(host, broken).add(1)
+    with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
+        factor.refactor(POISSON.data * 2)
+    np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
+    getattr(host, broken).clear()
+    factor.refactor(POISSON.data * 4)
+    np.testing.assert_array_equal(factor.solve(b) * 4, x)
+
+
+def test_the_emulator_minds_whose_memory_it_is():
+    host = EmulatedHost([4, 4], peers=False)
+    one, other = host.devices
+    mine, theirs = one.zeros(64), other.zeros(64)
+    with one, pytest.raises(AssertionError, match="does not reach"):
+        one.own_stream().copy(theirs.pointer, mine.pointer, 64)
+    with one, pytest.raises(AssertionError, match="was given memory of device 1"):
+        one.own_stream().clear(theirs.pointer, 64)
+    with other, pytest.raises(AssertionError, match="not the current one"):
+        one.own_stream().copy(mine.pointer, mine.pointer, 64)
+    host.peers = True
+    assert one.reaches(other)
+    with one:
+        one.own_stream().copy(theirs.pointer, mine.pointer, 64)

@@ -1,0 +1,295 @@
+"""Signals, and callbacks that raise, while the core runs: they get through soon, memory comes back, factors stay."""
+
+import gc
+import os
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gpusplu as gs
+from gpusplu import _core, gallery
+from gpusplu.cost.calibration import for_core
+from gpusplu.engines.supernodal.plan import Limits, make_plan
+from support.front_plans import Pattern
+
+SOON = 1.0  # seconds; 0.2 where the processors are idle
+FACTOR = 30e6  # bytes that are well below a factor's
+
+
+@contextmanager
+def watching(callback):
+    before = _core.watch(callback)
+    try:
+        yield
+    finally:
+        _core.watch(before)
+
+
+@contextmanager
+def handling(number, handler):
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+class Sender:
+    """Sends a signal from another thread, 20 ms after a call of the core first told of a phase."""
+
+    def __init__(self, phase, number):
+        self.phase, self.number, self.thread, self.sent = phase, number, None, 0.0
+
+    def __call__(self, phase, done, total):
+        if phase == self.phase and self.thread is None:
+            self.thread = threading.Thread(target=self.send)
+            self.thread.start()
+
+    def send(self):
+        time.sleep(0.02)
+        self.sent = time.perf_counter()
+        os.kill(os.getpid(), self.number)
+
+
+def interrupted(call, phase, error=KeyboardInterrupt, number=signal.SIGINT):
+    """`call` raises because a signal arrives in `phase`, soon."""
+    sender = Sender(phase, number)
+    with watching(sender), pytest.raises(error):
+        call()
+    seconds = time.perf_counter() - sender.sent
+    assert sender.sent, f"{phase} was over before it could be interrupted"
+    assert seconds < SOON
+    sender.thread.join()
+
+
+def resident_bytes():
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture(scope="module")
+def cube():
+    return gallery.named("poisson:44x44x44")
+
+
+@pytest.fixture(scope="module")
+def long_band():
+    """A matrix of three diagonals, its canonical pattern, and its analysis by fronts in the order that it has."""
+    A = gallery.named("poisson:2000000")
+    symbolic = _core.analyze(
+        A.indptr.astype(np.int64), A.indices, A.data, for_core(), cholesky=True, ordering="natural", method="front"
+    )
+    return A, Pattern(A), symbolic
+
+
+@pytest.fixture
+def column_factor():
+    """By columns, and its values; a second of work."""
+    A = gallery.named("poisson:240x240")
+    canonical = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
+    symbolic = _core.analyze(canonical.ptr, canonical.ind, A.data, for_core(), method="column")
+    return lambda: _core.factor(symbolic, canonical, A.data), A
+
+
+def hard_to_match(n):
+    """Columns with the same few rows, and entries of all sizes: searches for augmenting paths go far."""
+    rng = np.random.default_rng(3)
+    row = (np.arange(n)[:, None] + rng.integers(0, 3000, (n, 10))) % n
+    data = np.exp(rng.normal(0, 8, row.size))
+    return sp.coo_array((data, (row.ravel(), np.repeat(np.arange(n), 10))), shape=(n, n)).tocsc()
+
+
+def test_canonicalization():
+    row, column = np.random.default_rng(7).integers(0, 800_000, (2, 8_000_000), dtype=np.int32)
+    interrupted(lambda: _core.canonical_from_coordinates(800_000, row, column), "canonicalize")
+
+
+def test_matching():
+    A = hard_to_match(60_000)
+    interrupted(lambda: gs.analyze(A, engine="cpu"), "matching")
+
+
+@pytest.mark.parametrize("ordering", ["nd", "amd"])
+def test_ordering(cube, ordering):
+    small = gallery.named("poisson:60x60")
+    before = gs.splu(small, engine="cpu", ordering=ordering).perm_c
+    interrupted(lambda: gs.analyze(cube, engine="cpu", ordering=ordering), "ordering")
+    gs.cache_clear()
+    np.testing.assert_array_equal(gs.splu(small, engine="cpu", ordering=ordering).perm_c, before)
+
+
+def test_symbolic(long_band):
+    A, pattern, _ = long_band
+    options = {"cholesky": True, "ordering": "natural", "method": "front"}
+    interrupted(lambda: _core.analyze(pattern.ptr, pattern.ind, A.data, for_core(), **options), "symbolic")
+
+
+def test_plan(long_band):
+    A, pattern, symbolic = long_band
+    interrupted(lambda: make_plan(symbolic, pattern, A.dtype, Limits()), "plan")
+
+
+@pytest.mark.parametrize("kind", ["lu", "cholesky", "ldlt"])
+def test_factorization_by_fronts_gives_its_memory_back(cube, kind):
+    symbolic = gs.analyze(cube, engine="cpu", cholesky=kind == "cholesky", ldlt=kind == "ldlt")
+    interrupted(lambda: symbolic.factor(cube.data), "factor")
+    before = resident_bytes()
+    for _ in range(2):
+        interrupted(lambda: symbolic.factor(cube.data), "factor")
+    assert resident_bytes() - before < FACTOR
+
+
+def test_factorization_by_columns_gives_its_memory_back(column_factor):
+    factor, _ = column_factor
+    interrupted(factor, "factor")
+    before = resident_bytes()
+    interrupted(factor, "factor")
+    assert resident_bytes() - before < FACTOR
+
+
+@pytest.mark.parametrize("refactored", [False, True])
+def test_a_refactorization_by_columns_leaves_the_factor(column_factor, refactored):
+    factor, A = column_factor
+    lu, b = factor(), np.ones(A.shape[0])
+    if refactored:
+        lu.refactor(A.data + 0.1 * (A.data > 0))
+    before, values = lu.solve(b), lu.values()
+    interrupted(lambda: lu.refactor(3 * A.data), "factor")
+    np.testing.assert_array_equal(lu.solve(b), before)
+    np.testing.assert_array_equal(lu.values(), values)
+    lu.refactor(3 * A.data)
+    np.testing.assert_allclose(A @ lu.solve(b), b / 3, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_a_refactorization_by_fronts_leaves_the_factor(make):
+    A = gallery.named("poisson:30x30x30")
+    lu, b = make(A, engine="cpu"), np.ones(A.shape[0])
+    before, n_refactor = lu.solve(b), lu.stats.n_refactor
+    interrupted(lambda: lu.refactor(2 * A.data), "factor")
+    np.testing.assert_array_equal(lu.solve(b), before)
+    assert lu.stats.n_refactor == n_refactor
+    lu.refactor(2 * A.data)
+    np.testing.assert_allclose(2 * (A @ lu.solve(b)), b, atol=1e-9)
+
+
+def test_solves_of_many_right_hand_sides():
+    A = gallery.named("poisson:26x26x26")
+    ch = gs.cholesky(A, engine="cpu")
+    b = np.ones((A.shape[0], 1200), order="F")
+    before = ch.solve(b[:, 0])
+    interrupted(lambda: ch.solve(b), "solve")
+    np.testing.assert_array_equal(ch.solve(b[:, 0]), before)
+
+
+def test_work_goes_on_after_handlers_that_do_not_raise():
+    """And they run meanwhile, not after it."""
+    A = gallery.named("poisson:32x32x32")
+    symbolic, b = gs.analyze(A, engine="cpu", cholesky=True), np.ones(A.shape[0])
+    expected, seen = symbolic.factor(A.data).solve(b), []
+    with handling(signal.SIGALRM, lambda *_: seen.append(time.perf_counter())):
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        factor = symbolic.factor(A.data)
+        end = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    assert seen[0] < end - 0.02
+    np.testing.assert_array_equal(factor.solve(b), expected)
+
+
+def test_what_a_handler_raises_leaves_the_call(cube):
+    def alarm(*_):
+        raise TimeoutError("enough")
+
+    with handling(signal.SIGALRM, alarm):
+        interrupted(lambda: gs.splu(cube, engine="cpu"), "factor", TimeoutError, signal.SIGALRM)
+
+
+def test_a_handler_may_use_the_library_but_not_the_factor_that_is_in_use():
+    A = gallery.named("poisson:30x30x30")
+    lu, b, told = gs.splu(A, engine="cpu"), np.ones(A.shape[0]), []
+    other = gs.splu(gallery.named("poisson:20x20"), engine="cpu")
+
+    def handler(*_):
+        told.append(other.solve(np.ones(400)))
+        with pytest.raises(RuntimeError, match="the call that this handler interrupts"):
+            lu.solve(b)
+
+    with handling(signal.SIGUSR1, handler):
+        sender = Sender("factor", signal.SIGUSR1)
+        with watching(sender):
+            lu.refactor(2 * A.data)
+    assert told
+    np.testing.assert_allclose(2 * (A @ lu.solve(b)), b, atol=1e-9)
+
+
+def test_threads_that_ask_for_the_factor_do_not_keep_the_interpreter():
+    """Whoever changes it holds its lock, and has to get the interpreter's to look for signals."""
+    A = gallery.named("poisson:30x30x30")
+    lu, ended, asked = gs.splu(A, engine="cpu"), threading.Event(), []
+
+    def ask():
+        while not ended.is_set():
+            asked.append((lu.stats.n_refactor, lu.nnz, lu.perm_c.size, lu.slogdet()[0]))
+
+    thread, told = threading.Thread(target=ask), []
+    thread.start()
+    with watching(lambda *progress: told.append(progress)):
+        for _ in range(3):
+            lu.refactor(2 * A.data)
+    ended.set()
+    thread.join(10)
+    assert not thread.is_alive() and told and asked
+
+
+def test_other_threads_see_no_signals_but_stop_by_their_callback(cube):
+    symbolic, raised, phases = gs.analyze(cube, engine="cpu", cholesky=True), [], []
+
+    def stop(phase, done, total):
+        phases.append((phase, done <= total))
+        if len(phases) == 3:
+            raise InterruptedError("enough")
+
+    def work():
+        with watching(stop):
+            try:
+                symbolic.factor(cube.data)
+            except InterruptedError as error:
+                raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not phases:
+        time.sleep(1e-3)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    thread.join()
+    assert raised
+    assert phases[:3] == [("factor", True)] * 3
+
+
+def test_a_callback_is_told_of_the_end():
+    A, told = gallery.named("poisson:30x30x30"), []
+    with watching(lambda *progress: told.append(progress)):
+        gs.cholesky(A, engine="cpu")
+    assert told[-1] == ("", 0.0, 0.0) and len(told) > 1
+    done = [part for phase, part, total in told if phase == "factor"]
+    assert done == sorted(done)
+    assert _core.watch(None) is None
+
+
+def test_a_batch_that_was_interrupted_says_so():
+    A = gallery.named("poisson:14x14x14")
+    values = np.repeat(A.data[None], 200, axis=0)
+    batch = gs.splu_batch(A, values, engine="cpu")
+    interrupted(lambda: batch.refactor(2 * values), "factor")
+    with pytest.raises(RuntimeError, match="was interrupted"):
+        batch.solve(np.ones(A.shape[0]))
+    batch.refactor(2 * values)
+    x = batch.solve(np.ones(A.shape[0]))
+    np.testing.assert_allclose(2 * (A @ x[3]), np.ones(A.shape[0]), atol=1e-9)

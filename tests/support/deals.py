@@ -1,0 +1,35 @@
+"""Deals of fronts to devices that no search would find."""
+
+import numpy as np
+
+from gpusplu.engines.supernodal.deal import Deal, Fronts, Turn, place_of
+
+
+def random_deal(plan, devices, cuts, seed):
+    """Pieces that are cut as often as that and go to random devices, in a random order."""
+    rng, fronts = np.random.default_rng(seed), Fronts(plan)
+    pieces = fronts.trees()
+    for _ in range(cuts):
+        able = [piece for piece in pieces if fronts.can_cut(piece)]
+        if not able:
+            break
+        chosen = able[rng.integers(len(able))]
+        pieces.remove(chosen)
+        pieces += fronts.cut(chosen, rng.choice([0.0, chosen.seconds / 3]))
+    pieces.sort()
+    begins = [piece.begin for piece in pieces]
+    above = [{place_of(begins, int(fronts.parent[root])) for root in piece.roots} - {-1} for piece in pieces]
+    waiting = np.zeros(len(pieces), int)
+    for ups in above:
+        for up in ups:
+            waiting[up] += 1
+    turns, ready = [], [k for k in range(len(pieces)) if not waiting[k]]
+    while ready:
+        k = ready.pop(rng.integers(len(ready)))
+        turns.append(Turn(pieces[k], int(rng.integers(devices)), float(len(turns)), float(len(turns) + 1)))
+        for up in above[k]:
+            waiting[up] -= 1
+            if not waiting[up]:
+                ready.append(up)
+    assert len(turns) == len(pieces)
+    return Deal(tuple(turns), 1.0, 1.0, 0)

@@ -1,0 +1,13 @@
+"""The instruction sets that this build has kernels for and this machine can run."""
+
+from gpusplu import _core_testing
+
+
+def is_built(level):
+    _core_testing._set_simd_level(level)
+    found = _core_testing.simd_level()
+    _core_testing._set_simd_level(0)
+    return found == level
+
+
+LEVELS = [level for level in (0, 2, 3, 4) if is_built(level)]

@@ -1,6 +1,6 @@
 """Draws the pictures of docs/use/pictures.md, for light pages and for dark ones, beside this file.
 
-    python docs/_static/pictures.py
+python docs/_static/pictures.py
 """
 
 from pathlib import Path

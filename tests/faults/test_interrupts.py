@@ -98,7 +98,7 @@ def long_band():
 @pytest.fixture
 def column_factor():
     """By columns, and its values; a second of work."""
-    A = gallery.named("poisson:240x240")
+    A = gallery.named("poisson:400x400")
     canonical = _core.canonical_from_columns(A.shape[0], A.indptr, A.indices)
     symbolic = _core.analyze(canonical.ptr, canonical.ind, A.data, for_core(), method="column")
     return lambda: _core.factor(symbolic, canonical, A.data), A
@@ -176,7 +176,7 @@ def test_a_refactorization_by_columns_leaves_the_factor(column_factor, refactore
 
 @pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
 def test_a_refactorization_by_fronts_leaves_the_factor(make):
-    A = gallery.named("poisson:30x30x30")
+    A = gallery.named("poisson:38x38x38")
     lu, b = make(A, engine="cpu"), np.ones(A.shape[0])
     before, n_refactor = lu.solve(b), lu.stats.n_refactor
     interrupted(lambda: lu.refactor(2 * A.data), "factor")
@@ -218,7 +218,7 @@ def test_what_a_handler_raises_leaves_the_call(cube):
 
 
 def test_a_handler_may_use_the_library_but_not_the_factor_that_is_in_use():
-    A = gallery.named("poisson:30x30x30")
+    A = gallery.named("poisson:38x38x38")
     lu, b, told = gs.splu(A, engine="cpu"), np.ones(A.shape[0]), []
     other = gs.splu(gallery.named("poisson:20x20"), engine="cpu")
 

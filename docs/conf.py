@@ -30,7 +30,10 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
 }
 
+# Beside circuit and machine, whatever the disk makes of capitals.
 autosummary_filename_map = {
+    f"gpusplu.{name}": f"gpusplu.{name}_class" for name in ("gallery.Circuit", "plotting.Machine")
+}
     "gpusplu.gallery.Circuit": "gpusplu.gallery.Circuit_class"
 }  # beside circuit, whatever the disk
 autodoc_typehints = "none"
@@ -40,20 +43,9 @@ numpydoc_show_class_members = False
 
 def setup(app):
     """Classes of objects that functions make are shown without a constructor: nobody calls it."""
-    made = (
-        "Factor",
-        "Symbolic",
-        "Stats",
-        "Explanation",
-        "Inertia",
-        "CacheInfo",
-        "SlogDet",
-        "Maps",
-        "Fronts",
-        "Structure",
-    )
+    made = "Factor Symbolic Stats Explanation Inertia CacheInfo SlogDet Maps Fronts Structure Plots".split()
 
     def signature(app, what, name, *_):
-        return ("", None) if what == "class" and name.endswith(made) else None
+        return ("", None) if what == "class" and name.endswith(tuple(made)) else None
 
     app.connect("autodoc-process-signature", signature)

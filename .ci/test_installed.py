@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("analysis", "api", "cpu")
 #: What a test that is left out has in it, or a module of tests/support that it imports.
-MISSING = ("_core_testing", "asv_bench", "parents[2]", "parents[1]", "support.emulated", "support/emulator")
+MISSING = ("_core_testing", "asv_bench", "faults", "parents[2]", "parents[1]", "support.emulated", "support/emulator")
 
 
 def needed_modules(path):
@@ -46,6 +46,7 @@ def main():
         there = Path(temporary)
         shutil.copy(ROOT / "pyproject.toml", there)
         shutil.copytree(tests / "support", there / "tests" / "support")
+        shutil.copytree(ROOT / "asv_bench", there / "asv_bench", ignore=shutil.ignore_patterns("records"))
         for path in [*chosen, *tests.glob("conftest.py"), *(tests / folder / "conftest.py" for folder in FOLDERS)]:
             if path.exists():
                 target = there / path.relative_to(ROOT)

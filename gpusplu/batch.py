@@ -10,34 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import RLock
-from time import perf_counter
 from typing import Any, Generic, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _core, matrix
-from .arrays import takes_arrays
-from .batch_later import LaterBatch
+from .batch_calls import BatchCalls
 from .batch_watch import BatchStatus
-from .counting import FACTORIZATIONS
 from .engines import registry
-from .engines.interface import AsksLater, FactorsAndSolves
+from .engines.interface import AsksLater
 from .engines.pieces import make_batch
 from .errors import require
 from .factor import CholeskyFactor, LUFactor
 from .journal import phases
 from .options import one_of
 from .results import SlogDet
-from .rhs import solve_batch_as_given
 from .stats import Stats
 from .symbolic import BATCHES, FACTORS, Symbolic
-from .typing import ArrayT, Check, Errors, FactorT, Later, Now, Trans
+from .typing import ArrayT, Errors, FactorT
 
 ERRORS: tuple[str, ...] = get_args(Errors)
 
 
-class BatchedFactor(LaterBatch, Generic[FactorT]):
+class BatchedFactor(BatchCalls, Generic[FactorT]):
     """What batches of LU and of Cholesky factors share.
 
     Every system is as accurate as by a factor of its own, and its results do not depend on how many systems there are
@@ -63,8 +59,7 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
         self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
         self._begin(count)
-        self._held: np.ndarray | None = None  # canonical values, where the engine holds none
-        self._waiting: tuple[Any, np.ndarray | None] | None = None  # values and source, to be factored by a solve
+        self._held = self._waiting = None
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
         phases.batch_factored(count, systems is not None, self._seconds["refactor"])
@@ -88,235 +83,6 @@ class BatchedFactor(LaterBatch, Generic[FactorT]):
     def symbolic(self) -> Symbolic[FactorT, Self]:
         """The analysis that all systems share."""
         return self._symbolic
-
-    def __len__(self) -> int:
-        return int(self._status.size)
-
-    # ---- factor
-
-    @takes_arrays
-    def refactor(self, values: Any, *, check: Check = "now") -> None:
-        """Factor new values of all systems.
-
-        Parameters
-        ----------
-        values : array_like, shape (nbatch, size)
-            On the host or on the device; row i is what ``refactor`` of system i's own factor takes.
-        check : {"now", "later"}, optional
-            "later", of a batch on a device: may be captured into a CUDA graph, and leaves it to :meth:`check` what
-            became of the systems. Takes contiguous CuPy arrays of the factors' dtype only.
-
-        Raises
-        ------
-        ValueError
-            Another shape.
-        BatchError
-            With ``errors="raise"``: systems are singular, not definite or not finite; says which.
-
-        See Also
-        --------
-        BatchedLUFactor.refactor_solve
-
-        Examples
-        --------
-        >>> A = gs.gallery.poisson(10, 10)
-        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
-        >>> batch = gs.splu_batch(A, values)
-        >>> batch.refactor(2 * values)
-        >>> np.allclose(2 * A @ batch.solve(np.ones(100))[0], 1)
-        True
-        """
-        if self._is_later(check, None, {"values": values}):
-            self._ask_later(values)
-            return
-        with self._lock:
-            self._forget_what_was_told()
-            self._look()
-            self._refactor(self._read(values))
-
-    def _refactor(self, values: Any, canonical: bool = False) -> None:
-        start = perf_counter()
-        self._load(values, canonical)
-        if self._errors == "raise" or not matrix.is_cupy_array(values):
-            self._settle()
-        self._seconds["refactor"] = perf_counter() - start
-
-    def _read(self, values: Any) -> Any:
-        """The values of a caller in the dtype of the factors, shape (nbatch, size)."""
-        known = self.__dict__.get("_dtype")
-        values = matrix.batch_values(self._problem.pattern, values, known)
-        if known is not None and values.shape[0] != len(self):
-            raise ValueError(f"refactor: values of {values.shape[0]} systems, the batch has {len(self)}")
-        return values
-
-    def _load(self, values: Any, canonical: bool = False, at_once: bool = False) -> None:
-        """Have the caller's values factored, or canonical ones; by the next solve, `at_once`, if the engine can."""
-        direct, source = (True, None) if canonical else self._map
-        values = values if self._on_device else matrix.to_host(values)
-        if self._systems is None or not direct:
-            host = matrix.to_host(values)
-            values = host.copy() if canonical else np.stack([self._problem.pattern.gather(one) for one in host])
-            source = None
-        if self._systems is not None:
-            self._alone, self._pending = {}, True
-            FACTORIZATIONS.add(len(self))
-            self._waiting = (values, source)
-            if not (at_once and isinstance(self._systems, FactorsAndSolves)):
-                self._factor_those_that_wait()
-            return
-        self._held = values
-        self._factored[...] = [self._own_factor(system, one) for system, one in enumerate(values)]
-        FACTORIZATIONS.add(len(self))
-        self._tell()
-
-    def _factor_those_that_wait(self) -> None:
-        if self._waiting is not None:
-            (values, source), self._waiting = self._waiting, None
-            self._side_by_side.refactor(values, source)
-
-    # ---- solve
-
-    @overload
-    def solve(self, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now") -> NDArray[Any]: ...
-    @overload
-    def solve(
-        self, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
-    ) -> NDArray[Any]: ...
-    @overload
-    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
-    @overload
-    def solve(self, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None) -> ArrayT: ...
-    @takes_arrays
-    def solve(self, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None) -> Any:
-        """Solve ``op(A_i) x_i = rhs_i`` for every system.
-
-        Parameters
-        ----------
-        rhs : ndarray, shape (n,), (nbatch, n) or (nbatch, n, k)
-            On the host or on the device; (n,) is taken for every system. Must cast safely to the dtype of the factors;
-            complex ones of real factors are fine as long as their parts do.
-        trans : {"N", "T", "H"}, optional
-            A, its transpose, or its conjugate transpose.
-        check : {"now", "later"}, optional
-            As for `refactor`.
-        out : ndarray, shape (nbatch, n) or (nbatch, n, k), optional
-            With "later": where the solutions go; may be `rhs` itself.
-
-        Returns
-        -------
-        x : ndarray, shape (nbatch, n) or (nbatch, n, k)
-            On the device if `rhs` is there. NaN for systems that have no factor (`status`).
-
-        Raises
-        ------
-        TypeError
-            `rhs` is not an array, or casting it would lose precision.
-        ValueError
-            Another shape, or an unknown `trans`.
-        BatchError
-            With ``errors="raise"``, after values on the device: see `refactor`.
-
-        See Also
-        --------
-        BatchedLUFactor.refactor_solve
-
-        Examples
-        --------
-        >>> A = gs.gallery.poisson(10, 10)
-        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
-        >>> batch = gs.splu_batch(A, values)
-        >>> x = batch.solve(np.ones((3, 100)))
-        >>> np.allclose(3 * A @ x[2], 1)
-        True
-        """
-        if self._is_later(check, out, {"rhs": rhs, "out": out}):
-            return self._ask_later(None, rhs, trans, out)
-        start = perf_counter()
-        with self._lock:
-            self._forget_what_was_told()
-            self._look()
-            x = solve_batch_as_given(self._solve, rhs, trans, (len(self), self._problem.n), self._dtype)
-            self._seconds["solve"] = perf_counter() - start
-            self._note(check)
-        return copied(x, out)
-
-    def _solve(self, b: Any, trans: int) -> Any:
-        """For right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
-        if matrix.is_cupy(b) and not (self._on_device and self._systems):
-            return matrix.to_device(self._solve(b.get(), trans))
-        if self._systems is None:
-            x = np.full(b.shape, np.nan, self._dtype)
-            for system in range(len(self)):
-                self._solve_alone(system, b, x, trans)
-            return x
-        if self._waiting is not None and isinstance(self._systems, FactorsAndSolves):
-            (values, source), self._waiting = self._waiting, None
-            x = self._systems.refactor_solve(values, b, trans, source)
-        else:
-            x = self._side_by_side.solve(b, trans)
-        self._settle()
-        self._error[...] = self._systems.errors()
-        refined = (self._systems.steps > 0) & (self._factored == BatchStatus.RIGHT)
-        self._separate(self._inaccurate(b))
-        self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
-        for system in np.flatnonzero(self._factored).tolist():
-            self._solve_alone(system, b, x, trans)
-        return x
-
-    @overload
-    def refactor_solve(
-        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Now = "now"
-    ) -> NDArray[Any]: ...
-    @overload
-    def refactor_solve(
-        self, values: Any, rhs: NDArray[Any], trans: Trans = "N", *, check: Later, out: NDArray[Any] | None = None
-    ) -> NDArray[Any]: ...
-    @overload
-    def refactor_solve(self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Now = "now") -> ArrayT: ...
-    @overload
-    def refactor_solve(
-        self, values: Any, rhs: ArrayT, trans: Trans = "N", *, check: Later, out: ArrayT | None = None
-    ) -> ArrayT: ...
-    @takes_arrays
-    def refactor_solve(
-        self, values: Any, rhs: Any, trans: Trans = "N", *, check: Check = "now", out: Any = None
-    ) -> Any:
-        """``refactor(values)``, then ``solve(rhs, trans)``, looked at once.
-
-        Parameters
-        ----------
-        values, rhs, trans, check, out
-            As those methods take them.
-
-        Returns
-        -------
-        x : ndarray, shape (nbatch, n) or (nbatch, n, k)
-
-        See Also
-        --------
-        BatchedLUFactor.refactor, BatchedLUFactor.solve
-
-        Examples
-        --------
-        >>> A = gs.gallery.poisson(10, 10)
-        >>> values = np.stack([A.data, 2 * A.data, 3 * A.data])
-        >>> batch = gs.splu_batch(A, values)
-        >>> x = batch.refactor_solve(2 * values, np.ones(100))
-        >>> np.allclose(2 * A @ x[0], 1)
-        True
-        """
-        if self._is_later(check, out, {"values": values, "rhs": rhs, "out": out}):
-            return self._ask_later(values, rhs, trans, out)
-        with self._lock:
-            self._forget_what_was_told()
-            self._look()
-            self._load(self._read(values), at_once=True)
-            try:
-                x = self.solve(rhs, trans)
-                self._note(check)
-                return copied(x, out)
-            finally:
-                self._factor_those_that_wait()
 
     # ---- what is known about the systems
 
@@ -510,14 +276,6 @@ class BatchedCholeskyFactor(BatchedFactor[CholeskyFactor]):
         True
         """
         return np.asarray(self.slogdet().logabsdet)
-
-
-def copied(x: Any, out: Any) -> Any:
-    """`x`, or `out` with its numbers if there is one."""
-    if out is None:
-        return x
-    np.copyto(out, x, casting="no")
-    return out
 
 
 def restore_batch(kind: Any, symbolic: Any, canonical: Any, errors: Any) -> BatchedFactor:

@@ -51,7 +51,9 @@ def measure_case(case, counts, clock):
         more = found | {"devices": count, "same": bool((x == first).all())}
         more["times_as_fast"] = alone["refactor_s"] / found["refactor_s"]
         error = factor.backward_error
-        yield records.make(case.name, "supernodal", "step", found["both_s"], backward_error=error, **more)
+        yield records.make(
+            f"{case.name} on {count}", "supernodal", "step", found["both_s"], backward_error=error, **more
+        )
         del factor
 
 
@@ -62,7 +64,7 @@ def simulate_case(case, counts):
         dealt = internals.deal(plan, [1.0] * count)
         note(f"{case.name} on {count}: {len(dealt.turns)} pieces, busy {np.round(dealt.busy(count), 4).tolist()}")
         more = {"devices": count, "times_as_fast": dealt.alone / dealt.seconds, "traffic_bytes": dealt.traffic}
-        yield records.make(case.name, "supernodal", "simulated", dealt.seconds, **more)
+        yield records.make(f"{case.name} on {count}", "supernodal", "simulated", dealt.seconds, **more)
 
 
 def run(arguments):

@@ -5,10 +5,16 @@ import logging
 import sys
 import types
 
+import numpy as np
 import pytest
 
+import gpusplu as gs
+from gpusplu import gallery
 from gpusplu.journal import bars, progress
 from gpusplu.journal.listeners import Caller, heard_by
+from gpusplu.timing import backward_error
+
+LONG = gallery.poisson(34, 34, 34)
 
 
 class Terminal(io.StringIO):
@@ -125,6 +131,30 @@ def test_tqdm_where_it_is_installed(clock, monkeypatch):
     progress.tick("", 0.0, 0.0)
     assert bar.calls == ["refresh", "refresh", "close"]
     assert sys.stderr.getvalue() == ""
+
+
+def test_a_function_is_told_how_far_it_is():
+    seen = []
+    lu = gs.splu(LONG, ordering="nd", progress=lambda *step: seen.append(step))
+    assert {phase for phase, _, _ in seen} <= {"canonicalize", "matching", "ordering", "symbolic", "factor", "solve"}
+    shares = [done / total for phase, done, total in seen if phase == "factor"]
+    assert shares == sorted(shares) and 0 < shares[-1] <= 1
+    count = len(seen)
+    lu.refactor(LONG.data)
+    assert len(seen) == count  # it was asked for that call
+
+
+def test_a_function_can_stop_a_call():
+    class Enough(Exception):
+        pass
+
+    def stop(phase, done, total):
+        raise Enough(phase)
+
+    lu = gs.splu(LONG, ordering="nd")
+    with pytest.raises(Enough):
+        gs.splu(LONG, ordering="nd", deterministic=True, progress=stop)
+    assert backward_error(LONG, lu.solve(np.ones(LONG.shape[0])), np.ones(LONG.shape[0])) < 1e-14
 
 
 def test_streams_without_a_terminal(monkeypatch):

@@ -1,5 +1,6 @@
 """What type checkers know of gpusplu's functions; names and literals are those that are checked when it runs."""
 
+import inspect
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import _core, typing
+from gpusplu.analysis import HowToAnalyze
 from gpusplu.later import CHECKS
 from gpusplu.rhs import TRANS
 
@@ -59,3 +61,8 @@ def literals(names):
     """Of a Literal or a union of them."""
     for one in get_args(names):
         yield from (one,) if isinstance(one, str) else literals(one)
+
+
+def test_overloads_of_analyze_know_all_its_keywords():
+    keywords = set(inspect.signature(gs.analyze).parameters) - {"A", "cholesky", "ldlt", "schur"}
+    assert HowToAnalyze.__optional_keys__ == keywords

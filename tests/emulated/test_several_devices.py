@@ -166,6 +166,31 @@ def test_a_failure_leaves_the_factor_before(hosts, broken):
     np.testing.assert_array_equal(factor.solve(b) * 4, x)
 
 
+def test_a_solve_that_fails_leaves_the_factor(hosts):
+    host = hosts(2, seed=6)
+    b = np.ones(POISSON.shape[0])
+    factor = gs.cholesky(POISSON, engine="supernodal", device=[0, 1])
+    x = factor.solve(b)
+    host.gone.add(1)
+    with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
+        factor.solve(b)
+    np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
+    assert factor.stats.n_refactor == 0
+    host.gone.clear()
+    factor.refactor(POISSON.data)
+    np.testing.assert_array_equal(factor.solve(b), x)
+
+
+def test_nothing_is_captured(hosts, cupy):
+    host = hosts(2)
+    factor = made(gs.cholesky, POISSON, 2)
+    b = cupy.asarray(np.ones(POISSON.shape[0]))
+    x = factor.solve(b, check="later").get()
+    with host.devices[0], host.devices[0].capture(), pytest.raises(RuntimeError, match="cannot be captured"):
+        factor.solve(b, check="later")
+    np.testing.assert_array_equal(factor.solve(b).get(), x)
+
+
 def test_the_emulator_minds_whose_memory_it_is():
     host = EmulatedHost([4, 4], peers=False)
     one, other = host.devices

@@ -9,10 +9,8 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from gpusplu.cuda.stream import Buffer, Graph
 from gpusplu.errors import DeviceMemoryError
 
 from . import emulated, fake_cupy
+from .recordings import Command, Event, Recording, joined, run_in_any_order
 
 GUARD = 64  # bytes behind every buffer
 
@@ -59,28 +58,6 @@ class Memory:
         self.device.use(-self.nbytes)
 
 
-@dataclass
-class Command:
-    """A node of a graph: what it does, on which stream, and what has to be done before."""
-
-    run: Callable[[], None]
-    queue: int
-    after: list[Command]
-    done: bool = False
-
-
-class Recording(list[Command]):
-    """Commands of a graph while it is recorded, and how many streams are in it."""
-
-    queues, over = 0, False
-
-
-class Event(list[Command]):
-    """The last commands of a stream, and the recording that they are of."""
-
-    recording: Recording | None = None
-
-
 class Stream:
     def __init__(self, device: EmulatedDevice, recorded: Recording | None = None, side: bool = False):
         self.device, self._recording = device, None
@@ -113,13 +90,21 @@ class Stream:
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self.device.count("copy")
-        self.device.check_copy(to, source)
-        self._do(lambda: memory_at(to, nbytes).__setitem__(slice(None), memory_at(source, nbytes)))
+
+        def run() -> None:
+            self.device.check_copy(to, source)
+            memory_at(to, nbytes)[:] = memory_at(source, nbytes)
+
+        self._do(run)
 
     def clear(self, to: int, nbytes: int) -> None:
         self.device.count("clear")
-        self.device.check_reach(to)
-        self._do(lambda: memory_at(to, nbytes).fill(0))
+
+        def run() -> None:
+            self.device.check_reach([to], "clear")
+            memory_at(to, nbytes).fill(0)
+
+        self._do(run)
 
     def launch(
         self, kernel: Kernel, grid: int, block: int, shared_bytes: int, args: np.ndarray, dependent: bool = False
@@ -130,10 +115,13 @@ class Stream:
         if dependent:
             self.device.count("dependent")
         record = np.array(args, dtype=kernel.arguments)
-        for address in addresses_in(record):
-            self.device.check_reach(address, kernel.name)
-        seed = self.device.seed
-        self._do(lambda: kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed))
+        addresses, seed = addresses_in(record), self.device.seed
+
+        def run() -> None:
+            self.device.check_reach(addresses, kernel.name)
+            kernel.library.launch(kernel.name, grid, block, shared_bytes, record, seed)
+
+        self._do(run)
 
     def replay(self, graph: Graph) -> None:
         assert self.recorded is None, "a graph cannot be recorded into another"
@@ -169,30 +157,6 @@ class Stream:
         return isinstance(other, Stream)
 
     __hash__ = None
-
-
-def run_in_any_order(commands: list[Command], side_first: bool) -> None:
-    """The order of each stream, and otherwise the first, or the last, runs ahead as far as what it waits for allows."""
-    queues = sorted({command.queue for command in commands}, reverse=side_first)
-    waiting = [deque(c for c in commands if c.queue == queue) for queue in queues]
-    for command in commands:
-        command.done = False
-    while any(waiting):
-        ahead = next(q for q in waiting if q and all(before.done for before in q[0].after))
-        command = ahead.popleft()
-        command.run()
-        command.done = True
-
-
-def joined(commands: list[Command], end: list[Command]) -> bool:
-    """Whether whoever waits for `end` waits for all of them."""
-    found, ahead = {id(c) for c in end}, list(end)
-    while ahead:
-        for command in ahead.pop().after:
-            if id(command) not in found:
-                found.add(id(command))
-                ahead.append(command)
-    return len(found) == len(commands)
 
 
 class CapturedGraph:
@@ -256,9 +220,9 @@ class EmulatedDevice:
         if self.host_of:
             self.host_of.check_copy(self, to, source)
 
-    def check_reach(self, address: int, kernel: str = "clear") -> None:
+    def check_reach(self, addresses: list[int], what: str) -> None:
         if self.host_of:
-            self.host_of.check_reach(self, address, kernel)
+            self.host_of.check_reach(self, addresses, what)
 
     def reaches(self, other: EmulatedDevice) -> bool:
         return self is other or (self.host_of is not None and self.host_of.connect(self, other))

@@ -75,12 +75,11 @@ class EmulatedHost:
     def _owner(self, address: int) -> EmulatedDevice | None:
         return next((device for device in self.devices if device.owns(address)), None)
 
-    def check_reach(self, device: EmulatedDevice, address: int, what: str) -> None:
+    def check_reach(self, device: EmulatedDevice, addresses: Iterable[int], what: str) -> None:
         """Of kernels: memory of the device, of the host, or of one that it was connected to."""
         self.check_there([device])
-        owner = self._owner(address)
-        if owner is not None and owner is not device:
-            connected = (device.index, owner.index) in self._connected
+        for owner in filter(None, map(self._owner, addresses)):
+            connected = owner is device or (device.index, owner.index) in self._connected
             assert connected, f"{what} on device {device.index} was given memory of device {owner.index}"
 
     def check_copy(self, device: EmulatedDevice, to: int, source: int) -> None:

@@ -206,7 +206,7 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   void front_by_team(const Team& team, idx s) {
-    if (team.size == 1) return front_by_one(0, s);
+    if (team.size == 1) return must_stop() ? void() : front_by_one(0, s);
     if (team.rank == 0) team_skips = must_stop() || skip(s) || !take_contribution(0, s);
     team.sync();
     const bool stop = team_skips;

@@ -1,5 +1,6 @@
 """Sphinx configuration. gpusplu has to be installed: the API reference is read from its docstrings."""
 
+import re
 from importlib.util import find_spec
 
 import gpusplu
@@ -30,9 +31,10 @@ html_theme_options = {
     "footer_end": ["sphinx-version"],
 }
 
+# Beside circuit and machine, whatever the disk makes of capitals.
 autosummary_filename_map = {
-    "gpusplu.gallery.Circuit": "gpusplu.gallery.Circuit_class"
-}  # beside circuit, whatever the disk
+    f"gpusplu.{name}": f"gpusplu.{name}_class" for name in ("gallery.Circuit", "plotting.Machine")
+}
 autodoc_typehints = "none"
 autodoc_mock_imports = [name for name in ("jax", "torch") if not find_spec(name)]  # not everybody has them
 numpydoc_show_class_members = False
@@ -40,20 +42,9 @@ numpydoc_show_class_members = False
 
 def setup(app):
     """Classes of objects that functions make are shown without a constructor: nobody calls it."""
-    made = (
-        "Factor",
-        "Symbolic",
-        "Stats",
-        "Explanation",
-        "Inertia",
-        "CacheInfo",
-        "SlogDet",
-        "Maps",
-        "Fronts",
-        "Structure",
-    )
+    made = re.compile("(Factor|Symbolic|Stats|Explanation|Inertia|CacheInfo|SlogDet|Maps|Fronts|Structure|Plots)$")
 
     def signature(app, what, name, *_):
-        return ("", None) if what == "class" and name.endswith(made) else None
+        return ("", None) if what == "class" and made.search(name) else None
 
     app.connect("autodoc-process-signature", signature)

@@ -145,7 +145,8 @@ def draw_spy(structure: Fronts | ColumnStructure, first: int = 0, ax: Any = None
         extent=(first, n, n, first),
         interpolation="nearest",
     )
-    title = f"L + U: {counts.sum():,.0f} entries"
+    held = " with the zeros of fronts" if isinstance(structure, Fronts) else ""
+    title = f"L + U{held}: {counts.sum():,.0f} entries"
     if isinstance(structure, Fronts):
         outlined = _outline_fronts(structure, first, ax)
         title += f"\n{outlined:,} of {structure.width.size:,} fronts outlined"

@@ -100,7 +100,7 @@ def test_best_of_several():
         _core.make_best_plan([], pattern.ptr, pattern.ind, for_core())
 
 
-@pytest.mark.parametrize(("size", "dear"), [(90, True), (100, False)])
+@pytest.mark.parametrize(("size", "dear"), [(116, True), (120, False)])
 def test_a_few_large_fronts_are_made_only_where_they_pay(size, dear):
     """The plan is the one of the two costs of a large front for which clearly less is predicted."""
     A = gallery.poisson(size, size)

@@ -242,7 +242,7 @@ def test_segments_keep_to_a_limit(cholesky):
 
 def test_full_device_merges_siblings():
     """With few multiprocessors fronts fill the device: fewer, larger ones in phases 0-2, and the large ones stay."""
-    A = gallery.poisson(150, 150)
+    A = gallery.poisson(160, 160)
     few, many = plan_of(A, multiprocessors=2), plan_of(A, multiprocessors=1000)
     assert few.nf < 0.8 * many.nf
     np.testing.assert_array_equal(few.rows[few.phase == 3], many.rows[many.phase == 3])

@@ -9,7 +9,7 @@
 namespace gs {
 namespace {
 
-constexpr std::int64_t kBetween = 50'000'000, kMost = 150'000'000;  // looks [ns]
+constexpr std::int64_t kMost = 150'000'000;  // between looks [ns]
 constexpr int kTimes = 20;  // as long as a look took, before the next: others may keep the interpreter for a while
 
 // Steps of some milliseconds, without asking the processor's clock where the system has such a one [ns].
@@ -45,7 +45,7 @@ void Operation::look_if_due() {
     if (!look()) stopped_.store(true, std::memory_order_relaxed);
     took = coarse_clock() - now;
   }
-  due_ = now + took + std::clamp(kTimes * took, kBetween, kMost);
+  due_ = now + took + std::clamp(kTimes * took, between_, kMost);
 }
 
 }  // namespace gs

@@ -32,7 +32,11 @@ extern __attribute__((tls_model("initial-exec"))) constinit thread_local Station
 // While it lives, the thread that made it and its helpers work for it.
 class Operation {
  public:
-  Operation() : before_(detail::station) { detail::station = {this, true}; }
+  static constexpr std::int64_t kBetween = 50'000'000;  // looks [ns]
+
+  explicit Operation(std::int64_t between = kBetween) : between_(between), before_(detail::station) {
+    detail::station = {this, true};
+  }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -53,6 +57,7 @@ class Operation {
   double done() const { return done_.load(std::memory_order_relaxed); }
 
  private:
+  const std::int64_t between_;
   const detail::Station before_;
   std::atomic<bool> stopped_{false};
   std::int64_t due_ = 0;  // [ns]

@@ -11,11 +11,14 @@ namespace gs {
 
 namespace nb = nanobind;
 
-// Looks around every 50 ms of a call: in Python's main thread it lets handlers of signals run, as the interpreter does
-// between any two lines of Python, and in every thread the callback that `watch` was given. What they raise stops the
-// work and leaves the call. Other threads see no signals, as in Python: they stop by their callback alone.
+// Looks around every 50 ms of a call, or as `watch` was told: in Python's main thread it lets handlers of signals run,
+// as the interpreter does between any two lines of Python, and in every thread the callback that `watch` was given.
+// What they raise stops the work and leaves the call. Other threads see no signals, as in Python: they stop by their
+// callback alone.
 class Call : public Operation {
  public:
+  Call() : Operation(time_between()) {}
+
   template <class F> auto run(F&& work) {
     using Result = std::invoke_result_t<F>;
     try {
@@ -41,6 +44,7 @@ class Call : public Operation {
   bool told_ = false;
   std::optional<nb::python_error> raised_;
   static bool in_main_thread();
+  static std::int64_t time_between();  // looks of this thread [ns]
 };
 
 template <class F> auto without_gil(F&& work) {

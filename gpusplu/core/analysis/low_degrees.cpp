@@ -17,9 +17,9 @@ bool are_many(std::size_t low, idx n) { return (double)low > few * n; }
 // Rows with more neighbours would make every degree large and every update slow (the paper on AMD, sec. 6).
 double dense_degree(idx n) { return std::max(16.0, 10 * std::sqrt((double)n)); }
 
-class Elimination {
+class LowDegreeElimination {
  public:
-  explicit Elimination(PatternView graph);
+  explicit LowDegreeElimination(PatternView graph);
   LowDegrees run();
 
  private:
@@ -50,7 +50,7 @@ class Elimination {
   LowDegrees out_;
 };
 
-Elimination::Elimination(PatternView graph) : n_(graph.n), vertex_(graph.n), list_(graph.nnz()) {
+LowDegreeElimination::LowDegreeElimination(PatternView graph) : n_(graph.n), vertex_(graph.n), list_(graph.nnz()) {
   idx* next = list_.data();
   for (idx i = 0; i < n_; i++) {
     idx* const first = next;
@@ -62,7 +62,7 @@ Elimination::Elimination(PatternView graph) : n_(graph.n), vertex_(graph.n), lis
   }
 }
 
-LowDegrees Elimination::run() {
+LowDegrees LowDegreeElimination::run() {
   leave_dense_out();
   for (idx i = 0; i < n_; i++)
     if (is_in(i) && vertex_[i].degree <= 1) leaves_.push_back(i);
@@ -81,7 +81,7 @@ LowDegrees Elimination::run() {
 }
 
 // A graph dense throughout keeps its rows.
-void Elimination::leave_dense_out() {
+void LowDegreeElimination::leave_dense_out() {
   for (idx i = 0; i < n_; i++)
     if (vertex_[i].degree > dense_degree(n_)) out_.dense.push_back(i);
   if ((idx)out_.dense.size() > n_ / 4) out_.dense.clear();
@@ -90,20 +90,20 @@ void Elimination::leave_dense_out() {
   for (const idx i : out_.dense) vertex_[i].degree = -1;
 }
 
-void Elimination::take(idx v) {
+void LowDegreeElimination::take(idx v) {
   out_.early.push_back(v);
   out_.size.add(vertex_[v].degree + 1, 1);
   vertex_[v].degree = -1;
 }
 
 // A neighbour of v has left.
-void Elimination::lower(idx v) {
+void LowDegreeElimination::lower(idx v) {
   const idx degree = --vertex_[v].degree;
   if (degree == 1) leaves_.push_back(v);
   if (degree == 2) pairs_.push_back(v);
 }
 
-void Elimination::strip_leaves() {
+void LowDegreeElimination::strip_leaves() {
   for (std::size_t k = 0; k < leaves_.size(); k++) {
     const idx v = leaves_[k];
     if (!is_in(v)) continue;
@@ -114,7 +114,7 @@ void Elimination::strip_leaves() {
   leaves_.clear();
 }
 
-void Elimination::eliminate_pairs(idx round, const std::vector<idx>& candidates, std::vector<idx>& next) {
+void LowDegreeElimination::eliminate_pairs(idx round, const std::vector<idx>& candidates, std::vector<idx>& next) {
   for (const idx v : candidates) {
     if (vertex_[v].degree != 2) continue;
     if (vertex_[v].touched == round) {
@@ -132,7 +132,7 @@ void Elimination::eliminate_pairs(idx round, const std::vector<idx>& candidates,
 }
 
 // Takes v, whose neighbours are a and b, out, and joins these. False, and nothing done, where that would be expensive.
-bool Elimination::bypass(idx v, idx a, idx b) {
+bool LowDegreeElimination::bypass(idx v, idx a, idx b) {
   if (vertex_[a].length > vertex_[b].length) std::swap(a, b);
   if (vertex_[b].length > longest) return false;
   if (std::find(begin(a), end(a), b) != end(a)) {
@@ -148,7 +148,7 @@ bool Elimination::bypass(idx v, idx a, idx b) {
 }
 
 // Numbers what is left, and closes the gaps that the others have left in its lists.
-void Elimination::keep_rest() {
+void LowDegreeElimination::keep_rest() {
   std::vector<idx> number(n_);
   out_.rest.reserve(n_ - out_.early.size() - out_.dense.size());
   for (idx i = 0; i < n_; i++)
@@ -181,6 +181,6 @@ bool has_low_degrees(PatternView graph) {
   return are_many(low, graph.n);
 }
 
-LowDegrees eliminate_low_degrees(PatternView graph) { return Elimination(graph).run(); }
+LowDegrees eliminate_low_degrees(PatternView graph) { return LowDegreeElimination(graph).run(); }
 
 }  // namespace gs

@@ -1,4 +1,5 @@
 # Made by .ci/stub.py from core/bind.
+# mypy: disable-error-code="overload-overlap"
 import enum
 from collections.abc import Callable, Sequence
 from typing import Any, overload

@@ -5,8 +5,9 @@
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
 by LU, Cholesky and LDL^T, with the memory that it wants and with windows (`streaming`), in mixed precision, and the
-engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
-matrices are just large enough for fronts of every class. Cases are matrices of MATRICES.
+engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for. CuPy's
+memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The matrices are just
+large enough for fronts of every class. Cases are matrices of MATRICES.
 
 Warps that work off a group of columns hand values to each other through shared memory by acquire and release of flags,
 or by words that carry their own tag. Racecheck knows barriers only and reports each of these hand-overs. --apart gives
@@ -137,7 +138,8 @@ def check_batch(case, scalar, clock, limit):
     x = on_host(batch.refactor_solve(put(values), put(b), check="later"))
     batch.check()
     assert np.isfinite(batch.slogdet()[1]).all()
-    errors = [backward_error(sp.csc_array((v, A.indices, A.indptr), A.shape), y, c) for v, y, c in zip(values, x, b)]
+    systems = [sp.csc_array((data, A.indices, A.indptr), A.shape) for data in values]
+    errors = [backward_error(*one) for one in zip(systems, x, b, strict=True)]
     assert max(errors) < limit, f"a system of a batch: backward error {max(errors):.1e}"
     return max(errors)
 

@@ -213,10 +213,15 @@ DEVICE void mma_tf32(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsig
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
+// The small products first. Tensor cores cut off what they add up; so sums of eight are added by an addition, which
+// rounds: backward errors are three to five times as large without.
 template <> DEVICE void mma8(float (&c)[4], float a0, float a1, float a2, float a3, float b0, float b1) {
   const Tf32Parts p0(a0), p1(a1), p2(a2), p3(a3), q0(b0), q1(b1);
-  mma_tf32(c, p0.low, p1.low, p2.low, p3.low, q0.high, q1.high);
-  mma_tf32(c, p0.high, p1.high, p2.high, p3.high, q0.low, q1.low);
-  mma_tf32(c, p0.high, p1.high, p2.high, p3.high, q0.high, q1.high);
+  float sum[4] = {};
+  mma_tf32(sum, p0.low, p1.low, p2.low, p3.low, q0.high, q1.high);
+  mma_tf32(sum, p0.high, p1.high, p2.high, p3.high, q0.low, q1.low);
+  mma_tf32(sum, p0.high, p1.high, p2.high, p3.high, q0.high, q1.high);
+#pragma unroll
+  for (int q = 0; q < 4; q++) c[q] += sum[q];
 }
 #endif

@@ -27,7 +27,7 @@ from .observation import Observation
 from .table import entries, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
-VERSION = 5
+VERSION = 6
 #: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
 #: measurements do not tell them apart; and the share of a part that counts at least.
 DRAWN = 0.3

@@ -23,10 +23,9 @@ factor had to go factors again.
 
 **Singular matrices** have NaN for their solutions, as jax.numpy.linalg.solve has it; so have those with NaN or Inf.
 
-**On a GPU** compiled programs copy values and b to the host, where they are solved, and x back. With the environment
-variable GPUSPLU_JAX_ON_DEVICE=1, set before the import, they factor and solve on the device, in XLA's stream: values, b
-and x stay there but for the first values of a pattern, by which pivots are chosen. That takes CuPy, and has run in the
-emulator only. Determinants, and traced index arrays, are taken to the host.
+**On a GPU** compiled programs factor and solve there, in XLA's stream: values, b and x stay on the device but for the
+first values of a pattern, by which pivots are chosen. Determinants, and traced index arrays, are taken to the host.
+Without CuPy, or with the environment variable GPUSPLU_JAX_ON_DEVICE=0 set before the import, all of it is.
 """
 
 from .solvers import Factorized, SlogDet, factorized, slogdet, spsolve

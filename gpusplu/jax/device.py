@@ -36,6 +36,8 @@ from .host import INDEX_ARRAYS, each_structure
 from .store import BITS, Entry, Store
 from .structure import Structure
 
+#: Refactorizations and solves that the choice of an engine counts on: what was worth compiling is run often.
+CALLS = 1000
 UNREAD = 2  # what memory for an answer has before the answer
 
 
@@ -239,7 +241,7 @@ def first_factored(device: Any, structure: Structure, values: Any, first: Any) -
     factored, first, nbytes
     """
     if values.ndim == 1:
-        request = read_request(AUTO, device.index)._replace(on_device=True)
+        request = read_request(AUTO, device.index, expected_refactors=CALLS)._replace(on_device=True)
         on_host = values.get()
         lu, _ = factored_lu(structure.matrix(on_host), DEFAULTS, request, LUFactor)
         return Factored(lu, transposed=structure.transposed), (lu.symbolic, on_host), lu.stats["bytes"]

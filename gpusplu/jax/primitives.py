@@ -7,8 +7,7 @@ it is not.
 
 Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
 pattern, which then costs nothing per call, and the traced index arrays otherwise. Compiled programs come back by
-`foreign`: on a CPU to `host`, on a GPU, where that is asked for, to `device`, but for product and pairs, which XLA does
-there by itself (`entries`).
+`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself (`entries`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -40,9 +40,9 @@ def index_axes(structure: Any, layout: str) -> tuple[int, ...]:
     return () if structure is not None else INDEX_AXES[layout]
 
 
-# Programs on GPUs factor there where this is asked for; otherwise they call the host. What has run in the emulator only
-# does not take the place of what has run on a device.
-ON_DEVICE = os.environ.get("GPUSPLU_JAX_ON_DEVICE") == "1"
+# Programs on GPUs factor there, unless CuPy, which our engines need, is missing or the caller does not want it: JAX may
+# have taken the memory. Then they call the host.
+ON_DEVICE = os.environ.get("GPUSPLU_JAX_ON_DEVICE") != "0" and find_spec("cupy") is not None
 
 
 def on_gpus(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:

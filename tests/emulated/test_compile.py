@@ -16,9 +16,10 @@ from gpusplu.cuda.nvrtc import ARCHITECTURES, SCALARS, CompileError
 if importlib.util.find_spec("nvidia") is None:
     pytest.skip("no NVRTC (pip install nvidia-cuda-nvrtc)", allow_module_level=True)
 
-# Double precision, which has the tensor core paths, for every architecture; the others, which differ between them by
+# Double precision, which has most tensor core paths, for every architecture; single, which has them on some, for those
+# with and without; the complex ones, which differ between them by
 # the asynchronous copies only, for one. LDL^T, which shares these paths with LU and Cholesky, for one with each.
-ARCHITECTURES_OF = {"f": (80,), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
+ARCHITECTURES_OF = {"f": (75, 80, 90), "d": ARCHITECTURES, "F": (75,), "D": (90,)}
 OF_LDLT = (75, 80, 90)
 CASES = [
     (file, scalar, kind, arch)

@@ -7,7 +7,6 @@ import pytest
 
 from gpusplu.cuda import devices
 
-os.environ.setdefault("GPUSPLU_JAX_ON_DEVICE", "1")  # read when gpusplu.jax is imported
 
 
 @pytest.fixture(scope="session")

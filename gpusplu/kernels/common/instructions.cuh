@@ -8,6 +8,11 @@ DEVICE double reciprocal_start(double x) {  // 2^-20
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
   return y;
 }
+DEVICE float reciprocal_start(float x) {  // 1 ulp
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 DEVICE double reciprocal(double x) {  // 20 bits from the table, one cubic step: within 1-2 ulp
   const double y = reciprocal_start(x), e = fma(-x, y, 1.0);
   return fma(y, fma(e, e, e), y);

@@ -1,4 +1,4 @@
-// Cholesky factor of a diagonal tile in double precision on tensor cores, with the inverse of the triangle.
+// Cholesky factor of a diagonal tile of real numbers on tensor cores, with the inverse of the triangle.
 //
 // Panels of 8 columns. Every thread factors the 8 x 8 diagonal block by itself in registers, so that the chain of
 // pivots needs no communication: a reciprocal estimate and three dependent multiply-adds a pivot (next pivot = d11 - q
@@ -13,35 +13,34 @@
 #if TENSOR_CORES
 
 struct CholeskyTensorScratch {
-  double panel[8 * STRIDE], solved[8 * STRIDE];  // the current panel before and after the solve, [column][row]
+  Scalar panel[8 * STRIDE], solved[8 * STRIDE];  // the current panel before and after the solve, [column][row]
 };
 
 // d = c + A B, A 16 x 8 in a, B 8 x 8. Lane (g, t) holds rows g, g + 8 and columns t, t + 4 of d and c.
-DEVICE void multiply8(double (&d)[4], const double (&a)[4], double b0, double b1, const double (&c)[4]) {
+DEVICE void multiply8(Scalar (&d)[4], const Scalar (&a)[4], Scalar b0, Scalar b1, const Scalar (&c)[4]) {
 #pragma unroll
   for (int q = 0; q < 4; q++) d[q] = c[q];
-  mma(d, a[0], a[1], b0);
-  mma(d, a[2], a[3], b1);
+  mma8(d, a[0], a[1], a[2], a[3], b0, b1);
 }
 
 // Cholesky factor L of the 8 x 8 block b ([column][row], lower triangle) while x becomes x inv(L)^T. Returns which
 // pivots are not positive, a bit each.
-DEVICE unsigned solve_row8(double (&b)[8][8], double (&x)[8]) {
+DEVICE unsigned solve_row8(Scalar (&b)[8][8], Scalar (&x)[8]) {
   unsigned failed = 0;
-  double d = b[0][0];
+  Scalar d = b[0][0];
 #pragma unroll
   for (int k = 0; k < 8; k++) {
-    failed |= d > 0.0 ? 0u : 1u << k;
-    const double root = reciprocal_root(d);
-    const double y = reciprocal_start(d), e = fma(-d, y, 1.0), v = fma(e, e, e);
+    failed |= d > Scalar(0) ? 0u : 1u << k;
+    const Scalar root = reciprocal_root(d);
+    const Scalar y = reciprocal_start(d), e = fma(-d, y, Scalar(1)), v = fma(e, e, e);
     if (k < 7) {
-      const double q = b[k][k + 1] * b[k][k + 1] * y;
+      const Scalar q = b[k][k + 1] * b[k][k + 1] * y;
       d = fma(-q, v, b[k + 1][k + 1] - q);
     }
-    const double inverse = fma(y, v, y), scaled = x[k] * inverse;
+    const Scalar inverse = fma(y, v, y), scaled = x[k] * inverse;
 #pragma unroll
     for (int c = k + 1; c < 8; c++) {
-      const double l = b[k][c] * inverse;
+      const Scalar l = b[k][c] * inverse;
 #pragma unroll
       for (int r = c; r < 8; r++)
         if (c > k + 1 || r > c) b[c][r] = fma(-b[k][r], l, b[c][r]);
@@ -54,27 +53,28 @@ DEVICE unsigned solve_row8(double (&b)[8][8], double (&x)[8]) {
 
 // The tile is m x m in shared memory, the identity beyond; what is above its diagonal does not matter. Returns how many
 // pivots were not positive (thread 0). L: m x m, lower triangle; inverse: NB x NB, inv(L)^T.
-__device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, double* L, long long ld, double* inverse,
+__device__ __noinline__ int cholesky_tile_tensor(const Scalar* tile, int m, Scalar* L, long long ld, Scalar* inverse,
                                                  CholeskyTensorScratch& scratch) {
   constexpr int PARTS = NB / 8;
   static_assert(THREADS == 2 * NB);
   const int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, g = lane >> 2, t = lane & 3;
   const int column = (g >> 1) + 4 * (g & 1);  // tensor core columns 2t, 2t + 1 stand for t, t + 4
   const int panels = (m + 7) >> 3;
-  double acc[PARTS][4];  // acc[0] is the current panel
+  Scalar acc[PARTS][4];  // acc[0] is the current panel
 #pragma unroll
   for (int p = 0; p < PARTS; p++)
 #pragma unroll
     for (int q = 0; q < 4; q++) {
       const int row = warp * 16 + g + (q & 2) * 4, col = p * 8 + t + (q & 1) * 4;
-      const double v = tile[tile_at(row, col)];
-      acc[p][q] = row >= col ? v : 0.0;
+      const Scalar v = tile[tile_at(row, col)];
+      acc[p][q] = row >= col ? v : Scalar(0);
     }
   // What the panels do not write: zeros below the diagonal, the identity beyond m.
   for (int e = tid; e < NB * NB / 2; e += THREADS) {
     const int col = e / (NB / 2), row = e % (NB / 2) * 2;
     if (row > (col | 7) || col >= panels * 8)
-      store_pair(inverse + col * NB + row, {row == col ? 1.0 : 0.0, row + 1 == col ? 1.0 : 0.0});
+      store_pair(inverse + col * NB + row,
+                 {row == col ? Scalar(1) : Scalar(0), row + 1 == col ? Scalar(1) : Scalar(0)});
   }
   int failed = 0;
 #pragma unroll 1
@@ -84,7 +84,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
     for (int q = 0; q < 4; q++) scratch.panel[(t + (q & 1) * 4) * STRIDE + warp * 16 + g + (q & 2) * 4] = acc[0][q];
     __syncthreads();
     if (tid < NB + 8) {  // a thread a row; the 8 beyond carry the identity rows of this panel
-      double b[8][8], x[8];
+      Scalar b[8][8], x[8];
 #pragma unroll
       for (int c = 0; c < 8; c++)
 #pragma unroll
@@ -95,7 +95,8 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
         }
       const int identity = tid - NB;
 #pragma unroll
-      for (int c = 0; c < 8; c++) x[c] = identity < 0 ? scratch.panel[c * STRIDE + tid] : (identity == c ? 1.0 : 0.0);
+      for (int c = 0; c < 8; c++)
+        x[c] = identity < 0 ? scratch.panel[c * STRIDE + tid] : (identity == c ? Scalar(1) : Scalar(0));
       const unsigned not_positive = solve_row8(b, x);
       if (tid == 0) failed += __popc(not_positive & ((1u << min(m - first, 8)) - 1));
       const int behind = tid - first, row = identity < 0 ? tid : first + identity;
@@ -104,7 +105,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
         for (int c = 0; c < 8; c++) scratch.solved[c * STRIDE + row] = x[c];
       }
       const bool lower = identity < 0 && behind >= 0;  // a row of L, else of the inverse
-      double* to = lower ? L + first * ld + row : inverse + first * NB + row;
+      Scalar* to = lower ? L + first * ld + row : inverse + first * NB + row;
       const long long step = lower ? ld : NB;
       const int last = lower ? (row < m ? min(behind, m - 1 - first) : -1) : 7;
 #pragma unroll
@@ -112,7 +113,7 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
         if (c <= last) store_l2(to + c * step, x[c]);
     }
     __syncthreads();
-    double a[4];
+    Scalar a[4];
 #pragma unroll
     for (int q = 0; q < 4; q++) a[q] = -scratch.solved[(t + (q & 2) * 2) * STRIDE + warp * 16 + g + (q & 1) * 8];
     // Parts above the diagonal that do not carry the inverse yet are zero. A strip below the panel ends with its
@@ -123,15 +124,15 @@ __device__ __noinline__ int cholesky_tile_tensor(const double* tile, int m, doub
                      : 2 * warp == p ? 1
                                      : PARTS,
               last = min(panels - 2 - p, below ? half + 1 : PARTS);
-    const double* b = scratch.solved + t * STRIDE + (p + 1) * 8 + column;
+    const Scalar* b = scratch.solved + t * STRIDE + (p + 1) * 8 + column;
 #pragma unroll
     for (int u = 0; u < PARTS - 1; u++) {
       if (u > last) break;
       if (u == half) {
-        if (below) a[0] = a[2] = 0.0;
-        else a[1] = a[3] = 0.0;
+        if (below) a[0] = a[2] = Scalar(0);
+        else a[1] = a[3] = Scalar(0);
       }
-      if (below && u == half + 1) a[1] = a[3] = 0.0;
+      if (below && u == half + 1) a[1] = a[3] = Scalar(0);
       multiply8(acc[u], a, b[u * 8], b[u * 8 + 4 * STRIDE], acc[u + 1]);
     }
   }

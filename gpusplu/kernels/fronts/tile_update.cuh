@@ -3,11 +3,13 @@
 // A block owns one NB x NB tile of C, a warp 32 rows x NB / (warps in a row) columns of it, a lane (g, t) = (lane / 4,
 // lane % 4) rows 2g, 2g + 1 and columns 4t .. 4t + 3 of each 16 x 16 part: the even and the odd columns are one tensor
 // core operation each, so that both operands load in pairs. Both operands are tall panels (m x K, n x K), staged as
-// [k][row]. Double precision on tensor cores where they exist, else fused multiply-adds.
+// [k][row]. Real numbers on tensor cores where they exist, those of single precision as sums of two tf32; else fused
+// multiply-adds.
 #pragma once
 #include "fronts/large.cuh"
 
-#if defined(SCALAR_d) && (FP64_TENSOR_CORES || defined(GPUSPLU_EMULATED))
+#if (defined(SCALAR_d) && (FP64_TENSOR_CORES || defined(GPUSPLU_EMULATED))) || \
+    (defined(SCALAR_f) && (TF32_TENSOR_CORES || defined(GPUSPLU_EMULATED)))
 #define TENSOR_CORES 1
 #else
 #define TENSOR_CORES 0
@@ -88,23 +90,33 @@ DEVICE void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpP
   if constexpr (TENSOR_CORES) {
     const Scalar* a_from = A + at.t * SA + at.row;
     const Scalar* b_from = BY_ROWS ? B + (at.col + 2 * at.g) * SB + at.t : B + at.t * SB + at.col + 2 * at.g;
+    constexpr int FOURS = sizeof(Scalar) == 4 ? 2 : 1;  // of columns of A in an operation
 #pragma unroll
-    for (int k = 0; k < SLICE; k += 4) {
-      Pair a[M], b[NI];
+    for (int k = 0; k < SLICE; k += 4 * FOURS) {
+      Pair a[M][FOURS], b[NI][FOURS];
 #pragma unroll
-      for (int i = 0; i < M; i++)
-        a[i] = *(const Pair*)(a_from + k * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k & 12 : 0)));
+      for (int f = 0; f < FOURS; f++) {
 #pragma unroll
-      for (int j = 0; j < NI; j++)
-        if constexpr (BY_ROWS) b[j] = {b_from[j * 16 * SB + k], b_from[(j * 16 + 1) * SB + k]};
-        else b[j] = *(const Pair*)(b_from + k * SB + j * 16);
+        for (int i = 0; i < M; i++)
+          a[i][f] =
+              *(const Pair*)(a_from + (k + 4 * f) * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k + 4 * f & 12 : 0)));
+#pragma unroll
+        for (int j = 0; j < NI; j++)
+          if constexpr (BY_ROWS) b[j][f] = {b_from[j * 16 * SB + k + 4 * f], b_from[(j * 16 + 1) * SB + k + 4 * f]};
+          else b[j][f] = *(const Pair*)(b_from + (k + 4 * f) * SB + j * 16);
+      }
 #pragma unroll
       for (int j = 0; j < NI; j++) {
         if (j < skip) continue;
 #pragma unroll
         for (int i = 0; i < M; i++) {
-          mma(acc[i][j][0], a[i].x, a[i].y, b[j].x);
-          mma(acc[i][j][1], a[i].x, a[i].y, b[j].y);
+          if constexpr (FOURS == 2) {
+            mma8(acc[i][j][0], a[i][0].x, a[i][0].y, a[i][1].x, a[i][1].y, b[j][0].x, b[j][1].x);
+            mma8(acc[i][j][1], a[i][0].x, a[i][0].y, a[i][1].x, a[i][1].y, b[j][0].y, b[j][1].y);
+          } else {
+            mma(acc[i][j][0], a[i][0].x, a[i][0].y, b[j][0].x);
+            mma(acc[i][j][1], a[i][0].x, a[i][0].y, b[j][0].y);
+          }
         }
       }
     }

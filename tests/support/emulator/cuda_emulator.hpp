@@ -177,6 +177,7 @@ inline double __hiloint2double(int hi, int lo) {
 
 // What common/instructions.cuh has for a GPU.
 inline double reciprocal(double x) { return 1.0 / x; }
+inline float reciprocal_start(float x) { return 1.0f / x; }
 inline double reciprocal_start(double x) { return (double)(float)(1.0 / x); }
 inline double reciprocal_root(double x) { return 1.0 / sqrt(x); }
 inline int load_short(const unsigned short* p) { return *p; }

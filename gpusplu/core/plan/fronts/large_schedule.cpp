@@ -19,7 +19,7 @@ FrontCost front_cost(const Plan& plan, idx f) {
   const bool complex = scalar == 'F' || scalar == 'D';
   const double tile = plan.parameters.large_tile, W = plan.width[f], R = plan.rows[f], H = R - W;
   const TileCosts& costs = plan.parameters.costs.tiles;
-  const double flop = scalar == 'd' ? costs.flop_d : scalar == 'D' ? costs.flop_D : costs.flop;
+  const double flop = !complex ? costs.flop_d : scalar == 'D' ? costs.flop_D : costs.flop;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = plan.one_triangle() ? tiles * (tiles + 1) / 2 : tiles * tiles;
   const double flops = (plan.one_triangle() ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;

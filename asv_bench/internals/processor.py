@@ -50,7 +50,7 @@ def ordering_cost(ptr, ind, perm):
 
 
 def time_front(*arguments, **options):
-    return stages()._time_front(*arguments, **options)
+    return stages().time_front(*arguments, **options)
 
 
 def graph_of(A):

@@ -4,7 +4,7 @@
     compute-sanitizer --tool racecheck python -m asv_bench run sanitize --apart
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
-by LU and Cholesky, with the memory that it wants and with windows (`streaming`), and the engines of circuits, each of
+by LU and Cholesky, with the memory that it wants and streaming (`streaming`), and the engines of circuits, each of
 their modes. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
 matrices are just large enough for fronts of every class. Cases are matrices of MATRICES.
 

@@ -142,9 +142,7 @@ CORE_CALLS = {
     "count_trailing_terms": lambda: _core.count_trailing_terms(PTR, IND, DIAG, 3),
     "trailing_terms": lambda: _core.trailing_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
     "dense front": lambda: _core_testing.lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
-    "dense solve": lambda: _core_testing.solve_front(
-        "lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))
-    ),
+    "dense solve": lambda: _core_testing.solve_front("lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))),
     "ColumnLU": lambda: _core_testing.ColumnLU_d(
         PTR, IND, PERM[:1], PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
     ),

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
+from .cost.processor import predict
 from .counting import FACTORIZATIONS
 from .engines import registry
-from .engines.cpu.factor import indefinite_by_name
-from .engines.cpu.predict import predict
+from .engines.processor import indefinite_by_name
 from .rhs import cast, check_array, check_rhs, complex_dtype
 from .schur_ways import Condensed, Eliminated, Solved, Way, as_given, in_columns
 from .symbolic import Symbolic

@@ -10,13 +10,13 @@ import gpusplu as gs
 from gpusplu import _core, matrix
 from gpusplu.cost.calibration import for_core
 from gpusplu.cost.table import shipped
-from gpusplu.engines.cpu.factor import cpu_factor
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
 from gpusplu.engines.crisscross.model import trailing_costs
 from gpusplu.engines.crisscross.program import CrisscrossProgram
 from gpusplu.engines.device.recorded import Recorded
 from gpusplu.engines.glu.engine import GluEngine
 from gpusplu.engines.glu.program import Tuning as GluTuning
+from gpusplu.engines.processor import cpu_factor
 from gpusplu.engines.registry import registered
 from gpusplu.engines.sflu.engine import SfluEngine
 from gpusplu.engines.sflu.factorization import Tuning as SfluTuning

@@ -40,7 +40,7 @@ def tables(records):
         for cells in (header, *rows):
             del cells[BEST]
     text = (
-        "Refactorization and solve in us, blocked against unblocked (no trailing block, which is sflu). The block that the\n"
+        "Refactorization and solve in us, blocked against unblocked (no trailing block: sflu). The block that the\n"
         "model chose, and its parts: columns before the division; U12 and the Schur complement beyond those; the front."
     )
     some = [ratio for ratio in ratios if ratio]

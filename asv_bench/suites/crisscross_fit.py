@@ -1,8 +1,8 @@
 """Constants of the model of crisscross LU from records of the suite crisscross; needs no device.
 
 Says the constants with the least squares, and what they are worth: for each case those that all other cases ask for
-choose a trailing block; what that takes, between the blocks that were measured, is a record (`ours_s`), with none at all
-(`unblocked_s`) and the best (`best_s`).
+choose a trailing block; what that takes, between the blocks that were measured, is a record (`ours_s`), with none at
+all (`unblocked_s`) and the best (`best_s`).
 """
 
 from itertools import groupby

@@ -8,8 +8,6 @@ call up to the end of a synchronization, medians. `same`: whether the solution h
 
 import numpy as np
 
-import gpusplu as gs
-
 from .. import internals, records
 from ..cases import select
 from ..matrices import load

@@ -20,7 +20,7 @@ LAYERS = (
     ("distributed",),
     ("cost",),
     ("problem",),
-    ("engines.interface", "engines.pieces"),
+    ("engines.interface", "engines.pieces", "engines.processor"),
     ("engines.registry",),
     ("engines.cpu",),
     ("engines.device",),
@@ -155,6 +155,18 @@ def test_names_of_engines_stand_in_their_folders(name):
         code = without_docstrings(path.read_text())
         found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(spelled.format(name=name), code)]
     assert found == []
+
+
+def test_engines_are_imported_by_the_registry_only():
+    """And by one that is composed of others."""
+    found = {
+        (name.rpartition(".")[0], other)
+        for name, others in imports_of(ROOT).items()
+        for engine in registry.BUILT_IN
+        for other in others
+        if f"{other}.".startswith(f"engines.{engine}.") and not f"{name}.".startswith(f"engines.{engine}.")
+    }
+    assert {package for package, _ in found} == {"engines.crisscross"}
 
 
 def without_docstrings(text):

@@ -1,8 +1,8 @@
 """Factors that pass through the device: copies between the device and the host, beside the kernels.
 
-Segments 0 .. streamed - 1 of a plan share two buffers in the factor's arena (core/plan/fronts/out_of_core.cpp). Their
-copies go to a second stream, in order; kernels wait for what they read to be there, and copies and kernels for what they
-overwrite to be used. All of it becomes part of the one graph that is recorded.
+Segments 0 .. streamed - 1 of a plan share two buffers in the factor's arena (core/plan/fronts/out_of_core.cpp).
+Their copies go to a second stream, in order; kernels wait for what they read to be there, and copies and kernels for
+what they overwrite to be used. All of it becomes part of the one graph that is recorded.
 """
 
 from __future__ import annotations

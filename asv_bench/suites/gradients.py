@@ -2,8 +2,8 @@
 
 Least seconds of a compiled call with values it has not seen: `solve`, `gradient` (the loss and its gradients with
 respect to the values and to b) and `vmap` (`--systems` systems with a b each; one after the other where a peer has no
-batches). `numpy_s` is gpusplu.spsolve of the same system without JAX. Errors are backward errors of `solve`, and for
-gradients the relative difference to ours.
+batches), on JAX's default device, which is the "engine" of records. `numpy_s` is gpusplu.spsolve of the same system
+without JAX. Errors are backward errors of `solve`, and for gradients the relative difference to ours.
 """
 
 from importlib.util import find_spec
@@ -121,7 +121,7 @@ def compare(case, names, systems, repeat):
         rows = zip(names, took[1:], errors[1:]) if names else [("none", None, None)]  # noqa: B905
         for name, there, error in rows:
             more |= {"peer_backward_error": error, "n": A.shape[0]}
-            yield records.make(case, "cpu", phase, took[0], name, there, errors[0], **more)
+            yield records.make(case, jax.default_backend(), phase, took[0], name, there, errors[0], **more)
 
 
 def run(arguments):

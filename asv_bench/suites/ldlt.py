@@ -56,7 +56,7 @@ def ours(problem, engine):
     found["solve"] = clock.least(lambda: factor.solve(b))
     found["step"] = clock.least(lambda: factor.refactor_solve(new, b))
     stats, inertia = factor.stats, factor.inertia()
-    found |= {"entries": factor.nnz, "bytes": stats["bytes"], "n_delayed": stats["n_delayed"]}
+    found |= {"entries": factor.nnz, "bytes": stats["bytes"], "n_delayed": stats.get("n_delayed")}
     found["inertia"] = inertia and f"{inertia.positive}, {inertia.negative}"
     return found | {"backward_error": problem.error(factor.solve)}
 

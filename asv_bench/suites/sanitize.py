@@ -4,9 +4,10 @@
     compute-sanitizer --tool racecheck python -m asv_bench run sanitize --apart
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
-by LU and Cholesky, with the memory that it wants and streaming (`streaming`), and the engines of circuits, each of
-their modes. CuPy's memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The
-matrices are just large enough for fronts of every class. Cases are matrices of MATRICES.
+by LU, Cholesky and LDL^T, with the memory that it wants and streaming (`streaming`), in mixed precision, and the
+engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for. CuPy's
+memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The matrices are just
+large enough for fronts of every class. Cases are matrices of MATRICES.
 
 Warps that work off a group of columns hand values to each other through shared memory by acquire and release of flags,
 or by words that carry their own tag. Racecheck knows barriers only and reports each of these hand-overs. --apart gives
@@ -29,14 +30,16 @@ from ..phases import on_host
 from ..timing import backward_error
 
 FRONTS = ("rlc:16x16", "convdiff:11", "poisson:9x9x9", "elast:5x5x5")
+INDEFINITE = ("kkt:400x150x4", "stokes:6x6x6", "helmholtz:25x25")
 STREAMED = "poisson:24x24x24"
 COLUMNS = "rlc:16x16"
 BORDERED = f"{COLUMNS} with a border"
-CASES = (*FRONTS, STREAMED, BORDERED)
+CASES = (*FRONTS, *INDEFINITE, STREAMED, BORDERED)
 PEERS, BUDGET = (), 0.0
 ENGINES = ["supernodal", "glu", "sflu", "crisscross"]
 CORNER = 100
 COLUMNS_OF_B = 3
+SYSTEMS = 35  # more than a warp takes
 
 
 def add_arguments(parser):
@@ -78,6 +81,12 @@ def kinds(engine, scalar, tuning):
             factorize = gs.cholesky if case.startswith(("poisson", "elast")) else gs.splu
             A = turned(gallery.named(case), scalar)
             yield case, "", A, nullcontext, lambda A, f=factorize: f(A, engine="supernodal")
+            if scalar in "dD":
+                mixed = partial(factorize, engine="supernodal", precision="mixed")
+                yield case, "mixed", A, nullcontext, mixed
+        for case in INDEFINITE:
+            A = turned(gallery.named(case), scalar)
+            yield case, "ldlt", A, nullcontext, lambda A: gs.ldlt(A, engine="supernodal")
         if scalar == "d":
             yield STREAMED, "streaming", gallery.named(STREAMED), nullcontext, streaming
         return
@@ -114,7 +123,25 @@ def check(A, factor, clock, limit):
             assert error < limit, f"{trans}: backward error {error:.1e}"
             worst = max(worst, error)
     factor.refactor_solve(clock.put(A.data), clock.put(b[:, 0]))
+    assert np.isfinite(factor.slogdet()[1])
+    assert 0 < factor.rcond() <= 1
     return worst
+
+
+def check_batch(case, scalar, clock, limit):
+    """The largest backward error of three systems, factored and solved together and not waited for."""
+    A = turned(gallery.named(case), scalar)
+    rng, put = np.random.default_rng(0), clock.put
+    values = A.data * rng.uniform(0.9, 1.1, (SYSTEMS, 1)).astype(A.dtype)
+    b = rng.normal(size=(SYSTEMS, A.shape[0])).astype(A.dtype)
+    batch = gs.splu_batch(A, put(values), engine="supernodal")
+    x = on_host(batch.refactor_solve(put(values), put(b), check="later"))
+    batch.check()
+    assert np.isfinite(batch.slogdet()[1]).all()
+    systems = [sp.csc_array((data, A.indices, A.indptr), A.shape) for data in values]
+    errors = [backward_error(*one) for one in zip(systems, x, b, strict=True)]
+    assert max(errors) < limit, f"a system of a batch: backward error {max(errors):.1e}"
+    return max(errors)
 
 
 def run(arguments):
@@ -126,10 +153,16 @@ def run(arguments):
     tuning = {"grouped": False} if arguments.apart else {}
     for scalar in arguments.scalars:
         for engine in arguments.engines:
+            limit = 1e3 * np.finfo(scalar).eps
             for case, way, A, context, factorize in kinds(engine, scalar, tuning):
                 if case not in arguments.cases:
                     continue
                 with context():
-                    error = check(A, factorize(A), clock, 1e3 * np.finfo(scalar).eps)
-                note(f"{engine} {case} {way} {scalar}: well")
-                yield records.make(case, engine, "check", None, backward_error=error, variant=f"{way} {scalar}")
+                    yield well(case, engine, f"{way} {scalar}", check(A, factorize(A), clock, limit))
+            if engine == "supernodal" and COLUMNS in arguments.cases:
+                yield well(COLUMNS, engine, f"batch {scalar}", check_batch(COLUMNS, scalar, clock, limit))
+
+
+def well(case, engine, variant, error):
+    note(f"{engine} {case} {variant}: well")
+    return records.make(case, engine, "check", None, backward_error=error, variant=variant)

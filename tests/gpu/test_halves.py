@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import gpusplu as gs
+from gpusplu import gallery
 from support.halves import check_changes, check_schur, check_updated, check_widened
-from support.small_matrices import random_matrix, rhs, spd_matrix
+from support.small_matrices import phased, random_matrix, rhs, spd_matrix
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("cupy")]
 
@@ -34,4 +35,4 @@ def test_changes(dtype):
 def test_values_of_a_widened_factor(cupy, dtype):
     C = np.zeros((400, 1), dtype)
     C[::90] = 1
-    check_widened(cupy, spd_matrix(400, dtype), C)
+    check_widened(cupy, phased(gallery.named("poisson:20x20"), dtype, True), C)

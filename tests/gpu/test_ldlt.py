@@ -18,7 +18,8 @@ def test_gallery(cupy, name, dtype, hermitian):
     def put(array):
         return cupy.asarray(np.asfortranarray(array))
 
-    check_indefinite(gallery.named(name), dtype, hermitian, put, [(), (1,), (3,), (17,)])
+    held = dtype in "dD" or not name.startswith("helmholtz")  # thousands of negative eigenvalues near zero
+    check_indefinite(gallery.named(name), dtype, hermitian, put, [(), (1,), (3,), (17,)], held)
 
 
 @pytest.mark.slow

@@ -32,7 +32,8 @@ def check_schur(cupy, A, indices, **kind):
 def check_updated(A, make, engine):
     """Woodbury by the factor of an engine: solves in every way, the determinant, and a matrix that becomes singular."""
     factor = make(A, engine=engine)
-    U, V = (rhs(A.shape[0], A.dtype, (3,), seed) for seed in (1, 2))
+    # Small, so that in single precision the capacitance matrix is far from what is refused.
+    U, V = (rhs(A.shape[0], A.dtype, (3,), seed) / 10 for seed in (1, 2))
     updated = factor.updated(U, V)
     M, b = A.toarray() + U @ V.conj().T, rhs(A.shape[0], A.dtype)
     for trans, op in (("N", M), ("T", M.T), ("H", M.conj().T)):
@@ -64,7 +65,7 @@ def check_widened(cupy, A, C):
     ch, b = gs.cholesky(A, engine="supernodal"), rhs(A.shape[0], A.dtype)
     entries = ch.nnz
     ch.update(C)
-    assert ch.nnz > entries
+    assert ch.nnz != entries  # analysed anew, with the entries that came
     values = 3 * A.data
     for put in (np.asarray, cupy.asarray):
         x = ch.refactor_solve(put(values), put(b))

@@ -11,8 +11,12 @@ from .solves import check_solves
 KINDS = [("f", True), ("d", True), *[(dtype, hermitian) for dtype in "FD" for hermitian in (True, False)]]
 
 
-def check_indefinite(matrix, dtype, hermitian, put=np.asarray, columns=((), (1,), (3,)), exact=None):
-    """Factor, solve, refactor and count eigenvalues beside the CPU engine; the factor, which the device holds."""
+def check_indefinite(matrix, dtype, hermitian, put=np.asarray, columns=((), (1,), (3,)), held=True):
+    """Factor, solve, refactor and count eigenvalues beside the CPU engine; the factor.
+
+    `held`: the device holds it to the end, and answers by itself. In single precision pivots of a large indefinite
+    matrix may be in doubt there, and the CPU engine's factor, which delays some, takes its place.
+    """
     A = phased(matrix, dtype, hermitian)
     factor = gs.ldlt(A, engine="supernodal", hermitian=hermitian)
     assert factor.engine == "supernodal"
@@ -22,15 +26,15 @@ def check_indefinite(matrix, dtype, hermitian, put=np.asarray, columns=((), (1,)
         if scale != 1:
             factor.refactor(put(scaled.data))
         check_solves(scaled, factor, columns, put)
-        assert not factor._core._on_cpu  # it may have taken columns that the CPU engine delays
+        assert not (held and factor._core._on_cpu)  # it may have taken columns that the CPU engine delays
         if hermitian:
-            check_inertia(factor, gs.ldlt(scaled, engine="cpu"))
+            check_inertia(factor, gs.ldlt(scaled, engine="cpu"), held)
     return factor
 
 
-def check_inertia(factor, on_cpu):
-    """Told by the device itself."""
+def check_inertia(factor, on_cpu, held=True):
+    """That of the CPU engine's factor; told by the device itself if it holds the factor."""
     made = factor._core._cpu
     expected = on_cpu.inertia()
     assert factor.inertia() == expected is not None
-    assert factor._core._cpu is made
+    assert not held or factor._core._cpu is made

@@ -1,4 +1,4 @@
-"""One analysis, factored from several threads at the same time: what it is missing is made once, and bits are the same."""
+"""One analysis, factored from several threads at once: what it lacks is made once, and bits are those of one thread."""
 
 import threading
 

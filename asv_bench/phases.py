@@ -165,6 +165,22 @@ def replays(factor, clock, certified):
     return found
 
 
+def factored_by_fronts(A, definite, **options):
+    """A factor on a device by nested dissection."""
+    return (gs.cholesky if definite else gs.splu)(A, engine="supernodal", ordering="nd", **options)
+
+
+def wall_of_fronts(A, factor, clock):
+    """Seconds of calls with values and a right-hand side on the device, and a solution."""
+    values, b = clock.put(A.data), clock.put(np.random.default_rng(0).normal(size=A.shape[0]))
+    found = {
+        "refactor_s": clock.wall(lambda: factor.refactor(values)),
+        "solve_s": clock.wall(lambda: factor.solve(b)),
+        "both_s": clock.wall(lambda: factor.refactor_solve(values, b)),
+    }
+    return found, on_host(factor.solve(b))
+
+
 def attempt(measure, name="error"):
     """What was measured, or why not, under `name`."""
     try:

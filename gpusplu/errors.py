@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+
+from .typing import BuiltIn
 
 __all__ = [
     "AccuracyError",
@@ -23,6 +25,9 @@ __all__ = [
     "PatternMismatchError",
     "SolverError",
 ]
+
+#: How to ask for the engine that needs no device, for messages.
+ON_HOST = f"engine={get_args(BuiltIn)[0]!r}"
 
 
 class GpuspluError(Exception):
@@ -178,7 +183,7 @@ class DeviceMemoryError(GpuspluError, MemoryError):
         more = "more devices, or " if self.short else ""
         super().__init__(
             f"the factorization needs {self.needed:,} bytes of device memory and {self.free:,} are free"
-            f"{f' ({each})' if each else ''}; free memory, or pass {more}engine='cpu'"
+            f"{f' ({each})' if each else ''}; free memory, or pass {more}{ON_HOST}"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
-from .engines.cpu.factor import cpu_factor
-from .engines.cpu.predict import predict
+from .cost.processor import predict
+from .engines.processor import cpu_factor
 from .options import Options
 from .traits import structure_of
 from .typing import InversePattern

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
+from .cost.processor import predict
 from .counting import FACTORIZATIONS
 from .engines import registry
-from .engines.cpu.factor import indefinite_by_name
-from .engines.cpu.predict import predict
+from .engines.processor import indefinite_by_name
 from .rhs import cast, check_array, check_rhs, complex_dtype
 from .schur_ways import Condensed, Eliminated, Solved, Way, as_given, in_columns
 from .symbolic import Symbolic
@@ -95,12 +95,12 @@ class SchurSymbolic(Generic[FactorT]):
             part.sort_indices()
         self.blocks = [[Block(part, part.data) for part in row] for row in parts]
         self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
-        self._whole = self._with_interface(canonical)
+        self.whole = self._with_interface(canonical)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if self._whole is not None:
-            _core.validate(self._whole, self._pattern.core)
+        if self.whole is not None:
+            _core.validate(self.whole, self._pattern.core)
 
     def _with_interface(self, canonical: np.ndarray) -> Any:
         """The core's analysis of the whole matrix, whose last front is the interface; None where that is not to be."""
@@ -150,11 +150,11 @@ class SchurSymbolic(Generic[FactorT]):
 
     def partial_factor(self, dtype: np.dtype) -> Any:
         """Room for the core's factor of the interior that leaves the complement; None where there is no such."""
-        if self._whole is None:
+        if self.whole is None:
             return None
         options = self.interior.parts()[0].options
         how: dict[str, Any] = {"pivoting": options.pivoting, "refine": options.refine, "hermitian": options.hermitian}
-        return _core.partial_factor(self._whole, self._pattern.core, np.empty(0, dtype), **how)
+        return _core.partial_factor(self.whole, self._pattern.core, np.empty(0, dtype), **how)
 
     def canonical(self, values: Any) -> np.ndarray:
         """Canonical values of the whole matrix."""

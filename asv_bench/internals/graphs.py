@@ -65,7 +65,7 @@ def choice_reason(factor):
 
 def runs_on_device(factor):
     """Whether its answers come from a device, and not from the CPU engine that took over."""
-    return factor.engine != "cpu" and not factor._core._on_cpu
+    return factor.engine != "cpu" and not factor.parts()[0].on_cpu
 
 
 def replay_seconds(factor, clock, phases=tuple(GRAPHS)):
@@ -75,9 +75,9 @@ def replay_seconds(factor, clock, phases=tuple(GRAPHS)):
 
 def graph_seconds(factor, clock, *key):
     """Median seconds of a replay of one graph."""
-    core = factor._core
-    with core._device:
-        stream, graph = core._device.caller_stream(), core._recorded.graph(*key)
+    recorded = factor.parts()[0].recorded
+    with recorded.device:
+        stream, graph = recorded.device.caller_stream(), recorded.graph(*key)
         return clock.device(lambda: stream.replay(graph))
 
 
@@ -95,10 +95,10 @@ def commands_by_kernel(factor, clock):
 
 def commands_by_time(factor, clock, what, *key):
     """Name and median seconds of each command that is recorded for `what`."""
-    core, runs = factor._core, []
-    commands = getattr(core._recorded, what)
-    with core._device:
-        core._recorded.graph(what, *key)  # uploads and loads what the commands need
+    recorded, runs = factor.parts()[0].recorded, []
+    commands = getattr(recorded, what)
+    with recorded.device:
+        recorded.graph(what, *key)  # uploads and loads what the commands need
         stream = clock.cuda.Stream(non_blocking=True)
         for _ in range(REPEAT):
             timed = TimedStream(stream, clock.cuda)

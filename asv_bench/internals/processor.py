@@ -8,7 +8,7 @@ import numpy as np
 from gpusplu import _core
 from gpusplu.cost.calibration import costs_of, for_core
 from gpusplu.cost.features import factor_features
-from gpusplu.engines.cpu.predict import predict
+from gpusplu.cost.processor import predict
 from gpusplu.traits import structure_of
 
 num_threads = _core.num_threads
@@ -50,7 +50,7 @@ def ordering_cost(ptr, ind, perm):
 
 
 def time_front(*arguments, **options):
-    return stages()._time_front(*arguments, **options)
+    return stages().time_front(*arguments, **options)
 
 
 def graph_of(A):

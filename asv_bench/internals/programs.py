@@ -10,13 +10,13 @@ import gpusplu as gs
 from gpusplu import _core, matrix
 from gpusplu.cost.calibration import for_core
 from gpusplu.cost.table import shipped
-from gpusplu.engines.cpu.factor import cpu_factor
 from gpusplu.engines.crisscross.engine import CrisscrossEngine
 from gpusplu.engines.crisscross.model import trailing_costs
 from gpusplu.engines.crisscross.program import CrisscrossProgram
 from gpusplu.engines.device.recorded import Recorded
 from gpusplu.engines.glu.engine import GluEngine
 from gpusplu.engines.glu.program import Tuning as GluTuning
+from gpusplu.engines.processor import cpu_factor
 from gpusplu.engines.registry import registered
 from gpusplu.engines.sflu.engine import SfluEngine
 from gpusplu.engines.sflu.factorization import Tuning as SfluTuning
@@ -82,7 +82,7 @@ def tuned(engine, division=None, **tuning):
 
 
 def program_of(factor):
-    return factor._core._recorded.program
+    return factor.parts()[0].recorded.program
 
 
 def long_columns(factor):
@@ -117,7 +117,7 @@ class Variant:
     """
 
     def __init__(self, factor, clock, kind, **options):
-        first = factor._core._recorded
+        first = factor.parts()[0].recorded
         self.clock, values = clock, first.values()
         b = np.random.default_rng(0).normal(size=first.program.n).astype(first.program.dtype)
         known = first.program.device, first.program.plan, first.program.pattern, first.program.dtype
@@ -178,10 +178,10 @@ def columns_before(program):
     return part
 
 
-def crisscross_variant(factor, corner, clock):
+def crisscross_variant(factor, trailing, clock):
     """Seconds and predictions with a trailing block of this many columns; the model's if None."""
     n = program_of(factor).n
-    made = Variant(factor, clock, CrisscrossProgram, division=None if corner is None else n - corner)
+    made = Variant(factor, clock, CrisscrossProgram, division=None if trailing is None else n - trailing)
     program, buffers = made.program, made.recorded.buffers
     steps = {
         "columns_s": columns_before(program).run,
@@ -194,7 +194,7 @@ def crisscross_variant(factor, corner, clock):
     }
     found |= {"solve_s": made.seconds("solve", 0, 1, 0), "step_s": made.seconds("refactor_solve", 0, 1, 0)}
     terms = _core.count_trailing_terms(program.plan.col_ptr, program.plan.row, program.plan.diag, program.division)
-    found |= {"corner": n - program.division, "terms": int(terms), "error": made.error}
+    found |= {"trailing": n - program.division, "terms": int(terms), "error": made.error}
     sparse, dense = program.predicted
     return found | {"predicted_sparse_s": sparse, "predicted_dense_s": dense}
 

@@ -3,5 +3,5 @@
 
 def by_solves(symbolic):
     """The analysis, whose factors are those of the interior and solve for the complement."""
-    symbolic._whole = None
+    symbolic.whole = None
     return symbolic

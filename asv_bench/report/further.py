@@ -76,9 +76,9 @@ COLUMNS = {
     "devices": {"devices": text("devices"), "times as fast": text("times_as_fast", ".2f")},
     "moves": {"best": text("best"), "ended on": text("ended")},
     "crisscross_fit": {
-        "corner": text("corner"),
+        "trailing block": text("trailing"),
         "faster than none": over("unblocked_s", "ours_s"),
         "at best": over("unblocked_s", "best_s"),
-        "best corner": text("best_corner"),
+        "best": text("best_trailing"),
     },
 }

@@ -17,7 +17,7 @@ def row(record):
     allowed = f"{1e-9 * record['memory_bytes']:.2f}{' (all)' if record['share'] == 1 else ''}"
     if "smallest_bytes" in record:
         return [record["case"], allowed, f"needs {1e-9 * record['smallest_bytes']:.2f} GB", *8 * ["-"]]
-    windows = f"{record['n_windows']} of {record['n_segments']}"
-    cells = [record["case"], allowed, windows, f"{1e-9 * record['host_bytes']:.2f}"]
+    segments = f"{record['n_windows']} of {record['n_segments']}"
+    cells = [record["case"], allowed, segments, f"{1e-9 * record['host_bytes']:.2f}"]
     cells += [f"{1e3 * record[key]:.1f}" for key in TIMES]
     return [*cells, "yes" if record["same"] else "no", f"{record['backward_error']:.0e}"]

@@ -1,8 +1,8 @@
 """Constants of the model of crisscross LU from records of the suite crisscross; needs no device.
 
 Says the constants with the least squares, and what they are worth: for each case those that all other cases ask for
-choose a corner; what that takes, between the corners that were measured, is a record (`ours_s`), with no corner at all
-(`unblocked_s`) and the best (`best_s`).
+choose a trailing block; what that takes, between the blocks that were measured, is a record (`ours_s`), with none at
+all (`unblocked_s`) and the best (`best_s`).
 """
 
 from itertools import groupby
@@ -27,13 +27,13 @@ def measured(found, cases):
     """(case, ordering, rows by falling division, plan) of all records, or of those of some cases."""
     for (case, ordering), rows in groupby(found, key=lambda row: (row["case"], row["ordering"])):
         if not cases or case in cases:
-            rows = {row["corner"]: row for row in rows}
-            yield case, ordering, [rows[corner] for corner in sorted(rows)], internals.column_plan(load(case), ordering)
+            rows = {row["trailing"]: row for row in rows}
+            yield case, ordering, [rows[size] for size in sorted(rows)], internals.column_plan(load(case), ordering)
 
 
 def errors(rows, plan, costs):
-    """Logarithms of predicted over measured seconds: of the columns, with the corner's, and of the corner's front."""
-    curves = predict_divisions(plan, "d", division=plan.n - np.array([row["corner"] for row in rows]), costs=costs)
+    """Logarithms of predicted over measured seconds: of the columns, with the trailing block's, and of its front."""
+    curves = predict_divisions(plan, "d", division=plan.n - np.array([row["trailing"] for row in rows]), costs=costs)
     columns, sparse, factor = (np.array([row[name] for row in rows]) for name in ("columns_s", "sparse_s", "factor_s"))
     some = curves.dense > 0
     of_front = np.log(curves.dense[some] / np.maximum(factor - sparse, 1e-6)[some])
@@ -52,9 +52,9 @@ def fit(found, start=internals.TRAILING_COSTS, steps=15):
     return TrailingCosts(*(float(f"{cost:.2g}") for cost in np.exp(best.x))), before, after
 
 
-def seconds_at(rows, corner):
+def seconds_at(rows, trailing):
     """Of a factorization, between measurements."""
-    return float(np.interp(corner, [row["corner"] for row in rows], [row["factor_s"] for row in rows]))
+    return float(np.interp(trailing, [row["trailing"] for row in rows], [row["factor_s"] for row in rows]))
 
 
 def run(arguments):
@@ -63,8 +63,8 @@ def run(arguments):
     note(f"{costs}\nrms of logarithms {before:.2f} -> {after:.2f}")
     for case, ordering, rows, plan in found:
         others = [other for other in found if other[0] != case] or found
-        corner = plan.n - predict_divisions(plan, "d", costs=fit(others, costs, 4)[0]).best
+        trailing = plan.n - predict_divisions(plan, "d", costs=fit(others, costs, 4)[0]).best
         best = min(rows, key=lambda row: row["factor_s"])
-        more = {"ordering": ordering, "corner": int(corner), "unblocked_s": rows[0]["factor_s"]}
-        more |= {"best_corner": best["corner"], "best_s": best["factor_s"]}
-        yield records.make(case, "crisscross", "chosen", seconds_at(rows, corner), **more)
+        more = {"ordering": ordering, "trailing": int(trailing), "unblocked_s": rows[0]["factor_s"]}
+        more |= {"best_trailing": best["trailing"], "best_s": best["factor_s"]}
+        yield records.make(case, "crisscross", "chosen", seconds_at(rows, trailing), **more)

@@ -8,13 +8,11 @@ call up to the end of a synchronization, medians. `same`: whether the solution h
 
 import numpy as np
 
-import gpusplu as gs
-
 from .. import internals, records
 from ..cases import select
 from ..matrices import load
 from ..options import device_clock, measured, note, numbers
-from ..phases import on_host
+from ..phases import factored_by_fronts, wall_of_fronts
 
 CASES = ("elast:60x59x59", "poisson:120x120x120", "rlc:1200x1200")
 PEERS, BUDGET = (), 0.2
@@ -25,27 +23,18 @@ def add_arguments(parser):
     parser.add_argument("--simulated", action="store_true", help="predict, and measure nothing")
 
 
-def factorize(A, definite, **options):
-    return (gs.cholesky if definite else gs.splu)(A, engine="supernodal", ordering="nd", **options)
-
-
 def measure(A, factor, clock):
     """Numbers of one factor, and its solution."""
-    values, b = clock.put(A.data), clock.put(np.random.default_rng(0).normal(size=A.shape[0]))
-    found = {
-        "refactor_s": clock.wall(lambda: factor.refactor(values)),
-        "solve_s": clock.wall(lambda: factor.solve(b)),
-        "both_s": clock.wall(lambda: factor.refactor_solve(values, b)),
-    }
+    found, x = wall_of_fronts(A, factor, clock)
     stats = factor.stats
-    return found | {"bytes": stats.bytes, "predicted_s": stats.get("seconds_shared")}, on_host(factor.solve(b))
+    return found | {"bytes": stats.bytes, "predicted_s": stats.get("seconds_shared")}, x
 
 
 def measure_case(case, counts, clock):
     """A record of every number of devices."""
     A, first, alone = load(case.name), None, None
     for count in counts:
-        factor = factorize(A, case.definite, device=list(range(count)) if count > 1 else 0)
+        factor = factored_by_fronts(A, case.definite, device=list(range(count)) if count > 1 else 0)
         found, x = measure(A, factor, clock)
         first, alone = (x, found) if first is None else (first, alone)
         more = found | {"devices": count, "same": bool((x == first).all())}

@@ -4,7 +4,7 @@
     compute-sanitizer --tool racecheck python -m asv_bench run sanitize --apart
 
 Factors, refactors and solves in each number type on the device, and checks the backward errors: the supernodal engine
-by LU, Cholesky and LDL^T, with the memory that it wants and with windows (`streaming`), in mixed precision, and the
+by LU, Cholesky and LDL^T, with the memory that it wants and streaming (`streaming`), in mixed precision, and the
 engines of circuits, each of their modes; determinants and condition numbers; a batch that is not waited for. CuPy's
 memory pool is turned off, so that an access beyond an array is an access beyond an allocation. The matrices are just
 large enough for fronts of every class. Cases are matrices of MATRICES.

@@ -16,7 +16,7 @@ from .. import internals, records
 from ..cases import select
 from ..matrices import load
 from ..options import device_clock, measured, note
-from ..phases import on_host
+from ..phases import factored_by_fronts, wall_of_fronts
 from ..timing import HostClock
 
 CASES = ("elast:40x40x40", "poisson:80x80x80")
@@ -50,18 +50,9 @@ def say_rates(clock):
     note(f"CPU engine: {1e-9 * rate:.0f} Gflop/s")
 
 
-def factorize(A, definite, **options):
-    return (gs.cholesky if definite else gs.splu)(A, engine="supernodal", ordering="nd", **options)
-
-
 def measure(A, factor, clock):
     """Numbers of one factor, and its solution."""
-    values, b = clock.put(A.data), clock.put(np.random.default_rng(0).normal(size=A.shape[0]))
-    found = {
-        "refactor_s": clock.wall(lambda: factor.refactor(values)),
-        "solve_s": clock.wall(lambda: factor.solve(b)),
-        "both_s": clock.wall(lambda: factor.refactor_solve(values, b)),
-    }
+    found, x = wall_of_fronts(A, factor, clock)
     stats, plan = factor.stats, internals.front_plan(factor)
     found |= {
         "arena_bytes": plan.factor_size * A.dtype.itemsize,
@@ -73,7 +64,7 @@ def measure(A, factor, clock):
         "predicted_solve_s": stats.predicted_solve_seconds,
         "n_refinement": stats.n_refinement,
     }
-    return found, on_host(factor.solve(b))
+    return found, x
 
 
 def branches(plan):
@@ -95,14 +86,14 @@ def branches(plan):
 def measure_case(case, shares, clock):
     """A record of every share."""
     A, first = load(case.name), None
-    whole = factorize(A, case.definite)
+    whole = factored_by_fronts(A, case.definite)
     needed = internals.needed_bytes(whole)
     note(f"branches of {case.name}: {branches(internals.front_plan(whole))}")
     for share in shares:
         memory = int(share * needed)
         more = {"share": share, "needed_bytes": needed, "memory_bytes": memory}
         try:
-            factor = whole if share == 1 else factorize(A, case.definite, device_memory=memory)
+            factor = whole if share == 1 else factored_by_fronts(A, case.definite, device_memory=memory)
         except gs.DeviceMemoryError as error:
             yield records.make(case.name, "supernodal", "step", None, **more, smallest_bytes=error.needed)
             continue

@@ -99,8 +99,14 @@ _table: dict[str, Entry] = {
     # assembly. Only ratios matter, and the optimum is flat: half or twice any of them moves the
     # refactorization of seven circuit and FEM matrices by 0 to 4% in geometric mean.
     "cpu.supernodes": Entry({"fronts": 0.1e-6, "columns": 0.02e-6, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
-    # The same where a front is that of 8 systems in lockstep: what it costs besides arithmetic is shared by them, and
-    # factors, which are read from memory, are better small.
+    # How the CPU engine deals fronts to threads, and how many it wakes for a solve or an update.
+    "cpu.tasks": Entry(
+        {"fronts": 150e-9, "entries": 0.7e-9, "multiply_adds": 1 / 20e9, "visits": 50e-9, "bytes": 1 / 8e9},
+        ZEN,
+        follows=("cpu.front.refactor", "flops"),
+    ),
+    # As of supernodes, where a front is that of 8 systems in lockstep: what it costs besides arithmetic is shared by
+    # them, and factors, which are read from memory, are better small.
     "lockstep.merging": Entry({"fronts": 20e-9, "columns": 5e-9, "flops": 1 / 4e9, "bytes": 1 / 8e9}, ZEN),
     "cpu.dissection": Entry({"rows": 0.8e-6, "entries": 0.06e-6}, ZEN),
     # The plan of fronts predicts the phases of a refactorization, and a solve; constants of this say how far off it is.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DeviceMemoryError, EngineUnavailableError
+from ..errors import ON_HOST, DeviceMemoryError, EngineUnavailableError
 from ..installed import install_hint
 from . import cache as compiled
 from .dependent_launch import dependent_launch
@@ -58,7 +58,7 @@ class Device:
         if self.arch < OLDEST:
             raise EngineUnavailableError(
                 f"device {index} has compute capability {self.arch / 10:.1f} and GPU engines need {OLDEST / 10:.1f}; "
-                "pass engine='cpu'"
+                f"pass {ON_HOST}"
             )
         self.name = cuda.runtime.getDeviceProperties(index)["name"].decode()
         self.multiprocessors = int(self._device.attributes["MultiProcessorCount"])
@@ -321,12 +321,12 @@ def count_devices() -> int:
         return int(cupy.cuda.runtime.getDeviceCount())
     except ImportError as error:
         raise EngineUnavailableError(
-            f"GPU engines need CuPy ({error}); {install_hint('cuda13', 'cuda12')}, or pass engine='cpu'"
+            f"GPU engines need CuPy ({error}); {install_hint('cuda13', 'cuda12')}, or pass {ON_HOST}"
         ) from None
     except EngineUnavailableError:
         raise
     except Exception as error:  # CUDA's own exceptions exist only where CuPy does
-        raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass engine='cpu'") from None
+        raise EngineUnavailableError(f"no CUDA device can be used: {error}; pass {ON_HOST}") from None
 
 
 def open_device(which: Any = None) -> Device:

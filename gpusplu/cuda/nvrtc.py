@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..errors import EngineUnavailableError, GpuspluError
+from ..errors import ON_HOST, EngineUnavailableError, GpuspluError
 from ..installed import install_hint
 
 FOLDER = Path(__file__).parents[1] / "kernels"
@@ -23,15 +23,12 @@ SCALARS = ("f", "d", "F", "D")
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 # Kinds of factorization, as kernels number them (kernels/common/device.cuh).
 LU, CHOLESKY, HERMITIAN, SYMMETRIC = range(4)  # the last two: LDL^T
-# Files that are compiled for LU only: what they do does not depend on the kind of factorization, or only LU needs it.
+# Files and folders that are compiled for LU only: what they do does not depend on the kind of factorization, or only
+# LU needs it.
 ONE_KIND = (
-    "columns/crisscross.cu",
-    "columns/column_solve.cu",
-    "columns/glu.cu",
+    "columns/",
     "common/residual.cu",
     "common/row_sizes.cu",
-    "columns/sflu.cu",
-    "columns/sflu_symbolic.cu",
     "fronts/determinants.cu",
     "fronts/devices.cu",
     "fronts/inertia.cu",
@@ -72,7 +69,7 @@ def kernel_kind(kind: str, hermitian: bool) -> int:
 
 def kind_of(file: str, scalar: str, kind: int) -> int:
     """The kind that `file` is compiled for where a factorization of kind `kind` uses it."""
-    if file in ONE_KIND:
+    if file.startswith(ONE_KIND):
         return LU
     if kind == SYMMETRIC and scalar in "fd":
         kind = HERMITIAN
@@ -195,7 +192,7 @@ def nvrtc() -> Nvrtc:
             continue
     raise EngineUnavailableError(
         "GPU engines compile their kernels with NVRTC and none was found; "
-        f"{install_hint('cuda13', 'cuda12')}, or pass engine='cpu'"
+        f"{install_hint('cuda13', 'cuda12')}, or pass {ON_HOST}"
     )
 
 

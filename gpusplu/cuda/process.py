@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..errors import EngineUnavailableError
+from ..errors import ON_HOST, EngineUnavailableError
 
 _owner: int | None = None  # the process that was first to use CUDA
 
@@ -23,5 +23,5 @@ def use_cuda() -> None:
     elif _owner != os.getpid():
         raise EngineUnavailableError(
             "this process was forked from one that uses CUDA, which does not survive a fork; start processes by "
-            "'spawn' or 'forkserver', or factor here with engine='cpu'"
+            f"'spawn' or 'forkserver', or factor here with {ON_HOST}"
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import DeviceFailedError, DeviceMemoryError, EngineUnavailableError, GpuspluError
+from ..errors import ON_HOST, DeviceFailedError, DeviceMemoryError, EngineUnavailableError, GpuspluError
 from . import devices
 
 ALL = "all"
@@ -30,7 +30,7 @@ def open_devices(which: Any) -> tuple[Any, ...]:
     if isinstance(which, str):
         which = range(devices.count_devices())
         if not which:
-            raise EngineUnavailableError("device='all': no CUDA device is visible; pass engine='cpu'")
+            raise EngineUnavailableError(f"device='all': no CUDA device is visible; pass {ON_HOST}")
     opened = tuple(map(devices.open_device, which))
     if not opened:
         raise ValueError("device=[] names no device; leave it out, or pass a number or a list of numbers")

@@ -64,10 +64,11 @@ class EngineFactor(Protocol):
     col_perm: np.ndarray
 
     def refactor(self, values: Any, source: np.ndarray | None = None) -> int:
-        """Factor canonical values or, with `source`, the caller's; canonical position of a NaN or Inf, or -1."""
+        """Factor canonical values or, with `source`, the caller's, of which ``values[source]`` are canonical; canonical
+        position of a NaN or Inf, or -1. Arrays are the caller's: they are neither kept nor changed."""
 
     def solve(self, b: Any, trans: int = 0) -> Any:
-        """op(A) X = B; trans: 0 for A, 1 for its transpose, 2 for its conjugate transpose."""
+        """op(A) X = B, shape (n,) or (n, nrhs); trans: 0 for A, 1 for its transpose, 2 for its conjugate transpose."""
 
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from .. import matrix
 from ..cost.model import REFACTORIZATIONS
 from ..engines import registry
-from ..engines.cpu.factor import cpu_factor
+from ..engines.processor import cpu_factor
 from ..options import Options, read_ordering
 from ..problem import Problem, Request
 

@@ -28,17 +28,17 @@ class Known:
 
     Attributes
     ----------
-    mark : tuple
+    versions : tuple
         Where these were, and how often they had been changed.
     pointers, indices : ndarray
     idle : dict
         Factors that nobody uses, by stream and number type.
     """
 
-    __slots__ = ("__weakref__", "idle", "indices", "mark", "pointers")
+    __slots__ = ("__weakref__", "idle", "indices", "pointers", "versions")
 
-    def __init__(self, pattern: Pattern, mark: tuple[Any, ...]) -> None:
-        self.mark = mark
+    def __init__(self, pattern: Pattern, versions: tuple[Any, ...]) -> None:
+        self.versions = versions
         self.pointers, self.indices = pattern.pointers.cpu().numpy(), pattern.indices.contiguous().cpu().numpy()
         self.idle: dict[tuple[int, np.dtype], Any] = {}
 
@@ -50,10 +50,10 @@ _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 def known_of(pattern: Pattern) -> Known:
     """What is kept of a pattern; made where its indices are new or other ones."""
     storage = pattern.origin[0].untyped_storage()
-    mark = tuple((one.data_ptr(), one.numel(), one._version) for one in pattern.origin)
+    versions = tuple((one.data_ptr(), one.numel(), one._version) for one in pattern.origin)
     known = _known.get(storage)
-    if known is None or known.mark != mark:
-        known = _known[storage] = Known(pattern, mark)
+    if known is None or known.versions != versions:
+        known = _known[storage] = Known(pattern, versions)
     return known
 
 

@@ -15,10 +15,10 @@ from gpusplu.cost import calibration, features, model, table
 from gpusplu.cost.calibration import fit
 from gpusplu.cost.model import Prediction
 from gpusplu.cost.observation import Observation
+from gpusplu.cost.processor import predict as predict_cpu
 from gpusplu.cuda import devices, presence
 from gpusplu.engines import registry
 from gpusplu.engines.columns.predict import predict as predict_columns
-from gpusplu.engines.cpu.predict import predict as predict_cpu
 from gpusplu.engines.device.engine import COMPILE_SHARE
 from gpusplu.matrix import canonicalize, read_matrix
 from gpusplu.options import Options

@@ -9,9 +9,9 @@ import pytest
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.cost import calibration, table
+from gpusplu.cost.processor import predict
 from gpusplu.cuda import layout
 from gpusplu.engines import registry
-from gpusplu.engines.cpu.predict import predict
 from gpusplu.matrix import canonicalize, read_matrix
 from gpusplu.options import Options
 from gpusplu.problem import Problem, Request

@@ -11,7 +11,8 @@ from gpusplu.engines import registry
 ROOT = Path(__file__).parents[2] / "gpusplu"
 #: Rooms of the house from the ground up; those of a row do not know each other.
 LAYERS = (
-    ("_core", "errors", "installed", "notebook", "once", "typing"),
+    ("_core", "installed", "notebook", "once", "typing"),
+    ("errors",),
     ("_scipy", "_cupyx", "stats", "counting", "arrays", "results"),
     ("journal",),
     ("matrix", "options", "timing", "threads", "gallery", "cuda"),
@@ -19,7 +20,7 @@ LAYERS = (
     ("distributed",),
     ("cost",),
     ("problem",),
-    ("engines.interface", "engines.pieces"),
+    ("engines.interface", "engines.pieces", "engines.processor"),
     ("engines.registry",),
     ("engines.cpu",),
     ("engines.device",),
@@ -52,8 +53,8 @@ LAYERS = (
     ("cli",),
     ("__main__",),
 )
-#: Of each engine, what is not its name: a string, an argument.
-SPELLED = r"""(?<![\w.])["']{name}["'.]|engine=["']{name}["']"""
+#: A name as an argument, and by itself or as the beginning of a key; a path of a kernel file.
+SPELLED = r"""engine=["']{name}["']|(?<![\w.])["']{name}["'.]|["'/]{name}\.cu"""
 
 
 def modules(root):
@@ -143,16 +144,29 @@ def test_a_circle_is_seen():
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c", "d"]
 
 
-@pytest.mark.parametrize("name", sorted({*registry.BUILT_IN} - {registry.DEFAULT}))  # errors advise to take that
+@pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_names_of_engines_stand_in_their_folders(name):
     allowed = (ROOT / "engines" / name, ROOT / "typing.py", ROOT / "cost" / "table.py")
+    spelled = SPELLED.partition("|")[0] if name == "cpu" else SPELLED  # others have devices of that name
     found = []
     for path in ROOT.rglob("*.py"):
         if any(path.is_relative_to(place) for place in allowed):
             continue
         code = without_docstrings(path.read_text())
-        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(SPELLED.format(name=name), code)]
+        found += [f"{path.relative_to(ROOT)}: {match[0]}" for match in re.finditer(spelled.format(name=name), code)]
     assert found == []
+
+
+def test_engines_are_imported_by_the_registry_only():
+    """And by one that is composed of others."""
+    found = {
+        (name.rpartition(".")[0], other)
+        for name, others in imports_of(ROOT).items()
+        for engine in registry.BUILT_IN
+        for other in others
+        if f"{other}.".startswith(f"engines.{engine}.") and not f"{name}.".startswith(f"engines.{engine}.")
+    }
+    assert {package for package, _ in found} == {"engines.crisscross"}
 
 
 def without_docstrings(text):

@@ -120,7 +120,6 @@ CORE_CALLS = {
     "max_product_matching": lambda: _core_testing.max_product_matching(PTR, IND[:1], SHORT),
     "amd": lambda: _core_testing.amd(PTR, IND[:1]),
     "nested_dissection": lambda: _core_testing.nested_dissection(PTR, IND[:1]),
-    "structural_rank": lambda: _core_testing.structural_rank(PTR, IND[:1]),
     "maximum_transversal": lambda: _core_testing.maximum_transversal(PTR, IND[:1]),
     "block_triangular": lambda: _core_testing.block_triangular(PTR, IND, PERM[:1]),
     "symmetrize": lambda: _core_testing.symmetrize(PTR, IND, PERM[:1]),
@@ -142,10 +141,8 @@ CORE_CALLS = {
     "longest_trailing_column": lambda: _core.longest_trailing_column(PTR, IND, DIAG, DIAG[:1], 0, 1, 1),
     "count_trailing_terms": lambda: _core.count_trailing_terms(PTR, IND, DIAG, 3),
     "trailing_terms": lambda: _core.trailing_terms(PTR, IND, DIAG, -1, 100, 1, 1, 8),
-    "dense front": lambda: _core_testing._lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
-    "dense solve": lambda: _core_testing._solve_front(
-        "lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))
-    ),
+    "dense front": lambda: _core_testing.lu_front(*(np.ones((2, 2), order="F") for _ in range(3)), PERM[:1]),
+    "dense solve": lambda: _core_testing.solve_front("lu_forward", *(np.ones((2, k), order="F") for k in (2, 0, 1, 0))),
     "ColumnLU": lambda: _core_testing.ColumnLU_d(
         PTR, IND, PERM[:1], PERM, np.array([0, 2], np.int32), *2 * [np.ones(0)]
     ),

@@ -56,7 +56,7 @@ def test_complement_and_both_halves_of_a_solve(dtype, kind, eliminated):
     indices = np.array([50, 3, 17, 4, 59, 30, 31, 32, 2, 41, 7])
     symbolic = analyzed(kind, A, indices)
     if not eliminated:
-        symbolic._whole = None  # as if fronts had no pivots
+        symbolic.whole = None  # as if fronts had no pivots
     factor = symbolic.factor(A.data)
     assert factor.eliminated == eliminated and factor.dtype == A.dtype
     expected = dense_schur(A.toarray().astype("D" if dtype in "FD" else "d"), indices)

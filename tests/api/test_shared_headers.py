@@ -16,6 +16,7 @@ PACKAGE = nvrtc.FOLDER.parent
 TYPE = re.compile(r"\b(?:struct|class|enum|enum class)\s+(\w+)\s*(?::[^;{()]*)?\{")
 CONSTANT = re.compile(r"\bconstexpr\s+(?:unsigned\s+|long\s+)*\w+\s+(\w+)\s*(?:\[[^]]*\]\s*)?=")
 FUNCTION = re.compile(r"\bconstexpr\s+(?:long\s+)?\w+\s+(\w+)\(")
+KERNELS = ("kernels/common", "kernels/fronts", "kernels/columns", "kernels/lockstep")
 SHARED = sorted(str(path.relative_to(nvrtc.FOLDER)) for path in nvrtc.FOLDER.glob("shared/*"))
 
 
@@ -33,7 +34,7 @@ def test_shared_names_are_defined_once():
     assert len(shared) == len(set(shared))
     others = [
         path
-        for folder in ("kernels", "core/plan", "core/bind")
+        for folder in ("kernels", "core/plan", "core/simd", "core/bind")
         for path in (PACKAGE / folder).rglob("*.*")
         if path.parent.name != "shared"
     ]
@@ -45,9 +46,9 @@ def test_planner_and_kernels_have_no_type_of_the_same_name():
     """Of their own: what both know is shared."""
     of = {
         folder: {name for path in (PACKAGE / folder).rglob("*.*") for name in TYPE.findall(text_of(path))}
-        for folder in ("core/plan", "kernels/common", "kernels/fronts", "kernels/columns")
+        for folder in ("core/plan", *KERNELS)
     }
-    kernels = of["kernels/common"] | of["kernels/fronts"] | of["kernels/columns"]
+    kernels = set().union(*(of[folder] for folder in KERNELS))
     assert of["core/plan"] & kernels <= {"Entries"}  # different things, in anonymous namespaces
 
 
@@ -63,11 +64,13 @@ def test_includes_go_downwards():
         assert not any(".." in name for name in nvrtc.INCLUDE.findall(path.read_text())), path
 
 
-@pytest.mark.parametrize("folder", ["plans", "engines"])
+@pytest.mark.parametrize("folder", ["engines", "mixed"])
 def test_python_defines_no_layout(folder):
     """Structs and what kernels are compiled with come from the headers."""
     names = {name for file in SHARED for name in definitions(text_of(nvrtc.FOLDER / file))}
-    for path in (PACKAGE / folder).rglob("*.py"):
+    paths = list((PACKAGE / folder).rglob("*.py"))
+    assert len(paths) > 3
+    for path in paths:
         text = path.read_text()
         assert not re.search(r"np\.dtype\(\s*\[", text), path
         for node in ast.parse(text).body:

@@ -17,10 +17,10 @@ LARGE = [(300, 210), (257, 0), (130, 700), (800, 100)]
 
 @pytest.fixture(params=LEVELS, ids=lambda level: f"v{level}")
 def level(request):
-    _core_testing._set_simd_level(request.param)
+    _core_testing.set_simd_level(request.param)
     assert _core_testing.simd_level() == request.param
     yield request.param
-    _core_testing._set_simd_level(0)
+    _core_testing.set_simd_level(0)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def lu_front(a, w, extra=3, team_size=1, **rule):
     r = a.shape[0]
     panel, upper, c = padded(a[:, :w], extra), padded(a[:w, w:].T, extra), padded(a[w:, w:], extra)
     pivots = np.full(w, -1, np.int32)
-    stats = _core_testing._lu_front(panel, upper, c, pivots, team_size=team_size, **rule)
+    stats = _core_testing.lu_front(panel, upper, c, pivots, team_size=team_size, **rule)
     perm = np.arange(r)
     for k, p in enumerate(pivots):
         assert k <= p < w
@@ -107,7 +107,7 @@ def test_cholesky(level, dtype):
         lower = a.copy()
         lower[np.triu_indices(r, 1)] = np.nan  # neither read nor written
         panel, c = padded(lower[:, :w], 5), padded(lower[w:, w:], 1)
-        assert _core_testing._cholesky_front(panel, c) == -1
+        assert _core_testing.cholesky_front(panel, c) == -1
         assert np.all(np.isnan(panel[np.triu_indices(w, 1)])) and np.all(np.isnan(c[np.triu_indices(h, 1)]))
         factor = np.tril(panel)
         rest = a - factor @ factor.conj().T
@@ -125,7 +125,7 @@ def test_cholesky_reports_the_first_bad_column(level, dtype):
             a = (b @ b.conj().T / (w + h) + np.eye(w + h)).astype(dtype)
             a[bad, bad] = value * 1e3 if value else 0
             panel, c = padded(a[:, :w], 2), padded(a[w:, w:], 0)
-            assert _core_testing._cholesky_front(panel, c) == bad
+            assert _core_testing.cholesky_front(panel, c) == bad
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -178,7 +178,7 @@ def test_solve(level, dtype, nrhs):
 
         def run(kind, conj=False, panel=panel, ut=ut, x=x, y=y):
             px, py = padded(x, 3), padded(y, 1)
-            _core_testing._solve_front(kind, panel, ut, px, py, conj=conj)
+            _core_testing.solve_front(kind, panel, ut, px, py, conj=conj)
             return px, py
 
         def close(value, expected, r=r):
@@ -208,7 +208,7 @@ def test_solve(level, dtype, nrhs):
 
         spd = (a @ a.conj().T / r + np.eye(r)).astype(dtype)
         factor = padded(spd[:, :w], 2)
-        assert _core_testing._cholesky_front(factor, padded(spd[w:, w:], 0)) == -1
+        assert _core_testing.cholesky_front(factor, padded(spd[w:, w:], 0)) == -1
         c11, c21 = np.tril(factor[:w]), factor[w:]
         for conj in (False, True):
             op = np.conj if conj else np.asarray
@@ -236,7 +236,7 @@ def test_large_fronts_do_not_depend_on_the_team(three_threads, dtype):
         factors = []
         for size in (1, 2, 3):
             panel, c = padded(spd[:, :w], 5), padded(spd[w:, w:], 1)
-            assert _core_testing._cholesky_front(panel, c, team_size=size) == -1
+            assert _core_testing.cholesky_front(panel, c, team_size=size) == -1
             factors.append((np.tril(panel), np.tril(c)))
         lower, c = factors[0]
         rest = spd - lower @ lower.conj().T
@@ -248,7 +248,7 @@ def test_large_fronts_do_not_depend_on_the_team(three_threads, dtype):
         spd_bad[w - 5, w - 5] = -1
         for size in (1, 2, 3):
             panel, c = padded(spd_bad[:, :w], 5), padded(spd_bad[w:, w:], 1)
-            assert _core_testing._cholesky_front(panel, c, team_size=size) == w - 5
+            assert _core_testing.cholesky_front(panel, c, team_size=size) == w - 5
 
 
 def test_a_team_that_is_in_its_own_way_leaves_a_front_to_one(three_threads):
@@ -266,7 +266,7 @@ def test_a_team_that_is_in_its_own_way_leaves_a_front_to_one(three_threads):
         assert found[4] == alone[4]
         assert all(x.tobytes() == y.tobytes() for x, y in zip(alone[:4], found[:4], strict=True))
         panel, c = padded(spd[:, :w], 5), padded(spd[w:, w:], 1)
-        assert _core_testing._cholesky_front(panel, c, team_size=3, crowded_after=after) == -1
+        assert _core_testing.cholesky_front(panel, c, team_size=3, crowded_after=after) == -1
         factors.append((np.tril(panel), np.tril(c)))
     assert 0 in was_crowded
     for other in factors[1:]:

@@ -18,10 +18,10 @@ COUNTS = (1, 7, 8, 9, 33)
 
 @pytest.fixture(params=LEVELS)
 def simd(request):
-    _core_testing._set_simd_level(request.param)
+    _core_testing.set_simd_level(request.param)
     assert _core_testing.simd_level() == request.param
     yield
-    _core_testing._set_simd_level(0)
+    _core_testing.set_simd_level(0)
 
 
 def analysed(A, cholesky=False):

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import gpusplu as gs
 from gpusplu import gallery
 from gpusplu.engines.device import staging
+from gpusplu.engines.supernodal.fronts import Fronts
 from gpusplu.timing import backward_error
 from support.emulated_device import memory_at
 from support.ladder import measure_first
@@ -25,6 +26,18 @@ def cost(device, function):
     device.counts.clear()
     result = function()
     return result, device.counts
+
+
+def test_a_recording_runs_its_commands_once(device, monkeypatch):
+    ran, factor = [], Fronts.factor
+    monkeypatch.setattr(Fronts, "factor", lambda *arguments: (ran.append("factor"), factor(*arguments))[1])
+    A = canonical(gallery.rlc_mesh(6, 6))
+    lu = gs.splu(A, engine="supernodal")
+    assert len(ran) == 1  # the first is not recorded
+    lu.refactor(2 * A.data)
+    assert len(ran) == 2
+    lu.refactor(3 * A.data)
+    assert len(ran) == 2  # replayed
 
 
 @pytest.mark.parametrize("trans", ["N", "T"])

@@ -164,7 +164,7 @@ def test_what_is_said_about_it(device, plans):
     factor = gs.splu(A, engine="supernodal", ordering="nd", device_memory=limit_of(whole, plans[-1], 0.1))
     plan = plans[-1]
     assert factor.stats.n_windows == plan.streamed and factor.stats.host_bytes == 8 * plan.host_size
-    assert f"{plan.streamed} windows, {8 * plan.host_size:,} bytes" in factor.explain()
+    assert f"{plan.streamed} segments, {8 * plan.host_size:,} bytes" in factor.explain()
     assert factor.stats.bytes < whole.stats.bytes
     assert factor.stats.predicted_factor_seconds == plan.factor_seconds > whole.stats.predicted_factor_seconds
     assert factor.stats.predicted_solve_seconds == plan.solve_seconds > whole.stats.predicted_solve_seconds
@@ -203,7 +203,7 @@ def test_pageable_memory_where_none_can_be_locked():
     assert buffer.nbytes == 1000 and (buffer._memory == 7).all()
 
 
-def test_not_even_one_window(device, plans):
+def test_not_even_one_segment(device, plans):
     A = matrix()
     whole = gs.splu(A, engine="supernodal", ordering="nd")
     limit = limit_of(whole, plans[-1], 0) // 2

@@ -67,8 +67,8 @@ class Stream:
         self.side = Stream(device, recorded, True) if recorded is not None and not side else None
 
     def _enter(self, recording: Recording) -> None:
-        self._recording, self._queue, self.last = recording, recording.queues, []
-        recording.queues += 1
+        self._recording, self._number, self.last = recording, recording.streams, []
+        recording.streams += 1
 
     @property
     def recorded(self) -> Recording | None:
@@ -81,7 +81,7 @@ class Stream:
         if recorded is None:
             command()
         else:
-            recorded.append(Command(command, self._queue, self.last))
+            recorded.append(Command(command, self._number, self.last))
             self.last = recorded[-1:]
 
     @property

@@ -22,7 +22,15 @@ class Pattern:
         self.ptr, self.ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
 
 
-def plan_of(A, cholesky=False, ordering="auto", multiprocessors=132, block_bytes=0, memory_bytes=0, **parameters):
+def plan_of(
+    A,
+    cholesky=False,
+    ordering="auto",
+    multiprocessors=Limits.multiprocessors,
+    block_bytes=0,
+    memory_bytes=0,
+    **parameters,
+):
     pattern = Pattern(A)
     symbolic = analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, ordering=ordering, method="front")
     limits = Limits(multiprocessors=multiprocessors, block_bytes=block_bytes, memory_bytes=memory_bytes)

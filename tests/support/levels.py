@@ -4,9 +4,9 @@ from gpusplu import _core_testing
 
 
 def is_built(level):
-    _core_testing._set_simd_level(level)
+    _core_testing.set_simd_level(level)
     found = _core_testing.simd_level()
-    _core_testing._set_simd_level(0)
+    _core_testing.set_simd_level(0)
     return found == level
 
 

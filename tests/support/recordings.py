@@ -12,7 +12,7 @@ class Command:
     """A node of a graph: what it does, on which stream, and what has to be done before."""
 
     run: Callable[[], None]
-    queue: int
+    stream: int
     after: list[Command]
     done: bool = False
 
@@ -20,7 +20,7 @@ class Command:
 class Recording(list[Command]):
     """Commands of a graph while it is recorded, and how many streams are in it."""
 
-    queues, over = 0, False
+    streams, over = 0, False
 
 
 class Event(list[Command]):
@@ -31,8 +31,8 @@ class Event(list[Command]):
 
 def run_in_any_order(commands: list[Command], side_first: bool) -> None:
     """The order of each stream, and otherwise the first, or the last, runs ahead as far as what it waits for allows."""
-    queues = sorted({command.queue for command in commands}, reverse=side_first)
-    waiting = [deque(c for c in commands if c.queue == queue) for queue in queues]
+    streams = sorted({command.stream for command in commands}, reverse=side_first)
+    waiting = [deque(c for c in commands if c.stream == stream) for stream in streams]
     for command in commands:
         command.done = False
     while any(waiting):

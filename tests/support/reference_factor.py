@@ -16,7 +16,7 @@ PANEL = constant("shared/fronts.hpp", "PANEL")  # columns of a panel in phases 0
 
 @dataclass
 class ReferenceFactor:
-    """Arenas of scalars as in GPU.md."""
+    """Arenas of scalars, laid out as in core/plan/fronts/plan.hpp."""
 
     factor: np.ndarray
     blocks: np.ndarray

@@ -67,7 +67,9 @@ def matrix(name: str, dtype: str, cholesky: bool) -> sp.csc_array:
     return A.astype(dtype)
 
 
-def case(name: str, dtype: str, cholesky: bool, multiprocessors: int = 132, **parameters: int) -> Case:
+def case(
+    name: str, dtype: str, cholesky: bool, multiprocessors: int = Limits.multiprocessors, **parameters: int
+) -> Case:
     A = matrix(name, dtype, cholesky)
     pattern = Pattern(A.indptr.astype(np.int64), A.indices.astype(np.int32))
     symbolic = analyze(pattern.ptr, pattern.ind, A.data, cholesky=cholesky, method="front")

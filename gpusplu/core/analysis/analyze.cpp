@@ -96,7 +96,7 @@ std::vector<Symbolic> analyze_ldlt(PatternView A, const T* values, const Analyze
   const std::vector<idx>& partner = s.partner = has_pairs ? std::move(matching.partner) : std::vector<idx>();
   AnalyzeOptions of_pairs(options);
   std::vector<idx> own;
-  if (has_pairs && options.ordering == Ordering::user) {
+  if (has_pairs && options.ordering == "user") {
     own = order_of_pairs(options.user_perm, paired, partner);
     of_pairs.user_perm = own.data();
   }
@@ -154,7 +154,7 @@ void analyze_lu(PatternView A, const idx* row_of_col, const AnalyzeOptions& opti
   if (by_blocks && column_is_faster(order_by_blocks, order, options, s))
     return finish_column(s, std::move(order_by_blocks), std::move(blocks.block_ptr), row_of_col);
   if (!column_is_faster(order, order, options, s)) return finish_front(s, graph.view(), std::move(order), row_of_col);
-  if (options.ordering == Ordering::user) order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
+  if (options.ordering == "user") order.tree.perm.assign(options.user_perm, options.user_perm + s.n);
   const bool in_one_piece = symmetric && order.tree.cost.roots == 1;
   if (want_blocks && !in_one_piece && blocks.block_ptr.empty()) reducible = find_blocks();
   if (reducible) order.tree.perm = sorted_by_block(order.tree.perm, blocks);
@@ -219,7 +219,7 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
   PatternSymmetry is_symmetric(A);
   options.symmetric = may_be_ldlt(A, options) && symmetry_of(A, values) != Symmetry::none;
   if (options.symmetric) is_symmetric.know(true);
-  if (options.ordering == Ordering::natural) {  // pivoting alone chooses the rows
+  if (options.ordering == "natural") {  // pivoting alone chooses the rows
     s.structural_rank = s.n;
     s.method = Method::column;
     s.col_perm.resize(s.n);
@@ -286,7 +286,7 @@ Symbolic fronts_like(const Symbolic& columns, PatternView A, const AnalyzeOption
 
 template <class T>
 std::vector<Symbolic> analyze_columns(PatternView A, const T* values, const AnalyzeOptions& options) {
-  if (options.ordering == Ordering::natural) return {analyze(A, values, options)};
+  if (options.ordering == "natural") return {analyze(A, values, options)};
   Symbolic s = described(A, options);
   std::vector<idx> rows;
   if (!match(A, values, options, s, rows)) return {s};
@@ -295,7 +295,7 @@ std::vector<Symbolic> analyze_columns(PatternView A, const T* values, const Anal
   std::vector<Ordered> orders = timed(s, "order", [&] { return orderings_for_columns(graph.view(), options, s); });
   std::vector<Symbolic> candidates(orders.size(), s);
   for (std::size_t k = 0; k < orders.size(); k++) {
-    if (options.ordering == Ordering::user) orders[k].tree.perm.assign(options.user_perm, options.user_perm + s.n);
+    if (options.ordering == "user") orders[k].tree.perm.assign(options.user_perm, options.user_perm + s.n);
     finish_column(candidates[k], std::move(orders[k]), {0, s.n}, row_of_col);
   }
   return candidates;

@@ -1,33 +1,23 @@
 // The analysis pipeline: matching -> block form -> ordering -> choice of method -> structure.
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "analysis/symbolic.hpp"
 
 namespace gs {
 
-enum class Ordering { automatic, amd, nested_dissection, natural, user };
-// By the names that callers use, but for the caller's own.
-struct NamedOrdering {
-  const char* name;
-  Ordering ordering;
-};
-inline constexpr NamedOrdering named_orderings[] = {{"auto", Ordering::automatic},
-                                                    {"amd", Ordering::amd},
-                                                    {"nd", Ordering::nested_dissection},
-                                                    {"natural", Ordering::natural}};
-
 enum class MethodChoice { automatic, column, front };
 
 struct AnalyzeOptions {
   explicit AnalyzeOptions(const CpuCosts& costs_) : costs(costs_) {}
 
-  CpuCosts costs;          // what orderings and methods are chosen by
-  bool cholesky = false;   // A is Hermitian and stored in full; the values are not looked at
-  bool ldlt = false;       // A is Hermitian or symmetric and stored in full
-  bool symmetric = false;  // LU may be by LDL^T where A is that and it is predicted to be faster
-  Ordering ordering = Ordering::automatic;
-  const idx* user_perm = nullptr;  // gather column order for Ordering::user
+  CpuCosts costs;                      // what orderings and methods are chosen by
+  bool cholesky = false;               // A is Hermitian and stored in full; the values are not looked at
+  bool ldlt = false;                   // A is Hermitian or symmetric and stored in full
+  bool symmetric = false;              // LU may be by LDL^T where A is that and it is predicted to be faster
+  std::string_view ordering = "auto";  // one of ordering_names (selection.hpp), or "user"
+  const idx* user_perm = nullptr;      // gather column order for "user"
   MethodChoice method = MethodChoice::automatic;
   double refactorizations = 5;  // that are expected, a solve with each
   bool matching = true;         // large entries onto the diagonal, with scaling; without it rows keep their order

@@ -46,6 +46,18 @@ Ordered order_dissection(PatternView graph) {
   return {ordered_tree(graph, nested_dissection(graph)), "nd"};
 }
 
+Ordered order_nothing(PatternView graph) {
+  std::vector<idx> identity(graph.n);
+  std::iota(identity.begin(), identity.end(), 0);
+  return {ordered_tree(graph, std::move(identity)), "natural"};
+}
+
+struct NamedOrdering {
+  std::string_view name;
+  Ordered (*order)(PatternView);
+};
+constexpr NamedOrdering orderings[] = {{"amd", order_amd}, {"nd", order_dissection}, {"natural", order_nothing}};
+
 // Dissection first.
 std::vector<Ordered> order_both(PatternView graph) {
   std::vector<Ordered> orders(2);
@@ -155,27 +167,26 @@ bool is_badly_scaled(const Symbolic& s) {
   return is_wide(s.row_scale) && is_wide(s.col_scale);
 }
 
+const std::vector<std::string_view>& ordering_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all{"auto"};
+    for (const NamedOrdering& known : orderings) all.push_back(known.name);
+    return all;
+  }();
+  return names;
+}
+
 Ordered choose_ordering(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
-  switch (options.ordering) {
-    case Ordering::amd:
-      return order_amd(graph);
-    case Ordering::nested_dissection:
-      return order_dissection(graph);
-    case Ordering::natural: {
-      std::vector<idx> identity(graph.n);
-      std::iota(identity.begin(), identity.end(), 0);
-      return {ordered_tree(graph, std::move(identity)), "natural"};
-    }
-    case Ordering::user:
-      return {ordered_tree(graph, {options.user_perm, options.user_perm + graph.n}), "user"};
-    default:
-      return order_automatic(graph, options, s);
-  }
+  if (options.ordering == "user")
+    return {ordered_tree(graph, {options.user_perm, options.user_perm + graph.n}), "user"};
+  for (const NamedOrdering& known : orderings)
+    if (options.ordering == known.name) return known.order(graph);
+  return order_automatic(graph, options, s);
 }
 
 std::vector<Ordered> orderings_for_fronts(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   std::vector<Ordered> orders;
-  if (options.ordering != Ordering::automatic) {
+  if (options.ordering != "auto") {
     orders.push_back(choose_ordering(graph, options, s));
   } else if (only_dissection(graph, middling_on_device)) {
     orders.push_back(order_dissection(graph));
@@ -188,7 +199,7 @@ std::vector<Ordered> orderings_for_fronts(PatternView graph, const AnalyzeOption
 
 std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptions& options, Symbolic& s) {
   std::vector<Ordered> orders;
-  if (options.ordering == Ordering::automatic) orders = order_both(graph);
+  if (options.ordering == "auto") orders = order_both(graph);
   else orders.push_back(choose_ordering(graph, options, s));
   std::reverse(orders.begin(), orders.end());  // of equals the first is taken: minimum degree
   return orders;
@@ -251,7 +262,7 @@ bool may_be_ldlt(PatternView A, const AnalyzeOptions& options) {
 }
 
 bool may_use_blocks(const AnalyzeOptions& options) {
-  const bool by_degree = options.ordering == Ordering::automatic || options.ordering == Ordering::amd;
+  const bool by_degree = options.ordering == "auto" || options.ordering == "amd";
   return by_degree && options.method != MethodChoice::front;
 }
 

@@ -1,6 +1,7 @@
 // Every decision of the core about orderings and methods, by what the cost model predicts for them
 // (docs/internals/decisions/0019-one-cost-model.md).
 #pragma once
+#include <string_view>
 #include <vector>
 
 #include "analysis/analyze.hpp"
@@ -13,6 +14,9 @@ struct Ordered {
   OrderedTree tree;  // of orderings by blocks only the permutation and the cost
   const char* name = "amd";
 };
+
+// "auto", and the orderings that can be asked for.
+const std::vector<std::string_view>& ordering_names();
 
 // The ordering that is asked for, or the one that serves the fronts of the CPU engine best; what was compared goes to
 // s.considered.

@@ -1,9 +1,9 @@
 #include "analysis/validate.hpp"
-#include "analysis/analyze.hpp"
 
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/selection.hpp"
 #include "base/require.hpp"
 #include "matrix/validate.hpp"
 
@@ -54,9 +54,9 @@ void validate_numbers(const Symbolic& s) {
               s.column_levels >= 0 && s.super_levels >= 0 && s.flops >= 0 && std::isfinite(s.flops) &&
               std::isfinite(s.critical_path) && std::isfinite(s.seconds),
           "a pickled analysis is damaged: a size or count is impossible");
-  const bool known = s.ordering.empty() || s.ordering == "user" ||
-                     std::any_of(std::begin(named_orderings), std::end(named_orderings),
-                                 [&](const NamedOrdering& named) { return s.ordering == named.name; });
+  const std::vector<std::string_view>& names = ordering_names();
+  const bool known =
+      s.ordering.empty() || s.ordering == "user" || std::find(names.begin(), names.end(), s.ordering) != names.end();
   require(known, "a pickled analysis is damaged: its ordering is unknown");
 }
 

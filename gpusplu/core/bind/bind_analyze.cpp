@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/analyze.hpp"
+#include "analysis/selection.hpp"
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
@@ -14,9 +15,9 @@
 namespace gs {
 namespace {
 
-Ordering ordering_of(const std::string& name) {
-  for (const NamedOrdering& known : named_orderings)
-    if (name == known.name) return known.ordering;
+std::string_view ordering_of(const std::string& name) {
+  for (const std::string_view known : ordering_names())
+    if (name == known) return known;
   throw nb::value_error(("ordering='" + name + "' is unknown").c_str());
 }
 
@@ -32,7 +33,7 @@ AnalyzeOptions options_of(PatternView A, const Costs& costs, bool cholesky, cons
   if (perm) require_permutation(*perm, A.n, "perm");
   AnalyzeOptions options(costs.cpu);
   options.cholesky = cholesky;
-  options.ordering = perm ? Ordering::user : ordering_of(ordering);
+  options.ordering = perm ? "user" : ordering_of(ordering);
   options.user_perm = perm ? perm->data() : nullptr;
   options.matching = matching;
   return options;
@@ -119,7 +120,7 @@ void bind_analyze(nb::module_& m) {
       "columns"_a, "canonical"_a, "costs"_a, nb::kw_only(), "ordering"_a = "auto", "perm"_a = nb::none(),
       "Fronts, by the matching and the scales of an analysis by columns; see core/analysis/analyze.hpp.");
   nb::list orderings;
-  for (const NamedOrdering& known : named_orderings) orderings.append(known.name);
+  for (const std::string_view known : ordering_names()) orderings.append(nb::str(known.data(), known.size()));
   m.attr("ORDERINGS") = nb::tuple(orderings);
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
 }

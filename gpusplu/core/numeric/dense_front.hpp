@@ -3,7 +3,7 @@
 // simd/dense_kernels.hpp.
 //
 // All members call with the same arguments. The result depends on the sizes only, not on the size of the team.
-// No BLAS is involved: our kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/peers/dense.py).
+// No BLAS is involved: our kernels are faster up to W of about 2000 and within 10% beyond (asv_bench/suites/dense.py).
 #pragma once
 #include "base/threads.hpp"
 #include "simd/select.hpp"

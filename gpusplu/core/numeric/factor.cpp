@@ -172,7 +172,7 @@ template <class T> Symbolic Factor<T>::analysis_by_columns(bool matching) const 
   by_columns.matching = matching;
   by_columns.keep_diagonal = false;
   const bool own_order = column_ && (symbolic_->ordering == "natural" || symbolic_->ordering == "user");
-  if (own_order) by_columns.ordering = Ordering::user, by_columns.user_perm = symbolic_->col_perm.data();
+  if (own_order) by_columns.ordering = "user", by_columns.user_perm = symbolic_->col_perm.data();
   Symbolic renewed = analyze(A_, values_.data(), by_columns);
   if (own_order) renewed.ordering = symbolic_->ordering;
   return renewed;

@@ -18,8 +18,8 @@
 namespace gs {
 namespace {
 
-constexpr double kWorkPerThread = 250e3;  // less than this does not pay for a further thread [ns]
-constexpr off kPiece = 1 << 20;           // entries of a front between looks whether to stop
+constexpr double kWorkPerThread = 250e-6;  // less than this does not pay for a further thread [s]
+constexpr off kPiece = 1 << 20;            // entries of a front between looks whether to stop
 
 }  // namespace
 

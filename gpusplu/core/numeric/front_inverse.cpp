@@ -18,7 +18,7 @@
 namespace gs {
 namespace {
 
-constexpr double kWorkPerThread = 125e3;  // of the factorization; less than this does not pay for a further thread [ns]
+constexpr double kWorkPerThread = 125e-6;  // of the factorization; less than this does not pay for a further thread [s]
 
 }  // namespace
 

@@ -12,18 +12,19 @@
 namespace gs {
 namespace {
 
-constexpr double kLeafTask = 20e3;       // smallest leaf task worth its bookkeeping [ns]
+constexpr double kLeafTask = 20e-6;      // smallest leaf task worth its bookkeeping [s]
 constexpr double kTasks = 512;           // leaf tasks of a large problem, about
-constexpr double kTeamFront = 400e3;     // smallest front worth the whole team [ns]
+constexpr double kTeamFront = 400e-6;    // smallest front worth the whole team [s]
 constexpr double kTeamShare = 1.0 / 96;  // and its share of the total
 
-// Time of front s on one thread: overhead, entries moved, arithmetic [ns].
+// Time of front s on one thread [s].
 double front_work(const Symbolic& symbolic, idx s) {
   const FrontShape front(symbolic, s);
   const bool one_triangle = symbolic.one_triangle();
   const double W = symbolic.is_interface(s) ? 0 : front.W, H = front.H, R = front.R;
   const double multiply_adds = W * (W * W / 3 + W * H + H * H) * (one_triangle ? 1 : 2);
-  return 150 + 0.7 * R * R * (one_triangle ? 0.5 : 1) + multiply_adds / 20;
+  const TaskCosts& costs = symbolic.costs.tasks;
+  return costs.fronts + costs.entries * R * R * (one_triangle ? 0.5 : 1) + costs.multiply_adds * multiply_adds;
 }
 
 // Exponents of powers of two.

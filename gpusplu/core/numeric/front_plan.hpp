@@ -25,7 +25,7 @@ struct FrontTask {
   idx parent;          // task, -1 at roots
   idx n_dependencies;  // child tasks
   bool whole_team;     // one front, too large for one thread
-  double work;         // modelled time on one thread [ns]
+  double work;         // modelled time on one thread [s]
 };
 
 struct FrontPlan {

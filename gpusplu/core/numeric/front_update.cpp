@@ -19,8 +19,7 @@
 namespace gs {
 namespace {
 
-constexpr idx at_once = 8;                 // vectors
-constexpr double kEntryNanoseconds = 0.7;  // of an entry of the factor, for one vector
+constexpr idx at_once = 8;  // vectors
 
 // One plane or hyperbolic rotation: L <- (L + sign conj(s) w) / c, then w <- c w - s L, for n rows.
 template <class T> void rotate(idx n, T* __restrict L, T* __restrict w, real_t<T> c, T s, int sign) {
@@ -73,7 +72,7 @@ template <class T> bool FrontFactor<T>::update_pays(const Matrix<T>& C) const {
   double entries = 0;
   for (idx s : first_fronts(C))
     for (; s >= 0; s = symbolic_->super_parent[s]) entries += double(shape(s).W) * shape(s).R;
-  return entries * kEntryNanoseconds * num_threads() < plan_.total_work;
+  return entries * symbolic_->costs.tasks.entries * num_threads() < plan_.total_work;
 }
 
 template <class T> bool FrontFactor<T>::update(const Matrix<T>& C, int sign) {

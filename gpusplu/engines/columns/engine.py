@@ -20,10 +20,10 @@ from ...cost.observation import Observations
 from ...problem import Problem
 from ...traits import Structure
 from .. import registry
-from ..cpu.factor import cpu_factor
 from ..device.engine import DeviceEngine
 from ..device.part import COMMON
 from ..interface import Analysis, Measure
+from ..processor import cpu_factor
 from .plan import ColumnPlan, LuPattern, make_column_plan
 from .predict import column_bytes, predict
 

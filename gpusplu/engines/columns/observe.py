@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...cost.features import factor_features, start_features
 from ...cost.model import Costs, seconds
 from ...cost.observation import Observation, Observations, beside_solve, excess
-from ..cpu.predict import pivoting_seconds
+from ...cost.processor import pivoting_seconds
 from ..interface import Measure
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...cost.features import factor_features, moving, start_features
 from ...cost.model import Costs, Prediction, seconds
+from ...cost.processor import pivoting_seconds
 from ...traits import Structure
-from ..cpu.predict import pivoting_seconds
 from .plan import MOST_MAPPED
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .factor import cpu_factor
+from ..processor import cpu_factor
 
 if TYPE_CHECKING:
     from ...problem import Problem

@@ -11,13 +11,13 @@ from ... import _core, matrix, patterns
 from ...cost.calibration import costs_of, for_core
 from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
+from ...cost.processor import predict
 from ...journal.listeners import listens, tell
 from ...problem import Problem, Request
 from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
+from ..processor import cpu_factor
 from .batch import cpu_batch
 from .delays import factor_with_delays
-from .factor import cpu_factor
-from .predict import predict
 
 # Of the machine's own byte order.
 INDICES = (np.dtype(np.int32), np.dtype(np.int64))

@@ -78,7 +78,7 @@ class Buffers:
         """Buffers for that many right-hand sides."""
         several = nrhs > 1
         if several not in self._vectors:
-            self._vectors[several] = Vectors(self._program, self.rhs_at_once(32) if several else 1)
+            self._vectors[several] = Vectors(self._program, self.rhs_at_once(MOST_RHS) if several else 1)
             self.nbytes += self._vectors[several].nbytes
         return self._vectors[several]
 
@@ -92,7 +92,7 @@ class Buffers:
             return 1  # the driver is not asked for free memory at every solve
         if True in self._vectors:
             return min(nrhs, self._vectors[True].capacity)
-        capacity, spare = 32, self._program.free_bytes() // 2
+        capacity, spare = MOST_RHS, self._program.free_bytes() // 2
         if self._limit is not None:
             spare = min(spare, self._limit - self._program.needed_bytes)
         while capacity > GROUP and Vectors.bytes_for(self._program, capacity) > spare:
@@ -109,20 +109,25 @@ class Vectors:
         device = program.device
         self.capacity = capacity
         self.groups = -(-capacity // (1 if capacity == 1 else GROUP))
-        dense = program.n * capacity * program.dtype.itemsize
-        self.b, self.x, self.residual, self.step, self.kept = (device.empty(dense) for _ in range(5))
+        *dense, norms, done = vector_sizes(program.n, capacity, program.dtype.itemsize)
+        self.b, self.x, self.residual, self.step, self.kept = map(device.empty, dense)
         self.own = program.vector_memory(capacity).allocate(device)
         self.beside = program.vectors_beside(capacity)
-        self.norms = device.zeros(8 * (1 + 3 * capacity))
-        self.done = device.zeros(4)
+        self.norms, self.done = device.zeros(norms), device.zeros(done)
         self.nbytes = Vectors.bytes_for(program, capacity)
         device.own_stream().synchronize()
 
     @staticmethod
     def bytes_for(program: Program, capacity: int) -> int:
         """Device memory that vectors of this capacity take [bytes]."""
-        dense = 5 * program.n * capacity * program.dtype.itemsize
-        return int(dense + program.vector_memory(capacity).nbytes + 8 * (1 + 3 * capacity) + 4)
+        own = program.vector_memory(capacity).nbytes
+        return int(sum(vector_sizes(program.n, capacity, program.dtype.itemsize)) + own)
+
+
+def vector_sizes(n: int, capacity: int, itemsize: int) -> list[int]:
+    """Of the arrays of `Vectors` that are not the program's: five of right-hand sides, then norms, of A and three of
+    every right-hand side, and the counter of blocks (kernels/common/residual.cu) [bytes]."""
+    return [n * capacity * itemsize] * 5 + [8 * (1 + 3 * capacity), 4]
 
 
 def chunks(nrhs: int, at_once: int) -> list[tuple[int, int]]:

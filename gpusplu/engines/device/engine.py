@@ -14,8 +14,8 @@ from ...cuda import devices, several
 from ...cuda.nvrtc import kernel_kind
 from ...cuda.presence import is_loaded
 from ...problem import Problem
-from ..cpu.factor import cpu_factor
 from ..interface import Analysis, Engine
+from ..processor import cpu_factor
 
 # Compiling kernels is paid once a machine: what the first matrix is charged of it.
 COMPILE_SHARE = 0.1

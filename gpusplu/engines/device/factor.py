@@ -167,6 +167,8 @@ class DeviceFactor(LaterFactorization):
     def symbolic(self) -> Any:
         return self._cpu.symbolic if self._on_cpu else self._symbolic
 
+    recorded = property(lambda self: self._recorded, doc="Its graphs and its program, for those who measure them.")
+    on_cpu = property(lambda self: self._on_cpu, doc="Whether the CPU engine solves in its place.")
     method = property(lambda self: self._cpu.method if self._on_cpu else self._symbolic.method)
     takes_both = property(lambda self: self._recorded.host.small, doc="`refactor_solve` of what is on the host.")
     nnz = property(lambda self: self._cpu.nnz if self._on_cpu else self._recorded.program.nnz)

@@ -28,7 +28,7 @@ from ...cuda.stream import Stream
 from ...errors import DeviceMemoryError
 from ...journal.listeners import listens, tell
 from ...options import Options
-from ..cpu.factor import cpu_factor, cpu_refactor
+from ..processor import cpu_factor, cpu_refactor
 from .program import Program
 from .recorded import Recorded
 from .staging import Status

@@ -12,6 +12,7 @@ from ...cost.calibration import costs_of
 from ...cost.model import Costs, Prediction
 from ...cost.observation import Observations
 from ...cuda import devices, several
+from ...errors import ON_HOST
 from ...problem import Problem
 from ...stats import show
 from ..device.engine import DeviceEngine
@@ -31,7 +32,7 @@ class SupernodalEngine(DeviceEngine):
 
     def obstacle(self, problem: Problem) -> str:
         if problem.options.pivoting == "partial":
-            return "engine='supernodal' pivots inside its fronts only; pass pivoting='auto' or engine='cpu'"
+            return f"engine={self.name!r} pivots inside its fronts only; pass pivoting='auto' or {ON_HOST}"
         return super().obstacle(problem)
 
     def analyze(self, problem: Problem) -> Analysis:
@@ -156,7 +157,7 @@ class SupernodalEngine(DeviceEngine):
         if not facts.get("n_windows"):
             return []
         kept = f"{show(facts['host_bytes'])} bytes of the factor are kept on the host"
-        return [("streaming", f"{show(facts['n_windows'])} windows, {kept}")]
+        return [("streaming", f"{show(facts['n_windows'])} segments, {kept}")]
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_fronts

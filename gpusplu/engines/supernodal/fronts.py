@@ -17,7 +17,7 @@ from ...cuda.stream import Buffer, Stream
 from ..device.buffers import Buffers, Vectors
 from ..device.part import Part, addresses
 from .memory import FACTOR_ARRAYS, LARGE_ARRAYS, LARGE_SOLVE_ARRAYS, ORDER_ARRAYS, SOLVE_ARRAYS, arrays_of
-from .out_of_core import Windows
+from .out_of_core import Copies
 from .plan import SHARED, Plan
 from .solve import FrontSolve, solve_file
 
@@ -100,11 +100,11 @@ class Fronts(Part):
         found = self.upload_all(arrays_of(self.plan, ORDER_ARRAYS))
         return [(found["row_perm"], found["row_scale"]), (found["col_perm"], found["col_scale"])]
 
-    def _windows(self, stream: Stream, buffers: Buffers) -> Windows | None:
+    def _copies(self, stream: Stream, buffers: Buffers) -> Copies | None:
         """If the factor streams."""
         if not self.plan.streamed:
             return None
-        return Windows(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
+        return Copies(self.plan, stream, buffers.own["factor"], buffers.own["host_factor"])
 
     # ---- commands
 
@@ -123,10 +123,10 @@ class Fronts(Part):
 
     def _run(self, stream: Stream, buffers: Buffers, values: Buffer | None, solve: FrontSolve | None) -> None:
         """Factor, solve, or both: what streams is then solved with forward before it leaves the device."""
-        plan, windows, passed = self.plan, self._windows(stream, buffers), 0
+        plan, copies, passed = self.plan, self._copies(stream, buffers), 0
         if values is not None:
             for segment in range(len(plan.segment_ptr) - 1):
-                streams = windows if segment < plan.streamed else None
+                streams = copies if segment < plan.streamed else None
                 if streams:
                     streams.open(segment)
                 self.factor_segment(stream, buffers, values, segment)
@@ -140,14 +140,14 @@ class Fronts(Part):
             ways = [(solve.forward, part) for part in range(passed, plan.solve_parts)]
             ways += [(solve.backward, part) for part in reversed(range(plan.solve_parts))]
             for way, part in ways:
-                streams = windows if part < plan.streamed else None
+                streams = copies if part < plan.streamed else None
                 if streams:
                     streams.load(part)
                 way(stream, part)
                 if streams:
                     streams.leave(part)
-        if windows:
-            windows.close()
+        if copies:
+            copies.close()
 
     def factor_segment(self, stream: Stream, buffers: Buffers, values: Buffer, segment: int) -> None:
         for k in range(*self.plan.launch_ptr[segment : segment + 2].tolist()):

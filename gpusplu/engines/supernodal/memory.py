@@ -12,7 +12,7 @@ from ...cost.calibration import for_core
 from ...cuda.devices import usable_bytes
 from ...cuda.layout import constant
 from ...matrix import Pattern
-from ..device.buffers import GROUP, Memory
+from ..device.buffers import GROUP, Memory, vector_sizes
 from ..device.staging import STATUS
 from ..interface import Analysis
 from .plan import Limits, Plan, make_best_plan, make_plan
@@ -120,8 +120,9 @@ def plan_bytes(plan: Plan) -> int:
 
 def all_vector_bytes(plan: Plan, capacity: int) -> int:
     """Memory of `Vectors` [bytes]."""
-    dense, memory = plan.n * capacity * np.dtype(plan.scalar).itemsize, vector_memory(plan, capacity)
-    return buffer_bytes([dense] * 5 + [8 * (1 + 3 * capacity), 4, *memory.empty.values(), *memory.zeros.values()])
+    memory = vector_memory(plan, capacity)
+    shared = vector_sizes(plan.n, capacity, np.dtype(plan.scalar).itemsize)
+    return buffer_bytes([*shared, *memory.empty.values(), *memory.zeros.values()])
 
 
 def buffer_bytes(sizes: list[int]) -> int:

@@ -1,8 +1,8 @@
-"""Factors that pass through the device: the copies between its windows and the host, beside the kernels.
+"""Factors that pass through the device: copies between the device and the host, beside the kernels.
 
-Segments 0 .. streamed - 1 of a plan share windows of the factor's arena (core/plan/fronts/windows.cpp). Their copies
-go to a second stream, in order; kernels wait for what they read to be there, and copies and kernels for what they
-overwrite to be used. All of it becomes part of the one graph that is recorded.
+Segments 0 .. streamed - 1 of a plan share two buffers in the factor's arena (core/plan/fronts/out_of_core.cpp).
+Their copies go to a second stream, in order; kernels wait for what they read to be there, and copies and kernels for
+what they overwrite to be used. All of it becomes part of the one graph that is recorded.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ...cuda.stream import Buffer, Stream
 from .plan import Plan
 
 
-class Windows:
-    """The windows of one factor while commands for them are added to a stream.
+class Copies:
+    """Those of one factor while commands for them are added to a stream.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Windows:
         self._begin = places[: plan.streamed].tolist()
         self._device = [factor.pointer + place for place in self._begin]
         self._host = (host.pointer + np.cumsum(sizes) - sizes).tolist()
-        self._held: dict[int, list[Any]] = {}  # segments in the windows: events behind which they may be overwritten
+        self._held: dict[int, list[Any]] = {}  # segments on the device: events behind which they may be overwritten
 
     def _evict(self, segment: int) -> list[Any]:
         """Make room; the events behind which there is some."""

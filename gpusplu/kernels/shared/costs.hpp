@@ -17,12 +17,17 @@ struct MethodCosts {
 struct SupernodeCosts {
   double fronts, columns, flops, bytes;  // of fronts while supernodes merge; bytes: assembled
 };
+struct TaskCosts {
+  double fronts, entries, multiply_adds;  // of a refactorization by one thread, while its work is dealt
+  double visits, bytes;                   // of a solve: of every front, and of the factor read
+};
 struct DissectionCosts {
   double rows, entries;  // of the graph
 };
 struct CpuCosts {
   MethodCosts column, front, ldlt;  // ldlt: by fronts
   SupernodeCosts supernodes;
+  TaskCosts tasks;
   DissectionCosts dissection;
 };
 

@@ -115,7 +115,7 @@ void bind_solve(const std::string& kind, Block<T> L, Block<T> Ut, Block<T> x, Bl
   else throw nb::value_error(("no solve kernel named " + kind).c_str());
 }
 
-// Least seconds of one factorization, copying the blocks before each; for asv_bench/peers/dense.py.
+// Least seconds of one factorization, copying the blocks before each; for asv_bench/suites/dense.py.
 template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Block<T> C, int repeats, int team_size) {
   require_front(L, &Ut, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W, R = W + H;
@@ -144,13 +144,13 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
 }
 
 template <class T> void bind_type(nb::module_& m) {
-  m.def("_lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
+  m.def("lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
         "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1, "crowded_after"_a = -1.0);
-  m.def("_cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1,
+  m.def("cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1,
         "crowded_after"_a = -1.0);
-  m.def("_time_front", &time_front<T>, "cholesky"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(),
+  m.def("time_front", &time_front<T>, "cholesky"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(),
         "repeats"_a, "team_size"_a = 1);
-  m.def("_solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),
+  m.def("solve_front", &bind_solve<T>, "kind"_a, "L"_a.noconvert(), "Ut"_a.noconvert(), "x"_a.noconvert(),
         "y"_a.noconvert(), "conj"_a = false);
 }
 
@@ -158,8 +158,8 @@ template <class T> void bind_type(nb::module_& m) {
 
 void bind_dense(nb::module_& m) {
   for_scalars([&]<class T>(const char*) { bind_type<T>(m); });
-  m.def("_simd_best_level", &simd_best_level);
-  m.def("_set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
+  m.def("simd_best_level", &simd_best_level);
+  m.def("set_simd_level", &set_simd_level, "level"_a, "For tests; 0 restores the best.");
 }
 
 }  // namespace gs

@@ -7,8 +7,8 @@
 
 #include "analysis/block_triangular.hpp"
 #include "analysis/matching.hpp"
-#include "analysis/transversal.hpp"
 #include "testing.hpp"
+#include "transversal.hpp"
 
 namespace gs {
 namespace {
@@ -38,10 +38,6 @@ void bind_matching(nb::module_& m) {
         return to_numpy(without_gil([&] { return maximum_transversal(pattern_view(ptr, ind)); }));
       },
       "ptr"_a, "ind"_a, "Row matched to each column by a matching of maximum cardinality, -1 where none.");
-  m.def(
-      "structural_rank",
-      [](In<off> ptr, In<idx> ind) { return without_gil([&] { return structural_rank(pattern_view(ptr, ind)); }); },
-      "ptr"_a, "ind"_a);
   const char* doc = "Maximum product matching: (structural rank, row of each column, row scale, column scale).";
   for_scalars([&]<class T>(const char*) {
     m.def("max_product_matching", &matching<T>, "ptr"_a, "ind"_a, "values"_a.noconvert(), doc);

@@ -124,7 +124,7 @@ StreamTimes stream_times(const FactorPlaces& w, const SegmentTimes& times, const
   const auto copy_time = [&](idx s) {
     return (double)w.size[s] * parameters.scalar_bytes() * parameters.costs.copy.byte;
   };
-  double work = 0, copies = 0;  // when the two queues are done with what they have
+  double work = 0, copies = 0;  // when the two streams are done with what they have
   std::vector<Held> held;
   for (idx s = 0; s < n; s++) {
     if (s < w.streamed) work = std::max(work, claim(w, held, s));

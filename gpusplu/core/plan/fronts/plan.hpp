@@ -68,12 +68,12 @@ namespace gs::gpu {
 constexpr idx round_up(idx k, idx step) { return (k + step - 1) / step * step; }
 
 struct PlanParameters {
-  char scalar = 'd';                 // f, d, F or D
-  int shared_memory_bytes = 232448;  // that a block can have
-  int multiprocessors = 132;
+  char scalar = 'd';            // f, d, F or D
+  int shared_memory_bytes = 0;  // that a block can have
+  int multiprocessors = 0;
   off block_bytes = 0;   // the arena of contribution blocks should not be larger; 0: it may
   off memory_bytes = 0;  // both arenas must not be larger, whatever block_bytes is; 0: they may
-  int arch = 90;         // 90 for compute capability 9.0
+  int arch = 0;          // 90 for compute capability 9.0
   int warp_rows = PANEL;
   int small_rows = -1;      // 72: class `small` is used; 0: it is not; -1: the model chooses
   int block_rows = 0;       // 0: what shared memory holds

@@ -1,5 +1,5 @@
 // Diagonal entries are matched first: a matrix that has them all costs O(nnz) and keeps its diagonal.
-#include "analysis/transversal.hpp"
+#include "transversal.hpp"
 
 #include <algorithm>
 
@@ -36,11 +36,6 @@ std::vector<idx> maximum_transversal(PatternView A) {
   }
   AugmentingPaths(entries, A.n).run(unmatched);
   return std::move(entries.rows);
-}
-
-idx structural_rank(PatternView A) {
-  const std::vector<idx> row_of_col = maximum_transversal(A);
-  return A.n - (idx)std::count(row_of_col.begin(), row_of_col.end(), -1);
 }
 
 }  // namespace gs

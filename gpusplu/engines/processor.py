@@ -1,4 +1,4 @@
-"""The CPU engine: the core's own factor."""
+"""The core's own factor: what the CPU engine makes, and what others take pivots from or fall back to."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core
-from ...cost.calibration import for_core
-from ...errors import NotPositiveDefiniteError
-from ...matrix import Pattern
-from ...options import Options
+from .. import _core
+from ..cost.calibration import for_core
+from ..errors import NotPositiveDefiniteError
+from ..matrix import Pattern
+from ..options import Options
 
 
 @contextmanager

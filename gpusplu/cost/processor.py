@@ -1,10 +1,10 @@
-"""Predicted seconds of the CPU engine."""
+"""Predicted seconds of the core's factorizations on the processor, which are the CPU engine's."""
 
 from __future__ import annotations
 
-from ...cost.features import factor_features, moving
-from ...cost.model import Costs, Prediction, seconds
-from ...traits import Structure
+from ..traits import Structure
+from .features import factor_features, moving
+from .model import Costs, Prediction, seconds
 
 PHASES = ("factor", "refactor", "solve")
 

@@ -57,6 +57,7 @@ class SharedPlan(Plan):
         busy = self.deal.busy(self.devices)
         return {
             "shares": [seconds / sum(busy) for seconds in busy],
+            "shared_fronts": len(self.deal.shared),
             "traffic_bytes": self.deal.traffic,
             "peer_to_peer": self.peer_to_peer,
             "seconds_shared": self.deal.seconds,

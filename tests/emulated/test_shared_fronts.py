@@ -13,7 +13,7 @@ from support.small_matrices import canonical
 from support.solves import check_solves
 
 PARAMETERS = {"warp_rows": 4, "small_rows": 8, "block_rows": 12}  # nearly all fronts are large
-TREE = ((((30, 30), 75), ((20, 31), 70)), 140)  # subtrees, and the separator that joins them
+TREE = ((((20, 30), 75), ((20, 31), 70)), 199)  # subtrees, and the separator that joins them
 
 
 def tree_matrix(dtype, seed=0):
@@ -50,9 +50,9 @@ def hosts(monkeypatch):
     def planned(cores, pattern, dtype, limits=None):
         return cores[0], plan.make_plan(cores[0], pattern, dtype, limits, **PARAMETERS), [0.0] * len(cores)
 
-    def host(count, seed=0, shared=1.0, **options):
+    def host(count, seed=0, shared=1.0, chunks=(1,), **options):
         def dealt(plan, speeds, *rest, **more):
-            return random_deal(plan, len(speeds), 30, seed, shared)
+            return random_deal(plan, len(speeds), 30, seed, shared, chunks)
 
         def shared_plan(*args):
             plans.append(share_plan(*args))
@@ -82,28 +82,44 @@ def answers(A, factor):
 
 
 CASES = [
-    (gs.cholesky, "d", 2, 1.0, True),
-    (gs.cholesky, "D", 4, 0.5, True),
-    (gs.splu, "d", 3, 1.0, True),
-    (gs.splu, "F", 5, 0.7, False),
-    (gs.ldlt, "d", 4, 1.0, True),
-    (gs.ldlt, "f", 2, 0.5, False),
+    (gs.cholesky, "d", 2, 1.0, (1,), True),
+    (gs.cholesky, "D", 4, 0.7, (1, 2), True),
+    (gs.splu, "d", 3, 1.0, (1,), True),
+    (gs.splu, "F", 5, 0.7, (1,), False),
+    (gs.ldlt, "d", 4, 1.0, (1,), True),
+    (gs.ldlt, "f", 2, 1.0, (1,), False),
 ]
 
 
-@pytest.mark.parametrize(("make", "dtype", "count", "shared", "peers"), CASES)
-def test_same_bits(hosts, make, dtype, count, shared, peers):
+@pytest.mark.parametrize(("make", "dtype", "count", "shared", "chunks", "peers"), CASES)
+def test_same_bits(hosts, make, dtype, count, shared, chunks, peers):
     A = tree_matrix(dtype)
     if make is gs.splu:
         A.data = (A.data * (1 + 0.1 * np.arange(A.nnz) / A.nnz)).astype(dtype)
     options = {"engine": "supernodal", "ordering": "natural"}
     hosts(1)
     expected = answers(A, make(A, device=0, **options))
-    hosts(count, seed=count, shared=shared, peers=peers)
+    hosts(count, seed=count, shared=shared, chunks=chunks, peers=peers)
     factor = make(A, device="all", **options)
     tiles = hosts.plans[-1].tiles
-    assert tiles
-    assert any(len(set(each.owner.tolist())) > 1 for each in tiles.values())
+    assert any(each.chunks > 2 and len(set(each.owner.tolist())) > 1 for each in tiles.values())
+    assert any(len({each.device for each in one.below}) > 1 for one in tiles.values())
     for found, wanted in zip(answers(A, factor), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
     check_solves(A * 2, factor)
+
+
+def test_a_failure_leaves_the_factor_before(hosts):
+    host, A = hosts(2, seed=2), tree_matrix("d")
+    b = np.ones(A.shape[0])
+    factor = gs.cholesky(A, engine="supernodal", ordering="natural", device=[0, 1])
+    x = factor.solve(b)
+    host.broken.add(1)
+    with pytest.raises(gs.DeviceFailedError, match="devices 0, 1 failed: cudaError"):
+        factor.refactor(A.data * 2)
+    np.testing.assert_allclose(factor.solve(b), x, atol=1e-13)  # by the CPU engine
+    host.broken.clear()
+    factor.refactor(A.data * 4)
+    np.testing.assert_array_equal(factor.solve(b) * 4, x)
+    assert factor.stats.shared_fronts == len(hosts.plans[-1].tiles)
+    assert f"{len(hosts.plans[-1].tiles)} large fronts by tiles on several" in factor.explain()

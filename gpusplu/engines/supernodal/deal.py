@@ -1,5 +1,5 @@
 """Fronts dealt to several devices: branches of the tree by predicted seconds, and the fronts above them one by one, or
-all devices at each.
+several devices at each.
 
 A branch is a run of sibling subtrees, a range of the postorder; below a front that is not large nothing is cut. The
 search begins with the trees of the forest, and in each step cuts the branch that takes longest: into its subtrees, or,
@@ -8,8 +8,9 @@ Every state is scheduled on the devices, the pieces with the longest way to the 
 done with it first (HEFT, Topcuoglu et al. 2002), and the best schedule is kept. It counts the seconds that the plan
 predicts for ranges of fronts, the devices' speeds, copies of contribution blocks between devices, and their memory.
 
-Large fronts that are pieces of their own may be shared by all devices, tile by tile (tiles.py): those with fewer than
-so many such fronts above them, a number that the search looks for too.
+Large fronts that are pieces of their own may be shared by several devices, tile by tile (tiles.py): those with fewer
+than so many such fronts above them, a number that the search looks for too, by as many devices as are fastest, or by no
+more than half as many as the front above. They are those that could begin first.
 """
 
 from __future__ import annotations
@@ -51,14 +52,20 @@ class Piece(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """When a piece runs, where. `chunk`: of a front that all devices share, whose factor is that device's in the end,
-    the tile columns of a stage; else 0."""
+    """When a piece runs, where. Of a front that several devices share, whose factor is `device`'s in the end: these
+    devices, and the tile columns of a stage."""
 
     piece: Piece
     device: int
     start: float
     end: float
+    group: tuple[int, ...] = ()
     chunk: int = 0
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """That work on it."""
+        return self.group or (self.device,)
 
 
 @dataclass(frozen=True)
@@ -85,12 +92,12 @@ class Deal:
 
     def busy(self, devices: int) -> list[float]:
         """Seconds that each device works."""
-        return [sum(t.end - t.start for t in self.turns if t.chunk or t.device == k) for k in range(devices)]
+        return [sum(t.end - t.start for t in self.turns if k in t.devices) for k in range(devices)]
 
     @property
-    def shared(self) -> dict[int, int]:
-        """Fronts that all devices share, and the tile columns of their stages."""
-        return {turn.piece.begin: turn.chunk for turn in self.turns if turn.chunk}
+    def shared(self) -> dict[int, Turn]:
+        """Fronts that several devices share."""
+        return {turn.piece.begin: turn for turn in self.turns if turn.group}
 
 
 class Link(NamedTuple):
@@ -193,7 +200,7 @@ def deal(
     grains : int
         Runs of small subtrees are that part of the work of a device.
     share : bool
-        Large fronts may be shared by all devices.
+        Large fronts may be shared by several devices.
     """
     fronts, link = Fronts(plan), link or Link()
     pieces = fronts.trees()
@@ -208,8 +215,9 @@ def deal(
             break
         pieces.remove(longest)
         pieces += fronts.cut(longest, grain)
-        tried = range(max(sharing - 1, 0), min(sharing + 1, most) + 1)
-        found = [(one, level) for level in tried for one in [schedules.find(pieces, level)] if one is not None]
+        levels = range(max(sharing - 1, 0), min(sharing + 1, most) + 1)
+        all_found = [(schedules.find(pieces, level, halve), level) for level in levels for halve in (False, True)]
+        found = [(one, level) for one, level in all_found if one is not None]
         waiting += 1
         if found:
             nearest, sharing = min(found, key=lambda each: (each[0].seconds, each[1]))
@@ -234,39 +242,46 @@ class Schedules:
 
     def __init__(self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link):
         self._fronts, self._speeds, self._memory, self._link = fronts, list(speeds), memory, link
-        self._shared: dict[int, Shared] = {}
+        self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
 
-    def shared(self, piece: Piece) -> Shared:
-        """How all devices would share a front."""
-        front = piece.begin
-        if front not in self._shared:
-            self._shared[front] = best_shared(self._fronts.plan, front, piece.seconds, self._speeds, self._link)
-        return self._shared[front]
+    def shared(self, piece: Piece, speeds: Sequence[float]) -> Shared:
+        """How devices with these speeds would share a front."""
+        key = piece.begin, tuple(speeds)
+        if key not in self._shared:
+            self._shared[key] = best_shared(self._fronts.plan, piece.begin, piece.seconds, speeds, self._link)
+        return self._shared[key]
 
-    def find(self, pieces: list[Piece], sharing: int) -> Schedule | None:
+    def _best_count(self, piece: Piece, most: int) -> tuple[int, float]:
+        """How many devices should share a front, of at most so many and halves of that; and its seconds."""
+        fastest = sorted(self._speeds, reverse=True)
+        counts = [most >> k for k in range(most.bit_length() - 1)]
+        found = [(self.shared(piece, fastest[:count]).seconds, count) for count in counts]
+        seconds, count = min(found, default=(piece.seconds, 1))
+        return (count, seconds) if seconds < GAIN * piece.seconds / fastest[0] else (1, piece.seconds)
+
+    def find(self, pieces: list[Piece], sharing: int, halve: bool = False) -> Schedule | None:
         """The schedule of HEFT, in which large fronts with fewer than `sharing` such fronts above them are shared where
-        that is faster; None where memory does not suffice."""
+        that is faster, with `halve` by half as many devices for each of these; None where memory does not suffice."""
         fronts, order = self._fronts, sorted(pieces)
         begins = [piece.begin for piece in order]
         above = [sorted({place_of(begins, int(fronts.parent[r])) for r in p.roots} - {-1}) for p in order]
         below: list[list[int]] = [[] for _ in order]
         seconds, level = [piece.seconds for piece in order], [0] * len(order)
-        ways: dict[int, Shared] = {}
+        counts = [1] * len(order)
         longest = [0.0] * len(order)  # ways to the root
         for k in reversed(range(len(order))):
             level[k] = max((level[up] for up in above[k]), default=0)
             if fronts.can_share(order[k]):
-                if level[k] < sharing and self.shared(order[k]).seconds < GAIN * seconds[k]:
-                    ways[k] = self.shared(order[k])
-                    seconds[k] = ways[k].seconds
+                if level[k] < sharing:
+                    counts[k], seconds[k] = self._best_count(order[k], len(self._speeds) >> level[k] * halve)
                 level[k] += 1
             longest[k] = seconds[k] + max((longest[up] for up in above[k]), default=0.0)
             for up in above[k]:
                 below[up].append(k)
-        state = State(fronts, self._speeds, self._memory, self._link)
+        state = State(self, fronts, self._speeds, self._memory, self._link)
         # A piece is behind those below it in `order`, and its way is shorter; of equal ways the former comes first.
         for k in sorted(range(len(order)), key=lambda k: (-longest[k], k)):
-            if not state.place(k, order[k], [state.turns[b] for b in below[k]], ways.get(k)):
+            if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
                 return None
         turns = sorted(state.turns.values(), key=lambda t: (t.start, t.end, t.piece.begin))
         return Schedule(max(state.free), turns, int(state.traffic))
@@ -284,22 +299,28 @@ class State:
     traffic : float
     """
 
-    def __init__(self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link):
-        self._fronts, self._speeds, self._link = fronts, speeds, link
+    def __init__(
+        self,
+        schedules: Schedules,
+        fronts: Fronts,
+        speeds: Sequence[float],
+        memory: Sequence[int] | None,
+        link: Link,
+    ):
+        self._schedules, self._fronts, self._speeds, self._link = schedules, fronts, speeds, link
         self._left = None if memory is None else list(memory)
         self._scratch = [0] * len(speeds)  # for the factors of fronts that are another device's in the end
         self.turns: dict[int, Turn] = {}
         self.free, self.traffic = [0.0] * len(speeds), 0.0
 
-    def place(self, k: int, piece: Piece, below: list[Turn], way: Shared | None) -> bool:
-        """Give it to all devices, or to the one that is done with it first; False where none has the memory."""
-        return (way is not None and self._share(k, piece, below, way)) or self._give(k, piece, below)
+    def place(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
+        """Give it to so many devices, or to the one that is done with it first; False where none has the memory."""
+        return (count > 1 and self._share(k, piece, below, count)) or self._give(k, piece, below)
 
     def _give(self, k: int, piece: Piece, below: list[Turn]) -> bool:
         choices = []
         for device, speed in enumerate(self._speeds):
-            arrivals = [turn.end + self._way(turn, piece, device)[0] for turn in below]
-            start = max([self.free[device], *arrivals])
+            start = self._start(piece, below, (device,), device)
             if self._left is None or self._left[device] >= self._wanted(piece):
                 choices.append((start + piece.seconds / speed, device, start))
         if not choices:
@@ -307,47 +328,55 @@ class State:
         end, device, start = min(choices)
         self.turns[k] = Turn(piece, device, start, end)
         self.free[device] = end
-        self.traffic += sum(self._way(turn, piece, device)[1] for turn in below)
+        self.traffic += sum(self._way(turn, piece, (device,))[1] for turn in below)
         if self._left is not None:
             self._left[device] -= self._wanted(piece)
         return True
 
-    def _share(self, k: int, piece: Piece, below: list[Turn], way: Shared) -> bool:
-        devices, home = range(len(self._speeds)), 0
+    def _share(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
+        everybody = tuple(range(len(self._speeds)))
+        starts = sorted((self._start(piece, below, everybody, device), device) for device in everybody)
+        group = tuple(sorted(device for _, device in starts[:count]))
+        home = group[0]
         if self._left is not None:
-            taken = [[self._taken(piece, below, d, d == home) for d in devices] for home in devices]
-            homes = [h for h in devices if all(t <= left for t, left in zip(taken[h], self._left, strict=True))]
+            taken = {home: self._taken(piece, below, group, home) for home in group}
+            homes = [h for h in group if all(t <= left for t, left in zip(taken[h], self._left, strict=True))]
             if not homes:
                 return False
             home = homes[0]
             self._left = [left - t for t, left in zip(taken[home], self._left, strict=True)]
-            self._scratch = [max(s, self._wanted(piece) * (d != home)) for d, s in enumerate(self._scratch)]
-        ways = [self._way(turn, piece, None) for turn in below]
-        start = max([*self.free, *(turn.end + took for turn, (took, _) in zip(below, ways, strict=True))])
-        self.turns[k] = Turn(piece, home, start, start + way.seconds, way.chunk)
-        self.free = [start + way.seconds] * len(self.free)
-        self.traffic += way.sent + sum(nbytes for _, nbytes in ways)
+            wanted = [self._wanted(piece) * (d in group and d != home) for d in everybody]
+            self._scratch = [max(both) for both in zip(self._scratch, wanted, strict=True)]
+        way = self._schedules.shared(piece, [self._speeds[device] for device in group])
+        start = max(self._start(piece, below, group, device) for device in group)
+        self.turns[k] = Turn(piece, home, start, start + way.seconds, group, way.chunk)
+        for device in group:
+            self.free[device] = start + way.seconds
+        self.traffic += way.sent + sum(self._way(turn, piece, group)[1] for turn in below)
         return True
+
+    def _start(self, piece: Piece, below: list[Turn], group: tuple[int, ...], device: int) -> float:
+        """When a device of the group can begin with a piece."""
+        return max([self.free[device], *(turn.end + self._way(turn, piece, group)[0] for turn in below)])
 
     def _wanted(self, piece: Piece) -> int:
         return int(self._fronts.factor_sum[piece.end] - self._fronts.factor_sum[piece.begin])
 
-    def _taken(self, piece: Piece, below: list[Turn], device: int, home: bool) -> int:
-        """Memory of a device for a front that all share: its factor, and blocks that would not be there otherwise."""
-        factor = self._wanted(piece)
-        blocks = sum(sent(self._fronts, turn.piece, piece) for turn in below if turn.chunk or turn.device != device)
-        return factor + blocks if home else max(0, factor - self._scratch[device]) + blocks
+    def _taken(self, piece: Piece, below: list[Turn], group: tuple[int, ...], home: int) -> list[int]:
+        """Memory of every device for a front of a group: its factor, and blocks that would not be there else."""
+        factor, found = self._wanted(piece), [0] * len(self._speeds)
+        for device in group:
+            blocks = sum(sent(self._fronts, turn.piece, piece) for turn in below if turn.devices != (device,))
+            found[device] = blocks + (factor if device == home else max(0, factor - self._scratch[device]))
+        return found
 
-    def _way(self, turn: Turn, piece: Piece, device: int | None) -> tuple[float, float]:
-        """Seconds and bytes of what a piece leaves to another one, on a device or, None, on all."""
-        if device is not None and not turn.chunk:
-            nbytes = float(sent(self._fronts, turn.piece, piece)) if turn.device != device else 0.0
-            return (self._link.copy(nbytes) if nbytes else 0.0), nbytes
-        others, count = len(self._speeds) - 1, len(self._speeds)
-        used = sent(self._fronts, turn.piece, piece) * (0.5 if self._fronts.plan.one_triangle else 1.0)
-        nbytes = used * others / count
-        # Devices that share both fronts send all at the same time.
-        return self._link.copy(nbytes / count if turn.chunk and device is None else nbytes), nbytes
+    def _way(self, turn: Turn, piece: Piece, group: tuple[int, ...]) -> tuple[float, float]:
+        """Seconds and bytes of what a piece leaves to another one, which these devices have."""
+        nbytes, sources = float(sent(self._fronts, turn.piece, piece)), turn.devices
+        if len(sources) > 1 or len(group) > 1:
+            nbytes *= 0.5 if self._fronts.plan.one_triangle else 1.0
+        nbytes *= 1 - len(set(sources) & set(group)) / (len(sources) * len(group))
+        return (self._link.copy(nbytes / min(len(sources), len(group))) if nbytes else 0.0), nbytes
 
 
 def place_of(begins: list[int], front: int) -> int:

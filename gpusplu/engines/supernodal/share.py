@@ -56,7 +56,7 @@ class Share:
             records["block"][front] = self.block_place(front)
         return records
 
-    # ---- fronts that all devices share
+    # ---- fronts that several devices share
 
     @property
     def _scratch(self) -> int:
@@ -65,18 +65,19 @@ class Share:
 
     @cached_property
     def _others(self) -> list[int]:
-        """Shared fronts of other devices."""
-        return [front for front in self._plan.tiles if self._plan.front_device[front] != self._device]
+        """Fronts that it shares and others have in the end."""
+        home, device = self._plan.front_device, self._device
+        return [front for front, tiles in self._plan.tiles.items() if device in tiles.group and home[front] != device]
 
     @cached_property
     def _beside(self) -> dict[int, int]:
         """Places of blocks that are not in the plan's order: neither from nor for a front of this device."""
-        plan, found = self._plan, {}
-        at = int(plan.block_sizes[self._device])
-        for front in sorted(plan.tiles.keys() | plan.transfers.keys()):
-            parent = int(plan.parent[front])
-            near = parent >= 0 and self._device in (plan.front_device[front], plan.front_device[parent])
-            if parent >= 0 and not near and plan.block_entries(front):
+        plan, device, found = self._plan, self._device, {}
+        at = int(plan.block_sizes[device])
+        for front in sorted(plan.transfers):
+            ends = front, int(plan.parent[front])
+            part = any(end in plan.tiles and device in plan.tiles[end].group for end in ends)
+            if part and device not in plan.front_device[list(ends)]:
                 found[front] = at
                 at += aligned(plan.block_entries(front))
         return found

@@ -1,4 +1,4 @@
-"""Commands of one front that all devices share, stage by stage (tiles.py)."""
+"""Commands of one front that several devices share, stage by stage (tiles.py)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SharedFront:
         return [each for stage in range(-1, self.tiles.chunks) for each in self.tiles.sent(stage, self._home)]
 
     def factor(self, team: Team, buffers: Buffers, values: Buffer) -> None:
-        devices = range(self.tiles.devices)
-        team.meet()
+        devices = self.tiles.group
+        team.meet(devices)
         for stage in range(-1, self.tiles.chunks + 1):
             for k in devices:
                 team.receive(k, (self._front, stage))
@@ -47,7 +47,7 @@ class SharedFront:
                 copies = [self._copy(places[0], places[1], part) for part in each.parts]
                 team.send(each.source, each.target, (self._front, each.stage), copies)
         team.receive(self._home, (self._front, None))
-        team.meet()
+        team.meet(devices)
 
     def _factor(self, buffers: Buffers, k: int) -> int:
         """Address of the front's factor on a device."""

@@ -1,8 +1,8 @@
 """A plan whose fronts are dealt to several devices: what each of them is told, and what goes from one to another.
 
 All devices have the same fronts with the same numbers; what differs is where a device has the block of a child that is
-another's, and for how many children a front waits in a solve. Of a front that all share (tiles.py), the factor is its
-own device's in the end; the others have it in memory that the next such front takes, too.
+another's, and for how many children a front waits in a solve. Of a front that several share (tiles.py), the factor is
+its own device's in the end; the others have it in memory that the next such front takes, too.
 
 A solve goes by parts: all segments of a device up to one that needs another device's come in one launch each way.
 """
@@ -92,8 +92,10 @@ class SharedPlan(Plan):
 
     @cached_property
     def tiles(self) -> dict[int, Tiles]:
-        """Of the fronts that all devices share, by front."""
-        return {f: tiles_of(self, f, chunk, self.deal.speeds) for f, chunk in self.deal.shared.items()}
+        """Of the fronts that several devices share, by front."""
+        turns = self.deal.shared.items()
+        speeds = {f: [s * (k in turn.group) for k, s in enumerate(self.deal.speeds)] for f, turn in turns}
+        return {f: tiles_of(self, f, turn.chunk, speeds[f]) for f, turn in turns}
 
     @cached_property
     def transfers(self) -> dict[int, list[Rectangle]]:

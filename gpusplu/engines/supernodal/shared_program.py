@@ -1,6 +1,6 @@
 """The supernodal engine's program on several devices: one process, one plan, one list of commands.
 
-The values of the matrix go to all devices. Each factors its segments in their turn, all together the fronts that they
+The values of the matrix go to all devices. Each factors its segments in their turn, together the fronts that they
 share, and sends the contribution blocks that other devices' fronts need as soon as they are there.
 
 Right-hand sides, solutions, residuals and the status are the first device's: it sends each device the rows of its
@@ -241,7 +241,7 @@ class SharedProgram(FrontProgram):
                 team.receive(k, "values")
             for segment in plan.order:
                 shared, k = self.shared.get(segment), plan.device_of[segment]
-                for m in everybody if shared else [k]:
+                for m in shared.tiles.group if shared else [k]:
                     team.receive(m, segment)
                 if shared:
                     shared.factor(team, buffers, values)

@@ -8,7 +8,7 @@ whole can be recorded as one graph.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -95,11 +95,11 @@ class Team:
         with self._devices[k]:
             yield self._kernels[k]
 
-    def meet(self) -> None:
-        """Kernels of each device that come now are behind its copies so far, and copies to it behind its kernels so
+    def meet(self, devices: Iterable[int]) -> None:
+        """Kernels of each of them that come now are behind its copies so far, and copies to it behind its kernels so
         far: memory that it wrote, read or sent from before may be used for something else, by others too."""
-        for k, device in enumerate(self._devices):
-            with device:
+        for k in devices:
+            with self._devices[k]:
                 self._kernels[k].wait(self._copies[k].record())
                 self._met[k] = self._kernels[k].record()
 

@@ -1,4 +1,4 @@
-"""Fronts whose tiles are shared by all devices: who has which tiles, in which order, and what goes between devices.
+"""Fronts whose tiles several devices share: who has which tiles, in which order, and what goes between devices.
 
 A tile (row, col) belongs to the device that has row max(row, col) of L and of U transposed; in the contribution block,
 to the one that has its column. Rows of the pivots are dealt in turn, in chunks of a few tiles; rows below in two ranges
@@ -23,6 +23,7 @@ import numpy as np
 
 from ...cuda.layout import struct
 
+SLOWEST = 1e-9  # of what a device without a part is taken for
 LARGE = "shared/large_fronts.hpp"
 TASK, LARGE_FRONT = struct(LARGE, "LargeTask"), struct(LARGE, "LargeFront")
 
@@ -79,7 +80,7 @@ class Tiles:
     chunk : int
         Tile columns of a stage.
     speeds : sequence of float
-        Of the devices.
+        Of the devices; 0 of those that have no part of it.
     panels : int
         Of the factor: 1 of L alone, 2 of L and U.
 
@@ -89,6 +90,8 @@ class Tiles:
         Tile rows of pivots, and of the front.
     chunks : int
         The last stage is the contribution block's.
+    group : list of int
+        Devices that share it.
     owner : ndarray of int, shape (count,)
         Which device has a tile row.
     """
@@ -98,7 +101,7 @@ class Tiles:
         self.pivots = -(-width // tile)
         self.count = self.pivots + -(-(rows - width) // tile)
         self.chunks = -(-self.pivots // chunk)
-        self.devices = len(speeds)
+        self.group = [device for device, speed in enumerate(speeds) if speed > 0]
         below = self._ranges(np.asarray(speeds, float))
         self.owner = np.empty(self.count, np.int64)
         self.owner[: self.pivots] = np.repeat(turns(self.chunks, speeds), chunk)[: self.pivots]
@@ -153,10 +156,10 @@ class Tiles:
             if chunk == stage + 1:
                 parts.append(self.inverse_part(*self.columns(chunk)))
             source = self.chunk_owner(chunk)
-            found += [Sent(source, k, chunk, parts) for k in range(self.devices) if k != source]
+            found += [Sent(source, k, chunk, parts) for k in self.group if k != source]
         if 0 <= stage < self.chunks:
             for source, *rows in self.below:
-                for k in range(self.devices):
+                for k in self.group:
                     if k != source:
                         found.append(Sent(source, k, self.chunks, [self.below_part(0, (rows[0], rows[1]), done)]))
                         if k == home and self.panels == 2:
@@ -210,7 +213,7 @@ def turns(count: int, speeds: Sequence[float]) -> np.ndarray:
     """Which device has each of `count` equal pieces of work, in turn."""
     given, found = np.zeros(len(speeds)), np.empty(count, np.int64)
     for k in range(count):
-        found[k] = np.argmin((given + 1) / np.asarray(speeds))
+        found[k] = np.argmin((given + 1) / np.maximum(speeds, SLOWEST))
         given[found[k]] += 1
     return found
 

@@ -15,8 +15,8 @@ from ..traits import Structure
 DEVICE_BYTES = 141_000_000_000
 #: Of a host with such devices, and of a machine of a cluster [bytes].
 HOST_BYTES, MACHINE_BYTES = 1_000_000_000_000, 512_000_000_000
-#: Devices of one host, and how much faster two, three and more of them refactor than one, as schedules of large
-#: factors in three dimensions have it (docs/use/scaling.md); not measured.
+#: Devices of one host, and how much faster two, three and more of them refactor than one, as schedules of large factors
+#: in three dimensions have it where memory is too short to share fronts (docs/use/scaling.md); not measured.
 MOST_DEVICES, SEVERAL = 8, {1: 1.0, 2: 1.4, 3: 1.6}
 MANY = 1.75
 # Memory beside the bytes of factors: of a device that keeps all, contribution blocks too; of MUMPS' ranks together.

@@ -78,6 +78,13 @@ class Stream:
             self._after_kernel = False
             self._runtime.memcpyAsync(to, source, nbytes, self._runtime.memcpyDefault, self._stream.ptr)
 
+    def copy_rows(self, to: int, to_pitch: int, source: int, source_pitch: int, width: int, height: int) -> None:
+        """Copy `height` rows of `width` bytes, which are as many bytes apart as the pitches say."""
+        if width and height:
+            self._after_kernel = False
+            kind = self._runtime.memcpyDefault
+            self._runtime.memcpy2DAsync(to, to_pitch, source, source_pitch, width, height, kind, self._stream.ptr)
+
     def clear(self, to: int, nbytes: int) -> None:
         """Set `nbytes` bytes of device memory to zero."""
         if nbytes:

@@ -8,6 +8,7 @@ import pytest
 from gpusplu import _core, gallery
 from gpusplu.engines.supernodal.deal import Fronts, Link, deal, segments_of
 from gpusplu.engines.supernodal.shared_plan import share_plan
+from gpusplu.engines.supernodal.tiles import Tiles
 from support.deals import random_deal
 from support.front_plans import plan_of
 
@@ -104,3 +105,70 @@ def test_what_is_no_segment():
         _core.plan_with_segments(plan._core, ptr[:2], two[:1], two[:1], 1)
     with pytest.raises(ValueError, match="no such device"):
         _core.plan_with_segments(plan._core, ptr[[0, 2]], two[:1], two[1:], 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_shared_fronts_come_from_who_has_them(plan, seed):
+    dealt = random_deal(plan, 3, 14, seed, shared=0.7)
+    shared = check(plan, dealt, 3)
+    assert shared.tiles
+    for child, parts in shared.transfers.items():
+        tiles, above = shared.tiles.get(child), shared.tiles.get(int(plan.parent[child]))
+        height = int(plan.rows[child] - plan.width[child])
+        place = plan.place[plan.below_ptr[child] :][:height].astype(int)
+        has, wanted = np.zeros((3, height, height), bool), np.zeros((3, height, height), bool)
+        for device, begin, end in tiles.below if tiles else [(shared.front_device[child], 0, height)]:
+            has[device, :, begin:end] = True
+        tile_of = np.empty(plan.rows.max(), int)
+        if above:
+            pivots = np.arange(above.width) // above.tile
+            tile_of = np.concatenate([pivots, above.pivots + np.arange(above.rows - above.width) // above.tile])
+            row, col = np.meshgrid(tile_of[place], tile_of[place], indexing="ij")
+            owner = above.stages(row.ravel(), col.ravel())[1].reshape(height, height)
+        else:
+            owner = np.full((height, height), shared.front_device[plan.parent[child]])
+        exists = np.tril(np.ones((height, height), bool)) if plan.one_triangle else np.ones((height, height), bool)
+        for device in range(3):
+            wanted[device] = exists & (owner == device)
+        for source, target, rows, columns in parts:
+            assert has[source][:, slice(*columns)].all()
+            wanted[target][slice(*rows), slice(*columns)] = False
+        assert not (wanted & ~has).any()
+        assert sum(part.entries for part in parts) <= 2 * height * height
+
+
+def test_tiles_have_all_rows_once():
+    for width, rows, chunk, speeds in (
+        (1000, 1000, 3, [1.0, 1.0]),
+        (700, 5000, 2, [1.0, 2.0, 1.0]),
+        (10, 200, 4, [1.0]),
+    ):
+        tiles = Tiles(width, rows, 64, chunk, speeds, 1)
+        assert [each.begin for each in tiles.ranges] == [0, *(each.end for each in tiles.ranges[:-1])]
+        assert tiles.ranges[-1].end == rows
+    tiles = Tiles(700, 5000, 64, 1, [1.0, 2.0, 1.0], 2)
+    assert 1.7 < np.mean(tiles.owner == 1) / np.mean(tiles.owner == 0) < 2.4
+    row, col = np.indices((tiles.count, tiles.count)).reshape(2, -1)
+    stage, owner = tiles.stages(row, col)
+    assert (stage.min(), stage.max()) == (-1, tiles.chunks)
+    work = np.bincount(owner[stage == tiles.chunks])
+    assert 1.7 < work[1] / work[0] < 2.4
+
+
+def test_large_fronts_at_the_top_are_shared():
+    plan = plan_of(gallery.poisson(24, 24, 24), True, multiprocessors=1, block_rows=30)
+    apart, shared = (deal(plan, [1.0] * 4, link=AT_ONCE, share=share) for share in (False, True))
+    assert shared.shared
+    assert shared.seconds < 0.9 * apart.seconds
+    assert min(shared.busy(4)) > 0.7 * max(shared.busy(4))
+    assert not deal(plan, [1.0] * 4, link=Link(1e6, 1.0)).shared
+    root = max(shared.shared)
+    tiles = share_plan(plan, shared, 4, 1 << 40).tiles[root]
+    assert len(set(tiles.owner.tolist())) == 4
+
+
+def test_sharing_gives_way_to_memory():
+    plan = plan_of(gallery.poisson(24, 24, 24), True, multiprocessors=1, block_rows=30)
+    total = int(Fronts(plan).factor_sum[-1])
+    assert deal(plan, [1.0, 1.0], [10 * total] * 2, AT_ONCE).shared
+    assert not deal(plan, [1.0, 1.0], [int(0.7 * total)] * 2, AT_ONCE).shared

@@ -5,8 +5,10 @@ import numpy as np
 from gpusplu.engines.supernodal.deal import Deal, Fronts, Turn, place_of
 
 
-def random_deal(plan, devices, cuts, seed):
-    """Pieces that are cut as often as that and go to random devices, in a random order."""
+def random_deal(plan, devices, cuts, seed, shared=0.0, chunks=(1, 2, 3)):
+    """Pieces that are cut as often as that and go to random devices, in a random order; large fronts that are pieces of
+    their own are shared with that probability, by all devices or all but one, in stages of one of `chunks`; devices
+    then have random speeds."""
     rng, fronts = np.random.default_rng(seed), Fronts(plan)
     pieces = fronts.trees()
     for _ in range(cuts):
@@ -26,10 +28,15 @@ def random_deal(plan, devices, cuts, seed):
     turns, ready = [], [k for k in range(len(pieces)) if not waiting[k]]
     while ready:
         k = ready.pop(rng.integers(len(ready)))
-        turns.append(Turn(pieces[k], int(rng.integers(devices)), float(len(turns)), float(len(turns) + 1)))
+        chunk = int(rng.choice(chunks)) if fronts.can_share(pieces[k]) and rng.random() < shared else 0
+        count = int(rng.integers(max(2, devices - 1), devices + 1)) if chunk else 1
+        group = tuple(sorted(rng.permutation(devices)[:count].tolist()))
+        home, begin = int(rng.choice(group)), float(len(turns))
+        turns.append(Turn(pieces[k], home, begin, begin + 1, group if chunk else (), chunk))
         for up in above[k]:
             waiting[up] -= 1
             if not waiting[up]:
                 ready.append(up)
     assert len(turns) == len(pieces)
-    return Deal(tuple(turns), 1.0, 1.0, 0)
+    speeds = rng.uniform(0.5, 2.0, devices) if shared else np.ones(devices)
+    return Deal(tuple(turns), 1.0, 1.0, 0, tuple(speeds.tolist()))

@@ -97,6 +97,17 @@ class Stream:
 
         self._do(run)
 
+    def copy_rows(self, to: int, to_pitch: int, source: int, source_pitch: int, width: int, height: int) -> None:
+        self.device.count("copy")
+        assert width <= min(to_pitch, source_pitch)
+
+        def run() -> None:
+            self.device.check_copy(to, source)
+            for k in range(height):
+                memory_at(to + k * to_pitch, width)[:] = memory_at(source + k * source_pitch, width)
+
+        self._do(run)
+
     def clear(self, to: int, nbytes: int) -> None:
         self.device.count("clear")
 

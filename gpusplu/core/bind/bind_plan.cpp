@@ -85,6 +85,14 @@ Tuple<double, double> predict_plan_binding(const Symbolic& symbolic, const Costs
   return nb::make_tuple(p.factor_seconds, p.solve_seconds);
 }
 
+nb::typed<nb::dict, nb::str, double> tile_times(const Plan& plan) {
+  const gpu::TileTimes times = gpu::tile_times(plan);
+  nb::dict found;
+  found["front"] = times.front, found["task"] = times.task, found["pivot"] = times.pivot;
+  found["column"] = times.column, found["flop"] = times.flop, found["blocks"] = times.blocks;
+  return found;
+}
+
 Plan plan_with_segments(const Plan& plan, In<idx> segment_ptr, In<idx> order, In<idx> device_of, idx devices) {
   std::vector<idx> ptr = to_vector(segment_ptr);
   const gpu::Turns turns{devices, to_vector(order), to_vector(device_of)};
@@ -160,6 +168,7 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("large_piece_ptr", &view_of<&Plan::large, &gpu::LargeTasks::piece_ptr>)
       .def_prop_ro("large_counters", [](const Plan& p) { return p.large.counters; })
       .def_prop_ro("large_blocks", [](const Plan& p) { return p.parameters.large_shape().blocks; })
+      .def_prop_ro("tile_times", &tile_times)
       .def("solve_columns", &solve_columns, "nrhs"_a)
       .def("solve_shape", &solve_shape, "columns"_a)
       .def("large_solve_shape", &large_solve_shape, "forward"_a, "columns"_a)

@@ -1,4 +1,5 @@
-"""Fronts dealt to several devices: branches of the tree by predicted seconds, and the fronts above them one by one.
+"""Fronts dealt to several devices: branches of the tree by predicted seconds, and the fronts above them one by one, or
+several devices at each.
 
 A branch is a run of sibling subtrees, a range of the postorder; below a front that is not large nothing is cut. The
 search begins with the trees of the forest, and in each step cuts the branch that takes longest: into its subtrees, or,
@@ -6,6 +7,10 @@ if it is one, into the front at its root, which from then on is a piece of work 
 Every state is scheduled on the devices, the pieces with the longest way to the root first, each to the device that is
 done with it first (HEFT, Topcuoglu et al. 2002), and the best schedule is kept. It counts the seconds that the plan
 predicts for ranges of fronts, the devices' speeds, copies of contribution blocks between devices, and their memory.
+
+Large fronts that are pieces of their own may be shared by several devices, tile by tile (tiles.py): those with fewer
+than so many such fronts above them, a number that the search looks for too, by as many devices as are fastest, or by no
+more than half as many as the front above. They are those that could begin first.
 """
 
 from __future__ import annotations
@@ -18,9 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _core
+from .tile_times import Shared, best_shared
 
 PATIENCE = 8, 2  # cuts without a better schedule before the search ends: so many, and more for each device
 MOST_CUTS = 400
+MOST_SHARED = 12  # shared fronts one above the other
+GAIN = 0.9  # of its seconds on one device, that a shared front takes at most
 ALIGN = 4  # scalars that every front's part of an arena is rounded up to (kernels/shared/fronts.hpp)
 # Bytes a second between devices, and seconds of a copy besides: NVLink's, and by way of the host; not measured.
 PEER_RATE, HOST_RATE, COPY_SECONDS = 150e9, 20e9, 10e-6
@@ -44,12 +52,20 @@ class Piece(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """When a piece runs, where."""
+    """When a piece runs, where. Of a front that several devices share, whose factor is `device`'s in the end: these
+    devices, and the tile columns of a stage."""
 
     piece: Piece
     device: int
     start: float
     end: float
+    group: tuple[int, ...] = ()
+    chunk: int = 0
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """That work on it."""
+        return self.group or (self.device,)
 
 
 @dataclass(frozen=True)
@@ -63,17 +79,25 @@ class Deal:
     seconds, alone : float
         Of a factorization, predicted, and of one on the first device [s].
     traffic : int
-        Contribution blocks that go from device to device [bytes].
+        Contribution blocks, and rows of shared fronts, that go from device to device, about [bytes].
+    speeds : tuple of float
+        Of the devices.
     """
 
     turns: tuple[Turn, ...]
     seconds: float
     alone: float
     traffic: int
+    speeds: tuple[float, ...]
 
     def busy(self, devices: int) -> list[float]:
         """Seconds that each device works."""
-        return [sum(t.end - t.start for t in self.turns if t.device == k) for k in range(devices)]
+        return [sum(t.end - t.start for t in self.turns if k in t.devices) for k in range(devices)]
+
+    @property
+    def shared(self) -> dict[int, Turn]:
+        """Fronts that several devices share."""
+        return {turn.piece.begin: turn for turn in self.turns if turn.group}
 
 
 class Link(NamedTuple):
@@ -101,6 +125,9 @@ class Fronts:
     def children(self, front: int) -> list[int]:
         first, end = self.plan.child_ptr[front : front + 2]
         return sorted(map(int, self.plan.child[first:end]))
+
+    def can_share(self, piece: Piece) -> bool:
+        return piece.end - piece.begin == 1 and bool(self.phase[piece.begin] == 3)
 
     def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
         """Predicted for a factorization of each."""
@@ -152,7 +179,12 @@ class Fronts:
 
 
 def deal(
-    plan: Any, speeds: Sequence[float], memory: Sequence[int] | None = None, link: Link | None = None, grains: int = 32
+    plan: Any,
+    speeds: Sequence[float],
+    memory: Sequence[int] | None = None,
+    link: Link | None = None,
+    grains: int = 32,
+    share: bool = True,
 ) -> Deal:
     """The best schedule that the search finds.
 
@@ -167,66 +199,184 @@ def deal(
     link : Link
     grains : int
         Runs of small subtrees are that part of the work of a device.
+    share : bool
+        Large fronts may be shared by several devices.
     """
     fronts, link = Fronts(plan), link or Link()
     pieces = fronts.trees()
     alone = pieces[0].seconds
     grain = alone / (grains * len(speeds))
-    best, waiting = schedule(fronts, pieces, speeds, memory, link), 0
+    schedules = Schedules(fronts, speeds, memory, link)
+    sharing, most = 0, MOST_SHARED if share and len(speeds) > 1 else 0
+    best, waiting = schedules.find(pieces, 0), 0
     for _ in range(MOST_CUTS if len(speeds) > 1 else 0):
         longest = max((p for p in pieces if fronts.can_cut(p)), key=lambda p: (p.seconds, -p.begin), default=None)
         if longest is None or waiting > PATIENCE[0] + PATIENCE[1] * len(speeds):
             break
         pieces.remove(longest)
         pieces += fronts.cut(longest, grain)
-        found = schedule(fronts, pieces, speeds, memory, link)
-        better = found is not None and (best is None or found[0] < best[0])
-        best, waiting = (found, 0) if better else (best, waiting + 1)
+        levels = range(max(sharing - 1, 0), min(sharing + 1, most) + 1)
+        all_found = [(schedules.find(pieces, level, halve), level) for level in levels for halve in (False, True)]
+        found = [(one, level) for one, level in all_found if one is not None]
+        waiting += 1
+        if found:
+            nearest, sharing = min(found, key=lambda each: (each[0].seconds, each[1]))
+            if best is None or nearest.seconds < best.seconds:
+                best, waiting = nearest, 0
     if best is None:  # nothing fits: what comes nearest says how much is missing
-        best = schedule(fronts, pieces, speeds, None, link)
+        best = Schedules(fronts, speeds, None, link).find(pieces, 0)
     assert best is not None
-    seconds, turns, traffic = best
-    return Deal(tuple(turns), seconds, alone / speeds[0], traffic)
+    return Deal(tuple(best.turns), best.seconds, alone / speeds[0], best.traffic, tuple(speeds))
 
 
-def schedule(
-    fronts: Fronts, pieces: list[Piece], speeds: Sequence[float], memory: Sequence[int] | None, link: Link
-) -> tuple[float, list[Turn], int] | None:
-    """Seconds, turns and bytes that go from device to device; None where memory does not suffice."""
-    order = sorted(pieces)
-    begins = [piece.begin for piece in order]
-    above = [sorted({place_of(begins, int(fronts.parent[r])) for r in p.roots} - {-1}) for p in order]
-    below: list[list[int]] = [[] for _ in order]
-    way = [piece.seconds for piece in order]
-    for k in reversed(range(len(order))):
-        way[k] += max((way[up] for up in above[k]), default=0.0)
-        for up in above[k]:
-            below[up].append(k)
-    free = [0.0] * len(speeds)
-    left = None if memory is None else list(memory)
-    turns: dict[int, Turn] = {}
-    traffic = 0
-    # A piece is behind those below it in `order`, and its way is shorter; of equal ways the former comes first.
-    for k in sorted(range(len(order)), key=lambda k: (-way[k], k)):
-        piece, choices = order[k], []
-        wanted = int(fronts.factor_sum[piece.end] - fronts.factor_sum[piece.begin])
-        for device, speed in enumerate(speeds):
-            arrivals = [
-                turns[b].end + (link.copy(sent(fronts, order[b], piece)) if turns[b].device != device else 0.0)
-                for b in below[k]
-            ]
-            start = max([free[device], *arrivals])
-            if left is None or left[device] >= wanted:
+class Schedule(NamedTuple):
+    """Seconds, turns by when they begin, and bytes that go from device to device."""
+
+    seconds: float
+    turns: list[Turn]
+    traffic: int
+
+
+class Schedules:
+    """Of pieces on devices; parameters as `deal` has them."""
+
+    def __init__(self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link):
+        self._fronts, self._speeds, self._memory, self._link = fronts, list(speeds), memory, link
+        self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
+
+    def shared(self, piece: Piece, speeds: Sequence[float]) -> Shared:
+        """How devices with these speeds would share a front."""
+        key = piece.begin, tuple(speeds)
+        if key not in self._shared:
+            self._shared[key] = best_shared(self._fronts.plan, piece.begin, piece.seconds, speeds, self._link)
+        return self._shared[key]
+
+    def _best_count(self, piece: Piece, most: int) -> tuple[int, float]:
+        """How many devices should share a front, of at most so many and halves of that; and its seconds."""
+        fastest = sorted(self._speeds, reverse=True)
+        counts = [most >> k for k in range(most.bit_length() - 1)]
+        found = [(self.shared(piece, fastest[:count]).seconds, count) for count in counts]
+        seconds, count = min(found, default=(piece.seconds, 1))
+        return (count, seconds) if seconds < GAIN * piece.seconds / fastest[0] else (1, piece.seconds)
+
+    def find(self, pieces: list[Piece], sharing: int, halve: bool = False) -> Schedule | None:
+        """The schedule of HEFT, in which large fronts with fewer than `sharing` such fronts above them are shared where
+        that is faster, with `halve` by half as many devices for each of these; None where memory does not suffice."""
+        fronts, order = self._fronts, sorted(pieces)
+        begins = [piece.begin for piece in order]
+        above = [sorted({place_of(begins, int(fronts.parent[r])) for r in p.roots} - {-1}) for p in order]
+        below: list[list[int]] = [[] for _ in order]
+        seconds, level = [piece.seconds for piece in order], [0] * len(order)
+        counts = [1] * len(order)
+        longest = [0.0] * len(order)  # ways to the root
+        for k in reversed(range(len(order))):
+            level[k] = max((level[up] for up in above[k]), default=0)
+            if fronts.can_share(order[k]):
+                if level[k] < sharing:
+                    counts[k], seconds[k] = self._best_count(order[k], len(self._speeds) >> level[k] * halve)
+                level[k] += 1
+            longest[k] = seconds[k] + max((longest[up] for up in above[k]), default=0.0)
+            for up in above[k]:
+                below[up].append(k)
+        state = State(self, fronts, self._speeds, self._memory, self._link)
+        # A piece is behind those below it in `order`, and its way is shorter; of equal ways the former comes first.
+        for k in sorted(range(len(order)), key=lambda k: (-longest[k], k)):
+            if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
+                return None
+        turns = sorted(state.turns.values(), key=lambda t: (t.start, t.end, t.piece.begin))
+        return Schedule(max(state.free), turns, int(state.traffic))
+
+
+class State:
+    """Of the devices while pieces are given to them.
+
+    Attributes
+    ----------
+    turns : dict of int to Turn
+        By piece.
+    free : list of float
+        Since when each device is.
+    traffic : float
+    """
+
+    def __init__(
+        self,
+        schedules: Schedules,
+        fronts: Fronts,
+        speeds: Sequence[float],
+        memory: Sequence[int] | None,
+        link: Link,
+    ):
+        self._schedules, self._fronts, self._speeds, self._link = schedules, fronts, speeds, link
+        self._left = None if memory is None else list(memory)
+        self._scratch = [0] * len(speeds)  # for the factors of fronts that are another device's in the end
+        self.turns: dict[int, Turn] = {}
+        self.free, self.traffic = [0.0] * len(speeds), 0.0
+
+    def place(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
+        """Give it to so many devices, or to the one that is done with it first; False where none has the memory."""
+        return (count > 1 and self._share(k, piece, below, count)) or self._give(k, piece, below)
+
+    def _give(self, k: int, piece: Piece, below: list[Turn]) -> bool:
+        choices = []
+        for device, speed in enumerate(self._speeds):
+            start = self._start(piece, below, (device,), device)
+            if self._left is None or self._left[device] >= self._wanted(piece):
                 choices.append((start + piece.seconds / speed, device, start))
         if not choices:
-            return None
+            return False
         end, device, start = min(choices)
-        turns[k] = Turn(piece, device, start, end)
-        free[device] = end
-        traffic += sum(sent(fronts, order[b], piece) for b in below[k] if turns[b].device != device)
-        if left is not None:
-            left[device] -= wanted
-    return max(free), sorted(turns.values(), key=lambda t: (t.start, t.end, t.piece.begin)), traffic
+        self.turns[k] = Turn(piece, device, start, end)
+        self.free[device] = end
+        self.traffic += sum(self._way(turn, piece, (device,))[1] for turn in below)
+        if self._left is not None:
+            self._left[device] -= self._wanted(piece)
+        return True
+
+    def _share(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
+        everybody = tuple(range(len(self._speeds)))
+        starts = sorted((self._start(piece, below, everybody, device), device) for device in everybody)
+        group = tuple(sorted(device for _, device in starts[:count]))
+        home = group[0]
+        if self._left is not None:
+            taken = {home: self._taken(piece, below, group, home) for home in group}
+            homes = [h for h in group if all(t <= left for t, left in zip(taken[h], self._left, strict=True))]
+            if not homes:
+                return False
+            home = homes[0]
+            self._left = [left - t for t, left in zip(taken[home], self._left, strict=True)]
+            wanted = [self._wanted(piece) * (d in group and d != home) for d in everybody]
+            self._scratch = [max(both) for both in zip(self._scratch, wanted, strict=True)]
+        way = self._schedules.shared(piece, [self._speeds[device] for device in group])
+        start = max(self._start(piece, below, group, device) for device in group)
+        self.turns[k] = Turn(piece, home, start, start + way.seconds, group, way.chunk)
+        for device in group:
+            self.free[device] = start + way.seconds
+        self.traffic += way.sent + sum(self._way(turn, piece, group)[1] for turn in below)
+        return True
+
+    def _start(self, piece: Piece, below: list[Turn], group: tuple[int, ...], device: int) -> float:
+        """When a device of the group can begin with a piece."""
+        return max([self.free[device], *(turn.end + self._way(turn, piece, group)[0] for turn in below)])
+
+    def _wanted(self, piece: Piece) -> int:
+        return int(self._fronts.factor_sum[piece.end] - self._fronts.factor_sum[piece.begin])
+
+    def _taken(self, piece: Piece, below: list[Turn], group: tuple[int, ...], home: int) -> list[int]:
+        """Memory of every device for a front of a group: its factor, and blocks that would not be there else."""
+        factor, found = self._wanted(piece), [0] * len(self._speeds)
+        for device in group:
+            blocks = sum(sent(self._fronts, turn.piece, piece) for turn in below if turn.devices != (device,))
+            found[device] = blocks + (factor if device == home else max(0, factor - self._scratch[device]))
+        return found
+
+    def _way(self, turn: Turn, piece: Piece, group: tuple[int, ...]) -> tuple[float, float]:
+        """Seconds and bytes of what a piece leaves to another one, which these devices have."""
+        nbytes, sources = float(sent(self._fronts, turn.piece, piece)), turn.devices
+        if len(sources) > 1 or len(group) > 1:
+            nbytes *= 0.5 if self._fronts.plan.one_triangle else 1.0
+        nbytes *= 1 - len(set(sources) & set(group)) / (len(sources) * len(group))
+        return (self._link.copy(nbytes / min(len(sources), len(group))) if nbytes else 0.0), nbytes
 
 
 def place_of(begins: list[int], front: int) -> int:

@@ -175,7 +175,9 @@ def devices_text(facts: Mapping[str, Any]) -> str:
     shares = ", ".join(f"{share:.0%}" for share in facts["shares"])
     way = "peer to peer" if facts["peer_to_peer"] else "through the host, as they do not all reach each other"
     gain = facts["seconds_on_one"] / facts["seconds_shared"]
-    text = f"{len(facts['shares'])} have {shares} of the work, each front on one of them"
+    fronts = facts["shared_fronts"]
+    which = f"{show(fronts)} large fronts by tiles on several, each of the others" if fronts else "each front"
+    text = f"{len(facts['shares'])} have {shares} of the work, {which} on one of them"
     return f"{text}; {show(facts['traffic_bytes'])} bytes go {way}; {gain:.2g} times as fast as one, predicted"
 
 

@@ -153,6 +153,14 @@ class Fronts(Part):
         for k in range(*self.plan.launch_ptr[segment : segment + 2].tolist()):
             self._factor_phase(stream, buffers, values, self.plan.launches[k], self._dependent[k])
 
+    def factor_tasks(
+        self, stream: Stream, buffers: Buffers, values: Buffer, segment: int, begin: int, count: int
+    ) -> None:
+        """Some tasks of a segment that is one large front."""
+        launch = self.plan.launches[self.plan.launch_ptr[segment]].copy()
+        launch["begin"], launch["count"] = begin, count
+        self._factor_phase(stream, buffers, values, launch, False)
+
     @cached_property
     def _dependent(self) -> list[bool]:
         return dependent_launches(self.plan)

@@ -13,7 +13,7 @@ from ...cuda.devices import usable_bytes
 from ...matrix import Pattern
 from ..device.staging import STATUS
 from ..interface import Analysis
-from .deal import HOST_RATE, Link, deal
+from .deal import HOST_RATE, Deal, Link, deal
 from .memory import (
     BLOCK_SHARE,
     all_vector_bytes,
@@ -24,7 +24,7 @@ from .memory import (
     needed_bytes,
     plan_bytes,
 )
-from .plan import Limits, make_best_plan, predict
+from .plan import Limits, Plan, make_best_plan, predict
 from .shared_plan import SharedPlan, share_plan, shares_of
 
 MOST_HALVINGS = 8  # of the contribution blocks that a device has at a time
@@ -45,20 +45,34 @@ def plan_shared(
     available = [max(0, int((1 - BLOCK_SHARE) * (there - overhead))) for there in usable]
     peers = reach_each_other(devices)
     link = Link() if peers else Link(HOST_RATE)
-    dealt = deal(plan, speeds_of(devices, core, dtype, limits), available, link)
+    speeds = speeds_of(devices, core, dtype, limits)
+    dealt = deal(plan, speeds, available, link)
+    shared = shared_within(plan, dealt, pattern, usable)
+    if dealt.shared and not fits(shared, pattern, usable):  # a front that all have a part of takes memory of all
+        shared = shared_within(plan, deal(plan, speeds, available, link, share=False), pattern, usable)
+    shared.peer_to_peer = peers
+    return Analysis(core, shared, compared)
+
+
+def shared_within(plan: Plan, dealt: Deal, pattern: Pattern, usable: list[int]) -> SharedPlan:
+    """The plan with its fronts as they are dealt, and as much memory for blocks as there is, or with least."""
     block_bytes = int(BLOCK_SHARE * min(usable))
-    shared = share_plan(plan, dealt, len(devices), block_bytes)
+    shared = share_plan(plan, dealt, len(usable), block_bytes)
     for _ in range(MOST_HALVINGS):
-        needed = needed_of_each(shared, pattern)
-        if all(wanted <= there for wanted, there in zip(needed, usable, strict=True)):
+        if fits(shared, pattern, usable):
             break
         block_bytes //= 2
-        smaller = share_plan(plan, dealt, len(devices), block_bytes)
+        smaller = share_plan(plan, dealt, len(usable), block_bytes)
         if max(smaller.block_sizes) >= 0.95 * max(shared.block_sizes):
             break
         shared = smaller
-    shared.peer_to_peer = peers
-    return Analysis(core, shared, compared)
+    return shared
+
+
+def fits(plan: SharedPlan, pattern: Pattern, usable: list[int]) -> bool:
+    """Whether each device has the memory that it needs."""
+    needed = needed_of_each(plan, pattern)
+    return all(wanted <= there for wanted, there in zip(needed, usable, strict=True))
 
 
 def common_limits(devices: Sequence[Any], device_memory: int | None) -> Limits:

@@ -1,8 +1,10 @@
 """A plan whose fronts are dealt to several devices: what each of them is told, and what goes from one to another.
 
 All devices have the same fronts with the same numbers; what differs is where a device has the block of a child that is
-another's, and for how many children a front waits in a solve. A solve goes by parts: all segments of a device up to one
-that needs another device's come in one launch each way.
+another's, and for how many children a front waits in a solve. Of a front that several share (tiles.py), the factor is
+its own device's in the end; the others have it in memory that the next such front takes, too.
+
+A solve goes by parts: all segments of a device up to one that needs another device's come in one launch each way.
 """
 
 from __future__ import annotations
@@ -14,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _core
-from ...cuda.layout import struct
 from .deal import Deal, Fronts, segments_of
-from .plan import FRONT, Limits, Plan
-
-LARGE_SOLVE_FRONT = struct("shared/solve.hpp", "LargeSolveFront")
+from .plan import Limits, Plan
+from .share import Share
+from .tiles import Rectangle, Tiles, Transfers, tiles_of
 
 
 class Edge(NamedTuple):
@@ -56,6 +57,7 @@ class SharedPlan(Plan):
         busy = self.deal.busy(self.devices)
         return {
             "shares": [seconds / sum(busy) for seconds in busy],
+            "shared_fronts": len(self.deal.shared),
             "traffic_bytes": self.deal.traffic,
             "peer_to_peer": self.peer_to_peer,
             "seconds_shared": self.deal.seconds,
@@ -87,6 +89,35 @@ class SharedPlan(Plan):
         parent, device, segment = self.parent, self.front_device, self.front_segment
         cut = np.flatnonzero((parent >= 0) & (device != device[parent]))
         return [Edge(int(c), int(parent[c]), int(segment[c]), int(segment[parent[c]])) for c in cut]
+
+    @cached_property
+    def tiles(self) -> dict[int, Tiles]:
+        """Of the fronts that several devices share, by front."""
+        turns = self.deal.shared.items()
+        speeds = {f: [s * (k in turn.group) for k, s in enumerate(self.deal.speeds)] for f, turn in turns}
+        return {f: tiles_of(self, f, turn.chunk, speeds[f]) for f, turn in turns}
+
+    @cached_property
+    def transfers(self) -> dict[int, list[Rectangle]]:
+        """Parts of contribution blocks that go to other devices, by front, where it or its parent is shared."""
+        shared = np.zeros(self.nf + 1, bool)  # one more: the parent of roots
+        shared[list(self.tiles)] = True
+        touched = np.flatnonzero((shared[:-1] | shared[self.parent]) & (self.parent >= 0))
+        rectangles = Transfers(self, self.front_device, self.tiles)
+        return {int(front): rectangles(int(front)) for front in touched}
+
+    @cached_property
+    def sent(self) -> dict[int, list[tuple[int, list[Rectangle]]]]:
+        """By segment: fronts whose blocks go to other devices behind it, with the parts that do."""
+        found: dict[int, list[tuple[int, list[Rectangle]]]] = {}
+        whole = {e.child: e for e in self.edges if e.child not in self.transfers}
+        for front, e in whole.items():
+            rows = 0, int(self.rows[front] - self.width[front])
+            part = Rectangle(self.device_of[e.source], self.device_of[e.target], rows, rows)
+            found.setdefault(e.source, []).append((front, [part]))
+        for front, parts in self.transfers.items():
+            found.setdefault(int(self.front_segment[front]), []).append((front, parts))
+        return found
 
     @cached_property
     def parts(self) -> list[list[int]]:
@@ -134,101 +165,14 @@ class SharedPlan(Plan):
         begin, end = self.below_ptr[front : front + 2].tolist()
         return int(begin), int(end - begin)
 
+    def block_ld(self, front: int) -> int:
+        """Of a front's contribution block."""
+        height = int(self.rows[front] - self.width[front])
+        return height + (height % 2 if self.phase[front] == 3 else 0)
+
     def block_entries(self, front: int) -> int:
         """Of a front's contribution block [scalars]."""
-        height = int(self.rows[front] - self.width[front])
-        return (height + (height % 2 if self.phase[front] == 3 else 0)) * height
-
-
-class Share:
-    """A plan as one of the devices has it."""
-
-    def __init__(self, plan: SharedPlan, device: int):
-        self._plan, self._device = plan, device
-        self.factor_size, self.block_size = int(plan.factor_sizes[device]), int(plan.block_sizes[device])
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._plan, name)
-
-    @cached_property
-    def own(self) -> np.ndarray:
-        """Which fronts are this device's."""
-        found: np.ndarray = self._plan.front_device == self._device
-        return found
-
-    @cached_property
-    def front_records(self) -> np.ndarray:
-        """Type FRONT: blocks that come from elsewhere are where they come to."""
-        records, plan = self._plan.front_records, self._plan
-        children = [edge.child for edge in plan.edges if plan.device_of[edge.target] == self._device]
-        if children:
-            records = np.array(records, FRONT)
-            records["block"][children] = plan.received[children]
-        return records
-
-    @cached_property
-    def solve_schedule(self) -> Any:
-        """Of all devices; a front waits for children of this one only."""
-        return ScheduleShare(self._plan, self._device)
-
-    @cached_property
-    def last_part(self) -> int:
-        plan = self._plan
-        return next((k for k, part in enumerate(plan.parts) if plan.device_of[part[0]] == self._device), -1)
-
-    # ---- rows of right-hand sides and solutions: the first device has those of the caller, the others their own
-
-    @cached_property
-    def at(self) -> np.ndarray:
-        """Plan positions of this device's pivots, ascending."""
-        fronts = np.flatnonzero(self.own)
-        width, first = self._plan.width[fronts], self._plan.first[fronts].astype(np.int64)
-        offsets = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-        found: np.ndarray = np.repeat(first, width) + offsets
-        return found
-
-    @property
-    def ld(self) -> int:
-        return len(self.at) if self._device else int(self._plan.n)
-
-    def _places(self) -> np.ndarray:
-        places = np.zeros(self._plan.n, np.int32)
-        places[self.at] = np.arange(len(self.at), dtype=np.int32)
-        return places
-
-    row_perm = cached_property(lambda self: self._places() if self._device else self._plan.row_perm)
-    col_perm = cached_property(lambda self: self.row_perm if self._device else self._plan.col_perm)
-    row_scale = cached_property(lambda self: self._scale(self._plan.row_scale, self._plan.row_perm))
-    col_scale = cached_property(lambda self: self._scale(self._plan.col_scale, self._plan.col_perm))
-
-    def _scale(self, scale: np.ndarray, perm: np.ndarray) -> np.ndarray:
-        own: np.ndarray = scale[perm[self.at]] if self._device and scale.size else scale
-        return own
-
-
-class ScheduleShare:
-    """The solve schedule as one of the devices has it."""
-
-    def __init__(self, plan: SharedPlan, device: int):
-        self._all, self._plan, self._device = plan.solve_schedule, plan, device
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._all, name)
-
-    @cached_property
-    def large_bytes(self) -> np.ndarray:
-        plan = self._plan
-        records = np.array(self._all.large_bytes).view(LARGE_SOLVE_FRONT)
-        number, tile = np.cumsum(plan.phase == 3) - 1, int(plan.large_tile)
-        for edge in plan.edges:
-            if plan.phase[edge.child] == 3 and plan.device_of[edge.target] == self._device:
-                records["arrivals"][number[edge.parent]] -= -(-plan.below_range(edge.child)[1] // tile)
-        found: np.ndarray = records.view(np.uint8)
-        return found
+        return self.block_ld(front) * int(self.rows[front] - self.width[front])
 
 
 def share_plan(plan: Plan, deal: Deal, devices: int, block_bytes: int) -> SharedPlan:

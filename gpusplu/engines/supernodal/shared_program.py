@@ -1,8 +1,10 @@
 """The supernodal engine's program on several devices: one process, one plan, one list of commands.
 
-The values of the matrix go to all devices. Each factors its segments in their turn, and sends the contribution blocks
-that other devices' fronts need as soon as they are there. Right-hand sides, solutions, residuals and the status are
-the first device's: it sends each device the rows of its pivots, and puts theirs into place.
+The values of the matrix go to all devices. Each factors its segments in their turn, together the fronts that they
+share, and sends the contribution blocks that other devices' fronts need as soon as they are there.
+
+Right-hand sides, solutions, residuals and the status are the first device's: it sends each device the rows of its
+pivots, and puts theirs into place.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from ..device.staging import STATUS
 from .fronts import Fronts
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
+from .shared_front import FILE, SharedFront
 from .shared_memory import needed_of_each
 from .shared_plan import SharedPlan, shares_of
 from .solve import FrontSolve
-from .team import Streams, Team, bounced_bytes
-
-FILE = "fronts/devices.cu"
+from .team import Copy, Streams, Team, bounced_bytes
+from .tiles import Rectangle
 
 
 class FactorBeside(NamedTuple):
@@ -92,6 +94,7 @@ class SharedProgram(FrontProgram):
         self.each = [Fronts(device, share, *self.small_pivots(), hermitian) for device, share in pairs]
         self.fronts, self._signs = self.each[0], None
         self.parts = tuple(self.each)
+        self.shared = {int(plan.front_segment[f]): SharedFront(self, f) for f in plan.tiles}
         self.direct = [[one.reaches(other) for other in self.devices] for one in self.devices]
 
     # ---- memory
@@ -165,8 +168,12 @@ class SharedProgram(FrontProgram):
         """From, to and bytes of all copies of a factorization."""
         plan, itemsize, others = self.plan, self.dtype.itemsize, range(1, len(self.devices))
         found = [(0, k, self.pattern.nnz * itemsize) for k in others] + [(k, 0, STATUS.itemsize) for k in others]
-        of = plan.device_of
-        return found + [(of[e.source], of[e.target], plan.block_entries(e.child) * itemsize) for e in plan.edges]
+        for front, parts in (each for sent in plan.sent.values() for each in sent):
+            copies = [self._block_copy(front, part, 0, 0) for part in parts]
+            found += [(p.source, p.target, copy.nbytes) for p, copy in zip(parts, copies, strict=True)]
+        for shared in self.shared.values():
+            found += [(e.source, e.target, part.entries * itemsize) for e in shared.sent() for part in e.parts]
+        return found
 
     def _solve_copies(self, capacity: int) -> list[tuple[int, int, int]]:
         """The same of a solve with up to so many right-hand sides."""
@@ -189,7 +196,8 @@ class SharedProgram(FrontProgram):
         for device, part in zip(self.devices, self.each, strict=True):
             with device:
                 part.ready_to_factor()
-        self.load(FILE)
+        for device in self.devices if self.shared else self.devices[:1]:
+            device.load(FILE, self.dtype.char, self.kind)
 
     def ready_to_solve(self, trans: int, nrhs: int) -> None:
         for device, part in zip(self.devices, self.each, strict=True):
@@ -201,7 +209,8 @@ class SharedProgram(FrontProgram):
     def prepare(self) -> None:
         super().prepare()
         for device, part in zip(self.devices[1:], self.each[1:], strict=True):
-            device.prepare(sorted(part.files), self.dtype.char, self.kind)
+            files = {*part.files, *([FILE] if self.shared else [])}
+            device.prepare(sorted(files), self.dtype.char, self.kind)
         self.device.prepare([FILE], self.dtype.char, self.kind)
 
     @cached_property
@@ -212,40 +221,62 @@ class SharedProgram(FrontProgram):
 
     # ---- commands
 
-    def _own(self, buffers: Buffers, k: int) -> Any:
+    def own(self, buffers: Buffers, k: int) -> Any:
+        """What device k has of a factor."""
         return buffers.beside.own[k] if k else buffers
+
+    def values_of(self, buffers: Buffers, values: Buffer, k: int) -> Buffer:
+        """The values as device k has them."""
+        given: Buffer = buffers.beside.own[k].values if k else values
+        return given
 
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
         plan, beside, nbytes = self.plan, buffers.beside, self.pattern.nnz * self.dtype.itemsize
-        others = range(1, len(self.devices))
+        everybody = range(len(self.devices))
         with Team(beside.streams, stream, beside.bounce) as team:
-            for k in others:
-                team.send(0, k, "values", [(beside.own[k].values.pointer, values.pointer, nbytes)])
+            for k in everybody[1:]:
+                team.send(0, k, "values", [Copy(beside.own[k].values.pointer, values.pointer, nbytes)])
                 with team.on(k) as kernels:
                     kernels.clear(beside.own[k].device_status.pointer, STATUS.itemsize)
                 team.receive(k, "values")
             for segment in plan.order:
-                k = plan.device_of[segment]
-                team.receive(k, segment)
-                with team.on(k) as kernels:
-                    given = beside.own[k].values if k else values
-                    self.each[k].factor_segment(kernels, self._own(buffers, k), given, segment)
+                shared, k = self.shared.get(segment), plan.device_of[segment]
+                for m in shared.tiles.group if shared else [k]:
+                    team.receive(m, segment)
+                if shared:
+                    shared.factor(team, buffers, values)
+                else:
+                    with team.on(k) as kernels:
+                        given = self.values_of(buffers, values, k)
+                        self.each[k].factor_segment(kernels, self.own(buffers, k), given, segment)
                 self._send_blocks(team, buffers, segment)
-            for k in others:
+            for k in everybody[1:]:
                 to = beside.statuses.pointer + (k - 1) * STATUS.itemsize
-                team.send(k, 0, "statuses", [(to, beside.own[k].device_status.pointer, STATUS.itemsize)])
+                team.send(k, 0, "statuses", [Copy(to, beside.own[k].device_status.pointer, STATUS.itemsize)])
             team.receive(0, "statuses")
             self._merge(stream, buffers)
 
     def _send_blocks(self, team: Team, buffers: Buffers, segment: int) -> None:
         """To the devices of the parents."""
-        plan, itemsize = self.plan, self.dtype.itemsize
-        k = plan.device_of[segment]
-        for edge in self._edges_of.get(segment, ()):
-            m = plan.device_of[edge.target]
-            to = self._own(buffers, m).own["blocks"].pointer + int(plan.received[edge.child]) * itemsize
-            source = self._own(buffers, k).own["blocks"].pointer + int(plan.block_offset[edge.child]) * itemsize
-            team.send(k, m, edge.target, [(to, source, plan.block_entries(edge.child) * itemsize)])
+        plan = self.plan
+        for front, parts in plan.sent.get(segment, ()):
+            above = int(plan.front_segment[plan.parent[front]])
+            for part in parts:
+                places = [self._block(buffers, k, front) for k in (part.target, part.source)]
+                team.send(part.source, part.target, above, [self._block_copy(front, part, places[0], places[1])])
+
+    def _block(self, buffers: Buffers, k: int, front: int) -> int:
+        """Address of a front's contribution block on a device."""
+        begin = int(self.own(buffers, k).own["blocks"].pointer)
+        return begin + int(self.shares[k].block_place(front)) * self.dtype.itemsize
+
+    def _block_copy(self, front: int, part: Rectangle, to: int, source: int) -> Copy:
+        size, ld, height = self.dtype.itemsize, self.plan.block_ld(front), self.plan.below_range(front)[1]
+        (top, bottom), (begin, end) = part.rows, part.columns
+        at = (begin * ld + top) * size
+        if bottom - top == height:
+            return Copy(to + at, source + at, ld * (end - begin) * size)
+        return Copy(to + at, source + at, (bottom - top) * size, end - begin, ld * size, ld * size)
 
     @cached_property
     def _edges_of(self) -> dict[int, list[Any]]:
@@ -279,15 +310,15 @@ class SharedProgram(FrontProgram):
                 own, rows = vectors.beside.own[k], vectors.beside.rows[k]
                 self._move_rows(stream, "gather_rows", b, rows, sides[k][0], nrhs)
                 nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
-                team.send(0, k, "b", [(own.b.pointer, rows.pointer, nbytes)])
+                team.send(0, k, "b", [Copy(own.b.pointer, rows.pointer, nbytes)])
                 team.receive(k, "b")
                 remote: Any = SimpleNamespace(own=own.own, groups=vectors.groups)
-                solves.append(FrontSolve(self.each[k], self._own(buffers, k), remote, trans, nrhs, own.b, own.x))
+                solves.append(FrontSolve(self.each[k], self.own(buffers, k), remote, trans, nrhs, own.b, own.x))
             self._walk(team, solves, vectors, layout)
             for k in range(1, len(self.devices)):
                 own, rows = vectors.beside.own[k], vectors.beside.rows[k]
                 nbytes = self.shares[k].ld * nrhs * self.dtype.itemsize
-                team.send(k, 0, "x", [(rows.pointer, own.x.pointer, nbytes)])
+                team.send(k, 0, "x", [Copy(rows.pointer, own.x.pointer, nbytes)])
             team.receive(0, "x")
             for k in range(1, len(self.devices)):
                 self._move_rows(stream, "scatter_rows", vectors.beside.rows[k], x, sides[k][1], nrhs)
@@ -359,6 +390,6 @@ class Layout:
         found = [("packets", 2 * start * width, 2 * count * width) for start in starts]
         return found if self._one else found + [("work", start * width, count * width) for start in starts]
 
-    def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[tuple[int, int, int]]:
+    def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[Copy]:
         """Between the work memories of two devices."""
-        return [(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]
+        return [Copy(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]

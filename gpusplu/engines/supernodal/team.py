@@ -8,11 +8,37 @@ whole can be recorded as one graph.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...cuda.stream import Buffer, Stream
+
+
+class Copy(NamedTuple):
+    """`width` bytes from an address to another one, so many times, the pitches apart."""
+
+    to: int
+    source: int
+    width: int
+    times: int = 1
+    to_pitch: int = 0
+    source_pitch: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return self.width * self.times
+
+    def run(self, stream: Stream) -> None:
+        if self.times == 1:
+            stream.copy(self.to, self.source, self.width)
+        else:
+            stream.copy_rows(self.to, self.to_pitch, self.source, self.source_pitch, self.width, self.times)
+
+    def by(self, place: int) -> tuple[Copy, Copy]:
+        """There, one behind the other, and from there."""
+        there = self._replace(to=place, to_pitch=self.width)
+        return there, self._replace(source=place, source_pitch=self.width)
 
 
 class Streams:
@@ -44,6 +70,7 @@ class Team:
         self._copies = streams.copies
         self._bounce, self._used = bounce, 0
         self._arrived: dict[tuple[int, Hashable], list[Any]] = {}
+        self._met: dict[int, Any] = {}
 
     def __enter__(self) -> Team:
         begin = self._kernels[0].record()
@@ -68,25 +95,40 @@ class Team:
         with self._devices[k]:
             yield self._kernels[k]
 
-    def send(self, k: int, m: int, what: Hashable, copies: Sequence[tuple[int, int, int]]) -> None:
-        """Copy from device k, behind its kernels so far, to device m: to, from and bytes of each. What is there is
-        known as `what` to those that `receive` it."""
+    def meet(self, devices: Iterable[int]) -> None:
+        """Kernels of each of them that come now are behind its copies so far, and copies to it behind its kernels so
+        far: memory that it wrote, read or sent from before may be used for something else, by others too."""
+        for k in devices:
+            with self._devices[k]:
+                self._kernels[k].wait(self._copies[k].record())
+                self._met[k] = self._kernels[k].record()
+
+    def send(self, k: int, m: int, what: Hashable, copies: Sequence[Copy]) -> None:
+        """Copy from device k, behind its kernels so far, to device m. What is there is known as `what` to those that
+        `receive` it."""
+        direct = self._direct[k][m]
+        ways = [(copy, copy) if direct else copy.by(self._take(copy.nbytes)) for copy in copies]
         with self._devices[k]:
             stream = self._copies[k]
             stream.wait(self._kernels[k].record())
-            direct = self._direct[k][m]
-            places = [to if direct else self._take(nbytes) for to, _, nbytes in copies]
-            for place, (_, source, nbytes) in zip(places, copies, strict=True):
-                stream.copy(place, source, nbytes)
+            self._wait_for(m, stream)
+            for copy, _ in ways:
+                copy.run(stream)
             event = stream.record()
         if not direct:
             with self._devices[m]:
                 stream = self._copies[m]
                 stream.wait(event)
-                for place, (to, _, nbytes) in zip(places, copies, strict=True):
-                    stream.copy(to, place, nbytes)
+                self._wait_for(m, stream)
+                for _, copy in ways:
+                    copy.run(stream)
                 event = stream.record()
         self._arrived.setdefault((m, what), []).append(event)
+
+    def _wait_for(self, m: int, stream: Stream) -> None:
+        """Until device m has met the others."""
+        if m in self._met:
+            stream.wait(self._met[m])
 
     def receive(self, m: int, what: Hashable) -> None:
         """Kernels of device m that come now are behind the copies known as `what`."""

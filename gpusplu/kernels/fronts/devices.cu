@@ -1,9 +1,12 @@
-// What several devices exchange around their fronts, on the first of them: rows of right-hand sides and of solutions,
-// and what each device says of its part of a factorization.
+// What several devices exchange around their fronts. On the first of them: rows of right-hand sides and of solutions,
+// and what each device says of its part of a factorization. On each of them: how far the tiles of a front are that all
+// of them share, for the launch of fronts/large_fronts.cu that comes next.
 //
 // gather_rows: to[j count + k] = from[j ld + row[k]] for j < columns. scatter_rows: to[j ld + row[k]] = from[j count +
-// k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread.
+// k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread. set_progress: any
+// grid and block.
 #include "common/device.cuh"
+#include "shared/large_fronts.hpp"
 #include "shared/values.hpp"
 
 struct RowsArgs {
@@ -42,5 +45,22 @@ GPUSPLU_KERNEL(merge_status, MergeArgs, 32, 1) {
     args.status->n_tiny += other.n_tiny;
     if (other.not_finite) atomicAdd(&args.status->not_finite, other.not_finite);  // values are checked at the same time
     args.status->growth = fmax(args.status->growth, other.growth);
+  }
+}
+
+// Of a front whose first `begin` tile columns are there, and whose next ones up to `end` in the rows up to there.
+struct ProgressArgs {
+  unsigned* counters;  // of the launch
+  int counter, tiles;  // LargeFront::counter; tile rows
+  int begin, end;
+  int upper;  // U has counters of its own
+};
+
+GPUSPLU_KERNEL(set_progress, ProgressArgs, VALUE_THREADS, 1) {
+  const unsigned base = args.counters[2] * EPOCH_STEP;
+  unsigned* const lower = args.counters + LARGE_CONTROL + args.counter + 1;
+  for (int t = blockIdx.x * blockDim.x + threadIdx.x; t < args.tiles; t += gridDim.x * blockDim.x) {
+    lower[t] = base + (t < args.end ? t + 1 : args.begin);
+    if (args.upper) lower[args.tiles + t] = base + (t < args.end ? t : args.begin);
   }
 }

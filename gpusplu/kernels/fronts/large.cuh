@@ -43,8 +43,6 @@ struct LargeArgs {
   double singular;  // pivots below are counted in n_tiny too [scaled A]
 };
 
-constexpr unsigned EPOCH_STEP = 4096;  // more than the tile columns of any front
-
 // Two neighbours in a column.
 struct __align__(sizeof(Scalar) < 8 ? 8 : 16) Pair {
   Scalar x, y;

@@ -77,4 +77,7 @@ constexpr int FINISHED_BEFORE = -2;
 // Counters ahead of the progress counters: ticket, blocks that are done, launches before this one, reserved.
 constexpr int LARGE_CONTROL = 4;
 
+// By which an epoch moves progress counters: more than the tile columns of any front.
+constexpr unsigned EPOCH_STEP = 4096;
+
 }  // namespace gs::gpu

@@ -14,21 +14,24 @@ struct FrontCost {
   double work, chain;  // block seconds; shortest time with any number of blocks [s]
 };
 
-FrontCost front_cost(const Plan& plan, idx f) {
-  const char scalar = plan.parameters.scalar;
-  const bool complex = scalar == 'F' || scalar == 'D';
+FrontCost front_cost(const Plan& plan, const TileTimes& times, idx f) {
   const double tile = plan.parameters.large_tile, W = plan.width[f], R = plan.rows[f], H = R - W;
-  const TileCosts& costs = plan.parameters.costs.tiles;
-  const double flop = !complex ? costs.flop_d : scalar == 'D' ? costs.flop_D : costs.flop;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = plan.one_triangle() ? tiles * (tiles + 1) / 2 : tiles * tiles;
-  const double flops = (plan.one_triangle() ? 1 : 2) * (complex ? 4 : 1) * (R * R * R - H * H * H) / 3;
-  const double blocks = (double)plan.parameters.multiprocessors * plan.parameters.large_shape().blocks;
-  const double pivot = plan.cholesky ? costs.pivot_cholesky : costs.pivot;
-  return {n_tasks * costs.task + flops * flop * blocks, costs.front + pivots * pivot + costs.column * pivots};
+  const double flops = (plan.one_triangle() ? 1 : 2) * (plan.parameters.is_complex() ? 4 : 1) * (R * R * R - H * H * H) / 3;
+  return {n_tasks * times.task + flops * times.flop * times.blocks,
+          times.front + pivots * times.pivot + times.column * pivots};
 }
 
 }  // namespace
+
+TileTimes tile_times(const Plan& plan) {
+  const TileCosts& costs = plan.parameters.costs.tiles;
+  const char scalar = plan.parameters.scalar;
+  const double flop = scalar == 'D' ? costs.flop_D : scalar == 'F' ? costs.flop : costs.flop_d;
+  const double blocks = (double)plan.parameters.multiprocessors * plan.parameters.large_shape().blocks;
+  return {costs.front, costs.task, plan.cholesky ? costs.pivot_cholesky : costs.pivot, costs.column, flop, blocks};
+}
 
 LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large) {
   const idx n = (idx)large.size();
@@ -36,12 +39,13 @@ LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large) {
   out.start.assign(n, 0);
   out.duration.assign(n, 0);
   out.blocks.assign(n, 0);
-  const double blocks = (double)plan.parameters.multiprocessors * plan.parameters.large_shape().blocks;
+  const TileTimes times = tile_times(plan);
+  const double blocks = times.blocks;
   std::vector<idx> parent(n, -1), waiting(n, 0);
   std::vector<FrontCost> cost(n);
   std::vector<double> path(n, 0);  // from the start of the front to the end of its root
   for (idx k = n - 1; k >= 0; --k) {
-    cost[k] = front_cost(plan, large[k]);
+    cost[k] = front_cost(plan, times, large[k]);
     const idx p = plan.parent[large[k]];
     if (const auto at = std::lower_bound(large.begin(), large.end(), p); at != large.end() && *at == p) {
       parent[k] = (idx)(at - large.begin());

@@ -33,4 +33,13 @@ struct LargeSchedule {
 };
 LargeSchedule schedule_large(const Plan& plan, const std::vector<idx>& large);
 
+// What tiles of this plan's scalars are predicted to take [s].
+struct TileTimes {
+  double front, task;    // of a front; of a block, for a task besides its arithmetic
+  double pivot, column;  // of the chain, a tile column
+  double flop;           // of the device
+  double blocks;         // that the device has
+};
+TileTimes tile_times(const Plan& plan);
+
 }  // namespace gs::gpu

@@ -82,6 +82,7 @@ struct PlanParameters {
   SupernodalCosts costs{};  // all decisions are made by
 
   int scalar_bytes() const { return gpu::scalar_bytes(scalar); }
+  bool is_complex() const { return scalar == 'F' || scalar == 'D'; }
   LargeShape large_shape() const { return gpu::large_shape(scalar_bytes(), shared_memory_bytes / 1024); }
 };
 

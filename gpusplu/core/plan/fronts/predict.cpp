@@ -12,11 +12,9 @@
 namespace gs::gpu {
 namespace {
 
-bool is_complex(const Plan& plan) { return plan.parameters.scalar == 'F' || plan.parameters.scalar == 'D'; }
-
 double front_flops(const Plan& plan, idx f) {
   const double R = plan.rows[f], H = plan.height(f);
-  return (R * R * R - H * H * H) * (plan.one_triangle() ? 1 : 2) * (is_complex(plan) ? 4 : 1) / 3;
+  return (R * R * R - H * H * H) * (plan.one_triangle() ? 1 : 2) * (plan.parameters.is_complex() ? 4 : 1) / 3;
 }
 
 // Of a multiprocessor. Double precision is slow on all but the devices for data centers.

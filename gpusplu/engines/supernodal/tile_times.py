@@ -1,0 +1,86 @@
+"""Predicted seconds of a front whose tiles several devices share (tiles.py), stage by stage.
+
+A stage takes as long as the device with most tasks for its share, as the chain of the diagonal tiles of the next chunk,
+or as what a device has to send meanwhile; then the rows of the next chunk have to be there. Constants are those by
+which tasks of large fronts are put in order, but for the rate of their arithmetic: it is what the plan predicts for the
+front on one device, so that the work of these devices together is what that one has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .tiles import Tiles, tiles_of
+
+CHUNKS = 1, 2, 4, 8, 16, 32  # tile columns of a stage that are tried
+LAUNCH_SECONDS = 6e-6  # of a stage besides: two kernels, one after the other
+
+
+class Shared(NamedTuple):
+    """Of a front: predicted seconds, bytes that are sent, and the tile columns of a stage with which that holds."""
+
+    seconds: float
+    sent: int
+    chunk: int
+
+
+def best_shared(plan: Any, front: int, alone: float, speeds: Sequence[float], link: Any) -> Shared:
+    """The fastest way to share a large front.
+
+    Parameters
+    ----------
+    plan : Plan
+    front : int
+    alone : float
+        Seconds on the device that the plan is for.
+    speeds : sequence of float
+        Of the devices that share it; 1 for the one that the plan is for.
+    link : Link
+    """
+    most = max(1, int(plan.width[front]) // int(plan.large_tile))
+    ways = [tiles_of(plan, front, chunk, speeds) for chunk in CHUNKS if chunk <= most]
+    return min(Shared(*predicted(plan, way, alone, speeds, link), way.chunk) for way in ways)
+
+
+def predicted(plan: Any, tiles: Tiles, alone: float, speeds: Sequence[float], link: Any) -> tuple[float, int]:
+    """Seconds, and bytes that go from device to device."""
+    times, size = plan.tile_times, np.dtype(plan.scalar).itemsize
+    speed, others = np.asarray(speeds, float)[:, None], len(speeds) - 1
+    triangles, panels = 1 if plan.one_triangle else 2, tiles.panels
+    height = tiles.count - tiles.pivots
+    all_tasks = tiles.count * (tiles.count + 1) / 2 if plan.one_triangle else tiles.count**2
+    products = triangles * (tiles.count**3 - height**3) / 6  # of two tiles
+    product = max(0.0, alone * times["blocks"] - all_tasks * times["task"]) / products  # by one block [s]
+    step = times["pivot"] + times["column"]
+    mine = tiles.owner == np.arange(len(speeds))[:, None]
+    owned = np.zeros((len(speeds), tiles.count + 1))  # tile rows from each row on, by device
+    owned[:, :-1] = np.cumsum(mine[:, ::-1], axis=1)[:, ::-1]
+
+    def rounds(tasks: np.ndarray, seconds: Any) -> np.ndarray:
+        """Of so many equal tasks on each device, stage by stage."""
+        longest: np.ndarray = np.max(np.ceil(tasks / times["blocks"]) * seconds / speed, axis=0)
+        return longest
+
+    begin = np.arange(tiles.chunks) * tiles.chunk
+    end = np.minimum(begin + tiles.chunk, tiles.pivots)
+    columns, goes_on = end - begin, end < tiles.pivots
+    task = times["task"] + (begin + (columns + 1) / 2 + 1) * product
+    work = rounds(triangles * columns * owned[:, end], task)
+    chain = goes_on * (task + columns * times["column"] + tiles.chunk * step) / speed.min()
+    # Rows below go to all; so do rows of the chunk after the next one, and those of the next one, which all wait for.
+    tile_bytes = tiles.tile**2 * size
+    panel = columns * tile_bytes
+    rows = goes_on * tiles.chunk * begin * tile_bytes * panels
+    next_rows = panels * 2 * tiles.chunk * panel
+    most = others * (panel * owned[:, tiles.pivots].max() + rows)
+    total = times["front"] + tiles.chunk * step + (LAUNCH_SECONDS + link.seconds) * tiles.chunks
+    total += float(np.sum(np.maximum(np.maximum(work, chain), most / link.rate) + others * next_rows / link.rate))
+    sent = others * float(np.sum(panel * height + rows + next_rows))
+    if height:
+        tall = tiles.count - np.arange(tiles.pivots, tiles.count) if plan.one_triangle else np.full(height, height)
+        tasks = (mine[:, tiles.pivots :] * tall).sum(axis=1, keepdims=True)
+        total += float(rounds(tasks, times["task"] + tiles.pivots * product)[0]) + LAUNCH_SECONDS
+    return total, int(sent)

@@ -1,0 +1,270 @@
+"""Fronts whose tiles several devices share: who has which tiles, in which order, and what goes between devices.
+
+A tile (row, col) belongs to the device that has row max(row, col) of L and of U transposed; in the contribution block,
+to the one that has its column. Rows of the pivots are dealt in turn, in chunks of a few tiles; rows below in two ranges
+for each device, the second ranges the other way round, so that all have as many rows, and as much of a triangle.
+
+The kernel of large fronts is left-looking: to complete the tiles of a chunk of columns it needs their own rows, and the
+rows of U that belong to these columns. So chunk k of columns is a stage: the device that has the rows of chunk k sends
+them to all others (the diagonal tiles are complete by then), and each device completes its own tiles in these columns;
+who has the rows of chunk k + 1 completes the tiles on their diagonal, too. Rows below go to everybody as they are
+completed, and the last stage is the contribution block. Each stage is a launch of the kernel of one device with the
+tasks of that stage, in the order that they have there: every tile is made by the same arithmetic, with the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...cuda.layout import struct
+
+SLOWEST = 1e-9  # of what a device without a part is taken for
+LARGE = "shared/large_fronts.hpp"
+TASK, LARGE_FRONT = struct(LARGE, "LargeTask"), struct(LARGE, "LargeFront")
+
+
+class Range(NamedTuple):
+    """Rows begin .. end - 1 of a front, or of a contribution block, that a device has."""
+
+    device: int
+    begin: int
+    end: int
+
+
+class Rectangle(NamedTuple):
+    """Of a contribution block, from a device to another one: rows and columns, begin and end."""
+
+    source: int
+    target: int
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+    @property
+    def entries(self) -> int:
+        return (self.rows[1] - self.rows[0]) * (self.columns[1] - self.columns[0])
+
+
+class Part(NamedTuple):
+    """`columns` of `rows` scalars each, `ld` scalars from one to the next, the first one at `begin`."""
+
+    begin: int
+    ld: int
+    rows: int
+    columns: int
+
+    @property
+    def entries(self) -> int:
+        return self.rows * self.columns
+
+
+class Sent(NamedTuple):
+    """Parts of a factor that go from a device to another one before a stage, or, None, after all."""
+
+    source: int
+    target: int
+    stage: int | None
+    parts: list[Part]
+
+
+class Tiles:
+    """A front of `width` pivots and `rows` rows in tiles of `tile` rows and columns.
+
+    Parameters
+    ----------
+    width, rows, tile : int
+    chunk : int
+        Tile columns of a stage.
+    speeds : sequence of float
+        Of the devices; 0 of those that have no part of it.
+    panels : int
+        Of the factor: 1 of L alone, 2 of L and U.
+
+    Attributes
+    ----------
+    pivots, count : int
+        Tile rows of pivots, and of the front.
+    chunks : int
+        The last stage is the contribution block's.
+    group : list of int
+        Devices that share it.
+    owner : ndarray of int, shape (count,)
+        Which device has a tile row.
+    """
+
+    def __init__(self, width: int, rows: int, tile: int, chunk: int, speeds: Sequence[float], panels: int):
+        self.width, self.rows, self.tile, self.chunk, self.panels = width, rows, tile, chunk, panels
+        self.pivots = -(-width // tile)
+        self.count = self.pivots + -(-(rows - width) // tile)
+        self.chunks = -(-self.pivots // chunk)
+        self.group = [device for device, speed in enumerate(speeds) if speed > 0]
+        below = self._ranges(np.asarray(speeds, float))
+        self.owner = np.empty(self.count, np.int64)
+        self.owner[: self.pivots] = np.repeat(turns(self.chunks, speeds), chunk)[: self.pivots]
+        for device, begin, end in below:
+            self.owner[self.pivots + begin : self.pivots + end] = device
+        #: Of the rows below the pivots, and of the columns of the contribution block.
+        self.below = [Range(k, b * tile, min(e * tile, rows - width)) for k, b, e in below]
+
+    def _ranges(self, speeds: np.ndarray) -> list[Range]:
+        parts = np.concatenate([speeds, speeds[::-1]])
+        ends = np.rint(np.cumsum(parts) / parts.sum() * (self.count - self.pivots)).astype(int).tolist()
+        devices = [*range(len(speeds)), *reversed(range(len(speeds)))]
+        found = [Range(k, b, e) for k, (b, e) in zip(devices, pairwise([0, *ends]), strict=True)]
+        return [each for each in found if each.begin < each.end]
+
+    def chunk_owner(self, chunk: int) -> int:
+        return int(self.owner[chunk * self.chunk])
+
+    def columns(self, chunk: int) -> tuple[int, int]:
+        """Tile columns of a stage: begin and end; of the last one: what is complete then."""
+        return min(chunk * self.chunk, self.pivots), min((chunk + 1) * self.chunk, self.pivots)
+
+    def pivot_rows(self, chunk: int) -> tuple[int, int]:
+        """Begin and end."""
+        begin, end = self.columns(chunk)
+        return begin * self.tile, min(end * self.tile, self.width)
+
+    @cached_property
+    def ranges(self) -> list[Range]:
+        """Of the front's rows, ascending."""
+        found = [Range(self.chunk_owner(k), *self.pivot_rows(k)) for k in range(self.chunks)]
+        return found + [Range(k, self.width + begin, self.width + end) for k, begin, end in self.below]
+
+    def stages(self, row: np.ndarray, col: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of tiles: in which stage they are completed, from -1 on, and by which device."""
+        tall, flat = np.maximum(row, col), np.minimum(row, col)
+        in_block = flat >= self.pivots
+        stage = np.where(in_block, self.chunks, flat // self.chunk)
+        stage -= ~in_block & (tall < self.pivots) & (tall // self.chunk == stage)
+        return stage, self.owner[np.where(in_block, col, tall)]
+
+    def sent(self, stage: int, home: int) -> list[Sent]:
+        """What goes between devices behind a stage: rows of the next chunk in the columns that others do not have yet,
+        rows of the one behind it in the columns before, and rows below. The factor is at `home` in the end."""
+        found, panels = [], range(self.panels)
+        done = max(stage, 0) * self.chunk * self.tile, max(min(self.columns(stage)[1] * self.tile, self.width), 0)
+        for chunk, begin in ((stage + 1, done[0]), (stage + 2, 0)):
+            end = self.pivot_rows(chunk)[1] if chunk == stage + 1 else done[1]
+            if chunk >= self.chunks or begin >= end:
+                continue
+            parts = [self.pivot_part(panel, self.pivot_rows(chunk), (begin, end)) for panel in panels]
+            if chunk == stage + 1:
+                parts.append(self.inverse_part(*self.columns(chunk)))
+            source = self.chunk_owner(chunk)
+            found += [Sent(source, k, chunk, parts) for k in self.group if k != source]
+        if 0 <= stage < self.chunks:
+            for source, *rows in self.below:
+                for k in self.group:
+                    if k != source:
+                        found.append(Sent(source, k, self.chunks, [self.below_part(0, (rows[0], rows[1]), done)]))
+                        if k == home and self.panels == 2:
+                            found.append(Sent(source, k, None, [self.below_part(1, (rows[0], rows[1]), done)]))
+        return found
+
+    # ---- where the factor is, as FrontTiles of kernels/fronts/large.cuh has it [scalars from its begin]
+
+    @property
+    def pivot_ld(self) -> int:
+        return self.width + self.width % 2
+
+    @property
+    def below_ld(self) -> int:
+        return self.rows - self.width + (self.rows - self.width) % 2
+
+    @property
+    def inverse(self) -> int:
+        """Of the diagonal blocks."""
+        return self.panels * self.width * (self.pivot_ld + self.below_ld)
+
+    @property
+    def entries(self) -> int:
+        """Of all of it."""
+        return self.inverse + self.pivots * self.tile**2
+
+    def pivot_part(self, panel: int, rows: tuple[int, int], columns: tuple[int, int]) -> Part:
+        """Rows and columns of the pivots, begin and end, of L, or of U transposed."""
+        begin = panel * self.width * (self.pivot_ld + self.below_ld) + columns[0] * self.pivot_ld + rows[0]
+        return Part(begin, self.pivot_ld, rows[1] - rows[0], columns[1] - columns[0])
+
+    def below_part(self, panel: int, rows: tuple[int, int], columns: tuple[int, int]) -> Part:
+        """The same of rows below."""
+        begin = panel * self.width * (self.pivot_ld + self.below_ld) + self.width * self.pivot_ld
+        begin += columns[0] * self.below_ld + rows[0]
+        return Part(begin, self.below_ld, rows[1] - rows[0], columns[1] - columns[0])
+
+    def inverse_part(self, begin: int, end: int) -> Part:
+        """Inverted diagonal blocks of these tile columns."""
+        count = (end - begin) * self.tile**2
+        return Part(self.inverse + begin * self.tile**2, count, count, 1)
+
+
+def tiles_of(plan: Any, front: int, chunk: int, speeds: Sequence[float]) -> Tiles:
+    """Of a front of a plan."""
+    size = int(plan.width[front]), int(plan.rows[front]), int(plan.large_tile)
+    return Tiles(*size, chunk, speeds, 1 if plan.cholesky else 2)
+
+
+def turns(count: int, speeds: Sequence[float]) -> np.ndarray:
+    """Which device has each of `count` equal pieces of work, in turn."""
+    given, found = np.zeros(len(speeds)), np.empty(count, np.int64)
+    for k in range(count):
+        found[k] = np.argmin((given + 1) / np.maximum(speeds, SLOWEST))
+        given[found[k]] += 1
+    return found
+
+
+class Transfers:
+    """What the devices need of contribution blocks, where the tiles of a front or of its parent are shared.
+
+    Parameters
+    ----------
+    plan : Plan
+    device_of : ndarray of int
+        Of every front.
+    shared : mapping of int to Tiles
+        By front.
+    """
+
+    def __init__(self, plan: Any, device_of: np.ndarray, shared: dict[int, Tiles]):
+        self._plan, self._device_of, self._shared = plan, device_of, shared
+
+    def __call__(self, child: int) -> list[Rectangle]:
+        """What of a front's block goes where."""
+        plan, parent = self._plan, int(self._plan.parent[child])
+        height = int(plan.rows[child] - plan.width[child])
+        home = int(self._device_of[child])
+        own = self._shared[child].below if child in self._shared else [Range(home, 0, height)]
+        return [
+            Rectangle(source, target, (low, rows[1]), (begin, end))
+            for target, rows, columns in self._wanted(child, parent, height)
+            for source, first, last in own
+            for begin, end in [(max(first, columns[0]), min(last, columns[1]))]
+            for low in [max(rows[0], begin) if plan.one_triangle else rows[0]]
+            if source != target and begin < end and low < rows[1]
+        ]
+
+    def _wanted(self, child: int, parent: int, height: int) -> Iterator[tuple[int, tuple[int, int], tuple[int, int]]]:
+        """Devices, and the rows and columns that they need."""
+        plan, both = self._plan, not self._plan.one_triangle
+        if parent not in self._shared:
+            yield int(self._device_of[parent]), (0, height), (0, height)
+            return
+        place = plan.place[plan.below_ptr[child] : plan.below_ptr[child] + height]
+        width = int(plan.width[parent])
+        pivots = int(np.searchsorted(place, width))
+        for device, first, last in self._shared[parent].ranges:
+            begin, end = np.searchsorted(place, [first, last]).tolist()
+            if begin == end:
+                continue
+            if first < width:
+                yield device, (begin, end), (0, end)
+                if both:
+                    yield device, (0, begin), (begin, end)
+            else:
+                yield device, (begin, end), (0, pivots)
+                yield device, (0 if both else begin, height), (begin, end)

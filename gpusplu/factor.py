@@ -123,7 +123,7 @@ class Factor(Calls, PartsOfInverse):
         IllConditionedUpdateError
             The updated matrix is singular, or nearly so.
         ValueError
-            Other shapes.
+            Other shapes, or not finite (`NonFiniteError`).
 
         See Also
         --------

@@ -65,7 +65,10 @@ class LDLFactor(LDLTriangle, Solver):
         if self._upper is None:
             d, e = self._core.pivots()
             above = e.conj() if self.hermitian else e
-            D = sp.diags_array([e[:-1], d, above[:-1]], offsets=[-1, 0, 1], shape=self.shape, format="csc")
+            n = d.size
+            bands = ((e[:-1], -1), (d, 0), (above[:-1], 1)) if n > 1 else ((d, 0),)
+            diagonals, offsets = zip(*bands, strict=True)
+            D = sp.diags_array(diagonals, offsets=offsets, shape=self.shape, format="csc")
             D.eliminate_zeros()
             self._upper = D
         return self._upper

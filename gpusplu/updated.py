@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import _core, matrix
 from ._scipy import warn
-from .errors import IllConditionedUpdateError
+from .errors import IllConditionedUpdateError, NonFiniteError
 from .rhs import solve_as_given
 from .typing import ArrayT, Trans
 
@@ -206,4 +206,7 @@ def _columns(name: str, array: Any, n: int) -> np.ndarray:
     dense = dense[:, None] if dense.ndim == 1 else dense
     if dense.ndim != 2 or dense.shape[0] != n:
         raise ValueError(f"{name} must have shape ({n},) or ({n}, k), got {np.shape(array)}")
-    return np.asarray(dense, dtype=matrix.float_dtype(dense.dtype))
+    dense = np.asarray(dense, dtype=matrix.float_dtype(dense.dtype))
+    if not np.isfinite(dense).all():
+        raise NonFiniteError(f"updated: all values of {name} must be finite")
+    return dense

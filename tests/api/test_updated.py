@@ -70,8 +70,15 @@ def test_an_update_that_makes_the_matrix_singular_is_refused():
             lu.updated(e, -scale * e)
         assert caught.value.rcond < 1e-8 and pickle.loads(pickle.dumps(caught.value)).rcond == caught.value.rcond
     np.testing.assert_allclose(lu.updated(e, -0.5 * e).solve(np.ones(20))[3], 2)
-    with pytest.raises(gs.IllConditionedUpdateError):
-        lu.updated(np.full(20, np.nan))
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_columns_that_are_not_finite_are_refused(dtype):
+    lu, bad, good = gs.splu(sp.eye_array(20, format="csc", dtype=dtype)), np.ones(20, dtype), np.ones(20, dtype)
+    bad[3] = np.nan
+    for columns, name in (((bad, good), "U"), ((good, bad), "V"), ((bad,), "U")):
+        with pytest.raises(gs.NonFiniteError, match=f"updated: all values of {name}"):
+            lu.updated(*columns)
 
 
 def test_updates_of_very_different_size_are_no_reason_to_refuse():

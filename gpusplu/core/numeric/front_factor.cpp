@@ -44,7 +44,7 @@ template <class T> FrontFactor<T>::FrontFactor(std::shared_ptr<const Symbolic> s
 template <class T> off FrontFactor<T>::bytes() const {
   off bytes =
       panels_.size() * sizeof(T) + plan_.bytes() + pivots_.size() * sizeof(idx) + contribution_.size() * sizeof(T*);
-  for (const BlockPool& pool : pools_) bytes += pool.bytes();
+  bytes += memory_.bytes();
   for (const auto& scratch : scratch_) bytes += scratch.size() * sizeof(T);
   bytes += 2 * diagonal_.size() * sizeof(T) + place_.size() * sizeof(idx);
   return bytes;
@@ -93,7 +93,7 @@ template <class T> struct FrontFactor<T>::Run {
   // With contribution blocks that nobody took, where it did not come to the end.
   ~Run() {
     for (idx s = 0; s < symbolic.nsuper() && !complete; s++) give_contribution(0, s);
-    for (BlockPool& pool : factor.pools_) pool.start_again();
+    factor.memory_.start_again();
   }
 
   // Records how long a thread is at a front, where that is asked for.
@@ -134,7 +134,7 @@ template <class T> struct FrontFactor<T>::Run {
   bool take_contribution(int rank, idx s) {
     try {
       if (const std::size_t bytes = contribution_bytes(s))
-        factor.contribution_[s] = static_cast<T*>(factor.pools_[rank].take(bytes));
+        factor.contribution_[s] = static_cast<T*>(factor.memory_.take(rank, bytes));
       return true;
     } catch (const std::bad_alloc&) {
       out_of_memory = true;
@@ -144,7 +144,7 @@ template <class T> struct FrontFactor<T>::Run {
 
   void give_contribution(int rank, idx s) {
     if (T* block = std::exchange(factor.contribution_[s], nullptr))
-      factor.pools_[rank].give(block, contribution_bytes(s));
+      factor.memory_.give(rank, block, contribution_bytes(s));
   }
 
   FrontBlocks<T> blocks(idx s) const {
@@ -352,7 +352,7 @@ template <class T> struct FrontFactor<T>::Run {
 
 template <class T> FactorInfo FrontFactor<T>::factor(const T* values, const PivotRule& rule) {
   const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
-  if ((int)pools_.size() < want) pools_.resize(want);
+  memory_.prepare(want);
   if (symbolic_->ldlt) {
     if ((int)scratch_.size() < want) scratch_.resize(want);
     for (auto& scratch : scratch_) scratch.resize(ldlt_scratch(tallest_));

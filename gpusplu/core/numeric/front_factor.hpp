@@ -96,7 +96,7 @@ template <class T> class FrontFactor {
     };
     std::vector<off> ptr;  // entries by fronts
     RawVector<Entry> entries;
-    std::vector<BlockPool> pools;       // of each thread
+    BlockMemory memory;
     std::vector<RawVector<T>> scratch;  // of each thread
     void place(const Symbolic& symbolic, PatternView P);
   };
@@ -120,7 +120,7 @@ template <class T> class FrontFactor {
   std::vector<T> diagonal_, below_diagonal_;  // of D (numeric/ldlt_front.hpp)
   std::vector<RawVector<T>> scratch_;         // of LDL^T, for each thread
   std::vector<T*> contribution_;              // of fronts whose parent has not taken it yet
-  std::vector<BlockPool> pools_;              // one for each thread
+  BlockMemory memory_;
   mutable std::vector<idx> place_;  // of A's unknowns in the order of the fronts, for updates: made by the first
   off nnz_lower_ = 0, nnz_upper_ = 0;
   idx tallest_ = 0;  // rows of the tallest front

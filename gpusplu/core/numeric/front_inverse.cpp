@@ -72,14 +72,14 @@ template <class T> struct FrontFactor<T>::Inverse {
   void take_memory(int rank, idx s) {
     try {
       if (space.scratch[rank].empty()) space.scratch[rank].resize(inverse_scratch(factor.tallest_));
-      blocks[s] = static_cast<T*>(space.pools[rank].take(block_bytes(s)));
+      blocks[s] = static_cast<T*>(space.memory.take(rank, block_bytes(s)));
     } catch (const std::bad_alloc&) {
       out_of_memory = true;
     }
   }
 
   void give_block(int rank, idx s) {
-    if (T* block = std::exchange(blocks[s], nullptr)) space.pools[rank].give(block, block_bytes(s));
+    if (T* block = std::exchange(blocks[s], nullptr)) space.memory.give(rank, block, block_bytes(s));
   }
 
   void taken_from(int rank, idx parent) {
@@ -187,10 +187,11 @@ template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inv
   std::unique_ptr<InverseSpace> space = inverse_space_.take();
   if (!space) space = std::make_unique<InverseSpace>();
   if (!again || space->ptr.empty()) space->place(*symbolic_, P);
-  if ((int)space->pools.size() < want) space->pools.resize(want), space->scratch.resize(want);
+  space->memory.prepare(want);
+  if ((int)space->scratch.size() < want) space->scratch.resize(want);
   Inverse(*this, *space, inverse).run(want);
   if (!again) space->ptr.clear();
-  for (BlockPool& pool : space->pools) pool.start_again();
+  space->memory.start_again();
   inverse_space_.keep(std::move(space));
   const Symbolic& s = *symbolic_;
   if (s.row_scale.empty()) return;

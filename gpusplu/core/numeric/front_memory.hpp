@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
@@ -29,39 +31,92 @@ struct FreeRaw {
   void operator()(void* p) const { std::free(p); }
 };
 
-// Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache
-// and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of larger ones at most
-// kKept bytes are kept. The largest are pages of their own that go back to the system as soon as the parent has taken
-// them; of a lower triangle most pages above the diagonal are never touched. A block may be given to another thread's
-// pool than it was taken from: so when all are back, pools start again with the slabs that they cut themselves, or
-// those that others are given to would grow for ever.
+// Blocks of any size from the lowest place of one piece of address space where they fit. Places that become free join
+// their neighbours, so that pages are touched up to little more than what is needed at once, and are kept from one
+// refactorization to the next. For all threads.
+class BlockArena {
+ public:
+  ~BlockArena() {
+    if (base_) munmap(base_, size_);
+  }
+
+  // Null where there is no place.
+  void* take(std::size_t bytes, std::size_t size) {
+    std::lock_guard lock(mutex_);
+    if (!base_ && !reserve(size)) return nullptr;
+    const std::size_t rounded = round_up(bytes);
+    for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+      if (hole->size < rounded) continue;
+      const std::size_t place = hole->place;
+      hole->place += rounded, hole->size -= rounded;
+      if (hole->size == 0) holes_.erase(hole);
+      touched_ = std::max(touched_, place + rounded);
+      return base_ + place;
+    }
+    return nullptr;
+  }
+
+  // False where the block is not from here.
+  bool give(void* p, std::size_t bytes) noexcept {
+    std::lock_guard lock(mutex_);
+    const std::size_t place = (std::uintptr_t)p - (std::uintptr_t)base_, rounded = round_up(bytes);
+    if (!base_ || place >= size_) return false;
+    const auto next = std::lower_bound(holes_.begin(), holes_.end(), place,
+                                       [](const Hole& hole, std::size_t place) { return hole.place < place; });
+    const bool joins_next = next != holes_.end() && next->place == place + rounded;
+    const bool joins_last = next != holes_.begin() && next[-1].place + next[-1].size == place;
+    if (joins_last) {
+      next[-1].size += rounded + (joins_next ? next->size : 0);
+      if (joins_next) holes_.erase(next);
+    } else if (joins_next) {
+      next->place = place, next->size += rounded;
+    } else {
+      holes_.insert(next, {place, rounded});  // has room: one more hole than blocks is all there can be
+    }
+    return true;
+  }
+
+  std::size_t bytes() const { return touched_; }
+
+ private:
+  struct Hole {
+    std::size_t place, size;
+  };
+
+  static std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  bool reserve(std::size_t size) {
+    holes_.reserve(size / kSmallestLarge + 2);
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return false;
+    base_ = static_cast<std::byte*>(p), size_ = size;
+    holes_.assign(1, {0, size});
+    return true;
+  }
+
+ public:
+  static constexpr std::size_t kSmallestLarge = std::size_t(64) << 10;  // blocks are larger
+
+ private:
+  std::mutex mutex_;
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0, touched_ = 0;
+  std::vector<Hole> holes_;  // by place
+};
+
+// Small blocks of one thread, cut from slabs, from free lists by size class, last in first out, so that they stay in
+// the cache. A block may be given to another thread's pool than it was taken from: so when all are back, pools start
+// again with the slabs that they cut themselves, or those that others are given to would grow for ever.
 class BlockPool {
  public:
-  BlockPool() = default;
-  BlockPool(BlockPool&& other) noexcept { *this = std::move(other); }
-  BlockPool& operator=(BlockPool&& other) noexcept {
-    std::swap(free_, other.free_), std::swap(slabs_, other.slabs_), std::swap(slab_next_, other.slab_next_);
-    std::swap(slab_left_, other.slab_left_), std::swap(kept_, other.kept_), std::swap(n_cut_, other.n_cut_);
-    return *this;
-  }
-  ~BlockPool() {
-    for (int c = kSmallClasses; c < (int)free_.size(); c++)
-      while (Block* block = free_[c]) free_[c] = block->next, std::free(block);
-  }
+  static constexpr std::size_t kLargest = BlockArena::kSmallestLarge;
 
   void* take(std::size_t bytes) {
     const auto [size_class, rounded] = round_up(bytes);
-    if (size_class >= (int)free_.size()) {
-      void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (p == MAP_FAILED) throw std::bad_alloc();
-      return p;
-    }
     if (Block* block = free_[size_class]) {
       free_[size_class] = block->next;
-      if (size_class >= kSmallClasses) kept_ -= rounded;
       return block;
     }
-    if (size_class >= kSmallClasses) return raw_bytes(rounded);
     if (slab_left_ < rounded) {
       if (n_cut_ == slabs_.size()) slabs_.push_back(Slab(static_cast<std::byte*>(raw_bytes(kSlab))));
       slab_next_ = slabs_[n_cut_++].get(), slab_left_ = kSlab;
@@ -72,33 +127,24 @@ class BlockPool {
   }
 
   void give(void* p, std::size_t bytes) noexcept {
-    const auto [size_class, rounded] = round_up(bytes);
-    if (size_class >= (int)free_.size()) {
-      munmap(p, bytes);
-      return;
-    }
-    if (size_class >= kSmallClasses) {
-      if (kept_ + rounded > kKept) return std::free(p);
-      kept_ += rounded;
-    }
+    const int size_class = round_up(bytes).first;
     free_[size_class] = new (p) Block{free_[size_class]};
   }
 
   // No block of any pool that these give to or take from is in use.
   void start_again() noexcept {
-    std::fill_n(free_.begin(), kSmallClasses, nullptr);
+    free_.fill(nullptr);
     slab_left_ = 0, n_cut_ = 0;
   }
 
-  std::size_t bytes() const { return slabs_.size() * kSlab + kept_; }
+  std::size_t bytes() const { return slabs_.size() * kSlab; }
 
  private:
   struct Block {
     Block* next;
   };
   using Slab = std::unique_ptr<std::byte, FreeRaw>;
-  static constexpr std::size_t kSlab = std::size_t(256) << 10, kKept = std::size_t(16) << 20;
-  static constexpr int kSmallClasses = 41;  // up to 64 KiB; all: up to 4 MiB
+  static constexpr std::size_t kSlab = std::size_t(256) << 10;
 
   // Four classes an octave from 64 bytes on.
   static std::pair<int, std::size_t> round_up(std::size_t bytes) {
@@ -108,10 +154,50 @@ class BlockPool {
     return {(octave - 6) * 4 + (int)steps - 4, steps * step};
   }
 
-  std::array<Block*, 65> free_{};
+  std::array<Block*, 41> free_{};  // up to 64 KiB
   std::vector<Slab> slabs_;
   std::byte* slab_next_ = nullptr;
-  std::size_t slab_left_ = 0, kept_ = 0, n_cut_ = 0;  // n_cut_: slabs that blocks have been cut from
+  std::size_t slab_left_ = 0, n_cut_ = 0;  // n_cut_: slabs that blocks have been cut from
+};
+
+// Blocks of the fronts that some threads work on. The largest are pages of their own that go back to the system as soon
+// as they are given back; of a lower triangle most pages above the diagonal are never touched.
+class BlockMemory {
+ public:
+  void prepare(int threads) {
+    if ((int)pools_.size() < threads) pools_.resize(threads);
+  }
+
+  void* take(int rank, std::size_t bytes) {
+    if (bytes <= BlockPool::kLargest) return pools_[rank].take(bytes);
+    if (bytes <= kLargest)
+      if (void* p = arena_.take(bytes, std::min(pools_.size(), kMostArenas) * kArena)) return p;
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    return p;
+  }
+
+  void give(int rank, void* p, std::size_t bytes) noexcept {
+    if (bytes <= BlockPool::kLargest) pools_[rank].give(p, bytes);
+    else if (!arena_.give(p, bytes)) munmap(p, bytes);
+  }
+
+  // No block is in use.
+  void start_again() noexcept {
+    for (BlockPool& pool : pools_) pool.start_again();
+  }
+
+  std::size_t bytes() const {
+    std::size_t bytes = arena_.bytes();
+    for (const BlockPool& pool : pools_) bytes += pool.bytes();
+    return bytes;
+  }
+
+ private:
+  static constexpr std::size_t kLargest = std::size_t(4) << 20, kArena = 4 * kLargest, kMostArenas = 16;
+
+  std::vector<BlockPool> pools_;  // of each thread
+  BlockArena arena_;
 };
 
 }  // namespace gs

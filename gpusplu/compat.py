@@ -90,6 +90,8 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None
     if is_foreign(A) or is_foreign(b):
         return original(A, b, permc_spec, use_umfpack)
     try:
+        if solving.is_plain(A, b, use_umfpack):
+            return solving.solve_dense(A, b, permc_spec)
         return solving.spsolve(A, b, permc_spec, use_umfpack)
     except NonFiniteError:
         by_rows = sp.issparse(A) and A.format == "csr"

@@ -31,8 +31,8 @@ struct FreeRaw {
 
 // Contribution blocks of one thread, from free lists by size class, last in first out, so that they stay in the cache
 // and keep their pages from one refactorization to the next. Small blocks are cut from slabs; of larger ones at most
-// kKept bytes are kept. The largest are pages of their own that go back to the system as soon as the parent has taken
-// them; of a lower triangle most pages above the diagonal are never touched. A block may be given to another thread's
+// kKept bytes are kept. The largest are pages of their own, huge ones where the system has them, that go back to it
+// as soon as the parent has taken them. A block may be given to another thread's
 // pool than it was taken from: so when all are back, pools start again with the slabs that they cut themselves, or
 // those that others are given to would grow for ever.
 class BlockPool {
@@ -54,6 +54,9 @@ class BlockPool {
     if (size_class >= (int)free_.size()) {
       void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (p == MAP_FAILED) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+      madvise(p, bytes, MADV_HUGEPAGE);
+#endif
       return p;
     }
     if (Block* block = free_[size_class]) {

@@ -26,7 +26,7 @@ class SuperLUFactor(LUFactor):
     __slots__ = ()
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
-        if isinstance(rhs, np.ndarray) and not np.can_cast(rhs.dtype, self._dtype):
+        if isinstance(rhs, np.ndarray) and rhs.dtype != self._dtype and not np.can_cast(rhs.dtype, self._dtype):
             rhs.astype(self._dtype, casting="safe")
         return super()._solve_any(rhs, trans)
 

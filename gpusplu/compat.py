@@ -26,7 +26,7 @@ class SuperLUFactor(LUFactor):
     __slots__ = ()
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
-        if isinstance(rhs, np.ndarray) and not np.can_cast(rhs.dtype, self._dtype):
+        if isinstance(rhs, np.ndarray) and rhs.dtype != self._dtype and not np.can_cast(rhs.dtype, self._dtype):
             rhs.astype(self._dtype, casting="safe")
         return super()._solve_any(rhs, trans)
 
@@ -90,6 +90,8 @@ def spsolve(original: Callable[..., Any], A: Any, b: Any, permc_spec: Any = None
     if is_foreign(A) or is_foreign(b):
         return original(A, b, permc_spec, use_umfpack)
     try:
+        if solving.is_plain(A, b, use_umfpack):
+            return solving.solve_dense(A, b, permc_spec)
         return solving.spsolve(A, b, permc_spec, use_umfpack)
     except NonFiniteError:
         by_rows = sp.issparse(A) and A.format == "csr"

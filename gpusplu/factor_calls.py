@@ -114,6 +114,8 @@ class Calls(Triangles):
         return self._solve_any(rhs, trans)
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
+        if type(rhs) is ndarray:
+            return solve_as_given(self._solve, rhs, trans, self._vector[0], self._dtype)
         if library_of(rhs):
             return lent(self.solve, rhs, trans)
         if matrix.is_cupy(rhs) and (self._device_array is None or not matrix.is_cupy_array(rhs)):

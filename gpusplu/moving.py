@@ -27,8 +27,8 @@ from weakref import WeakSet, ref
 
 from . import _core
 from .cost.calibration import costs_of
-from .cost.features import moving
-from .cost.model import Prediction, seconds
+from .cost.features import loading, moving
+from .cost.model import Prediction
 from .cuda import presence
 from .engines import registry
 from .journal import phases
@@ -108,9 +108,12 @@ class Use:
     def _price(self, moving: Moving) -> None:
         """Find out what a look at devices costs, and wait until a part of that is spent."""
         problem, _ = moving.symbolic_here.parts()
+        load = loading(costs_of())
+        if self.spent < SHARE_ALONE * load and registry.is_asleep():  # nobody else needs their modules
+            self._next, self._due = self._price, SHARE_ALONE * load
+            return
         engines = engines_for(problem)
         if engines:
-            load = 0.0 if presence.is_loaded() else seconds(costs_of()["start.load"], {"call": 1.0})
             least = min(engine.least(problem) for engine in engines)
             self._begin(self._look, moving, SHARE_ALONE * load + share() * (least - load))
 

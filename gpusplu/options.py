@@ -72,6 +72,8 @@ class Options:
 # What lu_options takes after the order of the matrix, where the caller says nothing, and what it makes of that.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options(symmetric=True)
+#: SuperLU's orderings by its names and numbers, all but the natural one: which it is has always been ours to say.
+ORDERINGS_OF_SUPERLU = frozenset(("COLAMD", "MMD_ATA", "MMD_AT_PLUS_A", 1, 2, 3))
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
@@ -97,6 +99,18 @@ def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:
     return "natural", np.ascontiguousarray(perm, dtype=np.int32)
 
 
+def without_usual(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`arguments` of lu_options after the first, with None for those that ask for nothing: SuperLU's own defaults, and
+    what has no effect. Many programs pass them with every matrix."""
+    permc_spec, threshold, relax, panel_size, *others = arguments
+    if type(permc_spec) in (str, int) and permc_spec in ORDERINGS_OF_SUPERLU:
+        permc_spec = None
+    if isinstance(threshold, (float, int)) and 1 <= threshold < float("inf"):
+        threshold = None
+    relax, panel_size = (None if type(size) is int else size for size in (relax, panel_size))
+    return (permc_spec, threshold, relax, panel_size, *others)
+
+
 def lu_options(
     n: int,
     permc_spec: Any,
@@ -119,8 +133,10 @@ def lu_options(
     find the pattern of L + U on the device if asked to.
     """
     given = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
+    given = without_usual(given)
     if all(map(is_, given, DEFAULTS)):
         return DEFAULT_OPTIONS
+    permc_spec, diag_pivot_thresh, relax, panel_size, *_ = given
     expert: dict[str, Any] = dict(options) if options is not None else {}
     symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
     expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **expert}

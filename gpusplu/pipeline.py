@@ -19,7 +19,7 @@ from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .journal import phases
 from .moving import LEAST, followed
-from .options import DEFAULT_OPTIONS, DEFAULTS, Options, lu_options
+from .options import DEFAULT_OPTIONS, DEFAULTS, Options, lu_options, without_usual
 from .problem import Problem, Request
 from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
@@ -245,7 +245,7 @@ def factored_lu(
     """`factored` for LU: where it can be, by one call of the engine."""
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
-    at_once = not (request.movable and A.nnz >= LEAST)
+    at_once, arguments = not (request.movable and A.nnz >= LEAST), without_usual(arguments)
     if request.engine != AUTO and at_once and all(map(is_, arguments, DEFAULTS)):
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:

@@ -27,7 +27,7 @@ def cast(array: Any, dtype: np.dtype, order: Literal["F", "C"] = "F") -> Any:
     """`array` as `dtype`, contiguous, on the side where it is; NumPy's error if that would lose precision."""
     if array.dtype == dtype and (array.flags.f_contiguous if order == "F" else array.flags.c_contiguous):
         return array
-    if is_cupy_array(array):
+    if type(array) is not ndarray and is_cupy_array(array):
         if array.dtype != dtype:
             np.empty(0, array.dtype).astype(dtype, casting="safe")  # CuPy's astype has no casting
         return array.astype(dtype, order=order, copy=False)
@@ -53,6 +53,8 @@ def like(rhs: ndarray, x: ndarray) -> ndarray:
 
 def check_trans(trans: Any) -> int:
     """SciPy's errors about `trans`; its number."""
+    if type(trans) is str and trans in TRANS:
+        return TRANS[trans]
     if not isinstance(trans, str) or len(trans) != 1:
         raise TypeError(f"argument 2 must be a unicode character, not {type_name(trans)}")
     if trans not in TRANS:
@@ -62,6 +64,8 @@ def check_trans(trans: Any) -> int:
 
 def check_array(rhs: Any) -> Any:
     """SciPy's error about what is no array; the module of its kind of arrays."""
+    if type(rhs) is ndarray:
+        return np
     if not (isinstance(rhs, np.ndarray) or is_cupy(rhs)):
         raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
     if not is_cupy(rhs):

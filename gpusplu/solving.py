@@ -21,6 +21,8 @@ from .rhs import check_rhs
 from .selection.request import AUTO, automatic
 from .typing import ArrayT, PermcSpec, Progress, Verbose, Visible
 
+#: Classes whose objects are what SciPy makes of them.
+COMPRESSED = frozenset((sp.csc_array, sp.csc_matrix, sp.csr_array, sp.csr_matrix))
 # Columns of a sparse right-hand side that are solved at a time.
 SPARSE_BLOCK = 32
 
@@ -88,6 +90,8 @@ def spsolve(
     >>> gs.spsolve(A, np.array([1.0, 2.0])).round(3)
     array([0.091, 0.636])
     """
+    if not verbose and progress is None and is_plain(A, b, use_umfpack):
+        return solve_dense(A, b, permc_spec)
     if matrix.is_cupy(A) or matrix.is_cupy(b):
         host = matrix.to_host(A), matrix.to_host(b)
         return matrix.to_device(spsolve(*host, permc_spec, use_umfpack, verbose=verbose, progress=progress))
@@ -115,6 +119,19 @@ def spsolve(
         b = b.toarray()
     x = seen(solve_dense, verbose, progress)(A, b, permc_spec)
     return x.ravel() if one_column else x
+
+
+def is_plain(A: Any, b: Any, use_umfpack: bool) -> bool:
+    """Whether there is nothing to read off the arguments before they are solved with, as in most calls."""
+    return (
+        type(A) in COMPRESSED
+        and type(b) is np.ndarray
+        and b.ndim == 1
+        and b.dtype in matrix.FLOATS
+        and A.dtype == b.dtype
+        and A.shape == (b.size, b.size)
+        and not (use_umfpack and umfpack_is_demanded())
+    )
 
 
 def promote(A: Any, b: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cuda import presence
 from ..cuda.layout import constant
 from ..traits import Structure
 from .model import Costs, Features, seconds
@@ -31,6 +32,11 @@ def start_features(structure: Structure) -> Features:
 def move_features(structure: Structure) -> Features:
     """Of what one refactorization and solve moves: values there, a right-hand side there and a solution back."""
     return {"call": 1.0, "bytes": float((structure.nnz + 2 * structure.n) * structure.itemsize)}
+
+
+def loading(costs: Costs) -> float:
+    """Seconds that CuPy takes to import before anything runs on a device; none where somebody has."""
+    return 0.0 if presence.is_loaded() else seconds(costs["start.load"], {"call": 1.0})
 
 
 def moving(costs: Costs, structure: Structure, from_device: bool, to_device: bool) -> float:

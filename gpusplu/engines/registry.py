@@ -39,7 +39,12 @@ def named(name: str) -> Engine:
 
 def engines(on_device: bool) -> list[Engine]:
     """Those that run on a device, or those that run on the processor."""
-    return [engine for engine in map(named, names()) if engine.on_device == on_device]
+    return [engine for engine in map(named, names() if on_device else hosts()) if engine.on_device == on_device]
+
+
+def is_asleep() -> bool:
+    """Whether no engine of a device has been imported or added: to import all takes tens of milliseconds."""
+    return all(engine is None or not engine.on_device for engine in _engines.values())
 
 
 def hosts() -> tuple[str, ...]:

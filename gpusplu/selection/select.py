@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..cost.calibration import costs_of
+from ..cost.features import loading
 from ..cost.model import Prediction, fastest
 from ..cuda import presence
 from ..engines import registry
@@ -67,26 +69,29 @@ def choose(problem: Problem) -> Choice:
     """The engine with the least predicted seconds. What is predicted is analysed for, so devices are looked at only
     where they may pay, and first where they will."""
     request = problem.request
-    hosts, devices = ([e for e in registry.engines(kind) if not e.obstacle(problem)] for kind in (False, True))
-    if request.device is not None and not devices:
-        raise EngineUnavailableError(f"no GPU engine has a {problem.kind} factorization; leave out device=")
     if request.device is not None:
+        devices = able(problem, True)
+        if not devices:
+            raise EngineUnavailableError(f"no GPU engine has a {problem.kind} factorization; leave out device=")
         return choose_on_device(problem, with_batches(devices) if request.systems else devices)
+    hosts = able(problem, False)
     if not hosts:
         raise EngineUnavailableError(registry.named(registry.DEFAULT).obstacle(problem))
     if request.reason:
         return at_home(problem, hosts, request.reason)
-    if not devices:
-        return at_home(problem, hosts, f"no GPU engine has {problem.kind}")
     if problem.options.pivoting == "partial":
         return at_home(problem, hosts, "partial pivoting, which no GPU engine has")
-    here: tuple[Prediction, ...] = ()
+    here: tuple[Prediction, ...] = () if is_likely(problem) else predicted(problem, hosts)
+    seconds = fastest(here, request.uses).total(request.uses) if here else float("inf")
+    would_not_pay = f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU"
+    if here and registry.is_asleep() and seconds < loading(costs_of()):
+        return at_home(problem, hosts, would_not_pay, here)
+    devices = able(problem, True)
+    if not devices:
+        return at_home(problem, hosts, f"no GPU engine has {problem.kind}")
     try:
-        if not is_likely(problem):
-            here = predicted(problem, hosts)
-            seconds = fastest(here, request.uses).total(request.uses)
-            if seconds < min(engine.least(problem) for engine in devices):
-                return at_home(problem, hosts, f"a GPU would not pay: {seconds:.2g} s are predicted on the CPU", here)
+        if here and seconds < min(engine.least(problem) for engine in devices):
+            return at_home(problem, hosts, would_not_pay, here)
         if missing := presence.no_device():
             return at_home(problem, hosts, missing, here)
         there = predicted(problem, devices)
@@ -95,6 +100,11 @@ def choose(problem: Problem) -> Choice:
     if problem.is_singular():
         return at_home(problem, hosts, "A is structurally singular")
     return decide(request, (*(here or predicted(problem, hosts)), *there))
+
+
+def able(problem: Problem, on_device: bool) -> list[Engine]:
+    """Engines that can take the matrix."""
+    return [engine for engine in registry.engines(on_device) if not engine.obstacle(problem)]
 
 
 def is_likely(problem: Problem) -> bool:

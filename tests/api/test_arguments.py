@@ -82,13 +82,14 @@ def test_options_that_work(ordering, pivoting, refine):
     [
         ({}, {"symmetric": True}),
         ({"relax": 1, "panel_size": 10, "ordering": "amd"}, {"symmetric": True, "ordering": "amd"}),
-        ({"permc_spec": "COLAMD"}, {}),
+        ({"permc_spec": "COLAMD"}, {"symmetric": True}),
+        ({"permc_spec": "colamd"}, {}),
         ({"permc_spec": "natural"}, {"ordering": "natural"}),
         ({"diag_pivot_thresh": 0.0}, {"pivot_threshold": 0.0, "matching": False}),
         ({"diag_pivot_thresh": 0.5}, {"pivot_threshold": 0.5}),
         ({"diag_pivot_thresh": -1}, {"pivot_threshold": 0.0, "matching": False}),
-        ({"diag_pivot_thresh": 1}, {}),
-        ({"diag_pivot_thresh": 3, "permc_spec": 3, "relax": 1, "panel_size": 10}, {}),
+        ({"diag_pivot_thresh": 1}, {"symmetric": True}),
+        ({"diag_pivot_thresh": 3, "permc_spec": 3, "relax": 1, "panel_size": 10}, {"symmetric": True}),
         ({"options": {"DiagPivotThresh": 1e300}}, {}),
         (
             {"diag_pivot_thresh": 0.5, "pivoting": "partial"},

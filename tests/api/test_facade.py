@@ -277,3 +277,21 @@ def test_import_is_light():
         "import gpusplu.install; assert callable(gpusplu.install); import gpusplu.linalg as spla; spla.splu; spla.cg"
     )
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_engines_of_devices_are_imported_when_they_may_pay():
+    """On a host with a device short programs do without their modules, after some use too."""
+    code = (
+        "import sys, numpy as np, gpusplu as gs\n"
+        "from gpusplu import moving\n"
+        "from gpusplu.cuda import presence\n"
+        "presence.no_driver = lambda: ''\n"
+        "lu = gs.splu(gs.gallery.poisson(150, 150))\n"
+        "b, use = np.ones(22_500), lu._core._use\n"
+        "while use.spent < 2 * moving.FIRST: lu.solve(b)\n"
+        "assert 'gpusplu.engines.supernodal.engine' not in sys.modules\n"
+        "use.count(lu._core, 10.0)\n"
+        "assert 'gpusplu.engines.supernodal.engine' in sys.modules\n"
+        "assert 'a GPU would not pay' in lu.explain()"
+    )
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

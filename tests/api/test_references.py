@@ -178,3 +178,14 @@ def test_what_is_left_to_scipy_reaches_scipy(asked):
         assert isinstance(spla.splu(bad), spla.SuperLU)
         assert not isinstance(spla.splu(A), spla.SuperLU)
     assert asked == ["splu", "splu"]
+
+
+def test_a_function_in_the_place_of_scipys_is_no_circle(monkeypatch):
+    """Options are shown to SciPy's function, not to one that calls ours again."""
+    from scipy.sparse.linalg._dsolve import linsolve
+
+    gs.install()
+    installed = linsolve.splu
+    monkeypatch.setattr(linsolve, "splu", lambda *args, **kwargs: installed(*args, **kwargs))
+    gs.options.checked_by_scipy.cache_clear()
+    assert isinstance(linsolve.splu(A, diag_pivot_thresh=0.7), gs.LUFactor)

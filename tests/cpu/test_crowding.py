@@ -1,8 +1,12 @@
 """Teams of threads whose processors others keep busy."""
 
 import os
+import re
 import subprocess
 import sys
+import threading
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +14,8 @@ import pytest
 import gpusplu as gs
 from gpusplu import _core_testing, gallery
 from support.fronts import Fronts
+
+TASKS = Path("/proc/self/task")
 
 
 @pytest.fixture
@@ -82,3 +88,30 @@ def test_busy_processors_change_no_bits(cholesky, threads, busy_processes):
         inverse = factor._core.inverse_on_pattern()
         results.append((info, fronts.lower().data.tobytes(), fronts.solve(b).tobytes(), inverse.tobytes()))
     assert all(found == results[0] for found in results[1:])
+
+
+def slept():
+    """How often each other thread of the process has gone to sleep."""
+    others = [task for task in TASKS.iterdir() if int(task.name) != threading.get_native_id()]
+    status = {task: (task / "status").read_text() for task in others}
+    return {task: int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", text, re.M)[1]) for task, text in status.items()}
+
+
+def settled():
+    """The same once nobody looks for work any more."""
+    before, now = {}, slept()
+    while now != before:
+        time.sleep(0.05)
+        before, now = now, slept()
+    return now
+
+
+@pytest.mark.skipif(not TASKS.exists(), reason="Linux tells of threads")
+def test_only_as_many_threads_are_woken_as_have_work(threads):
+    """Waking one takes microseconds, and a host has dozens."""
+    threads(12)
+    _core_testing.crowded_rounds(size=12, rounds=1, seconds=0.0)
+    before = settled()
+    _core_testing.crowded_rounds(size=3, rounds=1, seconds=0.0)
+    after = settled()
+    assert sum(after[task] > count for task, count in before.items()) <= 4  # two, and what else there is

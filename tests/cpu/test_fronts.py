@@ -1,12 +1,16 @@
 """Multifrontal LU and Cholesky against the matrix they came from: factors, solves, threads, pivots."""
 
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusplu import _core_testing
+import gpusplu as gs
+from gpusplu import _core_testing, gallery
 from gpusplu.timing import backward_error
 from support.fronts import Fronts, op
 from support.small_matrices import canonical
@@ -189,3 +193,25 @@ def test_real_matrices(real_matrix, name):
     assert fronts.factor()["status"] == "ok"
     for trans in "NTH":
         assert backward_error(op(A, trans), fronts.solve(b, trans), b) <= 1e-13
+
+
+def meets_huge_pages():
+    """Whether the system has them for those who ask."""
+    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return setting.exists() and "[never]" not in setting.read_text()
+
+
+@pytest.mark.skipif(not meets_huge_pages(), reason="pages of 2 MiB are turned off")
+def test_large_contributions_meet_few_pages():
+    """They go back to the system, and a fault for each page of 4 KiB took a fifth of a refactorization."""
+    A = gallery.poisson(30, 30, 30)
+    factor = gs.cholesky(A, engine="cpu")
+    symbolic = factor.symbolic.parts()[1].core
+    below = np.diff(symbolic.row_ptr).astype(float)
+    contributions = 8 * below**2
+    large = contributions[contributions > 4 << 20].sum()
+    assert large > 20 << 20
+    factor.refactor(A.data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    factor.refactor(A.data)
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * 4096 < 0.7 * large  # others meet small ones

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "analysis/low_degrees.hpp"
@@ -328,7 +329,20 @@ std::vector<idx> by_minimum_degree(PatternView graph, FactorSize& size) {
 
 }  // namespace
 
+// Whatever the order, there is next to nothing to save.
+bool is_almost_complete(PatternView graph) {
+  constexpr double almost = 0.9;  // of the entries
+  constexpr idx least = 16;
+  return graph.n >= least && (double)graph.nnz() >= almost * graph.n * (graph.n - 1.0);
+}
+
 std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
+  if (is_almost_complete(graph)) {
+    if (size) *size = std::nullopt;
+    std::vector<idx> perm(graph.n);
+    std::iota(perm.begin(), perm.end(), 0);
+    return perm;
+  }
   if (!has_low_degrees(graph)) {
     FactorSize all;
     std::vector<idx> perm = by_minimum_degree(graph, all);

@@ -112,6 +112,12 @@ struct Pool {
     return wait_while(greeting, 0, own) > 0;
   }
 
+  // Wakes as many workers as there are seats: more would look for one in vain, and waking each takes microseconds.
+  void wake(int n_seats) {
+    if (n_seats == n_workers) return epoch.notify_all();
+    for (int k = 0; k < n_seats; k++) epoch.notify_one();
+  }
+
   void run(int want, void (*f)(void*, const Team&), void* c, bool all, Crowding* crowding) {
     while (n_workers < want - 1 && start_worker()) n_workers++;
     const int team_size = std::min(want, n_workers + 1);
@@ -123,7 +129,7 @@ struct Pool {
     finished.store(0, std::memory_order_relaxed);
     seats.store(team_size - 1, std::memory_order_release);
     epoch.fetch_add(1, std::memory_order_release);
-    epoch.notify_all();
+    wake(team_size - 1);
     inside_team = true;
     f(c, Team{0, team_size, &b, &own});
     const int started = team_size - 1 - (all ? 0 : seats.exchange(0, std::memory_order_acq_rel));

@@ -174,6 +174,9 @@ class BlockMemory {
       if (void* p = arena_.take(bytes, std::min(pools_.size(), kMostArenas) * kArena)) return p;
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    madvise(p, bytes, MADV_HUGEPAGE);  // faults of small ones take a fifth of a refactorization with large fronts
+#endif
     return p;
   }
 

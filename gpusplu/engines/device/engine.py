@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cost.calibration import costs_of
-from ...cost.features import factor_features, start_features
+from ...cost.features import factor_features, loading, start_features
 from ...cost.model import Prediction, seconds
 from ...cuda import devices, several
 from ...cuda.nvrtc import kernel_kind
@@ -51,7 +51,7 @@ class DeviceEngine(Engine):
         start += seconds(costs["start.analyze"], factor_features(structure))
         if is_loaded():
             return start + self.first_use(self.device(problem), problem)
-        return start + seconds(costs["start.load"], {"call": 1.0})
+        return start + loading(costs)
 
     def first_use(self, device: Any, problem: Problem) -> float:
         """What the first matrix is charged of compiling kernels, 0 where they are in the cache [s]."""

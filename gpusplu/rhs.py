@@ -63,7 +63,8 @@ def check_trans(trans: Any) -> int:
 def check_array(rhs: Any) -> Any:
     """SciPy's error about what is no array; the module of its kind of arrays."""
     if not (isinstance(rhs, np.ndarray) or is_cupy(rhs)):
-        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
+        advice = "; pass numpy.from_dlpack of it" if hasattr(rhs, "__dlpack__") else ""
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}{advice}")
     if not is_cupy(rhs):
         return np
     import cupy

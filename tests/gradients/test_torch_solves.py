@@ -70,6 +70,13 @@ def test_sparse_tensors_within_transforms(layout):
     checks.close(torch.func.jacfwd(loss)(b[0]), expected[0])
 
 
+def test_vmap_of_no_matrices():
+    pattern, values = on_pattern()
+    b = numbers(6)
+    with pytest.raises(ValueError, match=r"one system at least, got values of shape \(0, "):
+        torch.func.vmap(lambda one: gst.spsolve(pattern, b, values=one))(values.detach().expand(0, -1))
+
+
 def test_nested_vmap():
     pattern, values = on_pattern(nbatch=3)
     values, b = values.detach(), numbers(2, 6)

@@ -19,7 +19,7 @@ from . import _core, matrix
 from .batch_calls import BatchCalls
 from .batch_watch import BatchStatus
 from .engines import registry
-from .engines.interface import AsksLater
+from .engines.interface import AsksLater, FactorsAndSolves
 from .engines.pieces import make_batch
 from .errors import require
 from .factor import CholeskyFactor, LUFactor
@@ -58,6 +58,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         self._on_device = engine.on_device
         systems: Any = make_batch(engine, self._problem, self._analysis, count)
         self._systems, self._later = systems, systems if isinstance(systems, AsksLater) else None
+        self._at_once = systems if isinstance(systems, FactorsAndSolves) else None
         self._begin(count)
         self._held = self._waiting = None
         self._seconds = {"refactor": 0.0, "solve": 0.0}

@@ -21,6 +21,7 @@ from .typing import ArrayT, Check, Later, Now, Trans
 class BatchCalls(LaterBatch):
     """Refactorizations and solves of all systems, for `BatchedFactor` to inherit."""
 
+    _at_once: FactorsAndSolves | None  # the engine's batch, if it can
     _held: np.ndarray | None  # canonical values, where the engine holds none
     _waiting: tuple[Any, np.ndarray | None] | None  # values and source, to be factored by a solve
     _seconds: dict[str, float]
@@ -98,7 +99,7 @@ class BatchCalls(LaterBatch):
             self._alone, self._pending = {}, True
             FACTORIZATIONS.add(len(self))
             self._waiting = (values, source)
-            if not (at_once and isinstance(self._systems, FactorsAndSolves)):
+            if not (at_once and self._at_once):
                 self._factor_those_that_wait()
             return
         self._held = values
@@ -186,9 +187,9 @@ class BatchCalls(LaterBatch):
             for system in range(len(self)):
                 self._solve_alone(system, b, x, trans)
             return x
-        if self._waiting is not None and isinstance(self._systems, FactorsAndSolves):
+        if self._waiting is not None and self._at_once:
             (values, source), self._waiting = self._waiting, None
-            x = self._systems.refactor_solve(values, b, trans, source)
+            x = self._at_once.refactor_solve(values, b, trans, source)
         else:
             x = self._side_by_side.solve(b, trans)
         self._settle()

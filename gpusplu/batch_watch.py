@@ -134,9 +134,11 @@ class WatchedSystems:
 
     def _raise_flagged(self) -> None:
         """Raise where systems have no factor or solutions cannot be trusted, if that was asked for."""
+        if self._errors != "raise":
+            return
         status = self._whole_status()
         failed = np.flatnonzero(status >= BatchStatus.SINGULAR)
-        if self._errors == "raise" and failed.size:
+        if failed.size:
             self._told = True
             raise BatchError(failed, [BatchStatus(s) for s in status[failed]])
 

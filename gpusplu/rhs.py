@@ -67,7 +67,8 @@ def check_array(rhs: Any) -> Any:
     if type(rhs) is ndarray:
         return np
     if not (isinstance(rhs, np.ndarray) or is_cupy(rhs)):
-        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}")
+        advice = "; pass numpy.from_dlpack of it" if hasattr(rhs, "__dlpack__") else ""
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type_name(rhs)}{advice}")
     if not is_cupy(rhs):
         return np
     import cupy

@@ -103,6 +103,8 @@ def spsolve(
         A = sp.csc_array(A)
         warn("spsolve requires A be CSC or CSR matrix format", sp.SparseEfficiencyWarning)
     if not sp.issparse(b):
+        if hasattr(b, "__dlpack__") and not hasattr(b, "__array__"):
+            raise TypeError(f"b must be an array, not {type(b).__name__}; pass numpy.from_dlpack of it")
         b = np.asarray(b)
     one_column = b.ndim == 1 or (b.ndim == 2 and b.shape[1] == 1)
     A, b = promote(A, b)

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO, BCSR
 
+from ..arrays import type_name
 from .structure import Structure
 
+# Libraries of arrays that are no right-hand sides here, though they convert to NumPy's.
+OTHERS = ("torch", "cupy", "tensorflow")
 LAYOUTS = {BCSR: "bcsr", BCOO: "bcoo"}
 
 
@@ -79,7 +82,7 @@ def read_vectors(b: Any, n: int, caller: str) -> Any:
     Raises
     ------
     TypeError
-        `b` is sparse.
+        `b` is sparse, or an array of another library.
     ValueError
         It has another shape.
     """
@@ -87,6 +90,8 @@ def read_vectors(b: Any, n: int, caller: str) -> Any:
         raise TypeError(
             f"gpusplu.jax.{caller}: b must be an array, got {type(b).__name__}; of a sparse one, pass b.todense()"
         )
+    if type(b).__module__.partition(".")[0] in OTHERS:  # JAX would take what can be read on the host, gradients lost
+        raise TypeError(f"gpusplu.jax.{caller}: got a matrix of JAX and {type_name(b)}; pass jax.numpy.from_dlpack(b)")
     b = jnp.asarray(b)
     if b.ndim not in (1, 2) or b.shape[0] != n:
         raise ValueError(f"matrix - rhs dimension mismatch ({(n, n)} - {b.shape}): b must have shape (n,) or (n, k)")

@@ -130,6 +130,10 @@ def batched(
     mapped = [dim is not None for dim in dims]
     operands = [jnp.moveaxis(a, d, 0) if m else a for a, d, m in zip(operands, dims, mapped, strict=True)]
     size = operands[mapped.index(True)].shape[0]
+    if size == 0:
+        ones = [jax.ShapeDtypeStruct(a.shape[m:], a.dtype) for a, m in zip(operands, mapped, strict=True)]
+        of_one = jax.eval_shape(partial(primitive.bind, **parameters), *ones)
+        return [jnp.zeros((0, *one.shape), one.dtype) for one in of_one], [0] * len(of_one)
     if axes == (VALUES, VECTORS) and not any(mapped[:-1]):
         return more_vectors(primitive, operands, size, **parameters)
     number = len(index_axes(parameters["structure"], parameters["layout"]))

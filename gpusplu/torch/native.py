@@ -66,7 +66,15 @@ def columns(pattern: Pattern, values: Tensor) -> Columns:
 
 
 def factored_batch(pattern: Pattern, values: Tensor, errors: Errors) -> Factored:
-    """Factors of many matrices, values (nbatch, nnz)."""
+    """Factors of many matrices, values (nbatch, nnz).
+
+    Raises
+    ------
+    ValueError
+        There is none: what vmap maps has no entries.
+    """
+    if not values.shape[0]:
+        raise ValueError(f"a batch needs one system at least, got values of shape {tuple(values.shape)}")
     with Torch().working(values):
         batch = splu_batch(columns(pattern, values[0]), Torch().array(values), errors=errors)
     return Factored(batch, transposed=pattern.by_rows)

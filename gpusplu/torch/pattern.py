@@ -54,7 +54,10 @@ class Pattern:
 
     def __init__(self, A: Tensor) -> None:
         if not isinstance(A, Tensor):
-            raise TypeError(f"A must be a sparse tensor, not {type(A).__name__}")
+            raise TypeError(
+                f"A must be a sparse tensor, not {type(A).__name__}; torch.sparse_csr_tensor makes one of SciPy's "
+                "indptr, indices and data"
+            )
         if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
             raise ValueError(f"A must be a matrix or a batch of matrices that are square, got shape {tuple(A.shape)}")
         self.n, self._coordinates = A.shape[-1], None

@@ -127,9 +127,8 @@ def fitted(values: Tensor, b: Tensor, n: int) -> tuple[Tensor, Tensor, bool]:
     """
     if not isinstance(b, Tensor) or b.layout is not torch.strided:
         got = b.layout if isinstance(b, Tensor) else type(b).__name__
-        raise TypeError(
-            f"b must be a dense tensor, not {got}" + ("; use b.to_dense()" if isinstance(b, Tensor) else "")
-        )
+        advice = "b.to_dense()" if isinstance(b, Tensor) else "torch.as_tensor(b)"
+        raise TypeError(f"b must be a dense tensor, not {got}; use {advice}")
     if b.dtype not in DTYPES:
         raise TypeError(f"b has numbers of {b.dtype}; convert it to {values.dtype}")
     if b.device != values.device:

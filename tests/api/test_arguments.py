@@ -143,3 +143,17 @@ def test_values_are_analysed_in_their_own_precision(options, dtype):
     x = np.array([1e117, 1], dtype)
     lu = gs.splu(A, **options)
     np.testing.assert_allclose(lu.solve(A @ x), x, rtol=1e-12)
+
+
+def test_arrays_that_have_nothing_but_dlpack():
+    class Bare:
+        def __init__(self, array):
+            self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    A, b = spd_matrix(12), Bare(np.ones(12))
+    with pytest.raises(TypeError, match=r"argument 1 must be numpy\.ndarray, not Bare; pass numpy\.from_dlpack of it"):
+        gs.splu(A).solve(b)
+    with pytest.raises(TypeError, match=r"argument 1 must be numpy\.ndarray, not Bare; pass numpy\.from_dlpack of it"):
+        gs.splu_batch(A, A.data[None]).solve(b)
+    with pytest.raises(TypeError, match=r"b must be an array, not Bare; pass numpy\.from_dlpack of it"):
+        gs.spsolve(A, b)

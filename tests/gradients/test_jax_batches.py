@@ -119,6 +119,19 @@ def test_a_singular_system_leaves_the_others_alone(wrap):
     assert jnp.isnan(wrap(jax.vmap(of(one), (0, None)))(values[1:3], one.b)).all()
 
 
+@wraps
+@pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
+def test_a_batch_of_no_systems(wrap, axes):
+    one = System()
+    given = one.values[None][:0] if axes[0] == 0 else one.values, one.b[None][:0] if axes[1] == 0 else one.b
+    x = wrap(jax.vmap(of(one), axes))(*given)
+    assert (x.shape, x.dtype) == ((0, *one.b.shape), one.b.dtype)
+    gradients = wrap(jax.grad(lambda *both: jax.vmap(of(one), axes)(*both).sum(), (0, 1)))(*given)
+    assert [g.shape for g in gradients] == [v.shape for v in given]
+    signs, logarithms = wrap(jax.vmap(lambda values: gj.slogdet(one.matrix(values))))(one.values[None][:0])
+    assert signs.shape == logarithms.shape == (0,)
+
+
 def test_factorized_in_a_batch(calls):
     one = System()
     values = one.several(3)

@@ -159,6 +159,13 @@ def test_bad_input():
         gj.factorized(one.A).solve(one.b, "X")
 
 
+def test_arrays_of_other_libraries_are_refused():
+    torch = pytest.importorskip("torch")
+    one = System()
+    with pytest.raises(TypeError, match=r"a matrix of JAX and torch\.Tensor; pass jax\.numpy\.from_dlpack\(b\)"):
+        gj.spsolve(one.A, torch.ones(12))
+
+
 @layouts
 @dtypes
 @pytest.mark.parametrize("trans", "NTH")

@@ -70,6 +70,13 @@ def test_sparse_tensors_within_transforms(layout):
     checks.close(torch.func.jacfwd(loss)(b[0]), expected[0])
 
 
+def test_vmap_of_no_matrices():
+    pattern, values = on_pattern()
+    b = numbers(6)
+    with pytest.raises(ValueError, match=r"one system at least, got values of shape \(0, "):
+        torch.func.vmap(lambda one: gst.spsolve(pattern, b, values=one))(values.detach().expand(0, -1))
+
+
 def test_nested_vmap():
     pattern, values = on_pattern(nbatch=3)
     values, b = values.detach(), numbers(2, 6)
@@ -278,8 +285,16 @@ WRONG = {
         "A has values of torch.float16",
     ),
     "dense matrix": (lambda A, b: (A.to_dense(), b), TypeError, "A.to_sparse_csr()"),
-    "NumPy matrix": (lambda A, b: (np.eye(6), b), TypeError, "A must be a sparse tensor, not ndarray"),
-    "NumPy": (lambda A, b: (A, b.numpy()), TypeError, "b must be a dense tensor, not ndarray"),
+    "NumPy matrix": (
+        lambda A, b: (np.eye(6), b),
+        TypeError,
+        "A must be a sparse tensor, not ndarray; torch.sparse_csr_tensor",
+    ),
+    "NumPy": (
+        lambda A, b: (A, b.numpy()),
+        TypeError,
+        r"b must be a dense tensor, not ndarray; use torch\.as_tensor\(b\)",
+    ),
     "sparse": (lambda A, b: (A, b.to_sparse()), TypeError, "b.to_dense()"),
     "short": (lambda A, b: (A, b[:5]), ValueError, r"b must have shape \(6,\) or \(6, k\), got \(5,\)"),
     "scalar": (lambda A, b: (A, b[0]), ValueError, "b must have shape"),

@@ -18,13 +18,27 @@
 namespace gs {
 namespace {
 
-LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A) {
+std::vector<idx> columns_of_entries(PatternView A) {
+  std::vector<idx> column(A.nnz());
+  for (idx j = 0; j < A.n; j++) std::fill(column.begin() + A.ptr[j], column.begin() + A.ptr[j + 1], j);
+  return column;
+}
+
+idx longest_line(PatternView A, const std::vector<idx>& column) {
+  std::vector<idx> rows(A.n), columns(A.n);
+  for (off k = 0; k < A.nnz(); k++) rows[A.ind[k]]++, columns[column[k]]++;
+  return A.n == 0 ? 0 : std::max(std::ranges::max(rows), std::ranges::max(columns));
+}
+
+LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const std::vector<idx>& column) {
   const auto or_null = [](const auto& v) { return v.empty() ? nullptr : v.data(); };
   return {.n = plan.n,
           .nf = plan.nf,
           .n_entries = (idx)plan.entry_source.size(),
           .cholesky = plan.cholesky,
           .A = A,
+          .longest = longest_line(A, column),
+          .column = column.data(),
           .fronts = plan.fronts.data(),
           .below = plan.below.data(),
           .child = plan.child.data(),
@@ -46,13 +60,15 @@ template <class T> LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, P
       count_(count),
       plan_(gpu::make_lockstep_plan(symbolic, A, {merging})),
       ladder_(ladder),
-      program_(program_of(plan_, A)),
+      column_(columns_of_entries(A)),
+      program_(program_of(plan_, A, column_)),
       kernels_(lockstep_kernels<T>()),
       values_(n_groups() * A.nnz() * numbers),
       factor_(n_groups() * plan_.factor_size * numbers),
       notes_((std::size_t)n_groups() * lanes),
       errors_(count, -1),
-      steps_(count) {
+      steps_(count),
+      made_again_(n_groups()) {
   prefer_huge_pages(values_), prefer_huge_pages(factor_);
 }
 
@@ -99,23 +115,26 @@ template <class T> void LockstepFactor<T>::must_be_whole() const {
         "refactor it");
 }
 
-template <class T> void LockstepFactor<T>::load_group(idx group, const Values& values, R* work) {
+template <class T> PivotRule LockstepFactor<T>::pivot_rule() const {
+  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, plan_.n);
+  return {perturb_below, tiny_below};
+}
+
+template <class T> void LockstepFactor<T>::load_group(idx group, const Values& values) {
   const T* rows[lanes];
   rows_of(group, values.begin, values.stride, rows);
-  kernels_.load(program_, rows, values.source, values_of(group), work, notes_.data() + (off)group * lanes);
+  kernels_.load(program_, rows, values.source, values_of(group), notes_of(group));
 }
 
 // Of the values held. The same bits every time.
-template <class T> void LockstepFactor<T>::factor_group(idx group, R* factor, R* work) {
-  const auto [perturb_below, tiny_below] = small_pivots_of_fronts(eps<T>, plan_.n);
-  kernels_.factor(program_, values_of(group), factor, work, PivotRule{perturb_below, tiny_below},
-                  notes_.data() + (off)group * lanes);
+template <class T> void LockstepFactor<T>::factor_group(idx group, R* factor, R* blocks) {
+  kernels_.factor(program_, values_of(group), factor, blocks, pivot_rule(), notes_of(group));
 }
 
 template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
   const auto lock = use_.exclusive();
   over_new_values(factor_room(), [&](idx group, R* work) {
-    load_group(group, {values, stride, source}, work);
+    load_group(group, {values, stride, source});
     factor_group(group, factor_of(group), work);
   });
   held_ = true;
@@ -131,8 +150,8 @@ template <class T> void LockstepFactor<T>::hold_factors() {
 
 // A group's solution of some columns while it is measured and refined.
 template <class T> struct LockstepFactor<T>::Solving {
-  const LockstepFactor& factor;
-  const R* const own;  // factor of the group
+  LockstepFactor& factor;
+  Made made;
   idx group;
   Trans trans;
   int present;  // systems
@@ -141,9 +160,9 @@ template <class T> struct LockstepFactor<T>::Solving {
   double errors[lanes];
   idx steps[lanes] = {};
 
-  Solving(const LockstepFactor& factor, const R* own, idx group, Trans trans, int columns, R* work)
+  Solving(LockstepFactor& factor, const Made& made, idx group, Trans trans, int columns, R* work)
       : factor(factor),
-        own(own),
+        made(made),
         group(group),
         trans(trans),
         present(std::min<idx>(lanes, factor.count_ - group * lanes)),
@@ -155,22 +174,34 @@ template <class T> struct LockstepFactor<T>::Solving {
 
   off entries() const { return (off)factor.plan_.n * room; }
 
-  // to = op(A)^-1 from, by the factor.
-  void substitute(const R* from, R* to) const {
+  // to = op(A)^-1 from, where solve(y) does that in the plan's order.
+  template <class Solve> void substitute(const R* from, R* to, Solve&& solve) const {
     const LockstepProgram& P = factor.program_;
     const bool plain = trans == Trans::none;
     const idx *in = plain ? P.row_perm : P.col_perm, *out = plain ? P.col_perm : P.row_perm;
     const double *scale_in = plain ? P.row_scale : P.col_scale, *scale_out = plain ? P.col_scale : P.row_scale;
     factor.kernels_.permute(P.n, room, in, scale_in, false, from, y);
-    factor.kernels_.solve(P, own, trans, room, y);
+    solve(y);
     factor.kernels_.permute(P.n, room, out, scale_out, true, y, to);
+  }
+  void substitute(const R* from, R* to) const {
+    substitute(from, to, [&](R* y) { factor.kernels_.solve(factor.program_, made.factor, trans, room, y); });
+  }
+  void factor_and_substitute(const R* from, R* to) const {
+    substitute(from, to, [&](R* y) {
+      factor.kernels_.factor_solve(factor.program_, factor.values_of(group), made.factor, made.blocks,
+                                   factor.pivot_rule(), factor.notes_of(group), trans, room, y);
+    });
   }
 
   void measure(double* errors) const {
     LockstepNorms norms[lockstep_columns];
-    factor.kernels_.residual(factor.program_, factor.values_of(group), trans, room, x, b, r, norms);
+    LockstepNotes* const notes = factor.notes_of(group);
+    const bool sized = notes->norms[trans != Trans::none] >= 0;
+    factor.kernels_.residual(factor.program_, factor.values_of(group), trans, room, x, b, r, norms,
+                             sized ? nullptr : before, notes);
     for (int l = 0; l < present; l++) {
-      const double norm = factor.notes_[(off)group * lanes + l].norms[trans != Trans::none];
+      const double norm = notes[l].norms[trans != Trans::none];
       errors[l] = 0;
       for (int q = 0; q < columns; q++) {
         const ResidualNorms own{norms[q].residual[l], norms[q].x[l], norms[q].b[l]};
@@ -184,6 +215,10 @@ template <class T> struct LockstepFactor<T>::Solving {
     std::uint8_t chosen[lanes] = {};
     for (int l = 0; l < present; l++) chosen[l] = std::isfinite(errors[l]) && !factor.ladder_.is_enough(errors[l]);
     const auto any = [&] { return std::any_of(chosen, chosen + present, [](std::uint8_t c) { return c; }); };
+    if (!made.whole && any()) {
+      factor.factor_group(group, made.factor, made.blocks);
+      made.whole = true, factor.made_again_[group] = 1;
+    }
     for (int step = 0; step < most_steps && any(); step++) {
       std::memcpy(before, x, entries() * numbers * sizeof(R));
       substitute(r, r);
@@ -202,16 +237,17 @@ template <class T> struct LockstepFactor<T>::Solving {
   }
 };
 
-template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& sides, const R* factor, R* work) {
+template <class T> void LockstepFactor<T>::solve_group(idx group, const Sides& sides, const Made& made, R* work) {
   const off stride = (off)plan_.n * sides.nrhs, first = (off)group * lanes;
   const T* from[lanes];
   T* to[lanes];
   for (idx column = 0; column < sides.nrhs; column += lockstep_columns) {
-    Solving one(*this, factor, group, sides.trans, std::min<idx>(sides.nrhs - column, lockstep_columns), work);
+    Solving one(*this, made, group, sides.trans, std::min<idx>(sides.nrhs - column, lockstep_columns), work);
     rows_of(group, sides.b + column, stride, from);
     rows_of(group, sides.x + column, stride, to);
     kernels_.take(plan_.n, one.columns, sides.nrhs, from, one.b);
-    one.substitute(one.b, one.x);
+    if (made.whole) one.substitute(one.b, one.x);
+    else one.factor_and_substitute(one.b, one.x);
     one.measure(one.errors);
     if (ladder_.must_measure(Trust::none, {})) one.refine();
     kernels_.give(plan_.n, one.columns, sides.nrhs, one.x, one.present, to);
@@ -227,22 +263,25 @@ template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T*
   const auto lock = use_.exclusive();
   hold_factors();
   over_groups(solve_room(nrhs), [&](idx group, R* work) {
-    solve_group(group, {trans, nrhs, b, x}, factor_of(group), work);
+    solve_group(group, {trans, nrhs, b, x}, {factor_of(group)}, work);
   });
 }
 
-// A factor that is not kept is made where the thread's one before was, which is in the cache still.
+// A factor that is not kept is made where the thread's one before was, which is in the cache still, and no more of it
+// than solving needs: all of it where refinement does, and from the beginning if most groups came to that before.
 template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off stride, const off* source, Trans trans,
                                                           idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
   const bool keep = asked_again_;
+  const bool whole = keep || nrhs > lockstep_columns || 2 * std::ranges::count(made_again_, 1) > n_groups();
   const off own = keep ? 0 : plan_.factor_size * numbers;
   held_ = false;
-  over_new_values(own + std::max(factor_room(), solve_room(nrhs)), [&](idx group, R* work) {
-    R *const factor = keep ? factor_of(group) : work, *const rest = work + own;
-    load_group(group, {values, stride, source}, rest);
-    factor_group(group, factor, rest);
-    solve_group(group, {trans, nrhs, b, x}, factor, rest);
+  over_new_values(own + factor_room() + solve_room(nrhs), [&](idx group, R* work) {
+    const Made made{keep ? factor_of(group) : work, work + own, whole};
+    load_group(group, {values, stride, source});
+    if (whole) factor_group(group, made.factor, made.blocks);
+    else made_again_[group] = 0;
+    solve_group(group, {trans, nrhs, b, x}, made, work + own + factor_room());
   });
   held_ = keep;
 }

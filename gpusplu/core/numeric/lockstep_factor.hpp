@@ -63,6 +63,11 @@ template <class T> class LockstepFactor {
     const T* b;
     T* x;
   };
+  // The factor of a group, or room for it and for the blocks of its fronts.
+  struct Made {
+    R *factor, *blocks = nullptr;
+    bool whole = true;
+  };
   struct Solving;
   idx n_groups() const { return (count_ + lanes - 1) / lanes; }
   off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers + (off)plan_.n * lanes; }
@@ -70,9 +75,11 @@ template <class T> class LockstepFactor {
   template <class Work> void over_groups(off room, Work&& work);
   template <class Work> void over_new_values(off room, Work&& work);
   void must_be_whole() const;
-  void load_group(idx group, const Values& values, R* work);
-  void factor_group(idx group, R* factor, R* work);
-  void solve_group(idx group, const Sides& sides, const R* factor, R* work);
+  LockstepNotes* notes_of(idx group) { return notes_.data() + (off)group * lanes; }
+  PivotRule pivot_rule() const;
+  void load_group(idx group, const Values& values);
+  void factor_group(idx group, R* factor, R* blocks);
+  void solve_group(idx group, const Sides& sides, const Made& made, R* work);
   void hold_factors();
   void take_lane(const R* from, off count, int lane, T* to) const;
   template <class Row> void rows_of(idx group, Row* begin, off stride, Row** rows) const;
@@ -86,6 +93,7 @@ template <class T> class LockstepFactor {
   idx count_;
   gpu::LockstepPlan plan_;
   Ladder ladder_;
+  std::vector<idx> column_;  // of each entry of A
   LockstepProgram program_;
   const LockstepKernels<T>& kernels_;
   RawVector<R> values_, factor_;
@@ -93,7 +101,8 @@ template <class T> class LockstepFactor {
   std::vector<LockstepNotes> notes_;  // of every lane
   std::vector<double> errors_;
   std::vector<idx> steps_;
-  bool held_ = true;          // factor_ is of the values held
+  std::vector<std::uint8_t> made_again_;  // groups whose solutions needed the whole factor, in the last refactor_solve
+  bool held_ = true;                      // factor_ is of the values held
   bool half_ = false;         // some systems have new values and others the old ones: a call was asked to stop
   bool asked_again_ = false;  // for factors, after a refactor_solve
   mutable UseLock use_;

@@ -85,42 +85,39 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     return true;
   }
 
-  static void load(const LockstepProgram& P, const T* const* systems, const off* source, R* values_, R* sums,
+  // The largest real number in each lane, as bits: above all of them where one is not finite.
+  struct Largest {
+    BitVec<R> bits{};
+    GS_INLINE_MEMBER void see(V v) {
+      if constexpr (has_pairs<V>) bits = larger(larger(size_bits<R>(v.re), size_bits<R>(v.im)), bits);
+      else bits = larger(size_bits<R>(v), bits);
+    }
+  };
+
+  static void load(const LockstepProgram& P, const T* const* systems, const off* source, R* values_,
                    LockstepNotes* notes) {
-    const PatternView A = P.A;
+    const off nnz = P.A.nnz();
+    const double bound = largest_number<R> / ((is_complex<T> ? 2 : 1) * (double)P.longest);
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
       const Entries<V> to = entries(values_, part);
-      Vec<R>* sum = (Vec<R>*)sums + part;
-      for (idx i = 0; i < P.n; i++) sum[(off)i * parts] = Vec<R>{};
-      Vec<R> largest{}, not_finite{};
-      off loaded = 0, k = 0;
-      const off nnz = A.nnz();
-      for (idx j = 0; j < P.n; j++) {
-        for (; loaded < A.ptr[j + 1]; loaded += block) {
-          if (loaded + block <= nnz && together(source, loaded)) {
-            values(own, source ? source[loaded] : loaded, to + loaded);
-            continue;
-          }
-          for (off e = loaded; e < loaded + block && e < nnz; e++) to[(int)e] = value(own, source ? source[e] : e);
+      Largest largest;
+      const auto see = [&](V v) { largest.see(v); };
+      off k = 0;
+      for (; k + block <= nnz; k += block) {
+        if (together(source, k)) {
+          values(own, source ? source[k] : k, to + k, see);
+          continue;
         }
-        Vec<R> column{};
-        for (; k < A.ptr[j + 1]; k++) {
-          const Vec<R> size = modulus(to[(int)k]);
-          column += size;
-          sum[(off)A.ind[k] * parts] += size;
-        }
-        not_finite += column - column;
-        largest = maximum(column, largest);
+        for (off e = k; e < k + block; e++) see((to + e)[0] = value(own, source[e]));
       }
-      Vec<R> rows{};
-      for (idx i = 0; i < P.n; i++) rows = maximum(sum[(off)i * parts], rows);
+      for (; k < nnz; k++) see((to + k)[0] = value(own, source ? source[k] : k));
       for (int l = 0; l < width; l++) {
         LockstepNotes& note = notes[part * width + l];
         note = {};
         note.failed = -1;
-        note.not_finite = !(not_finite[l] == 0);
-        note.norms[0] = rows[l], note.norms[1] = largest[l];
+        note.not_finite = !(from_bits<R>(largest.bits[l]) <= bound);
+        note.norms[0] = note.norms[1] = -1;
       }
     }
   }
@@ -128,12 +125,16 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
   template <bool cholesky> struct Factorization {
     const LockstepProgram& P;
     const R* values;
-    R *factor, *blocks;
-    Watch<V> watch[parts];
+    R* blocks;
+    Watch<V> watch[parts] = {};
 
-    LockstepParts<V> parts_of(const gpu::LockstepFront& f, int part) const {
+    Factorization(const LockstepProgram& P, const R* values, R* blocks, const PivotRule& rule)
+        : P(P), values(values), blocks(blocks) {
+      for (Watch<V>& own : watch) own.perturb_below = (R)rule.perturb_below, own.tiny_below = (R)rule.tiny_below;
+    }
+
+    LockstepParts<V> parts_of(const gpu::LockstepFront& f, int part, Entries<V> lower) const {
       const int W = f.width, R_ = f.rows, H = R_ - W;
-      const Entries<V> lower = entries(factor, part) + f.factor;
       return {W, H, R_, lower, lower + R_ * W, entries(blocks, part) + f.block};
     }
 
@@ -142,8 +143,9 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       return {entries(blocks, part) + f.block, P.place + f.below, f.rows - f.width, f.above_pivots};
     }
 
-    void front(const gpu::LockstepFront& f, int part) {
-      const LockstepParts<V> front = parts_of(f, part);
+    // The factor of the front, made at `at`.
+    LockstepParts<V> front(const gpu::LockstepFront& f, int part, Entries<V> at) {
+      const LockstepParts<V> front = parts_of(f, part, at);
       const Entries<V> from = entries(values, part);
       clear_panels<cholesky>(Alone(), front);
       const auto entry = [&](int k) {
@@ -160,6 +162,7 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       eliminate<cholesky>(Alone(), front, f.first, watch[part]);
       for (idx c = f.child_begin; c < f.child_end; c++)
         add_to_block<cholesky>(Alone(), front, child_of(P.child[c], part));
+      return front;
     }
 
     void note(LockstepNotes* notes) const {
@@ -186,12 +189,10 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
 
   template <bool cholesky> static void factor_as(const LockstepProgram& P, const R* values, R* factor, R* blocks,
                                                  const PivotRule& rule, LockstepNotes* notes) {
-    Factorization<cholesky> run{P, values, factor, blocks, {}};
-    for (Watch<V>& watch : run.watch)
-      watch.perturb_below = (R)rule.perturb_below, watch.tiny_below = (R)rule.tiny_below;
+    Factorization<cholesky> run(P, values, blocks, rule);
     for (idx f = 0; f < P.nf; f++) {
       if (f + ahead_fronts < P.nf) prefetch_factor(P, f + ahead_fronts, factor);
-      for (int part = 0; part < parts; part++) run.front(P.fronts[f], part);
+      for (int part = 0; part < parts; part++) run.front(P.fronts[f], part, entries(factor, part) + P.fronts[f].factor);
     }
     run.note(notes);
   }

@@ -19,6 +19,8 @@ struct LockstepProgram {
   idx n, nf, n_entries;  // entries of A that fronts have
   bool cholesky;
   PatternView A;
+  idx longest;        // entries of a row or a column of A, at most
+  const idx* column;  // of each entry of A
   const gpu::LockstepFront* fronts;
   const idx *below, *child, *entry_source;
   const std::uint16_t* place;
@@ -33,8 +35,8 @@ struct LockstepNotes {
   double largest_entry, multiplier, upper;  // of the scaled matrix, of L, of U
   idx n_perturbed, n_tiny;
   idx failed;       // plan position of the first pivot that is tiny (Cholesky: not positive), or -1
-  bool not_finite;  // an entry of A is not, or a pivot
-  double norms[2];  // of A and its transpose in the infinity norm
+  bool not_finite;  // an entry of A is not, or a pivot, or a norm of A may not be
+  double norms[2];  // of A and its transpose in the infinity norm; -1: nobody has needed it yet
 };
 
 // Of a column of a solution in lanes, by lane: the largest entries by modulus; NaN where there is one.
@@ -45,17 +47,21 @@ struct LockstepNorms {
 template <class T> struct LockstepKernels {
   using R = real_t<T>;
   // Canonical values of the systems to lanes; entry k of a system is systems[lane][source[k]], a null source is the
-  // identity. `sums`: n real numbers in lanes, to work with. Writes norms and not_finite.
-  void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values, R* sums,
+  // identity. Begins the notes.
+  void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values,
                LockstepNotes* notes);
   // blocks: memory of the plan's task and of what tasks share, one after the other. Adds to the notes of `load`.
   void (*factor)(const LockstepProgram& program, const R* values, R* factor, R* blocks, const PivotRule& rule,
                  LockstepNotes* notes);
   // Solves with B or what `trans` says of it, x in the plan's order, `columns` (1 or lockstep_columns) numbers a row.
   void (*solve)(const LockstepProgram& program, const R* factor, Trans trans, int columns, R* x);
-  // r = b - op(A) x in A's order, and the norms of every column.
+  // Both at once. `room` has as many entries as the factor, and does not hold it afterwards.
+  void (*factor_solve)(const LockstepProgram& program, const R* values, R* room, R* blocks, const PivotRule& rule,
+                       LockstepNotes* notes, Trans trans, int columns, R* x);
+  // r = b - op(A) x in A's order, and the norms of every column. With `sums`, n real numbers in lanes to work with, the
+  // norm of op(A) is noted too.
   void (*residual)(const LockstepProgram& program, const R* values, Trans trans, int columns, const R* x, const R* b,
-                   R* r, LockstepNorms* norms);
+                   R* r, LockstepNorms* norms, R* sums, LockstepNotes* notes);
   // x += step, or x = other, of `count` entries in the lanes that are chosen (not 0).
   void (*add)(off count, const std::uint8_t* chosen, const R* step, R* x);
   void (*choose)(off count, const std::uint8_t* chosen, const R* other, R* x);

@@ -29,7 +29,7 @@ template <class T> struct LockstepLanes {
 
   // Neighbouring entries that are moved at once, `block` of them: as many numbers as there are lanes.
   static constexpr int block = width * (int)sizeof(R) / (int)sizeof(S);
-  static void values(const T* const* systems, off k, Entries<V> to) {
+  template <class See> static void values(const T* const* systems, off k, Entries<V> to, See&& see) {
     Vec<R> v[width];
     for (int l = 0; l < width; l++) {
       v[l] = GS_SIMD::load((const R*)(systems[l] + k));
@@ -37,8 +37,11 @@ template <class T> struct LockstepLanes {
     }
     turn<R>(v);
     for (int e = 0; e < block; e++) {
-      if constexpr (has_pairs<V>) to[e] = {v[2 * e], v[2 * e + 1]};
-      else to[e] = v[e];
+      V own;
+      if constexpr (has_pairs<V>) own = {v[2 * e], v[2 * e + 1]};
+      else own = v[e];
+      see(own);
+      to[e] = own;
     }
   }
   static void values_back(Entries<V> from, off k, T* const* systems) {

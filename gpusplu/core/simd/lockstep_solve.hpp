@@ -48,24 +48,33 @@ template <class T> struct LockstepSubstitution : LockstepLanes<T> {
       each(f, [](const auto& front, const auto& rows) { backward<Backward, columns>(front, rows); });
     }
   }
-  template <int columns> static void solve_columns(const LockstepProgram& P, const R* factor, Trans trans, R* x) {
+  // Calls work(cholesky, forward, backward, columns), constants and ways.
+  template <class Work> static void with_ways(const LockstepProgram& P, Trans trans, int columns, Work&& work) {
+    if (columns == 1) with_ways(P, trans, Count<1>(), work);
+    else with_ways(P, trans, Count<lockstep_columns>(), work);
+  }
+  template <int columns, class Work>
+  static void with_ways(const LockstepProgram& P, Trans trans, Count<columns> count, Work& work) {
+    const std::true_type cholesky;
+    const std::false_type lu;
     const bool conjugate = has_pairs<V> && trans == (P.cholesky ? Trans::transpose : Trans::conj_transpose);
     if (P.cholesky) {
-      using Plain = LockstepWay<false, true, false>;
-      using Conjugate = LockstepWay<false, true, has_pairs<V>>;
-      if (conjugate) solve_as<Conjugate, Plain, columns>(P, factor, x);
-      else solve_as<Plain, Conjugate, columns>(P, factor, x);
+      const LockstepWay<false, true, false> plain;
+      const LockstepWay<false, true, has_pairs<V>> conjugated;
+      if (conjugate) work(cholesky, conjugated, plain, count);
+      else work(cholesky, plain, conjugated, count);
     } else if (trans == Trans::none) {
-      solve_as<LockstepWay<false, false, false>, LockstepWay<true, true, false>, columns>(P, factor, x);
+      work(lu, LockstepWay<false, false, false>(), LockstepWay<true, true, false>(), count);
     } else if (!conjugate) {
-      solve_as<LockstepWay<true, true, false>, LockstepWay<false, false, false>, columns>(P, factor, x);
+      work(lu, LockstepWay<true, true, false>(), LockstepWay<false, false, false>(), count);
     } else {
-      solve_as<LockstepWay<true, true, has_pairs<V>>, LockstepWay<false, false, has_pairs<V>>, columns>(P, factor, x);
+      work(lu, LockstepWay<true, true, has_pairs<V>>(), LockstepWay<false, false, has_pairs<V>>(), count);
     }
   }
   static void solve(const LockstepProgram& P, const R* factor, Trans trans, int columns, R* x) {
-    if (columns == 1) solve_columns<1>(P, factor, trans, x);
-    else solve_columns<lockstep_columns>(P, factor, trans, x);
+    with_ways(P, trans, columns, [&](auto, auto forward, auto backward, auto count) {
+      solve_as<decltype(forward), decltype(backward), count.value>(P, factor, x);
+    });
   }
 };
 

@@ -1,5 +1,6 @@
 // What a measured solve in lockstep does besides substitution: vectors of all systems, residuals and their norms.
 #pragma once
+#include "lockstep/side.hpp"
 #include "simd/lockstep_lanes.hpp"
 
 namespace gs::GS_SIMD {
@@ -22,32 +23,61 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     }
   };
 
-  template <int columns> static void residual_of(const LockstepProgram& P, const R* values, Trans trans, const R* x_,
-                                                 const R* b_, R* r_, LockstepNorms* norms) {
+  // r = b - A x, entry by entry: without loops over columns, whose ends nobody can foresee. `sums` of moduli, by rows.
+  template <int columns, bool sized> static void subtract_products(const PatternView A, const idx* column, Entries<V> a,
+                                                                   Entries<V> x, Entries<V> r, Vec<R>* sums) {
+    const off nnz = A.nnz();
+    for (off k = 0; k < nnz; k++) {
+      const V v = (a + k)[0];
+      if constexpr (sized) sums[(off)A.ind[k] * parts] += modulus(v);
+      for (int q = 0; q < columns; q++) {
+        V& to = r[A.ind[k] * columns + q];
+        to = mul_sub(v, x[column[k] * columns + q], to);
+      }
+    }
+  }
+  // r = b - A^T x or A^H x; returns the largest of the sums of moduli, by columns, if that is asked for.
+  template <int columns, bool sized, bool conjugate>
+  static Vec<R> subtract_transposed(const PatternView A, Entries<V> a, Entries<V> x, Entries<V> b, Entries<V> r) {
+    Vec<R> largest{};
+    for (idx j = 0; j < A.n; j++) {
+      V sum[columns];
+      Vec<R> size{};
+      for (int q = 0; q < columns; q++) sum[q] = b[j * columns + q];
+      for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
+        const V v = conj_where<conjugate>((a + k)[0]);
+        if constexpr (sized) size += modulus(v);
+        for (int q = 0; q < columns; q++) sum[q] = mul_sub(v, x[A.ind[k] * columns + q], sum[q]);
+      }
+      if constexpr (sized) largest = maximum(size, largest);
+      for (int q = 0; q < columns; q++) r[j * columns + q] = sum[q];
+    }
+    return largest;
+  }
+
+  template <int columns, bool sized> static void residual_of(const LockstepProgram& P, const R* values, Trans trans,
+                                                             const R* x_, const R* b_, R* r_, LockstepNorms* norms,
+                                                             R* sums, LockstepNotes* notes) {
     const PatternView A = P.A;
     for (int part = 0; part < parts; part++) {
       const Entries<V> a = entries(values, part), x = entries(x_, part), b = entries(b_, part), r = entries(r_, part);
       const int count = P.n * columns;
+      Vec<R> norm{};
       if (trans == Trans::none) {
+        Vec<R>* const sum = (Vec<R>*)sums + part;
         for (int e = 0; e < count; e++) r[e] = b[e];
-        for (idx j = 0; j < P.n; j++)
-          for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++)
-            for (int q = 0; q < columns; q++) {
-              V& to = r[A.ind[k] * columns + q];
-              to = mul_sub(a[(int)k], x[j * columns + q], to);
-            }
+        if constexpr (sized)
+          for (idx i = 0; i < P.n; i++) sum[(off)i * parts] = Vec<R>{};
+        subtract_products<columns, sized>(A, P.column, a, x, r, sum);
+        if constexpr (sized)
+          for (idx i = 0; i < P.n; i++) norm = maximum(sum[(off)i * parts], norm);
+      } else if (has_pairs<V> && trans == Trans::conj_transpose) {
+        norm = subtract_transposed<columns, sized, true>(A, a, x, b, r);
       } else {
-        const bool conjugate = trans == Trans::conj_transpose;
-        for (idx j = 0; j < P.n; j++) {
-          V sum[columns];
-          for (int q = 0; q < columns; q++) sum[q] = b[j * columns + q];
-          for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
-            const V v = conjugate ? conj(a[(int)k]) : a[(int)k];
-            for (int q = 0; q < columns; q++) sum[q] = mul_sub(v, x[A.ind[k] * columns + q], sum[q]);
-          }
-          for (int q = 0; q < columns; q++) r[j * columns + q] = sum[q];
-        }
+        norm = subtract_transposed<columns, sized, false>(A, a, x, b, r);
       }
+      if constexpr (sized)
+        for (int l = 0; l < width; l++) notes[part * width + l].norms[trans != Trans::none] = norm[l];
       for (int q = 0; q < columns; q++) {
         Largest of_x, of_b, of_r;
         for (int e = q; e < count; e += columns) of_b.see(b[e]), of_x.see(x[e]), of_r.see(r[e]);
@@ -57,9 +87,13 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     }
   }
   static void residual(const LockstepProgram& P, const R* values, Trans trans, int columns, const R* x, const R* b,
-                       R* r, LockstepNorms* norms) {
-    if (columns == 1) residual_of<1>(P, values, trans, x, b, r, norms);
-    else residual_of<lockstep_columns>(P, values, trans, x, b, r, norms);
+                       R* r, LockstepNorms* norms, R* sums, LockstepNotes* notes) {
+    const auto of = [&](auto count) {
+      if (sums) residual_of<count.value, true>(P, values, trans, x, b, r, norms, sums, notes);
+      else residual_of<count.value, false>(P, values, trans, x, b, r, norms, sums, notes);
+    };
+    if (columns == 1) of(Count<1>());
+    else of(Count<lockstep_columns>());
   }
 
   static void add(off count, const std::uint8_t* chosen, const R* step, R* x) {
@@ -87,7 +121,7 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
       const Entries<V> to = entries(to_, part);
-      for (off e = 0; e < together; e += block) values(own, e, to + e);
+      for (off e = 0; e < together; e += block) values(own, e, to + e, [](V) {});
       for (off e = together; e < (off)n * room; e++) {
         const off i = e / room, q = e % room;
         to[(int)e] = q < columns ? value(own, i * stride + q) : V{};

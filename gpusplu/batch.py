@@ -176,7 +176,8 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         """
         with self._lock:
             self._look()
-            return self._side_by_side.values(system) if self._held is None else self._held[system].copy()
+            values = self._values(system)
+            return values if self._held is None else values.copy()
 
     def __getitem__(self, system: int) -> FactorT:
         """An ordinary factor of one system, made now; raises what making one raises."""

@@ -22,7 +22,6 @@ class BatchCalls(LaterBatch):
     """Refactorizations and solves of all systems, for `BatchedFactor` to inherit."""
 
     _at_once: FactorsAndSolves | None  # the engine's batch, if it can
-    _held: np.ndarray | None  # canonical values, where the engine holds none
     _waiting: tuple[Any, np.ndarray | None] | None  # values and source, to be factored by a solve
     _seconds: dict[str, float]
 
@@ -102,10 +101,9 @@ class BatchCalls(LaterBatch):
             if not (at_once and self._at_once):
                 self._factor_those_that_wait()
             return
-        self._held = values
-        self._factored[...] = [self._own_factor(system, one) for system, one in enumerate(values)]
+        self._held, self._pending = values, True
         FACTORIZATIONS.add(len(self))
-        self._tell()
+        self._settle()
 
     def _factor_those_that_wait(self) -> None:
         if self._waiting is not None:
@@ -183,6 +181,7 @@ class BatchCalls(LaterBatch):
         if matrix.is_cupy(b) and not (self._on_device and self._systems):
             return matrix.to_device(self._solve(b.get(), trans))
         if self._systems is None:
+            self._settle()
             x = np.full(b.shape, np.nan, self._dtype)
             for system in range(len(self)):
                 self._solve_alone(system, b, x, trans)

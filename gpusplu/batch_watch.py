@@ -55,7 +55,8 @@ class WatchedSystems:
     _ladder: _core.Ladder
     _systems: EngineBatch | None
     _alone: dict[int, Any]  # ordinary factors by system
-    _pending: bool  # nobody has looked at the last factorization
+    _held: np.ndarray | None  # canonical values, where the engine holds none
+    _pending: bool  # nobody has looked at the last factorization, or to the end
 
     def _begin(self, count: int) -> None:
         self._factored = np.zeros(count, np.int8)  # status as the factorization left it
@@ -70,10 +71,10 @@ class WatchedSystems:
         """Look at the last factorization, and factor alone what needs other pivots."""
         if not self._pending:
             return
-        self._pending = False
-        report = self._side_by_side.report()
+        unfit = np.ones(self._factored.size, bool) if self._systems is None else self._unfit(self._systems.report())
         self._factored[...] = BatchStatus.RIGHT
-        self._separate(self._unfit(report))
+        self._separate(unfit)
+        self._pending = False  # not before: where Ctrl-C ends this, the next call does it
         self._tell()
 
     @property
@@ -81,10 +82,14 @@ class WatchedSystems:
         assert self._systems is not None
         return self._systems
 
+    def _values(self, system: int) -> np.ndarray:
+        """Canonical values of a system."""
+        return self._side_by_side.values(system) if self._held is None else self._held[system]
+
     def _separate(self, which: np.ndarray) -> None:
         """Give the systems of a mask factors of their own."""
         for system in np.flatnonzero(which).tolist():
-            self._factored[system] = self._own_factor(system, self._side_by_side.values(system))
+            self._factored[system] = self._own_factor(system, self._values(system))
 
     def _unfit(self, report: np.ndarray) -> np.ndarray:
         """Which systems need pivots of their own, by what the ladder says of each."""

@@ -7,6 +7,7 @@ the next change of the same pattern finds them, and `refactor` fills them with z
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -214,7 +215,7 @@ def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:
         raise ValueError(f"{name}: C must have shape ({n},) or ({n}, k), got {C.shape}")
     if not np.can_cast(matrix.float_dtype(C.dtype), dtype, "safe"):
         raise TypeError(f"{name}: C is {C.dtype.name}, and the factor {dtype.name}")
-    columns = sparse_columns(C) if sp.issparse(C) else dense_columns(C.reshape((n, -1)))
+    columns = sparse_columns(C) if sp.issparse(C) else dense_columns(C.reshape((n, prod(C.shape[1:]))))
     values = columns.values.astype(dtype, copy=False)
     if not np.isfinite(values).all():
         raise NonFiniteError(f"{name}: all values of C must be finite")

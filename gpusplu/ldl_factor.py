@@ -65,10 +65,8 @@ class LDLFactor(LDLTriangle, Solver):
         if self._upper is None:
             d, e = self._core.pivots()
             above = e.conj() if self.hermitian else e
-            n = d.size
-            bands = ((e[:-1], -1), (d, 0), (above[:-1], 1)) if n > 1 else ((d, 0),)
-            diagonals, offsets = zip(*bands, strict=True)
-            D = sp.diags_array(diagonals, offsets=offsets, shape=self.shape, format="csc")
+            diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one
+            D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
             D.eliminate_zeros()
             self._upper = D
         return self._upper

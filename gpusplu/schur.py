@@ -207,15 +207,21 @@ class SchurFactor(Generic[FactorT]):
                 complement = self._partial.factor(canonical)
             if complement is not None:
                 return Eliminated(self._partial, complement, self.symbolic.indices.size)
-        values = self.symbolic.blocks[0][0].of(canonical).data
+        values = self._inner(canonical)
         if self._interior is None or self.eliminated:
             self._interior = self.symbolic.interior.factor(values)
         else:
             self._interior.refactor(values)
         return Solved(self.symbolic, self._interior, canonical)
 
+    def _inner(self, canonical: np.ndarray) -> np.ndarray:
+        """Values of the interior."""
+        values: np.ndarray = self.symbolic.blocks[0][0].of(canonical).data
+        return values
+
     def _hold(self, way: Way, canonical: np.ndarray, values: Any) -> None:
-        self._way, self._canonical, self._last = way, canonical, local()
+        self._way, self._last, self._lost = way, local(), False
+        self._canonical = canonical.copy()  # it may be the caller's A.data
         self._on_device = matrix.is_cupy(values)
         if self.eliminated:
             self._interior = None
@@ -240,7 +246,9 @@ class SchurFactor(Generic[FactorT]):
         """Factor of the interior, LUFactor, CholeskyFactor or LDLFactor; where fronts left the Schur complement, it is
         made when it is asked for."""
         if self._interior is None:
-            self._interior = self.symbolic.interior.factor(self.symbolic.blocks[0][0].of(self._canonical).data)
+            self._interior = self.symbolic.interior.factor(self._inner(self._canonical))
+        else:
+            self._recover()
         interior: FactorT = self._interior
         return interior
 
@@ -261,18 +269,22 @@ class SchurFactor(Generic[FactorT]):
         try:
             way = self._made(canonical)
         except BaseException as error:
+            self._lost = True
             if self.eliminated:
-                self._interior, self._lost = None, True
-                if isinstance(error, Exception):  # else it is Ctrl-C, which has no time for that
-                    with suppress(MemoryError):
-                        self._recover()
+                self._interior = None
+            if isinstance(error, Exception):  # else it is Ctrl-C, which has no time for that
+                with suppress(MemoryError):
+                    self._recover()
             raise
         self._hold(way, canonical, values)
 
     def _recover(self) -> None:
-        """Factor the values held again, to the same bits. Where memory is too short the next who needs them does it."""
+        """Factor the values held again. Where memory is too short the next who needs them does it."""
         if self._lost:
-            self._partial.factor(self._canonical)
+            if self.eliminated:
+                self._partial.factor(self._canonical)
+            else:  # it may hold the new values, if what was raised came of solves with them
+                self._interior.refactor(self._inner(self._canonical))
             self._lost = False
 
     @overload

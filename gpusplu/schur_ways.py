@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -87,7 +88,7 @@ class Condensed(NamedTuple):
 
 def in_columns(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A copy of shape (n, k), Fortran-contiguous; for a real `dtype`, imaginary parts are further columns."""
-    columns = array.reshape((len(array), -1), order="F")
+    columns = array.reshape((len(array), prod(array.shape[1:])), order="F")
     if columns.dtype.kind == "c" and dtype.kind == "f":
         columns = np.concatenate((columns.real, columns.imag), axis=1)
     return np.array(columns, dtype, order="F")

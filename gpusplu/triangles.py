@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -304,11 +305,11 @@ class LDLTriangle(SymmetricTriangle):
         d, e = self._core.pivots()
 
         def solve(b: ndarray, way: int) -> ndarray:
-            x = b.reshape((len(b), -1), order="F") / np.where(d == 0, 1, d)[:, None]
+            columns = b.reshape((len(b), prod(b.shape[1:])), order="F")
+            x = columns / np.where(d == 0, 1, d)[:, None]
             first = np.flatnonzero(e)  # of pivots of order 2
             low, high = e[first, None], (e.conj() if self.hermitian else e)[first, None]
             above, below = d[first, None] / high, d[first + 1, None] / low
-            columns = b.reshape((len(b), -1), order="F")
             p, q = columns[first] / high, columns[first + 1] / low
             x[first], x[first + 1] = (below * p - q) / (above * below - 1), (above * q - p) / (above * below - 1)
             return np.asfortranarray(x.reshape(b.shape, order="F"))

@@ -76,7 +76,7 @@ class MixedFactor:
         self._device = self._open_device() if engine.on_device else nullcontext()
         self.device_array = getattr(self._device, "array_class", None)
         with self._device:
-            self._hold(self._matrix_of(values))
+            self._hold(self._matrix_of(values if engine.on_device else values.copy()))  # it may be the caller's A.data
             if why := self._make_single(values):
                 self._go_over(why)
         self._seconds["factor_seconds"] = perf_counter() - start
@@ -321,7 +321,7 @@ class MixedFactor:
 
     def values(self) -> np.ndarray:
         with self._device, self._lock:
-            values: np.ndarray = self._double.values() if self._gone_over else self._A.canonical()
+            values: np.ndarray = self._double.values() if self._gone_over else self._A.canonical().copy()
         return values
 
     def lower(self) -> Any:

@@ -162,6 +162,30 @@ def test_failures_raise_where_that_is_asked_for(engine):
         gs.splu_batch(A, values, engine=engine, errors="warn")
 
 
+def test_what_ends_among_factors_of_their_own_is_done_by_the_next_call(engine, monkeypatch):
+    A, b = random_matrix(40), rhs(40)
+    batch = gs.splu_batch(A, systems_like(A, 5, seed=2), engine=engine)
+    values = systems_like(A, 5)
+    values[[1, 3]] = 0
+    own_factor, begun = batch._own_factor, []
+
+    def interrupted(system, canonical):
+        begun.append(system)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return own_factor(system, canonical)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch, "_own_factor", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            batch.refactor(values)
+    x = batch.solve(b)
+    np.testing.assert_array_equal(batch.status == gs.BatchStatus.SINGULAR, [False, True, False, True, False])
+    np.testing.assert_array_equal(np.isnan(x).all(axis=1), [False, True, False, True, False])
+    for k in (0, 2, 4):
+        assert backward_error(matrix_of(A, values[k]), x[k], b) < 100 * EPS["d"]
+
+
 def test_an_indefinite_system_is_flagged(engine):
     A = spd_matrix(30)
     values = definite_like(A, 6)

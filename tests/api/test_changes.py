@@ -178,6 +178,14 @@ def test_bad_columns():
     check(ch, A.toarray(), "d")
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (0, 0)])
+def test_no_unknowns_have_nothing_to_change(shape):
+    ch = gs.cholesky(sp.csc_array((0, 0)))
+    ch.update(np.ones(shape))
+    ch.downdate(np.ones(shape))
+    assert ch.logdet() == 0
+
+
 def test_many_changes_in_a_row_stay_accurate():
     A = canonical(gallery.poisson(15, 15))
     ch, M = gs.cholesky(A), A.toarray()

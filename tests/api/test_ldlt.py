@@ -209,8 +209,9 @@ def test_singular(how):
 
 
 def test_small_orders():
-    nothing = gs.ldlt(sp.csc_array((0, 0)))
-    assert nothing.inertia() == (0, 0, 0) and nothing.L.shape == nothing.D.shape == (0, 0)
+    empty = gs.ldlt(sp.csc_array((0, 0)))
+    assert empty.inertia() == (0, 0, 0) and empty.L.shape == empty.D.shape == (0, 0)
+    assert empty.solve_D(np.ones(0)).shape == (0,) and empty.solve_D(np.ones((0, 2))).shape == (0, 2)
     assert gs.ldlt(sp.csc_array([[-2.0]])).inertia() == (0, 1, 0)
     swap = gs.ldlt(sp.csc_array([[0.0, 3.0], [3.0, 0.0]]))
     assert swap.inertia() == (1, 1, 0) and swap.slogdet() == (-1, pytest.approx(np.log(9)))

@@ -234,6 +234,35 @@ def test_right_hand_sides_of_no_columns():
     assert gs.splu(sp.csc_array((0, 0)), precision="mixed").solve(np.empty(0)).shape == (0,)
 
 
+@pytest.mark.parametrize("precision", ["mixed", "double"])
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
+def test_values_that_the_caller_edits_afterwards_are_not_those_of_the_factor(make, precision):
+    A = KINDS[make]()
+    b, edited = rhs(A.shape[0]), A.copy()
+    factor = make(edited, precision=precision)
+    edited.data *= np.random.default_rng(0).uniform(1, 2, A.nnz)
+    assert backward_error(A, factor.solve(b), b) < ENOUGH
+    assert factor.slogdet().logabsdet == pytest.approx(np.linalg.slogdet(A.toarray())[1], rel=1e-10)
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_updates_leave_the_callers_values_and_may_be_refused(accepted):
+    A, b, c = spd_matrix(), rhs(50), np.zeros(50)
+    c[7] = 0.5 if accepted else 1e3
+    given = A.copy()
+    factor = gs.cholesky(given, precision="mixed")
+    M = A.copy()
+    if accepted:
+        factor.downdate(c)
+        M[7, 7] -= 0.25
+    else:
+        with pytest.raises(gs.NotPositiveDefiniteError):
+            factor.downdate(c)
+    np.testing.assert_array_equal(given.data, A.data)
+    assert backward_error(M, factor.solve(b), b) < ENOUGH
+    assert factor.logdet() == pytest.approx(np.linalg.slogdet(M.toarray())[1], rel=1e-10)
+
+
 def test_updates_and_schur_complements():
     A = random_matrix()
     lu, U = gs.splu(A, precision="mixed"), np.eye(60)[:, :2]

@@ -170,6 +170,19 @@ def test_refactor():
     np.testing.assert_allclose(factor.expand(np.linalg.solve(factor.schur, factor.condense(b))), x)
 
 
+@pytest.mark.parametrize("eliminated", [False, True])
+def test_values_that_the_caller_edits_afterwards_are_not_those_of_the_interior(eliminated):
+    A, b, inner = near_definite(40), rhs(37), np.arange(3, 40)
+    symbolic = gs.analyze(A, schur=[0, 1, 2])
+    if not eliminated:
+        symbolic._whole = None
+    edited = A.copy()
+    factor = symbolic.factor(edited.data)
+    edited.data *= np.random.default_rng(0).uniform(1, 2, A.nnz)
+    np.testing.assert_allclose(A[inner][:, inner] @ factor.interior.solve(b), b, rtol=1e-9)
+    assert factor.eliminated == eliminated
+
+
 def test_no_interface_and_complex_right_hand_sides():
     A, b = near_definite(30), rhs(30, "D")
     factor = gs.analyze(A, schur=[]).factor(A.data)
@@ -205,3 +218,31 @@ def test_what_cannot_be_expanded():
         factor.expand(np.ones(2))
     with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="condense a right-hand side first"):
         other.submit(factor.expand, np.ones(1)).result()  # that thread has condensed nothing
+
+
+def test_a_refactorization_that_ends_while_the_complement_is_solved_for_leaves_all_as_it_was(monkeypatch):
+    A, b = near_definite(40), rhs(40)
+    symbolic = gs.analyze(A, schur=[1, 2, 3])
+    symbolic._whole = None  # as if fronts had no pivots
+    factor = symbolic.factor(A.data)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gpusplu.schur.Solved", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            factor.refactor(3 * A.data)
+    x = factor.expand(np.linalg.solve(factor.schur, factor.condense(b)))
+    np.testing.assert_allclose(x, np.linalg.solve(A.toarray(), b), rtol=1e-9)
+    inner = np.setdiff1d(np.arange(40), [1, 2, 3])
+    np.testing.assert_allclose(A[inner][:, inner] @ factor.interior.solve(b[inner]), b[inner], rtol=1e-9)
+
+
+def test_without_an_interface_the_interior_is_all():
+    A, b = near_definite(30), rhs(30, columns=(2,))
+    factor = gs.analyze(A, schur=[]).factor(A.data)
+    for one in (b, b[:, 0], 1j * b):
+        y = factor.condense(one)
+        assert y.shape == (0, *one.shape[1:])
+        np.testing.assert_allclose(factor.expand(y), np.linalg.solve(A.toarray(), one), rtol=1e-9)

@@ -24,7 +24,8 @@ from .dependent_launch import dependent_launch
 from .layout import arguments
 from .nvrtc import kind_of
 from .process import use_cuda
-from .stream import Buffer, Graph, Kernel, Stream
+from .stream import AT_ONCE, Buffer, Graph, Kernel, Stream
+from .waiting import wait_beside, wait_for_stream
 
 OLDEST = 75  # compute capability
 PEER_ACCESS_ALREADY_ENABLED = 704  # cudaError
@@ -116,7 +117,8 @@ class Device:
         array = np.ascontiguousarray(array)
         buffer = self.empty(array.nbytes) if array.nbytes else self.zeros(0)
         stream = self.own_stream()
-        stream.copy(buffer.pointer, array.ctypes.data, array.nbytes)
+        for begin in range(0, array.nbytes, AT_ONCE):
+            stream.copy(buffer.pointer + begin, array.ctypes.data + begin, min(AT_ONCE, array.nbytes - begin))
         stream.synchronize()
         return buffer
 
@@ -216,8 +218,8 @@ class Device:
         return True
 
     def synchronize(self) -> None:
-        """Wait for everything on the device, whatever the stream."""
-        self._device.synchronize()
+        """Wait for everything on the device, whatever the stream. Signals get through."""
+        wait_beside(self._device.synchronize)
 
     def ready_to_capture(self) -> None:
         """Have what `captured` needs: nothing is made while a stream is captured."""
@@ -257,10 +259,13 @@ class Device:
                 captured.begin_capture(cuda.runtime.streamCaptureModeThreadLocal)
                 try:
                     commands(stream)
-                finally:
-                    graph = captured.end_capture()
+                except BaseException:
+                    with suppress(RuntimeError):  # what is left of it cannot become a graph
+                        captured.end_capture()
+                    raise
+                graph = captured.end_capture()
             graph.upload(captured)
-            captured.synchronize()
+            wait_for_stream(captured)
         return Graph(graph)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .dependent_launch import Launch
+from .waiting import wait_for_stream
 
 MAX_DYNAMIC_SHARED_BYTES = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+AT_ONCE = 1 << 28  # bytes that a copy to or from pageable memory takes less than 0.1 s for
 
 
 class Buffer:
@@ -85,6 +87,14 @@ class Stream:
             kind = self._runtime.memcpyDefault
             self._runtime.memcpy2DAsync(to, to_pitch, source, source_pitch, width, height, kind, self._stream.ptr)
 
+    def read(self, to: np.ndarray, source: int, nbytes: int) -> None:
+        """Wait for everything before, and for a copy to an array, which may be pageable: CUDA copies to such memory
+        before it returns, and no signal would get through while it waits for what is before."""
+        self.synchronize()
+        for begin in range(0, nbytes, AT_ONCE):
+            self.copy(to.ctypes.data + begin, source + begin, min(AT_ONCE, nbytes - begin))
+        self.synchronize()
+
     def clear(self, to: int, nbytes: int) -> None:
         """Set `nbytes` bytes of device memory to zero."""
         if nbytes:
@@ -140,8 +150,8 @@ class Stream:
         self._stream.wait_event(event)
 
     def synchronize(self) -> None:
-        """Wait, on the host, for everything before."""
-        self._stream.synchronize()
+        """Wait, on the host, for everything before. Signals get through."""
+        wait_for_stream(self._stream)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and bool(self._stream.ptr == other._stream.ptr)

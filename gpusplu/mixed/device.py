@@ -9,6 +9,7 @@ import numpy as np
 from ..cuda.layout import record
 from ..engines.device.part import THREADS, VALUE_BYTES, VALUES, MatrixPart, address
 from ..engines.device.staging import STATUS
+from ..engines.device.unfinished import outliving
 from ..matrix import Pattern
 
 ROW_SIZES = "common/row_sizes.cu"
@@ -46,7 +47,8 @@ class RowsOnDevice(MatrixPart):
         self.device.own_stream().synchronize()
         stream, pointer = self.device.caller_stream(), self.device.pointer
         self.launch_values(stream, "gather_values", pointer(given), pointer(values), 0, status.pointer)
-        stream.synchronize()  # the status is given back
+        with outliving(self.device, status):
+            stream.synchronize()
         return values
 
     def full(self, shape: tuple[int, ...], value: float, dtype: np.dtype) -> Any:

@@ -70,6 +70,7 @@ class MixedFactor:
         self._double: Any = None
         self._double_current = False  # it is of the values held
         self._gone_over = False  # for good
+        self._left = False  # a call was left before its end, so that the factor that solves is not of the values held
         self._why, self._error = "", -1.0
         self._counts = dict.fromkeys(("n_refactor", "n_refinement", "n_gmres", "n_double"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
@@ -155,9 +156,9 @@ class MixedFactor:
         """Factor the values held in double precision, and keep to that."""
         if listens(UNASKED):
             tell(f"mixed precision is given up, and the factor made in double precision: {why}", UNASKED)
-        self._single = self._double = None  # their memory may be needed
+        self._left, self._single, self._double = True, None, None  # their memory may be needed
         self._make_double()
-        self._gone_over, self._why = True, why
+        self._gone_over, self._why, self._left = True, why, False
 
     def _make_double(self) -> None:
         self._double = self._engine.factor(self._problem, self._analysis, self._A.canonical())
@@ -167,6 +168,7 @@ class MixedFactor:
     @property
     def _running(self) -> Any:
         """What solves."""
+        self._recover()
         return self._double if self._gone_over else self._single
 
     def _exact(self) -> Any:
@@ -193,6 +195,7 @@ class MixedFactor:
         """Factor new values; see `Factor.refactor`. Waits for the device, which says at once what is wrong."""
         start = perf_counter()
         with self._device, self._lock:
+            self._recover()
             if self._gone_over:
                 bad: int = self._double.refactor(values, source)
             else:
@@ -207,35 +210,38 @@ class MixedFactor:
         if not on_device:
             values = values.copy() if source is None else values[source]
         A = self._matrix_given(values) if on_device else self._matrix_of(values)
-        self._hold(A)
-        if not np.isfinite(self._rows_of(0).norm):  # or a sum that overflows
-            canonical = A.canonical()
-            finite = np.isfinite(canonical)
-            if not finite.all():
-                self._hold(before)
-                bad = int(finite.argmin())
-                if on_device:
-                    raise matrix.non_finite(self._pattern, bad, canonical)
-                return bad
-
-        taken = False
 
         def refactor() -> None:
-            nonlocal taken
+            self._left = True
             self._single.refactor(values.astype(SINGLE[self._dtype]))
-            taken = True
             if self.device_array is not None:
                 self._single.check()
 
         try:
+            self._hold(A)
+            if not np.isfinite(self._rows_of(0).norm):  # or a sum that overflows
+                canonical = A.canonical()
+                finite = np.isfinite(canonical)
+                if not finite.all():
+                    self._hold(before)
+                    bad = int(finite.argmin())
+                    if on_device:
+                        raise matrix.non_finite(self._pattern, bad, canonical)
+                    return bad
             if why := self._attempt(refactor):
                 self._go_over(why)
         except BaseException:
             self._hold(before)
-            if taken or self._single is None:
-                self._make_single(before.canonical())
             raise
+        self._left = False
         return -1
+
+    def _recover(self) -> None:
+        """A factor of the values held, where a call that was to change it was left before its end."""
+        if self._left:
+            if why := self._make_single(self._A.canonical()):
+                self._go_over(why)
+            self._left = False
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         """`refactor`, then `solve`."""
@@ -249,6 +255,7 @@ class MixedFactor:
         """op(A) X = B in double precision; see `Factor.solve`."""
         start = perf_counter()
         with self._device, self._lock:
+            self._recover()
             x = None if self._double_current or self._gone_over else self._solve(b, trans)
             if x is None:
                 x = self._double.solve(b, trans)
@@ -280,11 +287,7 @@ class MixedFactor:
 
     def _leave_single(self, error: float) -> None:
         """Go over after a solve that did not converge."""
-        try:
-            self._go_over(f"refinement of answers from single precision came to a backward error of {error:.1e}")
-        except BaseException:
-            self._make_single(self._A.canonical())
-            raise
+        self._go_over(f"refinement of answers from single precision came to a backward error of {error:.1e}")
 
     def _correct(self, r: Any, trans: int, size: np.ndarray | None = None) -> Any:
         """op(A)^-1 r as the factor in single precision has it, of columns that are brought to one, within its range."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from gpusplu import _core, _core_testing
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
 from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Buffer, Graph
+from gpusplu.cuda.waiting import NOT_READY, wait_beside
 from gpusplu.errors import DeviceMemoryError
 
 from . import emulated, fake_cupy
@@ -108,6 +111,10 @@ class Stream:
 
         self._do(run)
 
+    def read(self, to: np.ndarray, source: int, nbytes: int) -> None:
+        self.copy(to.ctypes.data, source, nbytes)
+        self.synchronize()
+
     def clear(self, to: int, nbytes: int) -> None:
         self.device.count("clear")
 
@@ -162,6 +169,7 @@ class Stream:
     def synchronize(self) -> None:
         assert self.recorded is None, "the host cannot wait for what is only recorded"
         self.device.count("synchronize")
+        self.device.wait_until_idle()
         self.device.check()
 
     def __eq__(self, other: object) -> bool:
@@ -213,6 +221,20 @@ class EmulatedDevice:
         self._memories: weakref.WeakSet[Memory] = weakref.WeakSet()
         self._lock = threading.RLock()  # of what threads change; memory may be given back while one of them has it
         self._thread = Thread()
+        self._idle_at, self.waited_for = ctypes.c_double(), threading.Event()
+
+    def be_busy(self, seconds: float) -> None:
+        """What was asked of it goes on for that long; `waited_for` is set when somebody waits."""
+        self.waited_for.clear()
+        self._idle_at.value = time.perf_counter() + seconds
+
+    def wait_until_idle(self) -> None:
+        """By the core, as for a stream of CUDA's."""
+        if time.perf_counter() < self._idle_at.value:
+            self.waited_for.set()
+        if _core.poll(_core_testing.stream_is_busy, ctypes.addressof(self._idle_at), NOT_READY):
+            while time.perf_counter() < self._idle_at.value:  # in a thread that no signal comes to
+                time.sleep(0.001)
 
     def __enter__(self) -> EmulatedDevice:
         use_cuda()
@@ -326,6 +348,7 @@ class EmulatedDevice:
     def synchronize(self) -> None:
         assert not self._thread.recording, "the host cannot wait while a stream is captured"
         self.count("synchronize")
+        wait_beside(self.wait_until_idle)
 
     def ready_to_capture(self) -> None:
         assert not self._thread.recording, "no stream may be made while another one is captured"

@@ -32,8 +32,12 @@ bool kernel_must_stop() noexcept { return must_stop(); }
 
 void nap(std::int64_t waited) noexcept {
   must_stop();
-  const timespec time{0, (long)std::clamp<std::int64_t>(waited / 16, 20'000, 5'000'000)};
-  nanosleep(&time, nullptr);
+  sleep_for(std::clamp<std::int64_t>(waited / 16, 20'000, 5'000'000));
+}
+
+void sleep_for(std::int64_t time) noexcept {
+  const timespec given{0, (long)time};
+  nanosleep(&given, nullptr);
 }
 
 void Operation::look_if_due() {

@@ -92,6 +92,7 @@ inline void go_on() {
 // Part of a wait that has lasted this long, for the thread that looks whether to stop, which therefore cannot sleep
 // until it is woken: not much longer than it takes to be woken, nor than a small part of the wait [ns].
 void nap(std::int64_t waited) noexcept;
+void sleep_for(std::int64_t time) noexcept;  // [ns]
 
 // What begins is the next phase of the operation, so much work in some unit; and so much of it was done.
 inline void begin_phase(const char* phase, double work = 0) {

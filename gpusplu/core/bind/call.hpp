@@ -37,6 +37,9 @@ class Call : public Operation {
 
   ~Call();  // tells the callback, where it was called, that this is the end
 
+  // Whether anybody can stop it, or wants to be told of it: in the main thread, or by a callback.
+  bool is_heard() const;
+
  private:
   bool look() noexcept override;
 

@@ -17,6 +17,7 @@ from ..device.determinants import joined, outer_determinant
 from ..device.part import Part
 from ..device.program import Program
 from ..device.staging import STATUS
+from ..device.unfinished import outliving
 from .arrays import ColumnArrays
 from .plan import ColumnPlan
 from .solve import ColumnSolve
@@ -92,7 +93,7 @@ class ColumnProgram(Program):
         self.device.own_stream().synchronize()
         arrays = (buffers.own["factor"].pointer, out.pointer, 0, status.pointer)
         self.launch_gather(stream, "gather_values", arrays, (at, None), self.n)
-        stream.copy(pivots.ctypes.data, out.pointer, pivots.nbytes)
-        stream.synchronize()
+        with outliving(self.device, (out, status)):
+            stream.read(pivots, out.pointer, pivots.nbytes)
         moduli = abs(pivots).astype(float)
         return sign * joined(pivots / moduli), shift + float(np.log(moduli).sum())

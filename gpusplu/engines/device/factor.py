@@ -15,10 +15,11 @@ import numpy as np
 
 from ... import _core, matrix
 from ..._scipy import warn
-from ...cuda.stream import Stream
+from ...cuda.stream import Graph, Stream
 from .inertia import inertia_of
 from .later import LaterFactorization
 from .refinement import refine
+from .staging import STAGED
 
 
 class DeviceFactor(LaterFactorization):
@@ -26,23 +27,24 @@ class DeviceFactor(LaterFactorization):
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._settle_later()
+            if self._is_left:
+                self._settle(self._recorded.begin())
             self._must_hold()
             return self._solve(b, trans)
 
     def refactor_solve(self, values: Any, b: Any, trans: int = 0) -> Any:
         """Refactor with the caller's values and solve for a right-hand side, both on one side, by one graph."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._settle(self._recorded.begin())
-            self._pending = True
             return self._solve(b, trans, values)
 
     def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
         """Solve; with `values`, for one right-hand side on their side, after a refactorization."""
         start = perf_counter()
         recorded, nrhs = self._recorded, 1 if b.ndim == 1 else b.shape[1]
-        if self._on_cpu and not self._pending:
+        if self._on_cpu and values is None and not self._pending:
             return self._solve_on_cpu(b, trans)
         if nrhs == 1:
             x, worst = self._solve_one(b, trans, values)
@@ -80,7 +82,9 @@ class DeviceFactor(LaterFactorization):
             recorded.send(stream, vectors.b.pointer, b)
             to = recorded.host.some(nbytes)
             target = to.ctypes.data
-        stream.replay(recorded.graph("solve", trans, nrhs, int(self._measures)))
+        self._ask_graph(stream, recorded.graph("solve", trans, nrhs, int(self._measures)))
+        if nbytes > STAGED:  # such a copy waits, deaf to signals
+            stream.synchronize()
         stream.copy(target, vectors.x.pointer, nbytes)
         error = self._certified(stream, trans, nrhs, target)
         if to is not None:
@@ -97,21 +101,33 @@ class DeviceFactor(LaterFactorization):
             arrays, target = (b, x) if values is None else (values, b, x), self._device.pointer(x)
             direct = recorded.direct(what, trans, 1, measures, arrays=arrays)
             if direct is None:
+                graph = recorded.graph(what, trans, 1, measures)
                 if values is not None:
                     stream.copy(recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
                 stream.copy(vectors.b.pointer, self._device.pointer(b), nbytes)
-                stream.replay(recorded.graph(what, trans, 1, measures))
+                self._ask_graph(stream, graph, values is not None)
                 stream.copy(target, vectors.x.pointer, nbytes)
                 return x, self._certified(stream, trans, 1, target)
-            stream.replay(direct)
+            self._ask_graph(stream, direct, values is not None)
             return x, self._certified(stream, trans, 1, target, self._device.pointer(b))
         if not recorded.host.small:
             x = np.empty(b.shape, self._dtype, order="F")
             return x, self._solve_some(b, x, trans, 1)
+        graph = recorded.graph(f"{what}_host", trans, measures)
         recorded.host.take(values, b)
-        stream.replay(recorded.graph(f"{what}_host", trans, measures))
+        self._ask_graph(stream, graph, values is not None)
         error = self._certified(stream, trans, 1, recorded.host.x.ctypes.data)
         return recorded.host.x.reshape(b.shape).copy(order="F"), error
+
+    def _ask_graph(self, stream: Stream, graph: Graph, given: bool = False) -> None:
+        """Replay one that solves, and brings the status to the host; `given`: new values are taken over first."""
+        if given:
+            self._give(stream, graph, True)
+            return
+        if self._pending:
+            self._recorded.host.forget()
+            self._asked = True
+        stream.replay(graph)
 
     def _certified(self, stream: Stream, trans: int, nrhs: int, target: int, b: int = 0) -> float:
         """Wait for a solve, and refine until its solution is good; the backward error that is left.
@@ -193,7 +209,7 @@ class DeviceFactor(LaterFactorization):
 
     def inertia(self) -> Any:
         """By the device where that is certain, else by the CPU engine's factor."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._settle(self._recorded.begin())
             self._must_hold()
             found = None if self._on_cpu else inertia_of(self._recorded, self._symbolic)
@@ -201,7 +217,7 @@ class DeviceFactor(LaterFactorization):
 
     def slogdet(self) -> Any:
         """From the factor on the device; where that is another matrix's, or in doubt, by the CPU engine."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             stream = self._recorded.begin()
             self._settle(stream)
             self._must_hold()
@@ -211,7 +227,7 @@ class DeviceFactor(LaterFactorization):
 
     def rcond(self) -> float:
         """By solves on the device."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             kept = self._error, self._seconds["solve_seconds"]
             inverse_norm = _core.inverse_norm(self._dtype.char, self.n, self.solve)
             self._error, self._seconds["solve_seconds"] = kept
@@ -221,7 +237,7 @@ class DeviceFactor(LaterFactorization):
 
     def stats(self) -> dict[str, Any]:
         """Counts, seconds and sizes, as the core's factor names them."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._settle(self._recorded.begin())
             status, program = self._found, self._recorded.program
             cpu = self._cpu.stats() if self._on_cpu else {}

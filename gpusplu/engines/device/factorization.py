@@ -11,6 +11,10 @@ wait for a thread that it does not have.
 
 Commands go to the caller's current stream. A refactorization of values on the device is not waited for: what is wrong
 with it shows at the next call, which then raises and holds the factor of the values before.
+
+Signals can leave a call at any place. What it has asked of the device goes on, and the next call waits for it. Members
+that begin as class attributes say what it finds: they are set before or at once after the commands that they tell of,
+without a call in between, where no handler runs.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core, matrix
-from ...cuda.stream import Stream
+from ...cuda.stream import Graph, Stream
 from ...errors import DeviceMemoryError
 from ...journal.listeners import listens, tell
 from ...options import Options
@@ -32,6 +36,7 @@ from ..processor import cpu_factor, cpu_refactor
 from .program import Program
 from .recorded import Recorded
 from .staging import Status
+from .unfinished import Unfinished
 
 
 class DeviceFactorization:
@@ -58,6 +63,9 @@ class DeviceFactorization:
 
     _unread = False  # calls were made that nobody has looked after (later.py)
     _lost = False  # values were taken that are not fit, and those before are gone
+    _giving = False  # new values are being given to the device; whether they have been, the status says
+    _undo = False  # a call gave new values, and raises unless it comes to its end: those before shall come back
+    _asked = False  # the status of values that are pending may have been read
 
     def __init__(
         self,
@@ -77,7 +85,7 @@ class DeviceFactorization:
         self.n, self._dtype = pattern.n, canonical.dtype
         self._ladder = _core.Ladder(self._dtype.char, pivoting=options.pivoting, refine=options.refine)
         self._measures = self._ladder.must_measure()
-        self._lock = RLock()
+        self._lock, self._unfinished = RLock(), Unfinished(program.devices)
         self.device_array = self._device.array_class
         self._device_memory, self._remake = device_memory, remake
         self._cpu = cpu  # the CPU engine's factor, once something needed it
@@ -86,7 +94,7 @@ class DeviceFactorization:
         self._pending = False  # a refactorization was not waited for
         self._events = dict.fromkeys(("n_refactor", "n_repivoted", "n_refinement"), 0)
         self._seconds = dict.fromkeys(("factor_seconds", "refactor_seconds", "solve_seconds"), 0.0)
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._recorded = Recorded(program, device_memory)
             stream = self._recorded.begin()
             self._recorded.send(stream, self._recorded.buffers.values.pointer, canonical)
@@ -95,9 +103,11 @@ class DeviceFactorization:
         self._seconds["factor_seconds"] = perf_counter() - start
 
     def __del__(self) -> None:
-        if self.__dict__.get("_pending") or self._unread:  # its memory must not be given away before
-            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
-                self._recorded.begin().synchronize()
+        with suppress(Exception):  # at the end of the process there may be no CUDA any more
+            self._unfinished.keep(self._recorded)
+            if self._pending or self._unread:  # its memory must not be given away before
+                with self._device:
+                    self._recorded.begin().synchronize()
 
     # ---- refactor
 
@@ -117,19 +127,18 @@ class DeviceFactorization:
             Canonical position of a NaN or Inf, the factor being what it was, or -1. On the device always -1.
         """
         start = perf_counter()
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             stream = self._recorded.begin()
             self._settle(stream)
             if type(values) is self.device_array:
                 direct = self._recorded.direct("refactor", arrays=(values,))
+                graph = direct or self._recorded.graph("refactor")
                 if direct is None:
                     stream.copy(self._recorded.buffers.input.pointer, self._device.pointer(values), values.nbytes)
-                stream.replay(direct or self._recorded.graph("refactor"))
-                self._pending = True
+                self._give(stream, graph, False)
                 self._recorded.leave(stream)
             else:
                 self._refactor_from_host(stream, values, source is None)
-                self._pending = True
                 stream.synchronize()
                 bad = self._settle_host()
                 if bad >= 0:
@@ -141,27 +150,61 @@ class DeviceFactorization:
         """Have new values factored, and the status reported."""
         recorded, buffers = self._recorded, self._recorded.buffers
         if canonical and not self._pattern.core.identity:
+            graph = recorded.graph("factor")
             stream.copy(buffers.previous.pointer, buffers.values.pointer, buffers.values.nbytes)
+            self._undo = True
             recorded.send(stream, buffers.values.pointer, values)
-            stream.replay(recorded.graph("factor"))
+            stream.replay(graph)
             recorded.report(stream)
         elif recorded.host.small:
+            graph = recorded.graph("refactor_host")
             recorded.host.take(values=values)
-            stream.replay(recorded.graph("refactor_host"))
+            self._give(stream, graph, True)
         else:
+            graph = recorded.graph("refactor")
             recorded.send(stream, buffers.input.pointer, values)
-            stream.replay(recorded.graph("refactor"))
+            self._give(stream, graph, True)
             recorded.report(stream)
 
+    def _give(self, stream: Stream, graph: Graph, waits: bool) -> None:
+        """Replay a graph that takes new values over; `waits`: the call goes on until they are settled."""
+        self._recorded.host.forget()
+        self._giving = True
+        stream.replay(graph)
+        self._pending, self._undo, self._giving = True, waits, False
+
     def _settle(self, stream: Stream) -> None:
-        """Wait for a refactorization that nobody waited for, and say what was wrong with it."""
-        if self._pending:
+        """Wait for a refactorization that nobody waited for, and say what was wrong with it; of one that was left
+        before its end, go back to the values before."""
+        if self._giving:
+            self._undo, self._giving = self._was_told(stream), False
+        if self._undo:
+            stream.synchronize()
+            self._restore()
+        elif self._pending:
+            if not self._asked:
+                self._recorded.report(stream)
+                stream.synchronize()
+            else:
+                self._was_told(stream)
+            self._settle_device()
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether a call was left before its end, and `_settle` has to mend what it holds."""
+        return self._giving or self._undo or self._asked
+
+    def _was_told(self, stream: Stream) -> bool:
+        """Whether the status has come to the host since it was forgotten, or is there on the device and comes now."""
+        stream.synchronize()
+        if not self._recorded.host.is_told:
             self._recorded.report(stream)
             stream.synchronize()
-            self._settle_device()
+        return self._recorded.host.is_told
 
     def _settle_device(self, found: Status | None = None) -> None:
         """`_settle_host` for values that came from the device; raises."""
+        self._asked = True
         found = found or self._recorded.status()
         canonical = self._recorded.values() if found.not_finite else None
         bad = self._settle_host(found)
@@ -170,7 +213,6 @@ class DeviceFactorization:
 
     def _settle_host(self, found: Status | None = None) -> int:
         """Take over what was refactored, or go back to the values before and raise or return the place of a NaN."""
-        self._pending = False
         self._cpu_current = self._on_cpu = False
         self._found = found or self._recorded.status()
         if self._found.not_finite:  # values, or pivots that overflowed
@@ -180,11 +222,12 @@ class DeviceFactorization:
                 return int(finite.argmin())
         try:
             self._accept()
-        except BaseException:  # Ctrl-C, while the CPU engine chooses pivots, too
+        except Exception:
             self._restore()
             raise
         self._lost = False
         self._events["n_refactor"] += 1
+        self._pending = self._undo = self._asked = False
         return -1
 
     def _accept(self, canonical: np.ndarray | None = None) -> None:
@@ -233,18 +276,23 @@ class DeviceFactorization:
         pivots = self._report(found, program)
         if found.n_tiny or self._ladder.after_factorization(pivots, True) != _core.Verdict.accept:
             return False
-        self._recorded, self._found, self._pivots, self._symbolic = following, found, pivots, self._cpu.symbolic
+        symbolic = self._cpu.symbolic
+        self._recorded, self._found, self._pivots, self._symbolic = following, found, pivots, symbolic
+        self._pending = self._undo = self._asked = False  # `following` has no values before these
         self._doubtful = self._ladder.is_doubtful(pivots)
         return True
 
     def _restore(self) -> None:
-        """Back to the values before, if there are such."""
-        if self._lost:
-            return
-        buffers, stream = self._recorded.buffers, self._recorded.begin()
-        stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
-        self._found = self._recorded.factor_now(stream)
-        self._accept()
+        """Back to the values before, if there are such; where a signal comes in between, once more by the next call."""
+        self._undo = True
+        if not self._lost:
+            buffers, stream = self._recorded.buffers, self._recorded.begin()
+            self._recorded.graph("factor")  # one launch: kernels that lack those behind them would leave counters wrong
+            stream.copy(buffers.values.pointer, buffers.previous.pointer, buffers.values.nbytes)
+            self._cpu_current = self._on_cpu = False
+            self._found = self._recorded.factor_now(stream)
+            self._accept()
+        self._pending = self._undo = self._asked = False
 
     # ---- the CPU engine
 
@@ -261,7 +309,7 @@ class DeviceFactorization:
         return self._cpu
 
     def _settled_cpu(self) -> Any:
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._settle(self._recorded.begin())
             self._must_hold()
             cpu = self._make_cpu()
@@ -271,7 +319,7 @@ class DeviceFactorization:
 
     def values(self) -> np.ndarray:
         """Canonical values that were factored last."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             stream = self._recorded.begin()
             self._settle(stream)
             self._must_hold()

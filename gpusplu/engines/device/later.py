@@ -34,11 +34,14 @@ APART = (
     "apart; capture it again"
 )
 
+LOST = "a check was interrupted that had begun to look after solutions, so that these cannot be trusted"
+
 
 class LaterFactorization(DeviceFactorization):
     """A factorization that can be asked for things without waiting."""
 
     _captured: tuple[Recorded, ...] = ()  # that graphs of the caller's have commands of; these may run at any time
+    _judging = False  # tallies were taken, and nobody told what they say
     _error = _checked = -1.0
     _n_later = 0  # refactorizations that were not waited for
 
@@ -54,13 +57,13 @@ class LaterFactorization(DeviceFactorization):
     @property
     def n_later(self) -> int:
         """Refactorizations that were not waited for, those that are under way too."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._settle_later()
             return self._n_later
 
     def refactor_later(self, values: Any) -> None:
         """`refactor` with values on the device."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._ask("refactor_later", values=values)
 
     def solve_later(self, b: Any, trans: int, x: Any = None, values: Any = None) -> Any:
@@ -79,7 +82,7 @@ class LaterFactorization(DeviceFactorization):
         -------
         x : cupy.ndarray
         """
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             if x is None:
                 x = self._device.array(b.shape, self._dtype)
             measured = int(self._measures)
@@ -106,6 +109,8 @@ class LaterFactorization(DeviceFactorization):
         fit = (b is None or (key[1] == 1 and not self._overlap(b, x))) and all(map(device.can_read, arrays))
         stream = recorded.begin_later()
         if stream.captured:
+            if self._is_left:
+                raise RuntimeError("a call of this factor was interrupted: make one that waits before it is captured")
             self._must_be_ready(what, *key)
             if recorded not in self._captured:
                 self._captured += (recorded,)
@@ -114,14 +119,17 @@ class LaterFactorization(DeviceFactorization):
                 getattr(recorded, what)(stream, *key, *(map(device.pointer, arrays) if fit else ()))
                 self._take_away(stream, None if fit else x)
             return
+        if self._is_left:
+            self._settle(stream)
         if values is None and not self._pending:
             self._must_solve_here()
         direct = recorded.direct(what, *key, arrays=arrays) if fit else None
+        graph = direct or recorded.graph(what, *key)
         self._bring(stream, *((None, None) if direct else (values, b)))
-        stream.replay(direct or recorded.graph(what, *key))
+        self._unread = True
+        stream.replay(graph)
         self._take_away(stream, None if direct else x)
         recorded.leave(stream)
-        self._unread = True
         if values is not None:
             self._on_cpu = self._cpu_current = self._lost = False
 
@@ -161,7 +169,7 @@ class LaterFactorization(DeviceFactorization):
 
     def check(self) -> float:
         """Look after all calls that nobody waited for; the largest backward error, negative where none was measured."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             self._checked = -1.0
             self._settle(self._recorded.begin())
             return self._checked
@@ -177,19 +185,27 @@ class LaterFactorization(DeviceFactorization):
         stream = self._recorded.begin()
         if self._captured:  # graphs of the caller's add to it, in whatever stream they are launched
             self._device.synchronize()
-        current, self._unread = self._recorded, False
-        tally = current.take_tally(stream)
-        others = [recorded.take_tally(stream) for recorded in self._captured if recorded is not current]
+        current = self._recorded
+        every = [current, *(recorded for recorded in self._captured if recorded is not current)]
+        for recorded in every:
+            recorded.read_tally(stream)
+        lost, self._judging = self._judging, True  # until somebody was told what the tallies say
+        tally, *others = [recorded.take_tally(stream) for recorded in every]
+        self._unread = False
         apart = any(other.n_factored or other.n_solved for other in others)
         try:
             if tally.n_factored or tally.n_solved:
                 self._judge(tally)
         except Exception as error:
+            self._judging = False
             if apart:
                 error.add_note(APART)
             raise
+        self._judging = False
         if apart:
             raise AccuracyError(APART)
+        if lost:
+            raise AccuracyError(LOST)
 
     def _judge(self, tally: Tally) -> None:
         """Take over what was factored last, or raise; raise or warn if a solution cannot be trusted."""
@@ -214,7 +230,7 @@ class LaterFactorization(DeviceFactorization):
 
     def _take_values(self, tally: Tally) -> None:
         """`_settle_host` where the values before are gone."""
-        self._pending = self._cpu_current = self._on_cpu = False
+        self._pending = self._cpu_current = self._on_cpu = self._giving = self._undo = self._asked = False
         self._found, self._lost = tally.last, True
         self._n_later += tally.n_factored
         self._pivots = self._report(tally.last, self._recorded.program)

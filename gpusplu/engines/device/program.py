@@ -37,6 +37,7 @@ class Program(MatrixPart, ABC):
 
     Attributes
     ----------
+    devices : tuple of cuda.devices.Device
     parts : tuple of Part
         That it is composed of.
     nnz : int
@@ -65,6 +66,7 @@ class Program(MatrixPart, ABC):
 
     def __init__(self, device: Any, pattern: Pattern, dtype: np.dtype, kind: int = 0):
         super().__init__(device, dtype, kind)
+        self.devices: tuple[Any, ...] = (device,)
         self.pattern, self.n = pattern, pattern.n
 
     @property

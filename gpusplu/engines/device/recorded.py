@@ -268,8 +268,13 @@ class Recorded:
             self._tally = TallyBuffer(self.device)
         return self._tally
 
+    def read_tally(self, stream: Stream) -> None:
+        """Wait for what these calls say."""
+        if self._tally is not None:
+            self._tally.read(stream)
+
     def take_tally(self, stream: Stream) -> Tally:
-        """What these calls have said, which is cleared."""
+        """What they have said, which is cleared."""
         return Tally() if self._tally is None else self._tally.take(stream)
 
     # ---- what is done at once
@@ -310,9 +315,7 @@ class Recorded:
         return self._fetched(buffer, np.empty((nrhs, self.n), self.program.dtype))
 
     def _fetched(self, buffer: Buffer, array: np.ndarray) -> np.ndarray:
-        stream = self.device.own_stream()
-        stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
-        stream.synchronize()
+        self.device.own_stream().read(array, buffer.pointer, array.nbytes)
         return array
 
     def backward_error(self) -> float:

@@ -49,7 +49,17 @@ class Staging:
     def __init__(self, program: Program):
         self._program, self._device = program, program.device
         self.status = self._device.pinned(STATUS, 1)[0:1].reshape(())
+        self._largest = self.status["largest"]
         self._some: np.ndarray | None = None
+
+    def forget(self) -> None:
+        """Have `is_told` say whether the device has written the status since now."""
+        self._largest[()] = 0
+
+    @property
+    def is_told(self) -> bool:
+        """The caller has waited. Of a matrix without an entry but zeros nobody can tell."""
+        return bool(self._largest[()] > 0)
 
     @cached_property
     def small(self) -> bool:

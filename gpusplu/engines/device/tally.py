@@ -38,10 +38,13 @@ class TallyBuffer:
         self._read = device.pinned(TALLY, 1)
         device.own_stream().synchronize()
 
-    def take(self, stream: Stream) -> Tally:
-        """What has been added up by all that is before in this stream; it begins anew."""
+    def read(self, stream: Stream) -> None:
+        """Wait for what has been added up by all that is before in this stream. Nothing is lost if a signal comes."""
         stream.copy(self._read.ctypes.data, self.pointer, TALLY.itemsize)
-        stream.clear(self.pointer, TALLY.itemsize)
         stream.synchronize()
+
+    def take(self, stream: Stream) -> Tally:
+        """What was read; it begins anew."""
+        stream.clear(self.pointer, TALLY.itemsize)
         last, worst, *numbers = self._read[0].item()
         return Tally(Status._make(last), Status._make(worst), *numbers)

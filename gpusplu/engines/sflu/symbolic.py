@@ -94,9 +94,7 @@ class Search:
     def download(self, name: str, dtype: np.dtype, count: int | None = None) -> np.ndarray:
         buffer = self.buffers[name]
         array = np.empty(buffer.nbytes // dtype.itemsize if count is None else count, dtype)
-        stream = self.device.own_stream()
-        stream.copy(array.ctypes.data, buffer.pointer, array.nbytes)
-        stream.synchronize()
+        self.device.own_stream().read(array, buffer.pointer, array.nbytes)
         return array
 
     def result(self, used: int) -> LuPattern:

@@ -14,6 +14,7 @@ from ...cuda.stream import Buffer, Stream
 from ...errors import DeviceMemoryError
 from ..device.determinants import outer_determinant
 from ..device.part import address
+from ..device.unfinished import Unfinished, outliving
 from ..interface import LaneTally
 from .lane_commands import THREADS, LaneCommands
 from .lockstep import DETERMINANTS, LANES, OUTCOME, REPORT, TALLY, LockstepProgram
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ...problem import Problem
     from ..interface import Analysis
 
+HALF = (
+    "a refactorization of this batch was interrupted, so some systems have new values and others old ones: refactor it"
+)
 #: What `report` says of every system.
 REPORTED = struct("shared/lockstep.hpp", "LockstepReport")
 
@@ -42,7 +46,8 @@ class LockstepBatch:
         self.count, self.n, self.nnz = count, program.n, program.pattern.nnz
         self._program, self._device = program, program.device
         self._dtype, self._groups = program.dtype, -(-count // LANES)
-        self._lock = RLock()
+        self._lock, self._unfinished = RLock(), Unfinished([program.device])
+        self._half = False  # a refactorization did not come to its end
         self._stream: Stream | None = None
         self._event: Any = None
         self._busy = False  # nobody has waited for the last commands
@@ -64,25 +69,31 @@ class LockstepBatch:
             device.own_stream().synchronize()
 
     def __del__(self) -> None:
-        if self.__dict__.get("_busy"):  # its memory must not be given away before
-            with suppress(Exception), self._device:  # at the end of the process there may be no CUDA any more
-                self._begin().synchronize()
+        with suppress(Exception):  # at the end of the process there may be no CUDA any more
+            self._unfinished.keep(self._memory)
+            if self._busy:  # its memory must not be given away before
+                with self._device:
+                    self._begin().synchronize()
 
     # ---- what the facade calls
 
     def refactor(self, values: Any, source: np.ndarray | None = None) -> None:
         """Factor canonical values, shape (count, nnz), or with `source` the caller's, (count, size)."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             stream = self._begin()
             pointer, held = self._on_device(stream, values)
-            self._commands.take(stream, pointer, values.shape[1], self._source(source))
+            from_where = self._source(source)
+            self._half = True
+            self._commands.take(stream, pointer, values.shape[1], from_where)
             self._commands.factor(stream)
             self._leave(stream, held)
+            self._half = False
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             stream = self._begin()
+            self._must_be_whole()
             columns = 1 if b.ndim == 2 else b.shape[2]
             on_host = type(b) is not self._device.array_class
             x = self._device.array(b.shape[::-1], self._dtype).T
@@ -127,7 +138,8 @@ class LockstepBatch:
         """Sign and logarithm of the modulus of every determinant; waits."""
         program, device, systems = self._program, self._device, self._groups * LANES
         wide = np.dtype("D" if self._dtype.kind == "c" else "d")
-        with device, self._lock:
+        with device, self._lock, self._unfinished:
+            self._must_be_whole()
             program.load(DETERMINANTS)
             diagonal, out = program.diagonal, device.empty(systems * (8 + wide.itemsize))
             device.own_stream().synchronize()
@@ -142,9 +154,10 @@ class LockstepBatch:
                 logs=out.pointer,
                 signs=out.pointer + 8 * systems,
             )
-            stream.launch(kernel, self._groups, THREADS, 2 * THREADS * wide.itemsize, args)
-            self._leave(stream)
-        raw = self._read_buffer(out, systems * (8 + wide.itemsize))
+            with outliving(device, out):
+                stream.launch(kernel, self._groups, THREADS, 2 * THREADS * wide.itemsize, args)
+                self._leave(stream)
+                raw = self._read_buffer(out, systems * (8 + wide.itemsize))
         logs, signs = raw[: 8 * systems].view("d"), raw[8 * systems :].view(wide)
         sign, shift = outer_determinant(program.core)
         return sign * signs[: self.count].astype(self._dtype), logs[: self.count] + shift
@@ -182,7 +195,7 @@ class LockstepBatch:
         Arrays are the device's and as kernels take them; `x` may be `b`.
         """
         kind = "refactor" if b is None else "solve" if values is None else "refactor_solve"
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             for name, array in (("values", values), ("rhs", b), ("out", x)):
                 if array is not None and not self._device.can_read(array):
                     raise ValueError(f"check='later' copies nothing: {name} is on another device, or not aligned")
@@ -190,8 +203,13 @@ class LockstepBatch:
                 x = self._device.array(b.shape[::-1], self._dtype).T
             if not self._device.caller_stream().captured:
                 stream = self._begin()
-                self._add_commands(stream, values, self._source(source), b, trans, x)
+                if values is None:
+                    self._must_be_whole()
+                from_where = self._source(source)
+                self._half, self._unread = values is not None, True
+                self._add_commands(stream, values, from_where, b, trans, x)
                 self._leave(stream)
+                self._half = False
                 self._known.add(kind)
             elif kind not in self._known or (source is not None and self._sources[0] is not source):
                 raise RuntimeError(
@@ -222,7 +240,7 @@ class LockstepBatch:
         RuntimeError
             The caller's stream is captured.
         """
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
             stream = self._begin()
             if not (self._unread or self._captured):
                 return None
@@ -238,6 +256,10 @@ class LockstepBatch:
         return LaneTally(self._reported(found["worst"]), found["error"], n_factored, n_solved)
 
     # ---- commands
+
+    def _must_be_whole(self) -> None:
+        if self._half:
+            raise RuntimeError(HALF)
 
     def _begin(self) -> Stream:
         """The caller's stream, behind everything that was asked before.
@@ -258,7 +280,8 @@ class LockstepBatch:
     def _leave(self, stream: Stream, held: Buffer | None = None) -> None:
         """The host goes on without waiting; `_begin` on another stream will. `held`: read until then."""
         if held is not None:
-            stream.synchronize()
+            with outliving(self._device, held):
+                stream.synchronize()
         self._event, self._busy = stream.record(), held is None
 
     def _on_device(self, stream: Stream, array: Any) -> tuple[int, Buffer | None]:
@@ -282,10 +305,10 @@ class LockstepBatch:
 
     def _read_buffer(self, buffer: Buffer, nbytes: int, offset: int = 0) -> np.ndarray:
         """Bytes of a buffer, after all that was asked for."""
-        with self._device, self._lock:
+        with self._device, self._lock, self._unfinished:
+            self._must_be_whole()
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
-            stream.copy(found.ctypes.data, buffer.pointer + offset, nbytes)
-            stream.synchronize()
+            stream.read(found, buffer.pointer + offset, nbytes)
             self._busy = False
         return found
 

@@ -8,7 +8,7 @@ other, which waits. What is on the host goes to all devices at once, a thread ea
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,14 @@ class DealtBatch:
 
     def _together(self, call: Callable[[int], Any]) -> list[Any]:
         """The results of `call` for every device, which wait for the host each in a thread of its own."""
-        with failures(self._devices), ThreadPoolExecutor(len(self._batches)) as pool:
-            return list(pool.map(call, range(len(self._batches))))
+        with failures(self._devices):
+            pool = ThreadPoolExecutor(len(self._batches))
+            asked = [pool.submit(call, k) for k in range(len(self._batches))]
+            try:
+                wait(asked)
+            finally:
+                pool.shutdown(wait=False)  # nobody is waited for but by `wait`, which signals get through to
+            return [one.result() for one in asked]
 
     def _there(self, array: Any, k: int) -> Any:
         """A part of an array on the first device, on device k."""

@@ -11,6 +11,7 @@ from ...cuda.layout import record
 from ...cuda.stream import Buffer, Stream
 from ..device.determinants import joined, outer_determinant
 from ..device.part import Part, address
+from ..device.unfinished import outliving
 from .diagonal import THREADS, diagonal_blocks, is_large
 from .plan import Plan
 
@@ -52,9 +53,9 @@ class Determinants(Part):
             logs=out.pointer + signs.nbytes,
         )
         stream.launch(kernel, self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize, args)
-        stream.copy(signs.ctypes.data, out.pointer, signs.nbytes)
-        stream.copy(logs.ctypes.data, out.pointer + signs.nbytes, logs.nbytes)
-        stream.synchronize()
+        with outliving(self.device, out):
+            stream.read(signs, out.pointer, signs.nbytes)
+            stream.read(logs, out.pointer + signs.nbytes, logs.nbytes)
         sign, shift = self._outer
         if self._plan.cholesky:  # of large fronts it is the triangle that was inverted
             return 1.0, shift - float((logs * np.where(is_large(self._plan, blocks), 2, 1)).sum())

@@ -10,6 +10,7 @@ import numpy as np
 from ...cuda.layout import constant, record
 from ...cuda.stream import Buffer, Stream
 from ..device.part import Part, address
+from ..device.unfinished import outliving
 from .diagonal import THREADS, diagonal_blocks
 from .plan import Plan
 
@@ -54,7 +55,7 @@ class Signs(Part):
             counts=sums.pointer,
         )
         stream.launch(kernel, self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize, args)
-        stream.copy(found.ctypes.data, sums.pointer, found.nbytes)
-        stream.synchronize()
+        with outliving(self.device, sums):
+            stream.read(found, sums.pointer, found.nbytes)
         positive, negative, small = found.tolist()
         return positive, negative, small

@@ -66,7 +66,7 @@ class SharedFactor(DeviceFactor):
 
     def _go_back(self, values: Any, given: bool) -> None:
         """Hold the values before, without what was recorded."""
-        buffers, previous = self._recorded.buffers, self._pending
+        buffers, previous = self._recorded.buffers, self._pending or self._undo
         held = self._recorded.values()
         if values is not None:
             new = np.asarray(values.get() if hasattr(values, "get") else values)
@@ -74,6 +74,7 @@ class SharedFactor(DeviceFactor):
         if previous:
             held = self._recorded._fetched(buffers.previous, held)
         self._pending = self._unread = self._on_cpu = self._cpu_current = False
+        self._giving = self._undo = self._asked = False
         self._captured, self._stale = (), True
         program, allowed = self._recorded.program, self._device_memory
         with suppress(Exception):  # whatever the devices say: the CPU engine goes on

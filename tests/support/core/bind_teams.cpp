@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,12 @@ namespace gs {
 namespace {
 
 void pass(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+// What a driver says of a stream that is busy until `*idle_at` of the steady clock [s].
+int stream_is_busy(void* idle_at) {
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  return now.count() < *static_cast<const double*>(idle_at) ? 600 : 0;
+}
 
 // Whether a job of so many seconds is crowded of which its members tell to have worked some.
 bool job_is_crowded(double seconds, double worked, bool impatient) {
@@ -53,6 +60,7 @@ std::vector<int> members_after(double lost) {
 }  // namespace
 
 void bind_teams(nb::module_& m) {
+  m.attr("stream_is_busy") = reinterpret_cast<std::uintptr_t>(&stream_is_busy);  // for `poll` of the core
   m.def("job_is_crowded", &job_is_crowded, "seconds"_a, "worked"_a, "impatient"_a);
   m.def("crowded_rounds", &crowded_rounds, "size"_a, "rounds"_a, "seconds"_a);
   m.def("quota_of", &quota_of, "membership"_a, "root"_a);

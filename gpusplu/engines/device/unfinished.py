@@ -1,0 +1,64 @@
+"""Calls that did not come to their end: what they had asked of the devices is waited for by the next one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from ...cuda.several import failures
+from ...errors import DeviceFailedError
+
+
+class Unfinished:
+    """Whether what uses a factor was left by a signal or an error; entered by each call that uses the factor.
+
+    Kernels of such a call may still run, and read and write page-locked memory that the next call uses too.
+    """
+
+    def __init__(self, devices: Sequence[Any]):
+        self._devices, self._cut = tuple(devices), False
+
+    def __enter__(self) -> None:
+        if self._cut and not self._devices[0].caller_stream().captured:
+            wait_for_all(self._devices)
+            self._cut = False
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self._cut = True
+
+    def keep(self, memory: Any) -> None:
+        """Nobody will use the factor again: what it has shall be given away when nothing runs there any more."""
+        if self._cut:
+            keep_while_busy(self._devices, memory)
+
+
+@contextmanager
+def outliving(device: Any, memory: Any) -> Iterator[None]:
+    """Where what is inside is left before its end, `memory` stays until the device is done with it."""
+    try:
+        yield
+    except BaseException:
+        keep_while_busy([device], memory)
+        raise
+
+
+def keep_while_busy(devices: Sequence[Any], memory: Any) -> None:
+    """Hold `memory` until the devices have done what they were asked for; does not wait."""
+    held = [memory]
+
+    def wait() -> None:
+        with suppress(Exception):
+            wait_for_all(devices)
+        held.clear()
+
+    threading.Thread(target=wait, name="gpusplu waits", daemon=True).start()
+
+
+def wait_for_all(devices: Sequence[Any]) -> None:
+    """For everything that these were asked for; a device that has failed does nothing any more."""
+    for device in devices:
+        with suppress(DeviceFailedError), failures([device]):
+            device.synchronize()

@@ -7,7 +7,8 @@ it is not.
 
 Operands are what `host` takes: ``first, *index, second``, where `index` is empty if the parameter `structure` has the
 pattern, which then costs nothing per call, and the traced index arrays otherwise. Compiled programs come back by
-`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself (`entries`).
+`foreign`: on a CPU to `host`, on a GPU to `device`, but for product and pairs, which XLA does there by itself
+(`entries`).
 """
 
 from __future__ import annotations

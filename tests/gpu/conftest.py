@@ -8,7 +8,6 @@ import pytest
 from gpusplu.cuda import devices
 
 
-
 @pytest.fixture(scope="session")
 def cupy():
     """CuPy with a device, or a skip that says what is missing."""

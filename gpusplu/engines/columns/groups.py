@@ -21,6 +21,7 @@ from .plan import ColumnPlan
 SHARED = "shared/columns.hpp"
 CONTROL_BYTES = struct(SHARED, "ColumnControl").itemsize
 THREADS, RESIDENT = constant(SHARED, "COLUMN_THREADS"), constant(SHARED, "COLUMN_BLOCKS")  # blocks a multiprocessor
+TICKET_BYTES = 4 * constant(SHARED, "TICKET_WORDS")
 MOST_COLUMNS = constant(SHARED, "MOST_GROUP_COLUMNS")
 RESERVED_BYTES = constant(SHARED, "RESERVED_SHARED_BYTES")
 

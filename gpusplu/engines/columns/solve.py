@@ -8,7 +8,7 @@ from ...cuda.stream import Buffer, Stream
 from ..device.buffers import GROUP, Buffers, Memory, Vectors
 from ..device.part import Part, address
 from .arrays import ColumnArrays
-from .groups import CONTROL_BYTES, GroupLaunches
+from .groups import CONTROL_BYTES, TICKET_BYTES, GroupLaunches
 
 FILE = "columns/column_solve.cu"
 
@@ -36,7 +36,7 @@ class ColumnSolve(Part):
         """Work memory with up to `capacity` right-hand sides."""
         columns = 1 if capacity == 1 else GROUP
         values = 2 * self._arrays.plan.n * columns * -(-capacity // columns)  # of both sweeps
-        return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": 16})
+        return Memory({}, {"packets": 2 * values * self.dtype.itemsize, "solve_control": TICKET_BYTES})
 
     def ready(self) -> None:
         """Upload what a solve reads, and load its kernels."""

@@ -17,7 +17,15 @@ from ...cost.calibration import for_core
 from ...cuda.layout import constant, record, struct
 from ...cuda.stream import Buffer, Stream
 from ..columns.arrays import ColumnArrays
-from ..columns.groups import CONTROL_BYTES, SHARED, Grouping, GroupLaunches, choose_groups, group_capacity
+from ..columns.groups import (
+    CONTROL_BYTES,
+    SHARED,
+    TICKET_BYTES,
+    Grouping,
+    GroupLaunches,
+    choose_groups,
+    group_capacity,
+)
 from ..columns.plan import ColumnPlan
 from ..device.buffers import Buffers
 from ..device.part import Part, address, addresses
@@ -142,7 +150,7 @@ class ColumnFactorization(Part):
 
 def factor_words(n: int) -> dict[str, int]:
     """What a factorization writes besides L + U, zero at first [bytes]."""
-    return {"done": 4 * n, "control": 16}
+    return {"done": 4 * n, "control": TICKET_BYTES}
 
 
 def is_mapped(plan: ColumnPlan) -> bool:

@@ -17,6 +17,9 @@ struct ColumnControl {
   int unused;  // what comes after is aligned to 16 bytes
 };
 
+// Words of device memory that blocks take tickets by: tickets taken, blocks that are done, epoch.
+constexpr int TICKET_WORDS = 3;
+
 // Words of shared memory for a group's flags: what comes after is aligned to 16 bytes.
 GPUSPLU_HOST_DEVICE constexpr int flag_words(int columns) { return (columns + 3) & ~3; }
 

@@ -122,6 +122,8 @@ class Factor(Calls, PartsOfInverse):
         ------
         IllConditionedUpdateError
             The updated matrix is singular, or nearly so.
+        TypeError
+            Casting `U` or `V` to the precision of the factor would lose some.
         ValueError
             Other shapes, or not finite (`NonFiniteError`).
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from . import _core, matrix
 from ._scipy import warn
 from .errors import IllConditionedUpdateError, NonFiniteError
-from .rhs import solve_as_given
+from .rhs import complex_dtype, solve_as_given
 from .typing import ArrayT, Trans
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class UpdatedFactor:
         if U.shape != V.shape:
             raise ValueError(f"U and V must have the same number of columns, got {U.shape[1]} and {V.shape[1]}")
         self.shape, self.dtype = factor.shape, np.result_type(factor.dtype, U, V)
+        if not np.can_cast(self.dtype, complex_dtype(factor.dtype)):
+            raise TypeError(f"updated: U and V are {np.result_type(U, V).name}, and the factor {factor.dtype.name}")
         self.rank = U.shape[1]
         self.backward_error: float | None = None
         self._U, self._V = U.astype(self.dtype), V.astype(self.dtype)

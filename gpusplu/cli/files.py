@@ -13,6 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from gpusplu import gallery
+from gpusplu.matrix import float_dtype
 
 from .report import CommandError, describe
 
@@ -73,11 +74,20 @@ def require_memory(path: Path, shape: tuple[int, ...], nbytes: int) -> None:
         raise CommandError(f"{path}: {' x '.join(map(str, shape))} is too large for the memory of this machine")
 
 
+def require_numbers(path: Path, dtype: np.dtype) -> None:
+    """Refuse what is none of the number types of solvers, nor becomes one."""
+    if dtype.kind not in "biufc":
+        raise CommandError(f"{path}: the entries are not numbers but {dtype}")
+    try:
+        float_dtype(dtype)
+    except TypeError as error:
+        raise CommandError(f"{path}: {describe(error)}") from None
+
+
 def read_matrix(path: Path) -> sp.csc_array:
     """Read a square matrix of finite numbers."""
     A = read(path, MATRICES)
-    if A.dtype.kind not in "biufc":
-        raise CommandError(f"{path}: the entries are not numbers but {A.dtype}")
+    require_numbers(path, A.dtype)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise CommandError(f"{path}: the matrix is not square: {' x '.join(map(str, A.shape))}")
     require_memory(path, A.shape, 16 * A.shape[0])  # of pointers to columns alone
@@ -108,8 +118,7 @@ def read_rhs(path: Path, n: int) -> np.ndarray:
     if b.ndim == 2:
         require_memory(path, b.shape, b.dtype.itemsize * b.shape[0] * b.shape[1])
     b = b.toarray() if sp.issparse(b) else np.asarray(b)
-    if b.dtype.kind not in "biufc":
-        raise CommandError(f"{path}: the entries are not numbers but {b.dtype}")
+    require_numbers(path, b.dtype)
     if b.ndim not in (1, 2) or b.shape[0] != n:
         raise CommandError(f"{path}: the right-hand side is {' x '.join(map(str, b.shape))}, the matrix has {n} rows")
     if not np.all(np.isfinite(b)):

@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         check_solution_path(arguments.output)
     A = matrix_of(arguments.matrix)
-    b = A @ np.ones(A.shape[0]) if arguments.rhs is None else read_rhs(arguments.rhs, A.shape[0])
+    b = A @ np.ones(A.shape[0], A.dtype) if arguments.rhs is None else read_rhs(arguments.rhs, A.shape[0])
+    if not np.can_cast(b.real.dtype, A.data.real.dtype):
+        A = A.astype(np.result_type(A.dtype, b.real.dtype))  # solved in the precision of both
     factorize: Any = {"lu": gpusplu.splu, "cholesky": gpusplu.cholesky, "ldlt": gpusplu.ldlt}[kind_of(arguments)]
     with refusing(arguments.matrix):
         factor: Any = factorize(
@@ -80,7 +82,7 @@ def findings(
             "residual": largest(residual),
         },
         "backward_error": backward_error(A, x, b),
-        "first_entries": x[:FIRST] if x.ndim == 1 else x[:FIRST, 0],
+        "first_entries": x[:FIRST] if x.ndim == 1 else x[:FIRST, :1].ravel(),
         "solution": None if arguments.output is None else str(arguments.output),
     }
 
@@ -96,7 +98,7 @@ def text_of(found: dict[str, Any]) -> str:
     phases = {phase: value for phase, value in found["seconds"].items() if value}
     title, *cells = column("seconds", list(phases.values()))
     entries = ", ".join(f"{entry:.6g}" for entry in found["first_entries"])
-    more = ", ..." if matrix["n"] > FIRST else ""
+    more = ", ..." if entries and matrix["n"] > FIRST else ""
     return facts(
         [
             ("matrix", f"{show(matrix['n'])} x {show(matrix['n'])}, {show(matrix['nnz'])} entries, {matrix['dtype']}"),

@@ -378,3 +378,30 @@ def test_bench_calibrates(capsys, own_cache, monkeypatch):
 )
 def test_bench_of_bad_input(capsys, arguments, message):
     assert message in failure(capsys, "bench", *arguments)
+
+
+@pytest.mark.parametrize("of_b", [None, "f4", "f8", "i8", "c16"])
+def test_solve_in_the_precision_of_matrix_and_right_hand_side(tmp_path, capsys, of_b):
+    A = gallery.poisson(5, 4).astype(np.float32)
+    sp.save_npz(tmp_path / "A.npz", A)
+    arguments = [str(tmp_path / "A.npz")]
+    if of_b is not None:
+        np.save(tmp_path / "b.npy", np.arange(20).astype(of_b))
+        arguments.append(str(tmp_path / "b.npy"))
+    assert main(["solve", *arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["matrix"]["dtype"] == ("float32" if of_b in (None, "f4") else "float64")
+    assert found["backward_error"] < (1e-6 if of_b in (None, "f4") else 1e-14)
+
+
+def test_solve_for_no_columns_and_in_extended_precision(tmp_path, capsys):
+    A, b = gallery.poisson(5, 4), tmp_path / "b.npy"
+    sp.save_npz(tmp_path / "A.npz", A)
+    np.save(b, np.ones((20, 0)))
+    assert main(["solve", str(tmp_path / "A.npz"), str(b)]) == 0
+    capsys.readouterr()
+    np.save(b, np.ones(20, np.longdouble))
+    sp.save_npz(tmp_path / "long.npz", A.astype(np.longdouble))
+    for arguments in (["A.npz", str(b)], ["long.npz"]):
+        assert main(["solve", str(tmp_path / arguments[0]), *arguments[1:]]) == 2
+        assert "cannot upcast" in capsys.readouterr().err

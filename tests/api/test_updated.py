@@ -42,6 +42,8 @@ def test_right_hand_sides_and_vectors_of_every_kind():
         lu.updated(np.ones(39))
     with pytest.raises(ValueError, match="the same number of columns"):
         lu.updated(np.ones((40, 2)), np.ones(40))
+    with pytest.raises(TypeError, match="updated: U and V are float64, and the factor float32"):
+        gs.splu(A.astype("f")).updated(U)
 
 
 def test_a_definite_matrix_and_its_determinant():

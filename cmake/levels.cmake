@@ -1,19 +1,17 @@
 # Which instruction sets the kernels of core/simd are compiled for.
 #
 #   simd_levels      v2, v3, v4 of x86-64, or base
-#   simd_fallback    the one of them that is there only so that the build runs on other machines too; empty if none
 #   include/levels.hpp   in the build folder: GS_LEVELS(X): X(number, name) for each of them, in the order of their numbers
 #
-# GPUSPLU_LEVELS says which: a list, or "all", as in wheels; "native" is the best that this machine has. An install from
-# the sources takes v2 and native, with v2 compiled in less time, as it is not the one that will be used here.
+# GPUSPLU_LEVELS says which: a list, or "all", as in wheels; "native" is the best that this machine has, and all that an
+# install from the sources has. On a processor without it such a copy says so when it is imported.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT CMAKE_OSX_ARCHITECTURES MATCHES "arm64")
   if(DEFINED SKBUILD AND NOT CMAKE_CROSSCOMPILING)
-    set(default_levels "v2;native")
+    set(default_levels native)
   else()
     set(default_levels all)
   endif()
   set(GPUSPLU_LEVELS "${default_levels}" CACHE STRING "Some of v2, v3, v4 and native; or all")
-  set(simd_fallback "")
   if(GPUSPLU_LEVELS STREQUAL all)
     set(simd_levels v2 v3 v4)
   else()
@@ -22,9 +20,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT CMAKE_OSX_ARCHITECTURES
       try_run(native_level compiled ${CMAKE_CURRENT_BINARY_DIR}/native ${CMAKE_CURRENT_LIST_DIR}/native_level.cpp)
       if(NOT compiled OR NOT native_level MATCHES "^[234]$")
         message(FATAL_ERROR "GPUSPLU_LEVELS has native, and what this machine has cannot be found: ${native_level}")
-      endif()
-      if("v2" IN_LIST simd_levels AND NOT native_level EQUAL 2)
-        set(simd_fallback v2)
       endif()
       list(TRANSFORM simd_levels REPLACE "^native$" "v${native_level}")
       list(REMOVE_DUPLICATES simd_levels)

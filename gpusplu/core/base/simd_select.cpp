@@ -1,6 +1,7 @@
 #include <atomic>
 #include <levels.hpp>
 
+#include "base/simd_there.hpp"
 #include "simd/lockstep_kernels.hpp"
 #include "simd/select.hpp"
 
@@ -39,7 +40,7 @@ struct Level {
    {&level::dense_d, &level::lockstep_d}, \
    {&level::dense_c, &level::lockstep_c}, \
    {&level::dense_z, &level::lockstep_z}},
-constinit const Level levels[] = {GS_LEVELS(GS_LEVEL)};  // from the lowest on, which every processor here has
+constinit const Level levels[] = {GS_LEVELS(GS_LEVEL)};  // from the lowest on, without which there is no import
 
 bool can_run(const Level& level) {
 #if defined(__x86_64__)
@@ -64,6 +65,7 @@ const Level& in_use() {
 }
 }  // namespace
 
+bool simd_is_there() { return can_run(levels[0]); }
 int simd_best_level() { return best().number; }
 int simd_level() { return in_use().number; }
 

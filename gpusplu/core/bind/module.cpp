@@ -1,6 +1,13 @@
+#include <stdexcept>
+
+#include "base/simd_there.hpp"
 #include "bind/bind.hpp"
 
 NB_MODULE(_core, m) {
+  if (!gs::simd_is_there())
+    throw std::runtime_error(
+        "gpusplu was compiled for a processor with other instructions than this one; install it again here, or for all "
+        "processors: pip install --no-cache-dir --force-reinstall . -C cmake.define.GPUSPLU_LEVELS=all");
   // Factors that a script keeps in globals are alive when the interpreter ends: no reason for a report on stderr.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of gpusplu: analysis and the CPU engine.";

@@ -1,4 +1,5 @@
 #include "numeric/column_nodes.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@ namespace {
 std::vector<idx> find_runs(const std::vector<idx>& block_ptr, const ColumnNode* column, const idx* upper_row) {
   const idx n = block_ptr.back();
   std::vector<idx> runs, mark(n, -1);
+  Pace pace;
   for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
     idx begin = -1;
     off stored = 0, union_upper = 0;
@@ -19,6 +21,7 @@ std::vector<idx> find_runs(const std::vector<idx>& block_ptr, const ColumnNode* 
       const off n_upper = column[k + 1].upper_row - column[k].upper_row - column[k].n_outer;
       const off own = column[k].n_lower + n_upper + 1;
       const idx* upper = upper_row + column[k].upper_row;
+      pace.go_on(1 + n_upper);
       bool adjacent = false;
       off fresh = 0;
       if (begin >= 0)
@@ -49,6 +52,7 @@ template <class T> class Compiler {
       : B_(B),
         block_ptr_(block_ptr),
         n_((idx)B.first.size()),
+        columns_(columns),
         column_(columns.node.data()),
         lower_row_(columns.lower_row.data()),
         upper_row_(columns.upper_row.data()),
@@ -56,9 +60,6 @@ template <class T> class Compiler {
         mark_(n_, -1),
         source_mark_(n_, -1),
         source_first_(n_) {
-    out_.a_row = std::move(columns.a_row);
-    out_.pivot = std::move(columns.pivot);
-    out_.inverse_pivot = std::move(columns.inverse_pivot);
     out_.compiled = true;
     out_.lower_row.reserve(columns.lower_row.size());
     out_.upper_row.reserve(columns.upper_row.size());
@@ -80,8 +81,11 @@ template <class T> class Compiler {
     for (; block + 1 < block_ptr_.size(); block++) close_block(block);
     open_node(n_, 1);
     // Padding stays zero, and everything else is written by each refactorization.
-    out_.lower.assign(lower_end_, T(0));
-    out_.upper.assign(upper_end_, T(0));
+    clear(out_.lower, lower_end_);
+    clear(out_.upper, upper_end_);
+    out_.a_row = std::move(columns_.a_row);
+    out_.pivot = std::move(columns_.pivot);
+    out_.inverse_pivot = std::move(columns_.inverse_pivot);
     return std::move(out_);
   }
 
@@ -89,6 +93,7 @@ template <class T> class Compiler {
   const PermutedPattern& B_;
   const std::vector<idx>& block_ptr_;
   idx n_;
+  ColumnNodes<T>& columns_;  // whole until the end
   const ColumnNode* column_;
   const idx *lower_row_, *upper_row_;
   off lower_end_ = 0, upper_end_ = 0;
@@ -96,6 +101,17 @@ template <class T> class Compiler {
   std::vector<idx> mark_;  // last node that met the row
   std::vector<idx> source_mark_, source_first_, sources_;
   ColumnNodes<T> out_;
+  Pace pace_;
+
+  // In steps, as fresh pages are what takes long.
+  static void clear(RawVector<T>& numbers, off size) {
+    constexpr off step = 1 << 20;
+    numbers.resize(size);
+    for (off begin = 0; begin < size; begin += step) {
+      go_on();
+      std::fill_n(numbers.data() + begin, std::min(step, size - begin), T(0));
+    }
+  }
 
   // Values start at a multiple of the node's width, so that its rows do not straddle cache lines.
   void open_node(idx first, idx width) {
@@ -119,6 +135,8 @@ template <class T> class Compiler {
     const idx s = (idx)out_.node.size() - 1;
     ColumnNode& node = out_.node[s];
     out_.widest = std::max(out_.widest, width);
+    pace_.go_on(1 + (column_[first + width].lower_row - column_[first].lower_row) +
+                (column_[first + width].upper_row - column_[first].upper_row));
     for (idx k = first; k < first + width; k++) node_of_[k] = s;
     if (width == 1 && is_leaf(first)) return add_leaf(node);
     collect_lower(s, first, width);
@@ -140,8 +158,8 @@ template <class T> class Compiler {
     node.n_outer = column_[k].n_outer;
     RawVector<idx>& rows = node.n_outer > 0 ? out_.upper_row : out_.lower_row;
     for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++)
-      if (out_.a_row[p] == k) node.diagonal = (idx)(p - B_.ptr[k]);
-      else rows.push_back(out_.a_row[p]);
+      if (columns_.a_row[p] == k) node.diagonal = (idx)(p - B_.ptr[k]);
+      else rows.push_back(columns_.a_row[p]);
     (node.n_outer > 0 ? upper_end_ : lower_end_) += node.n_lower + node.n_outer + 1;
   }
 

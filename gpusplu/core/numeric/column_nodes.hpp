@@ -72,6 +72,7 @@ template <class T> struct ColumnNodes {
 };
 
 // The structure of the compiled nodes, from what factor() left; all values are still to be computed. Time: O(nnz(L+U)).
+// Where it throws, `columns` is what it was.
 template <class T>
 ColumnNodes<T> compile_nodes(const PermutedPattern& B, const std::vector<idx>& block_ptr, ColumnNodes<T>&& columns);
 

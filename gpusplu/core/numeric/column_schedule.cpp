@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "analysis/elimination_tree.hpp"
+#include "base/operation.hpp"
 #include "base/scalars.hpp"
 
 namespace gs {
@@ -24,7 +25,8 @@ template <class T> double node_cost(const ColumnNodes<T>& f, const RawVector<off
 // Every source of a node becomes one of its descendants.
 template <class T> std::vector<idx> elimination_tree(const ColumnNodes<T>& f) {
   GrowingTree tree(f.n_nodes());
-  for (idx s = 0; s < f.n_nodes(); s++)
+  Pace pace;
+  for (idx s = 0; s < f.n_nodes(); s++, pace.go_on(1 + f.node[s].segment - f.node[s - 1].segment))
     for (off q = f.node[s].segment; q < f.node[s + 1].segment; q++) tree.add_entry(s, f.segment[q].source);
   return std::move(tree.parent);
 }
@@ -51,7 +53,11 @@ template <class T> ColumnSchedule schedule_nodes(const ColumnNodes<T>& f, const 
   out.n_threads = n_threads;
   const std::vector<idx> parent = elimination_tree(f);
   std::vector<double> subtree(n);
-  for (idx s = 0; s < n; s++) out.work += subtree[s] = node_cost(f, a_ptr, s);
+  Pace pace;
+  for (idx s = 0; s < n; s++) {
+    out.work += subtree[s] = node_cost(f, a_ptr, s);
+    pace.go_on(1 + f.node[s + 1].segment - f.node[s].segment);
+  }
   for (idx s = 0; s < n; s++)
     if (parent[s] >= 0) subtree[parent[s]] += subtree[s];
 

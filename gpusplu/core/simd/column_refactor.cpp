@@ -19,10 +19,15 @@ template <class Real, bool Complex> class Worker {
       : P(program), task_(task), monitor_(monitor), work_(task.work) {}
 
   void run() {
+    off left = kBetweenLooks;
     for (off i = 0; i < task_.count; i++) {
       const idx s = task_.nodes[i];
       if (i + 8 < task_.count) __builtin_prefetch(task_.values + P.a_first[P.node[task_.nodes[i + 8]].first] * numbers);
-      if (i % kBetweenLooks == kBetweenLooks - 1 && kernel_must_stop()) return fail(kStopped, -1);
+      left -= kOfNode + (P.node[s + 1].upper_value - P.node[s].upper_value);
+      if (left < 0) {
+        left = kBetweenLooks;
+        if (kernel_must_stop()) return fail(kStopped, -1);
+      }
       if (!process(P.node + s)) return;
       if (task_.done) __atomic_store_n(task_.done + s, task_.epoch, __ATOMIC_RELEASE);
     }
@@ -30,7 +35,8 @@ template <class Real, bool Complex> class Worker {
 
  private:
   static constexpr int numbers = Complex ? 2 : 1;
-  static constexpr off kBetweenLooks = 128;  // nodes
+  // In entries of U, each of which is some column of L to be added; a node for itself is as much work as some.
+  static constexpr off kBetweenLooks = 1 << 13, kOfNode = 64;
   const ColumnProgram<Real>& P;
   const ColumnTask<Real>& task_;
   ColumnMonitor<Real>& monitor_;

@@ -90,9 +90,7 @@ def starter(tmp_path_factory):
 @pytest.fixture(scope="session", params=[1, 2, 4])
 def ran(starter, request):
     """All checks done on so many ranks, and how many those are."""
-    checks = ["mumps", "superlu_dist", "cholesky", "ldlt", "zero_rows", "refusals", "singular"]
-    if request.param <= 2:  # ranks without a processor of their own take a second a factorization
-        checks.append("growth")
+    checks = ["mumps", "superlu_dist", "cholesky", "ldlt", "zero_rows", "refusals", "singular", "growth"]
     done = starter.start(request.param, *checks)
     assert done.returncode == 0, done.stdout + done.stderr
     return starter, request.param

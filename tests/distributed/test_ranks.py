@@ -136,8 +136,6 @@ def test_a_refactorization_that_fails_leaves_the_factor_before(ran, serial):
 
 def test_memory_does_not_grow(ran):
     starter, ranks = ran
-    if ranks > 2:
-        pytest.skip("a hundred steps of 4 ranks need 4 processors")
     for what, kib in starter.told("growth", ranks).items():
         assert kib < 2048, what  # parts of 20 factors that were left behind take 12 MiB
 

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu.engines.supernodal import memory, plan, shared_memory
+from gpusplu.matrix import canonicalize
 from gpusplu.patterns import STORE
 from support.deals import random_deal
 from support.emulated_host import EmulatedHost
@@ -51,8 +52,8 @@ def hosts(monkeypatch):
         return cores[0], plan.make_plan(cores[0], pattern, dtype, limits, **PARAMETERS), [0.0] * len(cores)
 
     def host(count, seed=0, shared=1.0, chunks=(1,), **options):
-        def dealt(plan, speeds, *rest, **more):
-            return random_deal(plan, len(speeds), 30, seed, shared, chunks)
+        def dealt(plan, speeds, *rest, share=True):
+            return random_deal(plan, len(speeds), 30, seed, shared * share, chunks)
 
         def shared_plan(*args):
             plans.append(share_plan(*args))
@@ -123,3 +124,18 @@ def test_a_failure_leaves_the_factor_before(hosts):
     np.testing.assert_array_equal(factor.solve(b) * 4, x)
     assert factor.stats.shared_fronts == len(hosts.plans[-1].tiles)
     assert f"{len(hosts.plans[-1].tiles)} large fronts by tiles on several" in factor.explain()
+
+
+def test_sharing_that_does_not_fit_is_left(hosts):
+    A, needed = tree_matrix("d"), []
+    options = {"engine": "supernodal", "ordering": "natural", "device": [0, 1]}
+    for shared in (1.0, 0.0):
+        hosts(2, seed=2, shared=shared)
+        x = gs.cholesky(A, **options).solve(np.ones(A.shape[0]))
+        needed.append(max(shared_memory.needed_of_each(hosts.plans[-1], canonicalize(A)[0])))
+    assert needed[0] > needed[1]
+    hosts(2, seed=2)
+    factor = gs.cholesky(A, device_memory=sum(needed) // 2, **options)
+    assert not hosts.plans[-1].tiles
+    assert factor.stats.shared_fronts == 0
+    np.testing.assert_array_equal(factor.solve(np.ones(A.shape[0])), x)

@@ -67,7 +67,8 @@ class LUTriangles(Triangles):
     @property
     def _is_ldlt(self) -> bool:
         """Whether the values were symmetric and factored by LDL^T: L and U are made of it when they are asked for."""
-        return bool(self._core.symbolic.kind == "ldlt")
+        core = self._core
+        return bool(getattr(core, "symbolic_of_triangles", core.symbolic).kind == "ldlt")
 
     @property
     def _block_pivots(self) -> BlockPivots:

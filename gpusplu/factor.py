@@ -58,7 +58,7 @@ class Factor(Calls, PartsOfInverse):
         self._core, self._symbolic = core, symbolic
         self._solve = core.solve
         self._device_array = getattr(core, "device_array", None)
-        self._lower = self._upper = None
+        self._lower = self._upper = self._order = None
 
     @property
     def shape(self) -> tuple[int, int]:

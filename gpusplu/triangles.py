@@ -19,10 +19,11 @@ from .typing import ArrayT, Trans
 class Triangles:
     """The lower triangular factor, for `Factor` to inherit."""
 
-    __slots__ = ("_core", "_dtype", "_lower", "_upper")
+    __slots__ = ("_core", "_dtype", "_lower", "_order", "_upper")
     _core: Any
     _dtype: np.dtype
     _lower: sp.csc_array | None
+    _order: tuple[ndarray, ndarray] | None  # of the pivots that these triangles are of
     _upper: sp.csc_array | None
     shape: Any
 
@@ -66,7 +67,8 @@ class LUTriangles(Triangles):
     @property
     def _is_ldlt(self) -> bool:
         """Whether the values were symmetric and factored by LDL^T: L and U are made of it when they are asked for."""
-        return bool(self._core.symbolic.kind == "ldlt")
+        core = self._core
+        return bool(getattr(core, "symbolic_of_triangles", core.symbolic).kind == "ldlt")
 
     @property
     def _block_pivots(self) -> BlockPivots:
@@ -75,19 +77,27 @@ class LUTriangles(Triangles):
 
     @property
     def L(self) -> sp.csc_array:
-        """Lower triangular factor with ones on its diagonal; the same object until refactor."""
+        """Lower triangular factor with ones on its diagonal; the same object until the values or the pivots change."""
+        self._forget_other_pivots()
         if self._is_ldlt:
             self._make_triangles()
         return super().L
 
     @property
     def U(self) -> sp.csc_array:
-        """Upper triangular factor; the same object until refactor."""
+        """Upper triangular factor; the same object until the values or the pivots change."""
+        self._forget_other_pivots()
         if self._is_ldlt:
             self._make_triangles()
         if self._upper is None or self._may_change:
             self._upper = self._triangle(self._core.upper())
         return self._upper
+
+    def _forget_other_pivots(self) -> None:
+        """A solve may have chosen pivots anew, which `perm_r` and `perm_c` are of from then on."""
+        order = self._gather_rows, self._core.col_perm
+        if self._order is None or not all(map(np.array_equal, self._order, order)):
+            self._lower, self._upper, self._order = None, None, (order[0].copy(), order[1].copy())
 
     def _make_triangles(self) -> None:
         if self._upper is None:

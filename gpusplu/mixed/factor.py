@@ -321,6 +321,8 @@ class MixedFactor:
     backward_error = property(lambda self: self._error)
     row_perm = property(lambda self: self._exact_of_kind().row_perm)
     col_perm = property(lambda self: self._exact_of_kind().col_perm)
+    hermitian = property(lambda self: self._exact_of_kind().hermitian)  # of LDL^T
+    symbolic_of_triangles = property(lambda self: self._exact().symbolic)  # by other pivots it may be LU, or LDL^T
 
     def values(self) -> np.ndarray:
         with self._device, self._lock:

@@ -41,6 +41,15 @@ def is_solved(lu, A, tolerance=100):
         assert backward_error(op, lu.solve(b, trans), b) < tolerance * EPS[A.dtype.char]
 
 
+@pytest.mark.parametrize("dtype", "dD")
+def test_triangles_with_mixed_precision(dtype):
+    A = mended(kkt(dtype))
+    lu = gs.splu(A, precision="mixed")
+    assert lu.stats.symmetric and lu.stats.precision == "mixed"
+    assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e4 * EPS[dtype] * abs(A).max()
+    assert lu.L is lu.L and lu.U is lu.U
+
+
 @pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), ("F", False), ("D", True), ("D", False)])
 def test_facade(dtype, hermitian):
     A = kkt(dtype, hermitian)

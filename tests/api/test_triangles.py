@@ -20,6 +20,15 @@ def test_each_triangle_is_solved_with(dtype, trans):
             assert np.abs(op @ x - right).max() < 1000 * EPS[dtype] * np.abs(op).sum(axis=1).max() * np.abs(x).max()
 
 
+def test_triangles_are_of_the_pivots_that_there_are():
+    A = random_matrix(50)
+    lu = gs.splu(A, ordering="amd")
+    assert lu.L is lu.L and lu.U is lu.U
+    lu._core = gs.splu(A, ordering="natural").parts()[0]  # as after a solve that has chosen pivots anew
+    assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e-12 * abs(A).max()
+    assert lu.L is lu.L and lu.U is lu.U
+
+
 def test_the_parts_of_a_solve_make_a_solve():
     A, b = random_matrix(50), rhs(50, "D")
     lu = gs.splu(A)

@@ -30,7 +30,8 @@ def measure(problem):
     found["refactor"] = problem.clock.least(lambda: accepted(feral, solver.refactor(second)))
     found["solve"] = problem.clock.least(lambda: solver.solve(problem.b))
     error = backward_error(problem.scaled, np.asarray(solver.solve(problem.b)), problem.b)
-    return with_sums(found | {"entries": solver.factor_nnz, "backward_error": error})
+    inertia = f"{solver.inertia.n_pos}, {solver.inertia.n_neg}"
+    return with_sums(found | {"entries": solver.factor_nnz, "inertia": inertia, "backward_error": error})
 
 
 def lower(feral, A):

@@ -16,7 +16,7 @@ from . import best_of, with_sums
 
 KINDS, MOST_FLOPS, SYMMETRIC = (False, True), float("inf"), True
 GENERAL, DEFINITE, INDEFINITE = 11, 2, -2  # mtype
-SCALING, MATCHING, ENTRIES = 10, 12, 17  # of iparm
+SCALING, MATCHING, ENTRIES, INERTIA = 10, 12, 17, slice(21, 23)  # of iparm
 ANALYSIS, FACTORIZATION, SOLVE, RELEASE = 11, 22, 33, -1  # phase
 
 
@@ -41,6 +41,8 @@ def by_kind(problem, settings=()):
         found["refactor"] = problem.clock.least(lambda: solver.run(FACTORIZATION))
         found["solve"] = problem.clock.least(lambda: solver.run(SOLVE))
         found["entries"] = int(solver.options[ENTRIES])
+        if problem.symmetric:
+            found["inertia"] = "{}, {}".format(*solver.options[INERTIA])
     finally:
         solver.run(RELEASE)
     return with_sums(found | {"backward_error": backward_error(problem.scaled, solver.x, problem.b)})

@@ -64,6 +64,7 @@ COLUMNS = {
         **{f"{name} over its": over(name, f"peer_{name}") for name in ("entries", "bytes")},
         "delayed": text("n_delayed"),
         "inertia": text("inertia"),
+        "its": text("peer_inertia"),
     },
     "gradients": {"systems": systems},
     "tensors": {"systems": systems},

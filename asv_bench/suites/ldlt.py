@@ -3,8 +3,8 @@
 Cases are names of the gallery (steps of interior-point methods at several barriers, Stokes, mixed elements, Helmholtz)
 and real matrices that are symmetric; definite ones are taken as indefinite here by all. Both sets of values are
 symmetric. With --engine on a device values and vectors are there. Of a peer with several settings those that are wrong,
-by a backward error of 1e-8, do not count. Threads of a BLAS spin for a while after a call, so there is a pause after
-every solver.
+by a backward error of 1e-8, do not count; its inertia is that of the first of the others. Threads of a BLAS spin for a
+while after a call, so there is a pause after every solver.
 """
 
 import os
@@ -80,7 +80,7 @@ def beside(case, engine, others, clock):
     more = {"n": problem.A.shape[0], "nnz": problem.A.nnz, "threads": internals.num_threads()}
     more |= {name: found[name] for name in ("entries", "bytes", "n_delayed", "inertia")}
     for name, there in (rows or {"none": {}}).items():
-        its = {f"peer_{key}": there.get(key) for key in ("backward_error", "entries", "bytes")}
+        its = {f"peer_{key}": there.get(key) for key in ("backward_error", "entries", "bytes", "inertia")}
         for phase in PHASES:
             values = (found[phase], name, there.get(phase), found["backward_error"])
             yield records.make(case, engine, phase, *values, **its, **more)

@@ -28,6 +28,8 @@ from .table import entries, shipped
 
 #: Goes up when a kernel or a feature changes so that constants fitted before are wrong.
 VERSION = 6
+#: What the system says of each processor, the first one first.
+CPUINFO = "/proc/cpuinfo"
 #: How strongly the parts of a prediction are drawn to what shipped constants, all scaled alike, make of them, where
 #: measurements do not tell them apart; and the share of a part that counts at least.
 DRAWN = 0.3
@@ -119,8 +121,8 @@ def processor_name() -> str:
 def processor_model() -> str:
     """As the system names it."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        with open(CPUINFO) as lines:  # the system asks every processor that is read about, and hosts have hundreds
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()  # starts a process
 

@@ -60,7 +60,7 @@ def struct(file: str, name: str) -> np.dtype:
 @cache
 def arguments(file: str) -> dict[str, np.dtype]:
     """Dtype of the argument of every kernel in `file`, by the kernel's name."""
-    text = "".join(map(without_comments, sources(file).values()))
+    text = "".join(texts(file))
     return {kernel: struct(file, name) for kernel, name in KERNEL.findall(text) if kernel != "name"}
 
 
@@ -104,8 +104,8 @@ def constants(file: str, name: str) -> tuple[int, ...]:
 
 def expression_of(file: str, name: str) -> str:
     """What the constant is said to be, as Python writes it."""
-    for text in sources(file).values():
-        for found, value in CONSTANT.findall(without_comments(text)):
+    for text in texts(file):
+        for found, value in CONSTANT.findall(text):
             if found == name:
                 return " ".join(value.split()).replace("/", "//")
     raise KeyError(f"{file} includes no constant {name}")
@@ -125,10 +125,8 @@ def evaluated(file: str, name: str, node: ast.expr) -> int:
 
 def members(file: str, name: str) -> list[tuple[str, str, str]]:
     """(member, type, length) of the struct, in order; the type of a pointer is "*", the length of a scalar ""."""
-    for text in sources(file).values():
-        for found, body in STRUCT.findall(without_comments(text)):
-            if found == name:
-                return [member for line in body.split(";") if line.strip() for member in declared(name, line)]
+    if body := bodies(file).get(name):
+        return [member for line in body.split(";") if line.strip() for member in declared(name, line)]
     raise KeyError(f"{file} includes no struct {name}")
 
 
@@ -145,6 +143,18 @@ def member_dtype(file: str, kind: str, count: str) -> np.dtype:
     if not count:
         return dtype
     return np.dtype((dtype, int(count) if count.isdigit() else constant(file, count)))
+
+
+@cache
+def bodies(file: str) -> dict[str, str]:
+    """What is between the braces of every struct that `file` sees."""
+    return {name: body for text in reversed(texts(file)) for name, body in reversed(STRUCT.findall(text))}
+
+
+@cache
+def texts(file: str) -> tuple[str, ...]:
+    """`file` and all of ours that it includes, without comments: the first call of a process reads 20 structs."""
+    return tuple(map(without_comments, sources(file).values()))
 
 
 def without_comments(text: str) -> str:

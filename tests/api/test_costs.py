@@ -1,7 +1,10 @@
 """Predicted seconds, the traits they are predicted from, and the constants that are fitted and kept."""
 
 import json
+import os
 import sys
+import threading
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -365,3 +368,21 @@ def test_engines_by_columns_bring_the_constants_of_their_pivots(name):
         "from gpusplu.cost.table import shipped\n"
         "assert {'cpu.column.factor', 'columns.analyze'} <= set(shipped())\n"
     )
+
+
+def test_only_the_first_processor_is_read_about(monkeypatch, tmp_path):
+    """The system takes its time for each, and hosts have hundreds."""
+    pipe = tmp_path / "cpuinfo"
+    os.mkfifo(pipe)
+    monkeypatch.setattr(calibration, "CPUINFO", str(pipe))
+    calibration.processor_model.cache_clear()
+    one = "processor\t: 0\nmodel name\t: Slow and Steady\n" + "flags\t: none\n" * 2000
+    found = []
+    reader = threading.Thread(target=lambda: found.append(calibration.processor_model()), daemon=True)
+    reader.start()
+    with pipe.open("w") as system, suppress(BrokenPipeError):
+        system.write(one)
+        system.flush()
+        reader.join(30)  # which would wait for the end
+    calibration.processor_model.cache_clear()
+    assert found == ["Slow and Steady"]

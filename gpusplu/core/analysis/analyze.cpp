@@ -1,6 +1,7 @@
 #include "analysis/analyze.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <numeric>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "base/scalars.hpp"
 #include "base/threads.hpp"
 #include "matrix/kept_diagonal.hpp"
+#include "matrix/modulus.hpp"
 #include "matrix/symmetry.hpp"
 
 namespace gs {
@@ -197,6 +199,25 @@ template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& 
   });
 }
 
+// Pivots of one front are sought among all rows: nothing has to be matched. Only sizes have to be about 1.
+template <class T> Symbolic analyze_one_front(PatternView A, const T* values, Symbolic&& described) {
+  begin_phase("symbolic");
+  Symbolic s = timed(described, "structure", [&] { return one_supernode(A.n); });
+  s.nnz = described.nnz, s.costs = described.costs, s.stages = std::move(described.stages);
+  s.ordering = "amd";  // which leaves the order of such graphs as it is
+  s.row_scale = scales_of_rows(A, values);
+  s.col_scale.resize(A.n);
+  for (idx j = 0; j < A.n; j++) {
+    double largest = 0;
+    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++)
+      largest = std::max(largest, modulus(values[p]) * s.row_scale[A.ind[p]]);
+    int exponent = 0;
+    if (largest > 0) std::frexp(largest, &exponent);
+    s.col_scale[j] = std::ldexp(1.0, std::clamp(-exponent, -largest_scale_exponent<T>, largest_scale_exponent<T>));
+  }
+  return s;
+}
+
 // The fronts of a kept diagonal with the scales of a matching, which left every row where it was.
 Symbolic matched(Symbolic&& kept, Symbolic&& matching) {
   kept.keeps_diagonal = false;
@@ -229,6 +250,7 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     s.ordering = "natural";
     return s;
   }
+  if (is_one_front(A, options)) return analyze_one_front(A, values, std::move(s));
   std::optional<Symbolic> kept;
   if (may_keep_diagonal(A, options) && is_symmetric()) {
     kept = s;

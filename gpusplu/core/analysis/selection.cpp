@@ -278,4 +278,11 @@ bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_bl
   return whole.flops <= acceptable_coupling * by_blocks.flops;
 }
 
+bool is_one_front(PatternView A, const AnalyzeOptions& options) {
+  constexpr idx least = 32;      // below, columns are as fast
+  constexpr double full = 0.75;  // of the entries
+  if (!options.matching || options.symmetric || options.method != MethodChoice::automatic) return false;
+  return A.n >= least && may_use_blocks(options) && (double)A.nnz() >= full * A.n * A.n;
+}
+
 }  // namespace gs

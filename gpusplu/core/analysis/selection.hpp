@@ -58,4 +58,7 @@ bool orders_by_blocks(PatternView A, const idx* row_of_col, const BlockTriangula
 // little.
 bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_blocks);
 
+// Whether so little of A is zero that it is one front, whatever is matched and ordered.
+bool is_one_front(PatternView A, const AnalyzeOptions& options);
+
 }  // namespace gs

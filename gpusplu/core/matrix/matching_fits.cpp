@@ -48,14 +48,16 @@ template <class T> bool matching_fits(PatternView A, const T* values, const std:
   return fits.load();
 }
 
-template <class T> bool scales_fit(PatternView A, const T* values, const std::vector<double>& scale) {
+template <class T> bool scales_fit(PatternView A, const T* values, const std::vector<double>& row_scale,
+                                   const std::vector<double>& col_scale) {
   std::atomic<bool> fits{true};
   over_range(A.n, A.nnz(), [&](idx begin, idx end) {
     for (idx j = begin; j < end; j++) {
       double largest = 0;
       for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++)
-        largest = std::max(largest, (double)abs1(values[p]) * scale[A.ind[p]]);
-      if (!(largest * scale[j] * farthest_from_1 >= 1 && largest * scale[j] <= farthest_from_1)) fits.store(false);
+        largest = std::max(largest, (double)abs1(values[p]) * row_scale[A.ind[p]]);
+      const double size = largest * col_scale[j];
+      if (!(size * farthest_from_1 >= 1 && size <= farthest_from_1)) fits.store(false);
     }
   });
   return fits.load();
@@ -64,7 +66,7 @@ template <class T> bool scales_fit(PatternView A, const T* values, const std::ve
 #define GS_INSTANTIATE(T)                                                                              \
   template bool matching_fits(PatternView, const T*, const std::vector<idx>&, const std::vector<idx>&, \
                               const std::vector<double>&, const std::vector<double>&, bool);           \
-  template bool scales_fit(PatternView, const T*, const std::vector<double>&);
+  template bool scales_fit(PatternView, const T*, const std::vector<double>&, const std::vector<double>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -15,7 +15,8 @@ template <class T> bool matching_fits(PatternView A, const T* values, const std:
                                       const std::vector<idx>& col_perm, const std::vector<double>& row_scale,
                                       const std::vector<double>& col_scale, bool keeps);
 
-// The same of scales for LDL^T: the largest entry of every column is about 1.
-template <class T> bool scales_fit(PatternView A, const T* values, const std::vector<double>& scale);
+// The same of scales by themselves, for LDL^T or one front of all rows: the largest entry of every column is about 1.
+template <class T> bool scales_fit(PatternView A, const T* values, const std::vector<double>& row_scale,
+                                   const std::vector<double>& col_scale);
 
 }  // namespace gs

@@ -3,8 +3,8 @@
 // of them share, for the launch of fronts/large_fronts.cu that comes next.
 //
 // gather_rows: to[j count + k] = from[j ld + row[k]] for j < columns. scatter_rows: to[j ld + row[k]] = from[j count +
-// k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread. set_progress: any
-// grid and block.
+// k]. Any grid and block. merge_status: adds `count` statuses, of the other devices, to one; one thread.
+// set_progress: any grid and block.
 #include "common/device.cuh"
 #include "shared/large_fronts.hpp"
 #include "shared/values.hpp"

@@ -18,7 +18,8 @@ FrontCost front_cost(const Plan& plan, const TileTimes& times, idx f) {
   const double tile = plan.parameters.large_tile, W = plan.width[f], R = plan.rows[f], H = R - W;
   const double pivots = std::ceil(W / tile), tiles = pivots + std::ceil(H / tile);
   const double n_tasks = plan.one_triangle() ? tiles * (tiles + 1) / 2 : tiles * tiles;
-  const double flops = (plan.one_triangle() ? 1 : 2) * (plan.parameters.is_complex() ? 4 : 1) * (R * R * R - H * H * H) / 3;
+  const double flops =
+      (plan.one_triangle() ? 1 : 2) * (plan.parameters.is_complex() ? 4 : 1) * (R * R * R - H * H * H) / 3;
   return {n_tasks * times.task + flops * times.flop * times.blocks,
           times.front + pivots * times.pivot + times.column * pivots};
 }

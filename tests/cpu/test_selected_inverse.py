@@ -196,6 +196,18 @@ def test_perturbed_pivots_are_chosen_anew():
     assert lu.method == "front" and lu.stats()["n_repivoted"] == 1
 
 
+def test_a_few_that_are_missed_are_solved_for():
+    """Where one front has large multipliers: another factorization takes 20 s."""
+    A = gallery.helmholtz(300, 300)
+    factor = gs.analyze(A, engine="cpu").factor(A.data)
+    assert factor.stats.method == "front" and factor.stats.n_perturbed == 0
+    terms = factor.selected_inverse().T.multiply(A).tocsc()
+    assert factor.stats.n_repivoted == 0
+    for axis in (0, 1):
+        missed = abs(1 - terms.sum(axis=axis)) / (1 + abs(terms).sum(axis=axis))
+        assert missed.max() < EPS["d"] ** (2 / 3)
+
+
 def growing(diagonal=1e-9, n=40):
     """Random numbers with a tiny diagonal, for pivots that stay there."""
     A = np.random.default_rng(0).uniform(-1, 1, (n, n))

@@ -1,12 +1,13 @@
 // The selected inverse of a Factor, certified.
 //
 // Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own
-// (numeric/identity_error.hpp). Perturbed pivots it need not show. So where there are such, or where ones are missed by
-// more than the ladder allows, the entries come from a factor by columns of the same values with partial pivoting, and
-// if nothing else helps from solves.
+// (numeric/identity_error.hpp). Perturbed pivots it need not show. Where ones are missed by more than the ladder allows
+// in a few columns and rows, their entries come from solves. Where there are more, or perturbed pivots, all come from a
+// factor by columns of the same values with partial pivoting, and if nothing else helps from solves.
 #include <algorithm>
 
 #include "base/scalars.hpp"
+#include "matrix/products.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/identity_error.hpp"
 
@@ -14,6 +15,48 @@ namespace gs {
 namespace {
 
 constexpr idx solved_at_once = 32;  // columns of the identity
+constexpr int refinements = 2;      // of columns that take the place of others
+constexpr int most_rounds = 8;      // of such columns: new entries show errors of others that they cancelled
+
+// Solves with refinement, by solve(trans, nrhs, b, x) without.
+template <class T, class Solve>
+void solve_refined(PatternView A, const T* values, Trans trans, idx nrhs, const T* b, T* x, Solve&& solve) {
+  std::vector<T> r((size_t)A.n * nrhs);
+  std::vector<ResidualNorms> norms(nrhs);
+  solve(trans, nrhs, b, x);
+  for (int step = 0; step < refinements; step++) {
+    residual(A, values, trans, x, b, r.data(), nrhs, norms.data());
+    solve(trans, nrhs, r.data(), r.data());
+    for (size_t i = 0; i < r.size(); i++) x[i] += r[i];
+  }
+}
+
+// Entries of the inverse on P in the columns and rows whose ones are missed, anew; nothing where these are many.
+// Returns the error of all.
+template <class T, class Solve>
+double solve_missed(PatternView A, const T* values, PatternView P, T* inverse, const Ladder& ladder, Solve&& solve) {
+  std::vector<idx> missed[2];
+  double worst = 0;
+  judge_ones(A, values, P, inverse, [&](bool of_row, idx i, double error) {
+    if (!ladder.is_inverse(error)) missed[of_row].push_back(i);
+    worst = max_or_nan(worst, error);
+  });
+  if (std::max(missed[0].size(), missed[1].size()) > solved_at_once) return worst;
+  for (const bool of_row : {false, true}) {  // a row of A meets a column of the inverse
+    const idx nrhs = (idx)missed[of_row].size();
+    if (nrhs == 0) continue;
+    std::vector<T> b((size_t)A.n * nrhs), x(b.size());
+    std::vector<idx> which(A.n, -1);
+    for (idx r = 0; r < nrhs; r++) which[missed[of_row][r]] = r, b[(size_t)r * A.n + missed[of_row][r]] = T(1);
+    solve_refined(A, values, of_row ? Trans::none : Trans::transpose, nrhs, b.data(), x.data(), solve);
+    for (idx j = 0; j < P.n; j++)
+      for (off k = P.ptr[j]; k < P.ptr[j + 1]; k++) {
+        const idx i = P.ind[k], r = which[of_row ? i : j];
+        if (r >= 0) inverse[k] = x[(size_t)r * A.n + (of_row ? j : i)];
+      }
+  }
+  return identity_error(A, values, P, inverse);
+}
 
 // The entries of A and of the factors, in A's numbering.
 template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine, PatternView A, bool one_triangle) {
@@ -106,7 +149,12 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   {
     const UseLock::Shared shared = held();
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
-    if (front_ && info_.n_perturbed == 0) try_inverse(*front_, on_factors, best);
+    if (front_ && info_.n_perturbed == 0) {
+      try_inverse(*front_, on_factors, best);
+      for (int round = 0; round < most_rounds && !ladder_.is_inverse(best.error) && !best.values.empty(); round++)
+        best.error = solve_missed(A_, values_.data(), on_factors ? best.pattern.view() : A_, best.values.data(),
+                                  ladder_, [&](auto&&... args) { engine_solve(args...); });
+    }
     if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
     if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(on_factors, best);

@@ -11,14 +11,14 @@
 
 namespace gs {
 
-// How far these entries of A^-1 on a pattern P, which has all entries of A, are from making ones of the diagonals of
-// A^-1 A and A A^-1, beside the sums of the absolute values of the terms.
-template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
+// judge(of_row, i, how far) for each column and row: how far these entries of A^-1 on a pattern P, which has all
+// entries of A, are from making ones of the diagonals of A^-1 A and A A^-1, beside the sums of the absolute values of
+// the terms.
+template <class T, class Judge>
+void judge_ones(PatternView A, const T* values, PatternView P, const T* inverse, Judge&& judge) {
   using Wide = std::conditional_t<is_complex<T>, std::complex<double>, double>;
   std::vector<Wide> row_sum(A.n);
   std::vector<double> row_size(A.n, 1.0);
-  double worst = 0;
-  const auto judge = [&](Wide sum, double size) { worst = max_or_nan(worst, std::abs(Wide(1) - sum) / size); };
   for (idx j = 0; j < A.n; j++) {
     Wide sum(0);
     double size = 1;
@@ -30,9 +30,15 @@ template <class T> double identity_error(PatternView A, const T* values, Pattern
       sum += term, size += magnitude;
       row_sum[A.ind[k]] += term, row_size[A.ind[k]] += magnitude;
     }
-    judge(sum, size);
+    judge(false, j, std::abs(Wide(1) - sum) / size);
   }
-  for (idx i = 0; i < A.n; i++) judge(row_sum[i], row_size[i]);
+  for (idx i = 0; i < A.n; i++) judge(true, i, std::abs(Wide(1) - row_sum[i]) / row_size[i]);
+}
+
+// The farthest.
+template <class T> double identity_error(PatternView A, const T* values, PatternView P, const T* inverse) {
+  double worst = 0;
+  judge_ones(A, values, P, inverse, [&](bool, idx, double error) { worst = max_or_nan(worst, error); });
   return std::isnan(worst) ? std::numeric_limits<double>::infinity() : worst;
 }
 

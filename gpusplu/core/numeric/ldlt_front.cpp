@@ -12,10 +12,10 @@
 namespace gs {
 namespace {
 
-constexpr double serial_flops = 8e6;        // smaller fronts are left to one thread [flop]
-constexpr idx widest_block = 64;            // columns among which pivots are sought
-constexpr double largest_multiplier = 100;  // of a pivot that is not postponed
-constexpr idx stopped = -1;                 // in place of a number of pivots: the call was asked to stop
+constexpr double serial_flops = 8e6;              // smaller fronts are left to one thread [flop]
+constexpr idx widest_block = ldlt_block_columns;  // among which pivots are sought
+constexpr double largest_multiplier = 100;        // of a pivot that is not postponed
+constexpr idx stopped = -1;                       // in place of a number of pivots: the call was asked to stop
 
 // Of floats.
 off size_of_sizes(idx R) { return 2 * off(R / rows_per_task + 2) * widest_block; }

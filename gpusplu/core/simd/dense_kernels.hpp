@@ -27,7 +27,7 @@ struct PivotStats {
   bool finite = true;         // false after an Inf, a NaN or a zero pivot
 };
 
-constexpr idx ldlt_small_columns = 32;
+constexpr idx ldlt_small_columns = 32, ldlt_block_columns = 64;  // most, of a small front and of a block
 
 template <class T> struct DenseKernels {
   // One front on one thread without BLAS. pivots[k] >= k is the row of A11 that row k was exchanged with, in turn.

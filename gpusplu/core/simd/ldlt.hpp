@@ -162,6 +162,47 @@ GS_INLINE void note_upper(double size, PivotStats& stats) {
   stats.max_upper = size > stats.max_upper ? size : stats.max_upper;
 }
 
+template <class S> GS_INLINE void copy_column(idx m, const S* from_, S* to_) {
+  using R = real<S>;
+  const R* from = (const R*)from_;
+  R* to = (R*)to_;
+  const idx count = m * width<S>;
+  idx i = 0;
+  for (; i + lanes<R> <= count; i += lanes<R>) store(to + i, load(from + i));
+  if (i < count) {
+    const Mask<R> last = first_lanes<R>((int)(count - i));
+    store(to + i, load(from + i, last), last);
+  }
+}
+
+// Pivots from k on, up to block_columns of them, as long as the diagonal is good as it stands: those of LU without
+// interchanges of a panel whose upper triangle is filled in. Returns how many; columns behind have lost what they
+// leave there.
+template <class S> static idx good_pivots(LdltBlock<S> block, idx k, double stop, PivotStats& stats) {
+  using R = real<S>;
+  const off lda = block.lda;
+  S *A = block.A + k + k * lda, *d = block.d + k;
+  const idx m = block.n - k, n = m < block_columns ? m : block_columns;
+  for (idx j = 1; j < n; j++)
+    for (idx i = 0; i < j; i++) A[i + j * lda] = conjugate_if(A[j + i * lda], block.hermitian);
+  Bits<R> largest = largest_magnitude(m, A);
+  idx taken = 0;
+  for (; taken < n; taken++) {
+    S* column = A + taken + taken * lda;
+    d[taken] = real_if(*column, block.hermitian);
+    if (!is_good_diagonal(magnitude(d[taken]), from_bits<R>(largest), stop)) break;
+    note_upper(from_bits<R>(largest), stats);
+    *column = d[taken], block.e[k + taken] = from_real<S>(0), block.swaps[k + taken] = k + taken;
+    if (taken + 1 < m) largest = eliminate_any(n - taken - 1, m - taken - 1, column, lda, inverse(d[taken]));
+  }
+  const idx rest = m - n;
+  if (taken == 0 || rest == 0) return taken;
+  alignas(64) S Y[block_columns * (ldlt_block_columns - block_columns)];
+  for (idx j = 0; j < taken; j++) combine<S, 1, false>(rest, A + n + j * lda, nullptr, d[j], d[j], Y + j * rest);
+  update<S, Shape::rows, true>(rest, rest, taken, Y, rest, A + n, lda, A + n + n * lda, lda, block.hermitian);
+  return taken;
+}
+
 // Returns how many pivots were found; what is left of the block has no entry above `stop`.
 template <class S> static idx find_pivots(LdltBlock<S> block, double stop, PivotStats& stats) {
   using R = real<S>;
@@ -169,12 +210,19 @@ template <class S> static idx find_pivots(LdltBlock<S> block, double stop, Pivot
   const off lda = block.lda;
   S* A = block.A;
   idx k = 0;
+  bool hopeful = true;  // that the diagonal is good for some columns
   while (k < n) {
+    if (hopeful && n - k > 1) {
+      const idx taken = good_pivots(block, k, stop, stats);
+      k += taken, hopeful = taken == block_columns;
+      if (hopeful || k == n) continue;
+    }
     const R own = magnitude(A[k + k * lda]), below = from_bits<R>(largest_magnitude(n - k - 1, A + k + 1 + k * lda));
     if (is_good_diagonal(own, below, stop)) {
       note_upper(own > below ? own : below, stats);
       block.swap(k, k);
       block.take_one(k++);
+      hopeful = true;
       continue;
     }
     LargestEntry<S> largest;
@@ -323,8 +371,7 @@ template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T*
   idx swaps[ldlt_small_columns];
   PivotStats seen;
   const auto copy_block = [&] {
-    for (idx j = 0; j < W; j++)
-      for (idx i = j; i < W; i++) block[i + j * W] = L[i + j * ldl];
+    for (idx j = 0; j < W; j++) copy_column(W, L + j * ldl, block + j * W);
   };
   copy_block();
   for (idx k = 0; k < W; k++) order[k] = k;
@@ -337,7 +384,7 @@ template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T*
     }
   }
   if (H > 0) {
-    for (idx k = 0; k < W; k++) __builtin_memcpy((void*)(Y + k * H), L + W + order[k] * ldl, H * sizeof(S));
+    for (idx k = 0; k < W; k++) copy_column(H, L + W + order[k] * ldl, Y + k * H);
     Largest<S> upper;
     solve_right<S, Shape::rows, true>(H, W, Y, H, block, W, hermitian, upper);
     const double size = (Real<S>::complex ? 2 : 1) * (double)from_bits<R>(largest_lane<R>(upper.bits));
@@ -346,8 +393,7 @@ template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T*
     divide_by_pivots((idx)H, W, (T*)Y, H, d_, e_, (T*)(L + W), ldl, hermitian, stats);
     update<S, Shape::rows, true>(H, H, W, Y, H, L + W, ldl, C, ldc, hermitian);
   }
-  for (idx j = 0; j < W; j++)
-    for (idx i = j + 1; i < W; i++) L[i + j * ldl] = block[i + j * W];
+  for (idx j = 0; j + 1 < W; j++) copy_column(W - j - 1, block + j + 1 + j * W, L + j + 1 + j * ldl);
   note_upper(seen.max_upper, *stats);
   return true;
 }

@@ -1,4 +1,5 @@
-// Whether kernels are there that this processor can run: a copy may have been made for another one (cmake/levels.cmake).
+// Whether kernels are there that this processor can run: a copy may have been made for another one
+// (cmake/levels.cmake).
 #pragma once
 
 namespace gs {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
 #include "bind/call.hpp"
 #include "bind/checks.hpp"
-#include "base/stopwatch.hpp"
 
 namespace gs {
 namespace {
@@ -28,9 +28,9 @@ nb::object watch(nb::object next, double seconds) {
   return before;
 }
 
-// Asks, as `query` of some driver has it, whether what `handle` stands for is still under way. Waits that are short must
-// not take longer than if the driver itself was asked to wait, which spins: so does this for two milliseconds. What is
-// slept then is a small part of what has been waited.
+// Asks, as `query` of some driver has it, whether what `handle` stands for is still under way. Waits that are short
+// must not take longer than if the driver itself was asked to wait, which spins: so does this for two milliseconds.
+// What is slept then is a small part of what has been waited.
 constexpr std::int64_t kClosely = 200'000, kSpin = 2'000'000, kLongestNap = 1'000'000;  // [ns]
 
 int poll(std::uintptr_t query, std::uintptr_t handle, int pending) {
@@ -88,11 +88,13 @@ void bind_interrupts(nb::module_& m) {
   main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   m.def("watch", &watch, "callback"_a.none(), "seconds"_a = 0.05,
         "Have callback(phase, done, total) called in this thread every so many seconds that calls of the core take, "
-        "which then look for signals too, and once with ('', 0, 0) when such a call has ended; None: no longer. Returns the callback before. What it raises stops the "
+        "which then look for signals too, and once with ('', 0, 0) when such a call has ended; None: no longer. "
+        "Returns the callback before. What it raises stops the "
         "work. `total` is 0 where it is not known.");
   m.def("poll", &poll, "query"_a, "handle"_a, "pending"_a,
         "Call the C function int query(void *handle), without the interpreter's lock, until it returns something else "
-        "than `pending`, and return that. Looks for signals and calls back meanwhile, and what they raise leaves the call. "
+        "than `pending`, and return that. Looks for signals and calls back meanwhile, and what they raise leaves the "
+        "call. "
         "Returns `pending` at once in a thread where neither can be.");
 }
 

@@ -130,9 +130,17 @@ template <class T> struct FrontFactor<T>::Solver {
     return from_scale ? scaled(v, from_scale[i]) : v;
   }
 
+  // That a solve visits.
+  off entries(idx s) const {
+    const FrontShape shape = factor.shape(s);
+    return off(shape.W) * shape.R * width;
+  }
+
   void up(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
-    for (idx s = task.first; s <= task.last && !must_stop(); s++) {
+    if (must_stop()) return;
+    Pace pace;
+    for (idx s = task.first; s <= task.last && !pace.must_stop(entries(s)); s++) {
       if (width == 1) up_front<true>(s, space->sums[rank].get(), space->scratch[rank].get());
       else up_front<false>(s, space->sums[rank].get(), space->scratch[rank].get());
     }
@@ -199,7 +207,9 @@ template <class T> struct FrontFactor<T>::Solver {
 
   void down(int rank, idx t) const {
     const FrontTask& task = plan.tasks[t];
-    for (idx s = task.last; s >= task.first && !must_stop(); s--) {
+    if (must_stop()) return;
+    Pace pace;
+    for (idx s = task.last; s >= task.first && !pace.must_stop(entries(s)); s--) {
       if (width == 1) down_front<true>(s, space->scratch[rank].get());
       else down_front<false>(s, space->scratch[rank].get());
     }

@@ -273,6 +273,53 @@ def test_every_instruction_set(simd, dtype, cholesky):
     assert largest_error(A, values[good], b[good], x.reshape(b.shape)[good], 0) < 20 * EPS[dtype]
 
 
+@pytest.mark.parametrize("cholesky", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_instruction_set_factors_and_solves_at_once(simd, dtype, cholesky):
+    """With the same bits, by all that is written past the caches too."""
+    A = grid(9, dtype) if cholesky else random_matrix(60, dtype)
+    few = definite(A, 18) if cholesky else near(A, 18)
+    count = 18 * (1 + (12 << 20) // few.nbytes)  # more than 8 MiB of values, which no cache is taken to hold
+    ptr, ind, _, analysis = analysed(A, cholesky)
+    b = np.array([rhs(A.shape[0], dtype, seed=k) for k in range(18)])
+    for trans in range(3):
+        apart = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), few.ravel(), b.ravel(), trans)[0]
+        for repeats in (1, count // 18):
+            many = np.tile(few, (repeats, 1)).ravel(), np.tile(b, (repeats, 1)).ravel()
+            x, _ = _core_testing.lockstep_solve(analysis, ptr, ind, for_core(), *many, trans, at_once=True)
+            assert (x.reshape(repeats, -1) == apart).all()
+
+
+@pytest.mark.parametrize("trans", range(3))
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_systems_that_need_refinement_when_solved_at_once(dtype, trans):
+    """Some groups at first, then most of them, then none: always the same bits as one after the other."""
+    A = canonical(np.array([[4.0, 1, 0.5], [1, 4, 1], [0.5, 1, 4]], dtype))
+    b = np.array([rhs(3, dtype, seed=k) for k in range(60)])
+    at_once = lockstep(A, 60)
+    for every in (31, 3, 3, 60, 60):
+        values = np.tile(A.data, (60, 1))
+        values[5::every, ::4] *= 1e-3 if dtype in "fF" else 1e-6
+        apart = lockstep(A, 60)
+        apart.refactor(values)
+        np.testing.assert_array_equal(at_once.refactor_solve(values, b, trans), apart.solve(b, trans))
+        np.testing.assert_array_equal(at_once.errors(), apart.errors())
+        np.testing.assert_array_equal(at_once.steps, apart.steps)
+        np.testing.assert_array_equal(at_once.report(), apart.report())
+        assert at_once.steps.any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_whose_norm_is_no_number(dtype):
+    """Sums of a row that leave the range: pivots and errors beside them would say nothing."""
+    A, huge = random_matrix(40, dtype), np.finfo(dtype).max / 2
+    values = near(A, 9)
+    values[4] = np.where(values[4] == 0, 0, huge)
+    batch = lockstep(A, 9)
+    batch.refactor(values)
+    assert np.flatnonzero(batch.report()["not_finite"]).tolist() == [4]
+
+
 def test_wrong_arguments():
     A = random_matrix(20)
     batch = lockstep(A, 3)

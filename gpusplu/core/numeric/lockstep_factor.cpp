@@ -30,7 +30,8 @@ idx longest_line(PatternView A, const std::vector<idx>& column) {
   return A.n == 0 ? 0 : std::max(std::ranges::max(rows), std::ranges::max(columns));
 }
 
-LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const std::vector<idx>& column) {
+LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const std::vector<idx>& column,
+                           const LockstepSums& sums) {
   const auto or_null = [](const auto& v) { return v.empty() ? nullptr : v.data(); };
   return {.n = plan.n,
           .nf = plan.nf,
@@ -44,6 +45,10 @@ LockstepProgram program_of(const gpu::LockstepPlan& plan, PatternView A, const s
           .child = plan.child.data(),
           .entry_source = plan.entry_source.data(),
           .place = plan.place.data(),
+          .sums = sums.ptr.data(),
+          .sum_from = sums.from.data(),
+          .sum_to = sums.to.data(),
+          .most_listed = most_listed_rows,
           .entry_target = plan.entry_target.data(),
           .entry_scale = or_null(plan.entry_scale),
           .row_perm = plan.row_perm.data(),
@@ -61,14 +66,15 @@ template <class T> LockstepFactor<T>::LockstepFactor(const Symbolic& symbolic, P
       plan_(gpu::make_lockstep_plan(symbolic, A, {merging})),
       ladder_(ladder),
       column_(columns_of_entries(A)),
-      program_(program_of(plan_, A, column_)),
+      sums_(make_lockstep_sums(plan_)),
+      program_(program_of(plan_, A, column_, sums_)),
       kernels_(lockstep_kernels<T>()),
       values_(n_groups() * A.nnz() * numbers),
       factor_(n_groups() * plan_.factor_size * numbers),
       notes_((std::size_t)n_groups() * lanes),
       errors_(count, -1),
       steps_(count),
-      made_again_(n_groups()) {
+      refined_(n_groups()) {
   prefer_huge_pages(values_), prefer_huge_pages(factor_);
 }
 
@@ -120,22 +126,26 @@ template <class T> PivotRule LockstepFactor<T>::pivot_rule() const {
   return {perturb_below, tiny_below};
 }
 
-template <class T> void LockstepFactor<T>::load_group(idx group, const Values& values) {
+// Returns where they are at hand.
+template <class T>
+const typename LockstepFactor<T>::R* LockstepFactor<T>::load_group(idx group, const Values& values, R* room) {
   const T* rows[lanes];
   rows_of(group, values.begin, values.stride, rows);
-  kernels_.load(program_, rows, values.source, values_of(group), notes_of(group));
+  R *const held = values_of(group), *const to = values_room() ? room : held;
+  kernels_.load(program_, rows, values.source, to, to == held ? nullptr : held, notes_of(group));
+  return to;
 }
 
-// Of the values held. The same bits every time.
-template <class T> void LockstepFactor<T>::factor_group(idx group, R* factor, R* blocks) {
-  kernels_.factor(program_, values_of(group), factor, blocks, pivot_rule(), notes_of(group));
+// The same bits every time.
+template <class T> void LockstepFactor<T>::factor_group(idx group, const R* values, R* factor, R* blocks) {
+  kernels_.factor(program_, values, factor, blocks, pivot_rule(), notes_of(group));
 }
 
 template <class T> void LockstepFactor<T>::refactor(const T* values, off stride, const off* source) {
   const auto lock = use_.exclusive();
-  over_new_values(factor_room(), [&](idx group, R* work) {
-    load_group(group, {values, stride, source});
-    factor_group(group, factor_of(group), work);
+  over_new_values(factor_room() + values_room(), [&](idx group, R* work) {
+    const R* const own = load_group(group, {values, stride, source}, work + factor_room());
+    factor_group(group, own, factor_of(group), work);
   });
   held_ = true;
 }
@@ -144,7 +154,8 @@ template <class T> void LockstepFactor<T>::hold_factors() {
   must_be_whole();
   if (held_) return;
   asked_again_ = true;
-  over_groups(factor_room(), [&](idx group, R* work) { factor_group(group, factor_of(group), work); });
+  over_groups(factor_room(),
+              [&](idx group, R* work) { factor_group(group, values_of(group), factor_of(group), work); });
   held_ = true;
 }
 
@@ -189,8 +200,8 @@ template <class T> struct LockstepFactor<T>::Solving {
   }
   void factor_and_substitute(const R* from, R* to) const {
     substitute(from, to, [&](R* y) {
-      factor.kernels_.factor_solve(factor.program_, factor.values_of(group), made.factor, made.blocks,
-                                   factor.pivot_rule(), factor.notes_of(group), trans, room, y);
+      factor.kernels_.factor_solve(factor.program_, made.values, made.factor, made.blocks, factor.pivot_rule(),
+                                   factor.notes_of(group), trans, room, y);
     });
   }
 
@@ -198,8 +209,8 @@ template <class T> struct LockstepFactor<T>::Solving {
     LockstepNorms norms[lockstep_columns];
     LockstepNotes* const notes = factor.notes_of(group);
     const bool sized = notes->norms[trans != Trans::none] >= 0;
-    factor.kernels_.residual(factor.program_, factor.values_of(group), trans, room, x, b, r, norms,
-                             sized ? nullptr : before, notes);
+    factor.kernels_.residual(factor.program_, made.values, trans, room, x, b, r, norms, sized ? nullptr : before,
+                             notes);
     for (int l = 0; l < present; l++) {
       const double norm = notes[l].norms[trans != Trans::none];
       errors[l] = 0;
@@ -215,9 +226,10 @@ template <class T> struct LockstepFactor<T>::Solving {
     std::uint8_t chosen[lanes] = {};
     for (int l = 0; l < present; l++) chosen[l] = std::isfinite(errors[l]) && !factor.ladder_.is_enough(errors[l]);
     const auto any = [&] { return std::any_of(chosen, chosen + present, [](std::uint8_t c) { return c; }); };
+    if (any()) factor.refined_[group] = 1;
     if (!made.whole && any()) {
-      factor.factor_group(group, made.factor, made.blocks);
-      made.whole = true, factor.made_again_[group] = 1;
+      factor.factor_group(group, made.values, made.factor, made.blocks);
+      made.whole = true;
     }
     for (int step = 0; step < most_steps && any(); step++) {
       std::memcpy(before, x, entries() * numbers * sizeof(R));
@@ -263,7 +275,7 @@ template <class T> void LockstepFactor<T>::solve(Trans trans, idx nrhs, const T*
   const auto lock = use_.exclusive();
   hold_factors();
   over_groups(solve_room(nrhs), [&](idx group, R* work) {
-    solve_group(group, {trans, nrhs, b, x}, {factor_of(group)}, work);
+    solve_group(group, {trans, nrhs, b, x}, {values_of(group), factor_of(group)}, work);
   });
 }
 
@@ -273,15 +285,16 @@ template <class T> void LockstepFactor<T>::refactor_solve(const T* values, off s
                                                           idx nrhs, const T* b, T* x) {
   const auto lock = use_.exclusive();
   const bool keep = asked_again_;
-  const bool whole = keep || nrhs > lockstep_columns || 2 * std::ranges::count(made_again_, 1) > n_groups();
+  const bool whole = keep || nrhs > lockstep_columns || 2 * std::ranges::count(refined_, 1) > n_groups();
   const off own = keep ? 0 : plan_.factor_size * numbers;
   held_ = false;
-  over_new_values(own + factor_room() + solve_room(nrhs), [&](idx group, R* work) {
-    const Made made{keep ? factor_of(group) : work, work + own, whole};
-    load_group(group, {values, stride, source});
-    if (whole) factor_group(group, made.factor, made.blocks);
-    else made_again_[group] = 0;
-    solve_group(group, {trans, nrhs, b, x}, made, work + own + factor_room());
+  const off vectors = own + factor_room(), loaded = vectors + solve_room(nrhs);
+  over_new_values(loaded + values_room(), [&](idx group, R* work) {
+    const R* const at_hand = load_group(group, {values, stride, source}, work + loaded);
+    const Made made{at_hand, keep ? factor_of(group) : work, work + own, whole};
+    if (whole) factor_group(group, at_hand, made.factor, made.blocks);
+    refined_[group] = 0;
+    solve_group(group, {trans, nrhs, b, x}, made, work + vectors);
   });
   held_ = keep;
 }

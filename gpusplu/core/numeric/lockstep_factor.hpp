@@ -12,6 +12,7 @@
 #include "analysis/symbolic.hpp"
 #include "base/fork.hpp"
 #include "certify/ladder.hpp"
+#include "numeric/lockstep_sums.hpp"
 #include "plan/lockstep/plan.hpp"
 #include "simd/lockstep_kernels.hpp"
 
@@ -63,22 +64,26 @@ template <class T> class LockstepFactor {
     const T* b;
     T* x;
   };
-  // The factor of a group, or room for it and for the blocks of its fronts.
+  // Values of a group and their factor, or room for that and for the blocks of its fronts.
   struct Made {
+    const R* values;
     R *factor, *blocks = nullptr;
     bool whole = true;
   };
   struct Solving;
   idx n_groups() const { return (count_ + lanes - 1) / lanes; }
-  off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers + (off)plan_.n * lanes; }
+  off factor_room() const { return (plan_.task_size + plan_.shared_size) * numbers; }
   off solve_room(idx nrhs) const { return 5 * (off)plan_.n * (nrhs == 1 ? 1 : lockstep_columns) * numbers; }
   template <class Work> void over_groups(off room, Work&& work);
   template <class Work> void over_new_values(off room, Work&& work);
   void must_be_whole() const;
   LockstepNotes* notes_of(idx group) { return notes_.data() + (off)group * lanes; }
   PivotRule pivot_rule() const;
-  void load_group(idx group, const Values& values);
-  void factor_group(idx group, R* factor, R* blocks);
+  const R* load_group(idx group, const Values& values, R* room);
+  void factor_group(idx group, const R* values, R* factor, R* blocks);
+  // Values that are larger than a cache are worked with in memory of the thread, and written past it to where they are
+  // held: a group's own lines would be read first, and have to be written back.
+  off values_room() const { return values_.size() * sizeof(R) > 8 << 20 ? A_.nnz() * numbers : 0; }
   void solve_group(idx group, const Sides& sides, const Made& made, R* work);
   void hold_factors();
   void take_lane(const R* from, off count, int lane, T* to) const;
@@ -94,6 +99,7 @@ template <class T> class LockstepFactor {
   gpu::LockstepPlan plan_;
   Ladder ladder_;
   std::vector<idx> column_;  // of each entry of A
+  LockstepSums sums_;
   LockstepProgram program_;
   const LockstepKernels<T>& kernels_;
   RawVector<R> values_, factor_;
@@ -101,10 +107,10 @@ template <class T> class LockstepFactor {
   std::vector<LockstepNotes> notes_;  // of every lane
   std::vector<double> errors_;
   std::vector<idx> steps_;
-  std::vector<std::uint8_t> made_again_;  // groups whose solutions needed the whole factor, in the last refactor_solve
-  bool held_ = true;                      // factor_ is of the values held
-  bool half_ = false;         // some systems have new values and others the old ones: a call was asked to stop
-  bool asked_again_ = false;  // for factors, after a refactor_solve
+  std::vector<std::uint8_t> refined_;  // groups that have been, since the last refactor_solve began
+  bool held_ = true;                   // factor_ is of the values held
+  bool half_ = false;                  // some systems have new values and others the old ones: a call was asked to stop
+  bool asked_again_ = false;           // for factors, after a refactor_solve
   mutable UseLock use_;
 };
 

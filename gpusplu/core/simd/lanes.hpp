@@ -48,6 +48,18 @@ template <class V> struct Entries {
   GS_INLINE_MEMBER Entries operator+(off k) const { return {p + k * parts}; }
 };
 
+// Past the caches, to aligned memory; other threads see it after `stream_end`.
+#if defined(GS_MASK_REGISTERS)
+template <class R> GS_INLINE void stream(R* p, Vec<R> v) { _mm512_stream_si512((__m512i*)p, (__m512i)v); }
+GS_INLINE void stream_end() { _mm_sfence(); }
+#elif defined(GS_MASK_VECTORS)
+template <class R> GS_INLINE void stream(R* p, Vec<R> v) { _mm256_stream_si256((__m256i*)p, (__m256i)v); }
+GS_INLINE void stream_end() { _mm_sfence(); }
+#else
+template <class R> GS_INLINE void stream(R* p, Vec<R> v) { store(p, v); }
+GS_INLINE void stream_end() {}
+#endif
+
 // Tiles in registers: 32 of them with AVX-512, else 16.
 template <class V> constexpr int TILE_ROWS = (vector_bytes == 64 ? 4 : 2) / (has_pairs<V> ? 2 : 1);
 template <class V> constexpr int TILE_COLUMNS = 4;

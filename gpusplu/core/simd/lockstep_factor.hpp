@@ -94,24 +94,32 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
     }
   };
 
-  static void load(const LockstepProgram& P, const T* const* systems, const off* source, R* values_,
-                   LockstepNotes* notes) {
+  static void stream_to(Entries<V> to, V v) {
+    if constexpr (has_pairs<V>) stream((R*)&to.p->re, v.re), stream((R*)&to.p->im, v.im);
+    else stream((R*)to.p, v);
+  }
+
+  template <bool keep> static void load_as(const LockstepProgram& P, const T* const* systems, const off* source,
+                                           R* values_, R* kept_, LockstepNotes* notes) {
     const off nnz = P.A.nnz();
     const double bound = largest_number<R> / ((is_complex<T> ? 2 : 1) * (double)P.longest);
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
-      const Entries<V> to = entries(values_, part);
+      const Entries<V> to = entries(values_, part), kept = entries(kept_, part);
       Largest largest;
-      const auto see = [&](V v) { largest.see(v); };
+      const auto see = [&](off k, V v) {
+        largest.see(v);
+        if constexpr (keep) stream_to(kept + k, v);
+      };
       off k = 0;
       for (; k + block <= nnz; k += block) {
         if (together(source, k)) {
-          values(own, source ? source[k] : k, to + k, see);
+          values(own, source ? source[k] : k, to + k, [&](int e, V v) { see(k + e, v); });
           continue;
         }
-        for (off e = k; e < k + block; e++) see((to + e)[0] = value(own, source[e]));
+        for (off e = k; e < k + block; e++) see(e, (to + e)[0] = value(own, source[e]));
       }
-      for (; k < nnz; k++) see((to + k)[0] = value(own, source ? source[k] : k));
+      for (; k < nnz; k++) see(k, (to + k)[0] = value(own, source ? source[k] : k));
       for (int l = 0; l < width; l++) {
         LockstepNotes& note = notes[part * width + l];
         note = {};
@@ -120,6 +128,12 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
         note.norms[0] = note.norms[1] = -1;
       }
     }
+    if constexpr (keep) stream_end();
+  }
+  static void load(const LockstepProgram& P, const T* const* systems, const off* source, R* values, R* kept,
+                   LockstepNotes* notes) {
+    if (kept) load_as<true>(P, systems, source, values, kept, notes);
+    else load_as<false>(P, systems, source, values, kept, notes);
   }
 
   template <bool cholesky> struct Factorization {
@@ -143,6 +157,17 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       return {entries(blocks, part) + f.block, P.place + f.below, f.rows - f.width, f.above_pivots};
     }
 
+    void add_listed(off begin, off end, Entries<V> to, int part) const {
+      const Entries<V> from = entries(blocks, part);
+      for (off k = begin; k < end; k++) to[P.sum_to[k]] += from[P.sum_from[k]];
+    }
+    template <class Work> void each_large_child(const gpu::LockstepFront& f, int part, Work&& work) const {
+      for (idx c = f.child_begin; c < f.child_end; c++) {
+        const LockstepChild<V> child = child_of(P.child[c], part);
+        if (child.count > P.most_listed) work(child);
+      }
+    }
+
     // The factor of the front, made at `at`.
     LockstepParts<V> front(const gpu::LockstepFront& f, int part, Entries<V> at) {
       const LockstepParts<V> front = parts_of(f, part, at);
@@ -157,11 +182,12 @@ template <class T> struct LockstepFactorization : LockstepLanes<T> {
       EntryWatch<V> entries_met{watch[part].largest_entry};
       add_entries(Alone(), front, f.entry_begin, f.entry_end, P.entry_target, entry, entries_met);
       watch[part].largest_entry = entries_met.largest;
-      for (idx c = f.child_begin; c < f.child_end; c++)
-        add_to_panels<cholesky>(Alone(), front, child_of(P.child[c], part));
+      const off* const sums = P.sums + 2 * (&f - P.fronts);
+      add_listed(sums[0], sums[1], front.lower, part);
+      each_large_child(f, part, [&](const auto& child) { add_to_panels<cholesky>(Alone(), front, child); });
       eliminate<cholesky>(Alone(), front, f.first, watch[part]);
-      for (idx c = f.child_begin; c < f.child_end; c++)
-        add_to_block<cholesky>(Alone(), front, child_of(P.child[c], part));
+      add_listed(sums[1], sums[2], front.block, part);
+      each_large_child(f, part, [&](const auto& child) { add_to_block<cholesky>(Alone(), front, child); });
       return front;
     }
 

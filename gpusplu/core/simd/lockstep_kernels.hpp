@@ -24,6 +24,9 @@ struct LockstepProgram {
   const gpu::LockstepFront* fronts;
   const idx *below, *child, *entry_source;
   const std::uint16_t* place;
+  const off* sums;  // numeric/lockstep_sums.hpp
+  const idx *sum_from, *sum_to;
+  int most_listed;  // rows of a child that is in them
   const std::uint32_t* entry_target;
   const double* entry_scale;            // null: ones
   const idx *row_perm, *col_perm;       // gather
@@ -47,8 +50,8 @@ struct LockstepNorms {
 template <class T> struct LockstepKernels {
   using R = real_t<T>;
   // Canonical values of the systems to lanes; entry k of a system is systems[lane][source[k]], a null source is the
-  // identity. Begins the notes.
-  void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values,
+  // identity. Begins the notes. Where `kept` is not null, they are written there too, past the caches.
+  void (*load)(const LockstepProgram& program, const T* const* systems, const off* source, R* values, R* kept,
                LockstepNotes* notes);
   // blocks: memory of the plan's task and of what tasks share, one after the other. Adds to the notes of `load`.
   void (*factor)(const LockstepProgram& program, const R* values, R* factor, R* blocks, const PivotRule& rule,

@@ -29,7 +29,7 @@ template <class T> struct LockstepLanes {
 
   // Neighbouring entries that are moved at once, `block` of them: as many numbers as there are lanes.
   static constexpr int block = width * (int)sizeof(R) / (int)sizeof(S);
-  template <class See> static void values(const T* const* systems, off k, Entries<V> to, See&& see) {
+  template <class See> GS_INLINE_MEMBER static void values(const T* const* systems, off k, Entries<V> to, See&& see) {
     Vec<R> v[width];
     for (int l = 0; l < width; l++) {
       v[l] = GS_SIMD::load((const R*)(systems[l] + k));
@@ -40,7 +40,7 @@ template <class T> struct LockstepLanes {
       V own;
       if constexpr (has_pairs<V>) own = {v[2 * e], v[2 * e + 1]};
       else own = v[e];
-      see(own);
+      see(e, own);
       to[e] = own;
     }
   }

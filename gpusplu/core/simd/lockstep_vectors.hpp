@@ -121,7 +121,7 @@ template <class T> struct LockstepVectors : LockstepLanes<T> {
     for (int part = 0; part < parts; part++) {
       const T* const* own = systems + part * width;
       const Entries<V> to = entries(to_, part);
-      for (off e = 0; e < together; e += block) values(own, e, to + e, [](V) {});
+      for (off e = 0; e < together; e += block) values(own, e, to + e, [](int, V) {});
       for (off e = together; e < (off)n * room; e++) {
         const off i = e / room, q = e % room;
         to[(int)e] = q < columns ? value(own, i * stride + q) : V{};

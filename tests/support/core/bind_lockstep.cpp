@@ -5,9 +5,11 @@
 namespace gs {
 namespace {
 
-// Systems factored and solved in lockstep by the instruction set that was set here: rows of `values` and of `b`.
+// Systems factored and solved in lockstep by the instruction set that was set here, one after the other or `at_once`:
+// rows of `values` and of `b`.
 template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& symbolic, In<off> ptr, In<idx> ind,
-                                                              const Costs& costs, In<T> values, In<T> b) {
+                                                              const Costs& costs, In<T> values, In<T> b, int trans,
+                                                              bool at_once) {
   const PatternView A = pattern_view(ptr, ind);
   const idx count = columns_of(b, A.n, "b");
   require_length(values, A.nnz() * count, "values");
@@ -16,8 +18,12 @@ template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& sy
   std::vector<LockstepReport> reports;
   without_gil([&] {
     LockstepFactor<T> factor(symbolic, A, count, costs.lockstep.merging, ladder);
-    factor.refactor(values.data(), A.nnz(), nullptr);
-    factor.solve(Trans::none, 1, b.data(), x.data());
+    if (at_once) {
+      factor.refactor_solve(values.data(), A.nnz(), nullptr, (Trans)trans, 1, b.data(), x.data());
+    } else {
+      factor.refactor(values.data(), A.nnz(), nullptr);
+      factor.solve((Trans)trans, 1, b.data(), x.data());
+    }
     reports = factor.report();
   });
   std::vector<idx> not_finite;
@@ -30,7 +36,7 @@ template <class T> Tuple<NumPy<T>, NumPy<idx>> lockstep_solve(const Symbolic& sy
 void bind_lockstep_solve(nb::module_& m) {
   for_scalars([&]<class T>(const char*) {
     m.def("lockstep_solve", &lockstep_solve<T>, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, "values"_a.noconvert(),
-          "b"_a.noconvert());
+          "b"_a.noconvert(), "trans"_a = 0, "at_once"_a = false);
   });
 }
 

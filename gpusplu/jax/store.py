@@ -117,8 +117,12 @@ class Store:
             return entry
         spare = self.spare(group)
         if spare is not None:
-            spare.factored.factor.refactor(values)  # or it raises, and the factor is what it was
-            self.forget(spare)
+            self.forget(spare)  # before: a batch that Ctrl-C ends is of these values from then on
+            try:
+                spare.factored.factor.refactor(values)
+            except RuntimeError:  # the factor is what it was
+                self.keep(spare)
+                raise
             np.copyto(spare.values, values)
             spare.key, spare.done = key, True
             return self.keep(spare)

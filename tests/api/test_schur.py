@@ -172,8 +172,8 @@ def test_refactor():
 
 @pytest.mark.parametrize("eliminated", [False, True])
 def test_values_that_the_caller_edits_afterwards_are_not_those_of_the_interior(eliminated):
-    A, b, inner = near_definite(40), rhs(37), np.arange(3, 40)
-    symbolic = gs.analyze(A, schur=[0, 1, 2])
+    A, b, inner = spd_matrix(40), rhs(37), np.arange(3, 40)
+    symbolic = analyzed("cholesky", A, [0, 1, 2])
     if not eliminated:
         symbolic._whole = None
     edited = A.copy()

@@ -167,6 +167,27 @@ def test_factorized_keeps_its_factor():
     assert not STORE.entries
 
 
+def test_a_refactorization_that_is_ended_leaves_no_factor_of_other_values(monkeypatch):
+    one = System()
+    gs.cache_clear()
+    first, b = np.stack([np.asarray(values) for values in one.several(3)]), np.asarray(one.b)
+    expected = np.asarray(jax.vmap(lambda values: gj.spsolve(one.matrix(values), one.b))(jnp.asarray(first)))
+    (entry,) = STORE.entries.values()
+    batch = entry.factored.factor
+    refactor = batch.refactor
+
+    def ended(values):
+        refactor(values)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch, "refactor", ended)
+        with pytest.raises(KeyboardInterrupt), STORE.factor(entry.key[0], 2 * first):
+            pass
+    with STORE.factor(entry.key[0], first) as factored:
+        assert close(factored.solve(b), expected)
+
+
 def test_threads():
     """Compiled solves from several threads, each with its own values, and answers of their own."""
     one = System(n=40)

@@ -72,6 +72,8 @@ class Options:
 # What lu_options takes after the order of the matrix, where the caller says nothing, and what it makes of that.
 DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options(symmetric=True)
+#: Of an analysis that is for any values and batches.
+OF_ANY_VALUES = Options()
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:

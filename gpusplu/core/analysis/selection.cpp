@@ -205,6 +205,10 @@ Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular
   for (const idx i : o.tree.perm) sorted[next[block_at[i]]++] = blocks.perm[i];
   o.tree.perm = std::move(sorted);
   o.tree.parent.clear(), o.tree.col_count.clear();  // of another order
+  FactorSize single;                                // of a block of order 1, where there is nothing to do
+  single.add(1, 1);
+  for (std::size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    if (blocks.block_ptr[k + 1] - blocks.block_ptr[k] == 1) o.tree.cost.flops -= single.flops;
   return o;
 }
 

@@ -459,6 +459,78 @@ def analyze(
     symmetric: bool = False,
     refactorizations: float = 5.0,
 ) -> Symbolic: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.float32],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.float32],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.float64],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.float64],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.complex64],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.complex64],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int32],
+    indices: NDArray[numpy.int32],
+    data: NDArray[numpy.complex128],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(
+    n: int,
+    indptr: NDArray[numpy.int64],
+    indices: NDArray[numpy.int64],
+    data: NDArray[numpy.complex128],
+    costs: Costs,
+    refactorizations: float,
+) -> tuple[Canonical, Symbolic, float, float] | None: ...
 
 class PivotReport:
     def __init__(
@@ -568,6 +640,7 @@ class Patterns:
         bytes: int,
     ) -> None: ...
 
+def drop_kept_memory() -> None: ...
 @overload
 def bytes_of(of: Canonical) -> int: ...
 @overload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, Never, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -11,8 +12,8 @@ from .arrays import takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .indefinite import options_of_ldlt
 from .journal.progress import seen
-from .options import Options, cholesky_options, kind_of, lu_options
-from .pipeline import prepare, prepare_schur, read
+from .options import DEFAULTS, Options, cholesky_options, kind_of, lu_options
+from .pipeline import analyze_lu, prepare, prepare_schur, read
 from .problem import Request
 from .report import explain_matrix
 from .selection.request import read_request
@@ -143,6 +144,9 @@ def analyze(
     True
     """
     request = read_request(engine, device, device_memory, expected_refactors)
+    plain = all(map(is_, (ordering, pivoting, refine, precision), DEFAULTS[-4:]))
+    if plain and not cholesky and not ldlt and schur is None:
+        return seen(analyze_lu, verbose, progress)(A, request)
     kind = kind_of(cholesky, ldlt)
     if ldlt:
         A, request = read(A, request._replace(movable=False))

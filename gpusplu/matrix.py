@@ -324,6 +324,8 @@ def values_for(pattern: Pattern, values: Any, kind: str, hermitian: bool = True)
     TypeError
         `values` are no numbers.
     """
+    if type(values) is np.ndarray and values.shape == (pattern.size,) and values.dtype in FLOATS:
+        return pattern.gather(np.ascontiguousarray(values))
     values = to_host(values)
     if isinstance(values, np.ndarray) and values.shape == (pattern.n, pattern.n) and kind == "lu":
         data = values[pattern.ind, np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))]

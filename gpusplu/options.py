@@ -74,6 +74,8 @@ DEFAULTS = (None, None, None, None, None, "auto", "auto", "auto", "double")
 DEFAULT_OPTIONS = Options(symmetric=True)
 #: SuperLU's orderings by its names and numbers, all but the natural one: which it is has always been ours to say.
 ORDERINGS_OF_SUPERLU = frozenset(("COLAMD", "MMD_ATA", "MMD_AT_PLUS_A", 1, 2, 3))
+#: Of an analysis that is for any values and batches.
+OF_ANY_VALUES = Options()
 
 
 def read_ordering(ordering: Any, n: int) -> tuple[str, np.ndarray | None]:

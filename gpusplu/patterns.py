@@ -159,10 +159,11 @@ def give(known: Any, factor: Any) -> None:
 
 
 def drop() -> bool:
-    """Free the memory of all patterns; whether there was any."""
+    """Free the memory of all patterns, and what the core keeps of freed arrays; whether there were patterns."""
     held = len(STORE) > 0
     for forget in (STORE.clear, *FORGET_ALSO):
         forget()
+    _core.drop_kept_memory()
     return held
 
 

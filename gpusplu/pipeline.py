@@ -19,7 +19,7 @@ from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .journal import phases
 from .moving import LEAST, followed
-from .options import DEFAULT_OPTIONS, DEFAULTS, Options, lu_options, without_usual
+from .options import DEFAULT_OPTIONS, DEFAULTS, OF_ANY_VALUES, Options, lu_options, without_usual
 from .problem import Problem, Request
 from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
@@ -27,6 +27,7 @@ from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
 from .typing import Errors
 
+ON_HOST = frozenset((sp.csc_array, sp.csc_matrix))
 UNFIT = "its matching does not suit these values"
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
@@ -39,6 +40,34 @@ def prepare(A: Any, request: Request, kind: str, options: Callable[[int], Option
     start = perf_counter()
     A, request = read(A, request)
     return analyzed(A, request, kind, options(A.shape[0]), start)
+
+
+def analyze_lu(A: Any, request: Request) -> Symbolic:
+    """Of any values for LU, with default options: where it can be, by one call of the engine."""
+    if type(A) in ON_HOST:
+        request = without_small(request, A.nnz) if request.engine == AUTO else request
+        made = registry.named(request.engine).analyze_at_once(A, request) if request.engine != AUTO else None
+        if made is not None:
+            pattern, analysis, seconds = made
+            return symbolic_at_once(pattern, analysis, seconds, A, OF_ANY_VALUES, request)
+    return prepare(A, request, "lu", lambda n: OF_ANY_VALUES)[0]
+
+
+def symbolic_at_once(
+    pattern: matrix.Pattern,
+    analysis: Any,
+    seconds: dict[str, float],
+    A: Any,
+    options: Options,
+    request: Request,
+    call: int = 0,
+) -> Symbolic:
+    """What an engine has analysed by one call, told to those who listen."""
+    problem = Problem(pattern, A.data[:0], "lu", options, request)
+    problem.seconds = seconds
+    symbolic: Symbolic = Symbolic(problem, Choice(request.engine, request.reason, request), analysis, call)
+    phases.at_once(symbolic)
+    return symbolic
 
 
 def prepare_schur(
@@ -250,10 +279,7 @@ def factored_lu(
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:
             pattern, analysis, factor, seconds, known = made
-            problem = Problem(pattern, A.data[:0], "lu", DEFAULT_OPTIONS, request)
-            problem.seconds = seconds
-            choice = Choice(request.engine, request.reason, request)
-            symbolic = Symbolic(problem, choice, analysis, known.call if known else 0)
-            phases.at_once(symbolic)
+            call = known.call if known else 0
+            symbolic = symbolic_at_once(pattern, analysis, seconds, A, DEFAULT_OPTIONS, request, call)
             return kind(symbolic, A.data, factor), known
     return factored(A, request, lambda n: lu_options(n, *arguments), kind, lent=lent)

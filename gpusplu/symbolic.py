@@ -170,7 +170,8 @@ class Symbolic(Generic[FactorT, BatchT]):
         2
         """
         pattern = self._problem.pattern
-        if not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
+        flat = type(values) is np.ndarray and values.ndim == 1
+        if not flat and not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
             return self.factor_batch(values, errors)
         canonical = matrix.values_for(pattern, values, self.kind, self._problem.options.hermitian)
         matrix.check_finite(pattern, canonical)

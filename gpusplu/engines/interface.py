@@ -265,6 +265,11 @@ class Engine(ABC):
         was one (patterns.py); None where that cannot be done. With `lent` nobody is going to see the factor."""
         return None
 
+    def analyze_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, dict[str, float]] | None:
+        """An analysis for LU of any values, with default options, by one call: pattern, analysis, seconds; None where
+        that cannot be done."""
+        return None
+
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         """Room for that many systems of the problem's pattern and dtype; None where each is to have its own factor.
 

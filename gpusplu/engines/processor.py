@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,14 @@ from ..matrix import Pattern
 from ..options import Options
 
 
-@contextmanager
-def indefinite_by_name() -> Iterator[None]:
+class indefinite_by_name:
     """The core's exception as the one that users catch."""
-    try:
-        yield
-    except _core.NotPositiveDefinite as error:
-        raise NotPositiveDefiniteError(error.column, error.pivot) from None
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, _core.NotPositiveDefinite):
+            raise NotPositiveDefiniteError(error.column, error.pivot) from None
 
 
 def cpu_factor(symbolic: Any, pattern: Pattern, canonical: np.ndarray, options: Options) -> Any:

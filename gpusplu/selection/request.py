@@ -15,6 +15,7 @@ AUTO = "auto"
 # Entries of A below which "auto" does not look at a GPU: everything is done on the CPU before a kernel is loaded. Fewer
 # where more refactorizations are expected than usual.
 SMALLEST = 50_000
+BY_NAME = Request(registry.DEFAULT, "asked for by name")
 
 
 def engine_names() -> tuple[str, ...]:
@@ -41,8 +42,11 @@ def read_request(
     if deterministic:
         request = read_request(engine, device, device_memory, expected_refactors)
         return request._replace(movable=False, remembered=False)
-    if engine == AUTO and device is None and device_memory is None and expected_refactors == REFACTORIZATIONS:
-        return automatic()
+    if device is None and device_memory is None and expected_refactors == REFACTORIZATIONS:
+        if engine == AUTO:
+            return automatic()
+        if engine == registry.DEFAULT:
+            return BY_NAME
     if engine not in engine_names():
         raise ValueError(f"engine={engine!r} is not one of {', '.join(map(repr, engine_names()))}")
     if device_memory is not None and (isinstance(device_memory, bool) or int(device_memory) <= 0):
@@ -58,7 +62,7 @@ def name_engine(engine: str, device: Any) -> Request:
     """The engine, as far as it can be told without a matrix."""
     if device == registry.DEFAULT or (engine != AUTO and not registry.named(engine).on_device):
         if engine == AUTO:
-            return Request(registry.DEFAULT, "asked for by name")
+            return BY_NAME
         if registry.named(engine).on_device or device not in (None, registry.DEFAULT):
             raise EngineUnavailableError(f"engine={engine!r} does not run on device={device!r}")
         return Request(engine, "asked for by name")

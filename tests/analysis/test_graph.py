@@ -46,17 +46,18 @@ def test_nearly_symmetric_is_not_taken_for_symmetric():
         assert (dense_of(12, ptr, ind) == graph_of(full)).all(), (i, j)
 
 
-def test_symmetrize_block():
+def test_symmetrize_blocks():
     rng = np.random.default_rng(5)
     n = 25
     dense, *arrays = random_pattern(n, 0.15, 6)
     row_perm, col_perm = rng.permutation(n).astype(np.int32), rng.permutation(n).astype(np.int32)
     inverse = np.argsort(row_perm).astype(np.int32)
     permuted = dense[row_perm][:, col_perm]
-    for begin, end in [(0, n), (0, 1), (3, 3), (4, 17), (20, n)]:
-        ptr, ind = _core_testing.symmetrize_block(*arrays, inverse, col_perm, begin, end)
+    for starts in [(0,), (0, 1), (0, 3, 4, 17), (0, 20), range(n)]:
+        block = np.searchsorted(starts, np.arange(n), side="right").astype(np.int32)
+        ptr, ind = _core_testing.symmetrize_blocks(*arrays, inverse, col_perm, block)
         assert is_sorted(ptr, ind)
-        assert (dense_of(end - begin, ptr, ind) == graph_of(permuted[begin:end, begin:end])).all()
+        assert (dense_of(n, ptr, ind) == graph_of(permuted & (block[:, None] == block))).all()
 
 
 def test_threads_do_not_change_the_graph():

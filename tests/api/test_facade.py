@@ -295,3 +295,38 @@ def test_engines_of_devices_are_imported_when_they_may_pay():
         "assert 'a GPU would not pay' in lu.explain()"
     )
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def found_by(symbolic):
+    """What an analysis says, but for its seconds."""
+    problem, analysis = symbolic.parts()
+    core = analysis.core
+    perms = core.row_perm.tolist(), core.col_perm.tolist(), core.row_scale.tolist(), core.col_scale.tolist()
+    return perms, core.method, core.kind, core.lnz, problem.options, problem.dtype, symbolic.choice.request
+
+
+@pytest.mark.parametrize("engine", ["auto", "cpu"])
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_an_analysis_by_one_call_is_that_of_many(engine, dtype, index):
+    A = sp.csc_array(random_matrix(dtype=dtype))
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    at_once, steps = gs.analyze(A, engine=engine), gs.analyze(A.tocoo(), engine=engine)
+    assert found_by(at_once) == found_by(steps)
+    assert set(at_once.seconds) == set(steps.seconds)
+    values = 2 * A.data
+    b = rhs(60, dtype)
+    assert (at_once.factor(values).solve(b) == steps.factor(A.tocoo().data * 2).solve(b)).all()
+
+
+def test_an_analysis_by_one_call_says_which_value_is_not_finite():
+    A = sp.csc_array(random_matrix())
+    A.data[A.indptr[7]] = np.inf
+    with pytest.raises(gs.NonFiniteError, match=rf"A\[{A.indices[A.indptr[7]]}, 7\] is inf"):
+        gs.analyze(A)
+
+
+def test_an_analysis_by_one_call_takes_unsorted_columns():
+    A = sp.csc_array(random_matrix())
+    unsorted = sp.csc_array((A.data[::-1], A.indices[::-1], A.nnz - A.indptr[::-1]), shape=A.shape)
+    assert found_by(gs.analyze(unsorted))[0] == found_by(gs.analyze(sp.csc_array(A[:, ::-1])))[0]

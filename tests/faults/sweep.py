@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csc_array
 
-from gpusplu import cholesky, cholesky_batch, gallery, splu, splu_batch
+from gpusplu import _core, cholesky, cholesky_batch, gallery, splu, splu_batch
 from gpusplu.linalg import analyze, spsolve
 
 from .failing import allocations, failing
@@ -26,6 +26,7 @@ class mallinfo2(ctypes.Structure):
 def bytes_in_use() -> int:
     """Of the C library's memory."""
     gc.collect()
+    _core.drop_kept_memory()
     function = ctypes.CDLL(None).mallinfo2
     function.restype = mallinfo2
     info = function()
@@ -35,11 +36,13 @@ def bytes_in_use() -> int:
 def sweep(work: Callable[[], object], check: Callable[[], None], most: int = 400) -> tuple[int, int]:
     """Let every allocation of `work` fail, or `most` of them evenly; how many there are and how many raised."""
     work(), check()
+    _core.drop_kept_memory()
     count = allocations(work)
     raised = 0
     for first in range(0, count, max(1, -(-count // most))):
         for last in (first, ALL):
             try:
+                _core.drop_kept_memory()
                 with failing(first, last):
                     work()
             except MemoryError:

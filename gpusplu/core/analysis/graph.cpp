@@ -22,28 +22,28 @@ struct List {
   const idx *begin, *end;
 };
 
-// A block of a permuted matrix, seen through its permutations; entries outside of it or on its diagonal are skipped.
-struct Block {
+// A permuted matrix, seen through its permutations; entries on its diagonal and outside of its blocks are skipped.
+struct Permuted {
   PatternView A;
   const idx* inverse_row_perm;  // null: identity
   const idx* col_perm;          // null: identity
-  idx begin, end;
+  const idx* block;             // of each row and column; null: all are of one
 
-  idx size() const { return end - begin; }
+  idx size() const { return A.n; }
   template <class F> void for_column(idx j, F&& visit) const {
-    const idx col = col_perm ? col_perm[begin + j] : begin + j;
+    const idx col = col_perm ? col_perm[j] : j;
     for (off p = A.ptr[col]; p < A.ptr[col + 1]; p++) {
-      const idx row = (inverse_row_perm ? inverse_row_perm[A.ind[p]] : A.ind[p]) - begin;
-      if (row >= 0 && row < size() && row != j) visit(row);
+      const idx row = inverse_row_perm ? inverse_row_perm[A.ind[p]] : A.ind[p];
+      if (row != j && (!block || block[row] == block[j])) visit(row);
     }
   }
   off length(idx j) const {
-    const idx col = col_perm ? col_perm[begin + j] : begin + j;
+    const idx col = col_perm ? col_perm[j] : j;
     return A.ptr[col + 1] - A.ptr[col];
   }
-  // Of columns from..to-1, entries outside of the block included.
+  // Of columns from..to-1, entries outside of the blocks included.
   off entries(idx from, idx to) const {
-    if (!col_perm) return A.ptr[begin + to] - A.ptr[begin + from];
+    if (!col_perm) return A.ptr[to] - A.ptr[from];
     off sum = 0;
     for (idx j = from; j < to; j++) sum += length(j);
     return sum;
@@ -145,48 +145,48 @@ template <class Marks> idx* write_marked(List a, List b, idx without, Marks& mar
 
 // The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
 // are sorted where their rows are permuted.
-Pattern symmetrize(const Block& block) {
+Pattern symmetrize(const Permuted& permuted) {
   constexpr off sparse = 16;  // fewer than n / sparse neighbours are sorted, more are marked
-  const idx n = block.size();
-  const off nnz = block.entries(0, n);
+  const idx n = permuted.size();
+  const off nnz = permuted.entries(0, n);
   const int n_parts = std::min(num_threads(), team_size_for(nnz));
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_team(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     Pace pace;
-    for (idx j = begin; j < end && !pace.must_stop(block.length(j)); j++)
-      block.for_column(j, [&](idx row) { raise(row_ptr[row], team); });
+    for (idx j = begin; j < end && !pace.must_stop(permuted.length(j)); j++)
+      permuted.for_column(j, [&](idx row) { raise(row_ptr[row], team); });
   });
   prefix_sum(row_ptr);
-  std::vector<off> next(row_ptr.begin(), row_ptr.end() - 1);
-  std::vector<idx> row_ind(row_ptr[n]);
+  RawVector<off> next(row_ptr.begin(), row_ptr.end() - 1);
+  RawVector<idx> row_ind(row_ptr[n]);
   run_team(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     Pace pace;
-    for (idx j = begin; j < end && !pace.must_stop(block.length(j)); j++)
-      block.for_column(j, [&](idx row) { row_ind[raise(next[row], team)] = j; });
+    for (idx j = begin; j < end && !pace.must_stop(permuted.length(j)); j++)
+      permuted.for_column(j, [&](idx row) { row_ind[raise(next[row], team)] = j; });
   });
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
   std::vector<RawVector<idx>> parts(n_parts);
   const auto part = [&](std::size_t k) { return slice(n, Team{(int)k, n_parts, nullptr}); };
   share_out(n_parts, n_parts, [&](std::size_t k, int) {
     const auto [begin, end] = part(k);
-    RawVector<idx> own(block.longest_column(begin, end));
+    RawVector<idx> own(permuted.longest_column(begin, end));
     std::vector<char> marks;
-    parts[k].resize(row_ptr[end] - row_ptr[begin] + block.entries(begin, end));
+    parts[k].resize(row_ptr[end] - row_ptr[begin] + permuted.entries(begin, end));
     idx* next_out = parts[k].data();
     Pace pace;
     for (idx j = begin; j < end; j++) {
-      pace.go_on(4 * block.length(j));
+      pace.go_on(4 * permuted.length(j));
       idx *row = row_ind.data() + row_ptr[j], *row_end = row_ind.data() + row_ptr[j + 1];
-      const List column = block.column(j, own.data());
+      const List column = permuted.column(j, own.data());
       idx* const before = next_out;
       if (sparse * ((column.end - column.begin) + (row_end - row)) > n) {
         marks.resize(n);
         next_out = write_marked({row, row_end}, column, j, marks, next_out);
       } else {
         if (n_parts > 1) std::sort(row, row_end);
-        if (block.inverse_row_perm) std::sort(own.data(), own.data() + (column.end - column.begin));
+        if (permuted.inverse_row_perm) std::sort(own.data(), own.data() + (column.end - column.begin));
         next_out = write_union({row, row_end}, column, j, next_out);
       }
       out.ptr[j] = next_out - before;
@@ -243,15 +243,15 @@ bool is_structurally_symmetric(PatternView A) {
 Pattern symmetrize(PatternView A, const idx* row_of_col) {
   if (!row_of_col) return symmetrize_known(A, is_structurally_symmetric(A));
   const std::vector<idx> col_of_row = inverse_permutation(row_of_col, A.n);
-  return symmetrize(Block{A, col_of_row.data(), nullptr, 0, A.n});
+  return symmetrize(Permuted{A, col_of_row.data(), nullptr, nullptr});
 }
 
 Pattern symmetrize_known(PatternView A, bool symmetric) {
-  return symmetric ? without_diagonal(A) : symmetrize(Block{A, nullptr, nullptr, 0, A.n});
+  return symmetric ? without_diagonal(A) : symmetrize(Permuted{A, nullptr, nullptr, nullptr});
 }
 
-Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* col_perm, idx begin, idx end) {
-  return symmetrize(Block{A, inverse_row_perm, col_perm, begin, end});
+Pattern symmetrize_blocks(PatternView A, const idx* inverse_row_perm, const idx* col_perm, const idx* block) {
+  return symmetrize(Permuted{A, inverse_row_perm, col_perm, block});
 }
 
 std::vector<idx> inverse_permutation(const idx* perm, idx n) {

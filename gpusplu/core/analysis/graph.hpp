@@ -17,10 +17,9 @@ Pattern symmetrize(PatternView A, const idx* row_of_col = nullptr);
 // That of C = A where it is known whether A is structurally symmetric.
 Pattern symmetrize_known(PatternView A, bool symmetric);
 
-// The graph of the diagonal block [begin, end) of B = A[row_perm][:, col_perm], in local numbers 0 .. end-begin-1.
-// inverse_row_perm[row of A] = row of B. Costs no more than the block's columns, so that thousands of small blocks are
-// affordable.
-Pattern symmetrize_block(PatternView A, const idx* inverse_row_perm, const idx* col_perm, idx begin, idx end);
+// The graph of the diagonal blocks of B = A[row_perm][:, col_perm], those of a caller's choice: block[k] is that of row
+// and column k of B. inverse_row_perm[row of A] = row of B.
+Pattern symmetrize_blocks(PatternView A, const idx* inverse_row_perm, const idx* col_perm, const idx* block);
 
 // inverse[perm[k]] = k
 std::vector<idx> inverse_permutation(const idx* perm, idx n);

@@ -119,7 +119,7 @@ template <class Offset> class MinimumDegree {
 
   const idx n_;
   FactorSize factor_;
-  std::vector<Node> node_;
+  RawVector<Node> node_;
   RawVector<Link> link_;
   std::vector<Hub> hubs_;
   std::vector<idx> hubs_here_;  // in the current element

@@ -205,26 +205,21 @@ std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptio
   return orders;
 }
 
+// As one graph, which falls apart: thousands of small blocks one by one cost more than their ordering.
 Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
-  Ordered o;
-  o.tree.perm = blocks.perm;
-  o.tree.cost = {};
-  std::vector<idx> inverse_row_perm(A.n);
+  std::vector<idx> inverse_row_perm(A.n), block_at(A.n);
   for (idx i = 0; i < A.n; i++) inverse_row_perm[row_of_col ? row_of_col[blocks.perm[i]] : blocks.perm[i]] = i;
-  const idx nblocks = (idx)blocks.block_ptr.size() - 1;
-  for (idx k = 0; k < nblocks; k++) {
-    const idx begin = blocks.block_ptr[k], end = blocks.block_ptr[k + 1];
-    if (end - begin < 3) {
-      o.tree.cost.lnz += end - begin;
-      continue;
-    }
-    const Pattern graph = symmetrize_block(A, inverse_row_perm.data(), blocks.perm.data(), begin, end);
-    const Ordered block = order_amd(graph.view());
-    for (idx i = begin; i < end; i++) o.tree.perm[i] = blocks.perm[begin + block.tree.perm[i - begin]];
-    o.tree.cost.lnz += block.tree.cost.lnz;
-    o.tree.cost.flops += block.tree.cost.flops;
-    o.tree.cost.levels = std::max(o.tree.cost.levels, block.tree.cost.levels);
-  }
+  for (std::size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    std::fill(block_at.begin() + blocks.block_ptr[k], block_at.begin() + blocks.block_ptr[k + 1], (idx)k);
+  Ordered o = order_amd(symmetrize_blocks(A, inverse_row_perm.data(), blocks.perm.data(), block_at.data()).view());
+  std::vector<idx> next(blocks.block_ptr), sorted(A.n);
+  for (const idx i : o.tree.perm) sorted[next[block_at[i]]++] = blocks.perm[i];
+  o.tree.perm = std::move(sorted);
+  o.tree.parent.clear(), o.tree.col_count.clear();  // of another order
+  FactorSize single;                                // of a block of order 1, where there is nothing to do
+  single.add(1, 1);
+  for (std::size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
+    if (blocks.block_ptr[k + 1] - blocks.block_ptr[k] == 1) o.tree.cost.flops -= single.flops;
   return o;
 }
 

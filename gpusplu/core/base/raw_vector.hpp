@@ -3,11 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "base/kept_memory.hpp"
 
 namespace gs {
 
@@ -16,18 +17,18 @@ namespace gs {
 template <class T> struct RawAllocator {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
   using value_type = T;
+  static constexpr std::uintptr_t line = 64;
   RawAllocator() = default;
   template <class U> RawAllocator(const RawAllocator<U>&) {}
 
   T* allocate(std::size_t n) {
-    constexpr std::uintptr_t line = 64;
-    void* start = std::malloc(n * sizeof(T) + line);  // aligned for any scalar: there is room for a pointer before p
+    void* start = take_memory(n * sizeof(T) + line);  // aligned for any scalar: there is room for a pointer before p
     if (!start) throw std::bad_alloc();
     auto** p = reinterpret_cast<void**>(((std::uintptr_t)start + line) / line * line);
     p[-1] = start;
     return reinterpret_cast<T*>(p);
   }
-  void deallocate(T* p, std::size_t) { std::free(reinterpret_cast<void**>(p)[-1]); }
+  void deallocate(T* p, std::size_t n) { give_memory(reinterpret_cast<void**>(p)[-1], n * sizeof(T) + line); }
 
   template <class U> void construct(U*) {}
   template <class U, class... Args> void construct(U* at, Args&&... args) {

@@ -8,9 +8,9 @@
 #include "analysis/analyze.hpp"
 #include "analysis/selection.hpp"
 #include "base/stopwatch.hpp"
+#include "bind/at_once.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
-#include "matrix/canonical.hpp"
 
 namespace gs {
 namespace {
@@ -71,6 +71,20 @@ template <class T> std::shared_ptr<Symbolic> analyze_binding(In<off> ptr, In<idx
   });
 }
 
+// (canonical, symbolic, seconds of each)
+using Analyzed = Tuple<Canonical, Symbolic, double, double>;
+
+template <class T, class I> std::optional<Analyzed> analyze_matrix(idx n, In<I> ptr, In<I> ind, In<T> values,
+                                                                   const Costs& costs, double refactorizations) {
+  require_pointers(ptr, n);
+  AnalyzeOptions options(costs.cpu);
+  options.refactorizations = refactorizations;
+  Begun<T> begun;
+  if (!without_gil([&] { return begun.begin(n, ptr, ind, values, options); })) return std::nullopt;
+  nb::object canonical = nb::cast(begun.canonical.release(), nb::rv_policy::take_ownership);
+  return Analyzed(nb::make_tuple(std::move(canonical), begun.symbolic, begun.seconds, begun.symbolic->seconds));
+}
+
 template <class T> Candidates analyze_fronts_binding(In<off> ptr, In<idx> ind, In<T> values, const Costs& costs,
                                                      bool cholesky, bool ldlt, const std::string& ordering,
                                                      std::optional<In<idx>> perm, bool matching) {
@@ -101,6 +115,12 @@ template <class T> void bind_analyze_of(nb::module_& m) {
         "cholesky"_a = false, "ldlt"_a = false, "ordering"_a = "auto", "perm"_a = nb::none(), "method"_a = "auto",
         "matching"_a = true, "symmetric"_a = false, "refactorizations"_a = AnalyzeOptions({}).refactorizations,
         "Order and analyse a canonical CSC matrix; see core/analysis/analyze.hpp.");
+  m.def("analyze_matrix", &analyze_matrix<T, std::int32_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert(), "costs"_a, "refactorizations"_a,
+        "(canonical, symbolic, seconds, seconds) of compressed columns for LU with default options, or None where a "
+        "value is not finite.");
+  m.def("analyze_matrix", &analyze_matrix<T, std::int64_t>, "n"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert(), "costs"_a, "refactorizations"_a);
 }
 
 }  // namespace

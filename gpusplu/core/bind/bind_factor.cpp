@@ -5,16 +5,14 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/analyze.hpp"
 #include "analysis/graph.hpp"
 #include "analysis/suits.hpp"
 #include "base/stopwatch.hpp"
+#include "bind/at_once.hpp"
 #include "bind/bind.hpp"
 #include "bind/checks.hpp"
 #include "bind/ladder_options.hpp"
 #include "bind/patterns.hpp"
-#include "matrix/canonical.hpp"
-#include "matrix/values.hpp"
 #include "numeric/factor.hpp"
 
 namespace gs {
@@ -61,16 +59,6 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
 // The last: the call whose analysis was remembered and of no use, or 0.
 template <class T> using Made =
     Tuple<Canonical, Symbolic, FactorBinding<T>, double, double, std::optional<Known>, std::int64_t>;
-
-// The caller's values in canonical order: themselves, or gathered into `memory`. Null if one is not finite.
-template <class T> const T* canonical_values(const Canonical& canonical, const T* values, std::vector<T>& memory) {
-  if (!canonical.identity) {
-    memory.resize(canonical.pattern.view().nnz());
-    gather_values(canonical, values, memory.data());
-    values = memory.data();
-  }
-  return all_finite(values, canonical.pattern.view().nnz()) ? values : nullptr;
-}
 
 const FactorOptions of_any_values{.any_values = true};
 
@@ -119,8 +107,8 @@ template <class T> std::optional<Made<T>> with_known(const std::shared_ptr<Known
   return Made<T>(nb::make_tuple(analysed[0], nb::cast<nb::tuple>(known->value)[1], lu, watch.seconds(), 0.0, known, 0));
 }
 
-// Canonicalization, analysis and factorization with default options, in one call: of a small matrix the calls cost more
-// than the work. None if a value is not finite. Without `patterns` nothing is remembered.
+// Canonicalization, analysis and factorization with default options. None if a value is not finite. Without `patterns`
+// nothing is remembered.
 template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns, idx n, In<I> ptr, In<I> ind,
                                                               In<T> values, const Costs& costs, bool lent) {
   require_pointers(ptr, n);
@@ -132,38 +120,28 @@ template <class T, class I> std::optional<Made<T>> lu_binding(Patterns* patterns
     patterns->miss();
     dropped = known->call;
   }
-  auto canonical = std::make_unique<Canonical>();
-  std::shared_ptr<Symbolic> symbolic;
+  Begun<T> begun;
+  std::shared_ptr<Symbolic>& symbolic = begun.symbolic;
   std::unique_ptr<Factor<T>> factor;
-  double seconds = 0;
   const auto make = [&] {
-    const Stopwatch watch;
-    *canonical = canonical_from_columns(n, ptr.data(), ind.data(), (off)ind.shape(0));
-    require_entries(values, canonical->nvalues, "data");
-    const PatternView A = canonical->pattern.view();
-    std::vector<T> gathered;
-    const T* const given = canonical_values(*canonical, values.data(), gathered);
-    if (!given) return false;
-    seconds = watch.seconds();
     AnalyzeOptions options(costs.cpu);
     options.symmetric = true;
-    symbolic = std::make_shared<Symbolic>(analyze(A, given, options));
-    symbolic->seconds = watch.seconds() - seconds;
-    factor = std::make_unique<Factor<T>>(symbolic, A, given, of_any_values);
+    if (!begun.begin(n, ptr, ind, values, options)) return false;
+    factor = std::make_unique<Factor<T>>(symbolic, begun.canonical->pattern.view(), begun.values, of_any_values);
     if (auto led_to = analysis_to_keep(*factor, symbolic)) led_to->seconds = symbolic->seconds, symbolic = led_to;
     return true;
   };
   if (!without_gil(make)) return std::nullopt;
   const double analyze_seconds = symbolic->seconds;
-  const off bytes = bytes_of(*canonical) + bytes_of(*symbolic);
-  const nb::object owner = nb::cast(canonical.release(), nb::rv_policy::take_ownership);
+  const off bytes = bytes_of(*begun.canonical) + bytes_of(*symbolic);
+  const nb::object owner = nb::cast(begun.canonical.release(), nb::rv_policy::take_ownership);
   const Canonical& kept = nb::cast<const Canonical&>(owner);
   const nb::object lu =
       nb::cast(new FactorBinding<T>{owner, std::move(factor), kept.pattern.view().nnz(), kept.nvalues},
                nb::rv_policy::take_ownership);
   const nb::tuple analysed = nb::make_tuple(owner, std::move(symbolic));
   if (patterns) patterns->keep(sight, analysed, bytes);
-  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, seconds, analyze_seconds, nb::none(), dropped));
+  return Made<T>(nb::make_tuple(analysed[0], analysed[1], lu, begun.seconds, analyze_seconds, nb::none(), dropped));
 }
 
 template <class T> nb::ndarray<nb::numpy, T> solve_binding(FactorBinding<T>& self, InFortran<T> b, int trans) {

@@ -6,6 +6,7 @@
 
 #include "analysis/suits.hpp"
 #include "analysis/symbolic.hpp"
+#include "base/kept_memory.hpp"
 #include "base/scalars.hpp"
 #include "bind/checks.hpp"
 #include "bind/patterns.hpp"
@@ -186,6 +187,8 @@ void bind_patterns(nb::module_& m) {
       .def("__len__", &Patterns::size);
   bind_find<std::int32_t>(patterns);
   bind_find<std::int64_t>(patterns);
+  m.def("drop_kept_memory", &drop_kept_memory,
+        "Give back what is kept of freed arrays; see core/base/kept_memory.hpp.");
   m.def(
       "bytes_of", [](const Canonical& canonical) { return bytes_of(canonical); }, "of"_a);
   m.def(

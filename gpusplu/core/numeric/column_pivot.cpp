@@ -104,7 +104,7 @@ template <class T> class Pivoting {
   RawVector<Row> rows_;
   RawVector<Visit> stack_;
   RawVector<idx> order_;
-  std::vector<T> work_;
+  RawVector<T> work_;
 
   template <class V> static void grow(V& rows, auto& values, off needed) {
     if (needed <= (off)rows.size()) return;

@@ -354,7 +354,7 @@ template <class T> FactorSummary Factor<T>::summary() const {
 
 template <class T> std::vector<T> Factor<T>::values() const {
   const UseLock::Shared shared = held();
-  return values_;
+  return {values_.begin(), values_.end()};
 }
 
 // Of the engine that holds the factor.

@@ -183,7 +183,7 @@ template <class T> class Factor {
   std::shared_ptr<const Symbolic> symbolic_;
   std::shared_ptr<const Symbolic> ldlt_;  // the last analysis for LDL^T, if that is wanted: LU is for single values
   PatternView A_;
-  std::vector<T> values_, spare_;
+  RawVector<T> values_, spare_;
   FactorOptions options_;
   Ladder ladder_;
   std::shared_ptr<ColumnLU<T>> column_;

@@ -24,7 +24,7 @@ template <class T> bool Factor<T>::update(const Matrix<T>& C, int sign) {
   for (const EntryChange<T>& change : *changes) largest = max_or_nan(largest, modulus(change.after));
   if (!std::isfinite(largest)) throw std::overflow_error("an entry of the changed matrix is out of range");
   spare_.reserve(values_.size());  // nothing below may lack memory when the factor is half changed
-  const auto apply = [&](std::vector<T>& values) {
+  const auto apply = [&](RawVector<T>& values) {
     for (const EntryChange<T>& change : *changes) values[change.place] = change.after;
   };
   const auto changes_columns = [&] {

@@ -57,21 +57,10 @@ class CpuEngine(Engine):
     def factor_at_once(
         self, A: Any, request: Request, lent: bool
     ) -> tuple[Any, Analysis, Any, dict[str, float], Any] | None:
-        """For arrays that the core takes as they are."""
-        n = A.shape[0]
-        if A.format != "csc" or n != A.shape[1] or n >= 2**31:
-            return None
-        data, indices, indptr = A.data, A.indices, A.indptr
-        if (
-            data.dtype not in matrix.FLOATS
-            or indices.dtype not in INDICES
-            or indices.dtype != indptr.dtype
-            or not data.ndim == indices.ndim == indptr.ndim == 1
-            or not (data.flags.c_contiguous and indices.flags.c_contiguous and indptr.flags.c_contiguous)
-        ):
+        if not taken_as_they_are(A):
             return None
         store = patterns.STORE if request.remembered else None
-        made = _core.splu(store, n, indptr, indices, data, for_core(), lent)
+        made = _core.splu(store, A.shape[0], A.indptr, A.indices, A.data, for_core(), lent)
         if made is None:
             return None
         canonical, symbolic, factor, *took, known, dropped = made
@@ -80,10 +69,36 @@ class CpuEngine(Engine):
         spent = {"canonicalize": took[0], "analyze": took[1]}
         return matrix.Pattern(canonical), Analysis(symbolic), factor, spent, known
 
+    def analyze_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, dict[str, float]] | None:
+        if not taken_as_they_are(A):
+            return None
+        made = _core.analyze_matrix(A.shape[0], A.indptr, A.indices, A.data, for_core(), request.refactorizations)
+        if made is None:
+            return None
+        canonical, symbolic, *took = made
+        return matrix.Pattern(canonical), Analysis(symbolic), {"canonicalize": took[0], "analyze": took[1]}
+
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_methods
 
         return observe_methods(name, cholesky, budget)
+
+
+def taken_as_they_are(A: Any) -> bool:
+    """Whether the arrays of a sparse matrix on the host are what the core reads."""
+    n = A.shape[0]
+    if A.format != "csc" or n != A.shape[1] or n >= 2**31:
+        return False
+    data, indices, indptr = A.data, A.indices, A.indptr
+    return (
+        data.dtype in matrix.FLOATS
+        and indices.dtype in INDICES
+        and indices.dtype == indptr.dtype
+        and data.ndim == indices.ndim == indptr.ndim == 1
+        and data.flags.c_contiguous
+        and indices.flags.c_contiguous
+        and indptr.flags.c_contiguous
+    )
 
 
 ENGINE = CpuEngine()

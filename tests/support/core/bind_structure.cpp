@@ -37,13 +37,13 @@ PatternArrays symmetrize_arrays(In<off> ptr, In<idx> ind, std::optional<In<idx>>
   return to_arrays(without_gil([&] { return symmetrize(A, row_of_col ? row_of_col->data() : nullptr); }));
 }
 
-PatternArrays symmetrize_block_arrays(In<off> ptr, In<idx> ind, In<idx> inverse_row_perm, In<idx> col_perm, idx begin,
-                                      idx end) {
+PatternArrays symmetrize_blocks_arrays(In<off> ptr, In<idx> ind, In<idx> inverse_row_perm, In<idx> col_perm,
+                                       In<idx> block) {
   const PatternView A = pattern_view(ptr, ind);
   require_permutation(inverse_row_perm, A.n, "inverse_row_perm");
   require_permutation(col_perm, A.n, "col_perm");
-  require(0 <= begin && begin <= end && end <= A.n, "a block must lie in 0 .. n");
-  return to_arrays(symmetrize_block(A, inverse_row_perm.data(), col_perm.data(), begin, end));
+  require_length(block, A.n, "block");
+  return to_arrays(symmetrize_blocks(A, inverse_row_perm.data(), col_perm.data(), block.data()));
 }
 
 NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> parent) {
@@ -91,8 +91,8 @@ std::tuple<PatternArrays, PatternArrays, double> lu_pattern_arrays(In<off> ptr, 
 void bind_structure(nb::module_& m) {
   m.def("symmetrize", &symmetrize_arrays, "ptr"_a, "ind"_a, "row_of_col"_a = nb::none(),
         "Graph (ptr, ind) of C + C^T without diagonal, C = A[row_of_col].");
-  m.def("symmetrize_block", &symmetrize_block_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "begin"_a,
-        "end"_a, "Graph of one diagonal block of A[row_perm][:, col_perm], in local numbers.");
+  m.def("symmetrize_blocks", &symmetrize_blocks_arrays, "ptr"_a, "ind"_a, "inverse_row_perm"_a, "col_perm"_a, "block"_a,
+        "Graph of the diagonal blocks of A[row_perm][:, col_perm]; block: of each of its rows and columns.");
   m.def(
       "elimination_tree",
       [](In<off> ptr, In<idx> ind, In<idx> perm) {

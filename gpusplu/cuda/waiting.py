@@ -8,10 +8,12 @@ was asked for goes on when the thread leaves.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable
 from functools import cache
+from queue import SimpleQueue
 from typing import Any
 
 from .. import _core
@@ -36,23 +38,50 @@ def wait_for_stream(stream: Any) -> None:
         stream.synchronize()  # which says what is wrong, if anything is
 
 
+class Waiter:
+    """A thread that waits for others, one wait after the other: to start one for each takes longer than most waits."""
+
+    def __init__(self) -> None:
+        self._waits: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._raised: BaseException | None = None
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        threading.Thread(target=self._work, name="gpusplu waits", daemon=True).start()
+
+    def _work(self) -> None:
+        while (wait := self._waits.get()) is not None:
+            try:
+                wait()
+            except BaseException as error:
+                self._raised = error
+            del wait  # what it holds may go
+            self._ended.release()
+
+    def __call__(self, wait: Callable[[], object]) -> BaseException | None:
+        """`wait()`, and what it raised. Where a signal's handler raises, the thread ends with its wait."""
+        self._raised = None
+        self._waits.put(wait)
+        try:
+            self._ended.acquire()
+        except BaseException:
+            self._waits.put(None)
+            raise
+        return self._raised
+
+
+#: Those that have nothing to wait for; none in a forked child, which has no threads.
+IDLE: list[Waiter] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=IDLE.clear)
+
+
 def wait_beside(wait: Callable[[], object]) -> None:
     """`wait()`, which nothing can interrupt: from the main thread by another one, that goes on to wait if need be."""
     if threading.current_thread() is not threading.main_thread():
         wait()
         return
-    ended, raised = threading.Lock(), []
-
-    def work() -> None:
-        try:
-            wait()
-        except BaseException as error:
-            raised.append(error)
-        finally:
-            ended.release()
-
-    ended.acquire()
-    threading.Thread(target=work, name="gpusplu waits", daemon=True).start()
-    ended.acquire()
+    waiter = IDLE.pop() if IDLE else Waiter()
+    raised = waiter(wait)
+    IDLE.append(waiter)
     if raised:
-        raise raised[0]
+        raise raised

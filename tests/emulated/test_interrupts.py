@@ -310,3 +310,24 @@ def test_waits_for_whole_devices_are_left_too():
     ended.set()
     with pytest.raises(ZeroDivisionError):
         waiting.wait_beside(lambda: 1 / 0)
+
+
+def waiters():
+    return [thread for thread in threading.enumerate() if thread.name == "gpusplu waits"]
+
+
+def test_waits_for_whole_devices_share_a_thread():
+    waiting.wait_beside(lambda: None)
+    before, by = waiters(), []
+    for _ in range(5):
+        waiting.wait_beside(lambda: by.append(threading.current_thread()))
+    assert len(set(by)) == 1 and by[0] in before
+    assert waiters() == before
+    ended, begun = threading.Event(), threading.Event()
+    with signalled(begun):
+        waiting.wait_beside(lambda: begun.set() or ended.wait(LONG))
+    left = [thread for thread in waiters() if thread in by]
+    ended.set()
+    for thread in left:
+        thread.join(LONG)  # with its wait
+    assert by[0] not in waiters()

@@ -15,8 +15,7 @@ import gpusplu
 
 pytest.register_assert_rewrite("support")
 
-ROOT = Path(__file__).resolve().parents[1]
-gpusplu.__path__.append(str(ROOT / "gpusplu"))  # where _core_testing is: an installed package has none
+from support import ROOT  # noqa: E402
 
 
 def matrix_folder() -> Path | None:

@@ -175,7 +175,7 @@ def test_values_that_the_caller_edits_afterwards_are_not_those_of_the_interior(e
     A, b, inner = spd_matrix(40), rhs(37), np.arange(3, 40)
     symbolic = analyzed("cholesky", A, [0, 1, 2])
     if not eliminated:
-        symbolic._whole = None
+        symbolic.whole = None
     edited = A.copy()
     factor = symbolic.factor(edited.data)
     edited.data *= np.random.default_rng(0).uniform(1, 2, A.nnz)

@@ -135,11 +135,16 @@ def test_cache_that_cannot_be_written_is_done_without(folder, monkeypatch):
     assert cache.kernels("file.cu", "d", 0, 80)[:4] == b"\x7fELF"
 
 
+def forget_headers():
+    for known in (layout.struct, layout.bodies, layout.texts):
+        known.cache_clear()
+
+
 def test_struct_has_the_bytes_of_the_header(folder):
     dtype = layout.struct("file.cu", "Args")
     expected = [("first", "u8"), ("second", "u8"), ("n", "u4"), ("x", "f8"), ("y", "f8", 3), ("z", "u8")]
     assert dtype == np.dtype(expected, align=True)
-    layout.struct.cache_clear()
+    forget_headers()
     (folder / "header.cuh").write_text(
         "constexpr int COUNT = 3;\nstruct Inner { int a; long long b; };\nstruct Args { Inner inner[COUNT]; int k; };\n"
     )
@@ -149,8 +154,8 @@ def test_struct_has_the_bytes_of_the_header(folder):
 
 
 def test_struct_that_the_host_cannot_read(folder):
-    layout.struct.cache_clear()
+    forget_headers()
     (folder / "header.cuh").write_text("struct Args { int (*function)(int); };\n")
     with pytest.raises(ValueError, match="cannot read"):
         layout.struct("file.cu", "Args")
-    layout.struct.cache_clear()
+    forget_headers()

@@ -19,7 +19,7 @@ THREADS, TEAM_THREADS = constant(SHARED, "LANE_THREADS"), constant(SHARED, "TEAM
 TEAM_WARPS, SOLVE_ENTRIES = constant(SHARED, "TEAM_WARPS"), constant(SHARED, "SOLVE_ROWS")
 MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
 LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
-STAGED_ITEMS = constant(SHARED, "STAGED_ITEMS")
+STAGED_ITEMS, LINES_AHEAD = constant(SHARED, "STAGED_ITEMS"), constant(SHARED, "LINES_AHEAD")
 CONTROL_BYTES = 16  # of a block, besides tiles
 REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
 
@@ -198,7 +198,7 @@ class LaneCommands:
         )
         warps = program.blocks(len(plan.warp_tasks) * self._groups, WARPS, self._resident)
         fronts = program.blocks(2 * len(plan.block_fronts) * self._groups, 1, self._resident)
-        shared = CONTROL_BYTES + WARPS * SOLVE_ENTRIES * LANES * self._dtype.itemsize
+        shared = CONTROL_BYTES + WARPS * (1 + LINES_AHEAD) * SOLVE_ENTRIES * LANES * self._dtype.itemsize
         kernel = program.kernel(SOLVE, "solve_lanes")
         stream.launch(kernel, max(warps, fronts), THREADS, shared, record(kernel.arguments, **fields))
 

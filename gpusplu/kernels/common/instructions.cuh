@@ -58,6 +58,11 @@ DEVICE void store_release_block(unsigned* p, unsigned v) {
   const unsigned address = (unsigned)__cvta_generic_to_shared(p);
   asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
+// Until a count is there, looked at without order, which leaves the first-level cache to others meanwhile.
+DEVICE void wait_for_count(const unsigned* count, unsigned value) {
+  while (load_relaxed(count) < value) __nanosleep(32);
+  load_acquire(count);
+}
 // Adds with release and acquire order: what this thread wrote (and, after a barrier, its block) is seen by whoever adds
 // later.
 DEVICE unsigned add_acquire_release(unsigned* p, unsigned v) {
@@ -91,6 +96,9 @@ DEVICE void store_words(unsigned long long* p, unsigned long long a, unsigned lo
 DEVICE void load_words(const unsigned long long* p, unsigned long long& a, unsigned long long& b) {
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(p) : "memory");
 }
+
+// Into the second-level cache.
+DEVICE void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // ---- asynchronous copies from global to shared memory of SIZE bytes, 4, 8 or 16, of which `bytes` come from the
 // source and the rest is zero

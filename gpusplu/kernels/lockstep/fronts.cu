@@ -222,8 +222,7 @@ DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int c
     if (ticket >= count * args.groups) break;
     const int group = ticket % args.groups, f = fronts[ticket / args.groups], above = args.above[f];
     unsigned* arrived = args.arrived + group * args.above_count;
-    if (threadIdx.x == 0)
-      while (load_acquire(arrived + above) < args.pending[above]) __nanosleep(32);
+    if (threadIdx.x == 0) wait_for_count(arrived + above, args.pending[above]);
     __syncthreads();
     LaneStatus status;
     factor_front<SumAhead>(args, Team<WARPS>{warp_of()}, f, group, (Scalar*)nullptr, scratch, diagonal,

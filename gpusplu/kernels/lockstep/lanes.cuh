@@ -109,17 +109,17 @@ template <int COUNT> DEVICE void clear_tile(Scalar* tile) {
   for (int k = 0; k < COUNT; k++) tile[k * WARP_SIZE] = Scalar(0);
 }
 
-// The COUNT entries of a tile, WARP_SIZE apart: the sum of items begin .. end - 1. `tile`, `values` and `blocks`: of
-// this lane.
-template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
-                                          const Scalar* blocks, Scalar* tile, LaneStatus& status) {
+// The COUNT entries of a tile, WARP_SIZE apart: the sum of items begin .. end - 1, of which `lanes` has the first if
+// they are LOADED. `tile`, `values` and `blocks`: of this lane.
+template <int COUNT, bool LOADED> DEVICE void assemble(const Items& items, int begin, int end, ItemsInLanes lanes,
+                                                       const Scalar* values, const Scalar* blocks, Scalar* tile,
+                                                       LaneStatus& status) {
   constexpr int TOGETHER = sizeof(Scalar) == 16 ? 4 : 8;
   clear_tile<COUNT>(tile);
   RunningSum sum{tile};
   for (int first = begin; first < end; first += WARP_SIZE) {
     const int some = min(WARP_SIZE, end - first);
-    ItemsInLanes lanes;
-    lanes.load(items, first, end);
+    if (!LOADED || first > begin) lanes.load(items, first, end);
     for (int k = 0; k < some; k += TOGETHER) {
       Scalar value[TOGETHER];
 #pragma unroll
@@ -131,4 +131,8 @@ template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end
     }
   }
   sum.put();
+}
+template <int COUNT> DEVICE void assemble(const Items& items, int begin, int end, const Scalar* values,
+                                          const Scalar* blocks, Scalar* tile, LaneStatus& status) {
+  assemble<COUNT, false>(items, begin, end, {}, values, blocks, tile, status);
 }

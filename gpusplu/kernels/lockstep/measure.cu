@@ -81,35 +81,49 @@ DEVICE void note_row(const LaneMeasureArgs& args, int group, int row, Wide produ
   norms.a = fmax(norms.a, row_sum);
 }
 
-// This block's rows of this lane: long ones by all warps, whose sums are joined in their order. `parts`: a product and
-// a sum of every thread.
-template <bool NORM> DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, RowPart* parts) {
+// This block's rows of this lane, `step` apart, so that no block has all of the long ones if they are neighbours: these
+// by all warps, whose sums are joined in their order. `parts`: a product and a sum of every thread.
+template <bool NORM>
+DEVICE Norms measure_rows(const LaneMeasureArgs& args, int group, int begin, int step, RowPart* parts) {
   const Scalar *values = lane_entries(args.values, group, args.nnz), *x = lane_entries(args.x, group, args.n);
-  const int end = min(args.n, begin + MEASURED_ROWS);
+  long long ptr[MEASURED_ROWS / WARP_SIZE];  // of rows, one a lane
+  int length[MEASURED_ROWS / WARP_SIZE];     // -1: there is none
+#pragma unroll
+  for (int q = 0; q < MEASURED_ROWS / WARP_SIZE; q++) {
+    const int row = begin + (q * WARP_SIZE + lane_of()) * step, given = min(row, args.n - 1);
+    ptr[q] = __ldg(args.ptr + given);
+    length[q] = row < args.n ? (int)(__ldg(args.ptr + given + 1) - ptr[q]) : -1;
+  }
   Norms norms;
-  for (int row = begin + warp_of(); row < end; row += LANE_WARPS) {
-    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
-    if (last - first > LONG_ROW) continue;
-    RowPart part;
-    add_entries<NORM>(args, first, last, 1, values, x, part.product, part.sum);
-    note_row(args, group, row, part.product, part.sum, norms);
-  }
-  for (int row = begin; row < end; row++) {
-    const long long first = __ldg(args.ptr + row), last = __ldg(args.ptr + row + 1);
-    if (last - first <= LONG_ROW) continue;
-    RowPart part;
-    add_entries<NORM>(args, first + warp_of() * WARP_SIZE, last, LANE_WARPS, values, x, part.product, part.sum);
-    __syncthreads();
-    parts[threadIdx.x] = part;
-    __syncthreads();
-    if (warp_of() != row % LANE_WARPS) continue;
-    RowPart whole = parts[lane_of()];
-    for (int w = 1; w < LANE_WARPS; w++) {
-      whole.product += parts[w * WARP_SIZE + lane_of()].product;
-      whole.sum += parts[w * WARP_SIZE + lane_of()].sum;
+#pragma unroll
+  for (int q = 0; q < MEASURED_ROWS / WARP_SIZE; q++)
+#pragma unroll 1
+    for (int k = warp_of(); k < WARP_SIZE; k += LANE_WARPS) {
+      const long long first = shuffle(ptr[q], k);
+      const int count = shuffle(length[q], k);
+      if (count < 0 || count > LONG_ROW) continue;
+      RowPart part;
+      add_entries<NORM>(args, first, first + count, 1, values, x, part.product, part.sum);
+      note_row(args, group, begin + (q * WARP_SIZE + k) * step, part.product, part.sum, norms);
     }
-    note_row(args, group, row, whole.product, whole.sum, norms);
-  }
+#pragma unroll
+  for (int q = 0; q < MEASURED_ROWS / WARP_SIZE; q++)
+    for (unsigned rest = __ballot_sync(~0u, length[q] > LONG_ROW); rest; rest &= rest - 1) {
+      const int k = __ffs(rest) - 1;
+      const long long first = shuffle(ptr[q], k), last = first + shuffle(length[q], k);
+      RowPart part;
+      add_entries<NORM>(args, first + warp_of() * WARP_SIZE, last, LANE_WARPS, values, x, part.product, part.sum);
+      __syncthreads();
+      parts[threadIdx.x] = part;
+      __syncthreads();
+      if (warp_of() != k % LANE_WARPS) continue;
+      RowPart whole = parts[lane_of()];
+      for (int w = 1; w < LANE_WARPS; w++) {
+        whole.product += parts[w * WARP_SIZE + lane_of()].product;
+        whole.sum += parts[w * WARP_SIZE + lane_of()].sum;
+      }
+      note_row(args, group, begin + (q * WARP_SIZE + k) * step, whole.product, whole.sum, norms);
+    }
   __syncthreads();
   return norms;
 }
@@ -133,11 +147,11 @@ DEVICE bool decide(const LaneMeasureArgs& args, LaneErrors& errors) {
 
 GPUSPLU_KERNEL(measure_lanes, LaneMeasureArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 2 : 3) {
   const int parts = (args.n + MEASURED_ROWS - 1) / MEASURED_ROWS, group = blockIdx.x / parts,
-            begin = blockIdx.x % parts * MEASURED_ROWS;
+            begin = blockIdx.x % parts;
   if (args.active && !(args.active[args.groups] && args.active[group])) return;
   RowPart* pieces = (RowPart*)shared_memory;
-  const Norms norms =
-      args.step ? measure_rows<false>(args, group, begin, pieces) : measure_rows<true>(args, group, begin, pieces);
+  const Norms norms = args.step ? measure_rows<false>(args, group, begin, parts, pieces)
+                                : measure_rows<true>(args, group, begin, parts, pieces);
   Norms* shared = (Norms*)shared_memory;
   shared[threadIdx.x] = norms;
   __syncthreads();

@@ -27,10 +27,10 @@ struct Tile {
   DEVICE int size(int t) const { return min(S, (t < P ? front.W : front.R) - first(t)); }
   DEVICE int steps() const { return min(min(row, column), P); }
   DEVICE unsigned* flag(int r, int c) const { return flags + tile_number(r, c, P, T, CHOLESKY); }
-  // What step k multiplies; U of Cholesky is L.
-  DEVICE bool is_ready(int k) const {
-    return load_acquire(flag(row, k)) && load_acquire(CHOLESKY ? flag(column, k) : flag(k, column));
-  }
+  // What step k multiplies; U of Cholesky is L. Without order: looks that acquire empty the first-level cache.
+  DEVICE unsigned* other(int k) const { return CHOLESKY ? flag(column, k) : flag(k, column); }
+  DEVICE bool is_ready(int k) const { return load_relaxed(flag(row, k)) && load_relaxed(other(k)); }
+  DEVICE void acquire(int k) const { load_acquire(flag(row, k)), load_acquire(other(k)); }
 };
 
 // By the first warp: steps that are ready, at least one more than `done`.
@@ -39,13 +39,15 @@ DEVICE int wait_for_steps(const Tile& tile, int done) {
   for (;;) {
     const unsigned missing = __ballot_sync(~0u, k < steps && !tile.is_ready(k));
     const int available = missing ? done + __ffs(missing) - 1 : min(steps, done + WARP_SIZE);
-    if (available > done) return available;
+    if (available > done) {
+      if (k < available) tile.acquire(k);
+      return available;
+    }
   }
 }
 
 DEVICE void wait_until(const unsigned* counter, unsigned value) {
-  if (threadIdx.x == 0)
-    while (load_acquire(counter) < value) __nanosleep(32);
+  if (threadIdx.x == 0) wait_for_count(counter, value);
   __syncthreads();
 }
 

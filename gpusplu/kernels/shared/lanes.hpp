@@ -26,7 +26,8 @@ constexpr int SUBTILE_ROWS = 4;                        // of a tile: what a warp
 constexpr int SUBTILE_COLUMNS = 8;
 
 constexpr int SOLVE_ROWS = 8;   // of a front, that a warp solves for together
-constexpr int ALONE_ROWS = 40;  // of a front above the cut that a warp solves with alone, at most
+constexpr int ALONE_ROWS = 16;  // of a front above the cut that a warp solves with alone, at most
+constexpr int LINES_AHEAD = 4;  // of SOLVE_ROWS entries, that a warp of a team has on their way into shared memory
 
 constexpr int MOVED_ENTRIES = 256;  // of a system, that a block brings into lanes or out of them
 constexpr int MEASURED_ROWS = 64;   // of op(A), that a block sums

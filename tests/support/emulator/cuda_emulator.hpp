@@ -187,6 +187,11 @@ inline void store_release(unsigned* p, unsigned v) { emulator::store_release(p, 
 inline unsigned load_acquire_block(const unsigned* p) { return emulator::load_acquire(p); }
 inline void store_release_block(unsigned* p, unsigned v) { *p = v; }
 inline unsigned add_acquire_release(unsigned* p, unsigned v) { return atomicAdd(p, v); }
+inline void wait_for_count(const unsigned* count, unsigned value) {
+  while (load_acquire(count) < value) {
+  }
+}
+inline void prefetch(const void* p) { (void)*(const volatile char*)p; }
 inline void allow_next_kernel() {}
 inline void wait_for_previous_kernel() {}
 inline void before_looking_again(const unsigned long long* p, bool) {

@@ -1,0 +1,343 @@
+// What solves with the factors of many systems in lockstep are launched with, and how a front is solved with: rows in
+// tiles of SOLVE_ROWS, a warp each.
+//
+// y holds the pivots' rows in the plan's order, `sums` what rows below pivots pass on to the parent. Of a factor M of a
+// front, L or the transpose of U, e(i, p) is what row i > p of column p holds. Whoever reads entries early or late,
+// alone or with others, does the same arithmetic in the same order.
+#pragma once
+#include "lockstep/lanes.cuh"
+
+struct LaneSolveArgs {
+  const LockstepFront* fronts;
+  const int* below;  // rows of the fronts
+  const int* slot;   // of every front: where its tiles of rows begin in item_ptr
+  const int* item_ptr;
+  const int2* item;  // of b and of sums
+  const double* item_scale;
+  const LockstepTask* warp_tasks;  // subtrees below the cut and fronts of few rows above, children first
+  const int* block_fronts;         // the others, children first
+  const int* above;                // of every front: its number among those above the cut and roots, -1 for others
+  const unsigned* pending;         // by that number: children's tasks
+  const int* perm_out;
+  const double* scale_out;
+  int warp_count, block_count, above_count;
+  int n, groups;
+  int sums_size;
+  int upper_forward, scaled_forward, upper_backward, scaled_backward, conjugate_forward, conjugate_backward;
+  long long factor_size;
+  const Scalar *factor, *b;
+  Scalar *y, *sums;
+  const Scalar* base;  // null: x is the solution, else this and the solution, of systems that are active
+  Scalar* x;
+  const LaneErrors* errors;
+  const unsigned* active;              // a word a group, and whether any is; null: all are
+  unsigned *tickets, *arrived, *done;  // zero before; a word a group and front above the cut
+};
+
+constexpr int S = SOLVE_ROWS, TOGETHER = 4;  // pivots whose entries are loaded together
+using Rows = Scalar[S];
+
+struct Alone {
+  static constexpr int rank = 0, size = 1;
+  DEVICE void sync() const {}
+};
+struct Team {
+  int rank;
+  static constexpr int size = LANE_WARPS;
+  DEVICE void sync() const { __syncthreads(); }
+};
+
+// S entries of a factor, `step` apart; those from `count` on are not there, and stand for zeros.
+struct Line {
+  const Scalar* from;
+  int step, count;
+  DEVICE const Scalar* at(int r) const { return from + r * step * WARP_SIZE; }
+};
+
+// A factor of a front: e(i, p), i < W, at pivots[(i * pivot_i + p * pivot_p) * WARP_SIZE], and others behind.
+struct FrontFactor {
+  int W, H, R;
+  bool conjugate;
+  const Scalar *pivots, *beyond;
+  int pivot_i, pivot_p, beyond_i, beyond_p;
+
+  DEVICE FrontFactor(const LaneSolveArgs& args, const LockstepFront& f, int group, bool upper, bool conjugate_)
+      : W(f.width), H(f.rows - f.width), R(f.rows), conjugate(conjugate_) {
+    const Scalar* lower = lane_entries(args.factor, group, args.factor_size) + f.factor * WARP_SIZE;
+    pivots = lower;
+    pivot_i = upper ? R : 1, pivot_p = upper ? 1 : R;
+    beyond = lower + (upper ? (long long)R * W : W) * WARP_SIZE;
+    beyond_i = 1, beyond_p = upper ? H : R;
+  }
+  // Tiles of rows: those of pivots, then those below.
+  DEVICE int tiles() const { return (W + S - 1) / S; }
+  DEVICE int all_tiles() const { return tiles() + (H + S - 1) / S; }
+  DEVICE int count(int t) const { return t < tiles() ? W - t * S : H - (t - tiles()) * S; }  // of rows, or more
+  DEVICE int end(int t) const { return min(W, (t + 1) * S); }
+
+  DEVICE Line column(int t, int p) const {  // of tile t of rows
+    const int i = t < tiles() ? t * S : (t - tiles()) * S;
+    return t < tiles() ? Line{pivots + (i * pivot_i + p * pivot_p) * WARP_SIZE, pivot_i, W - i}
+                       : Line{beyond + (i * beyond_i + p * beyond_p) * WARP_SIZE, beyond_i, H - i};
+  }
+  DEVICE Line row(int i, int t) const {  // of the pivots of tile t
+    const int p = t * S;
+    return i < W ? Line{pivots + (i * pivot_i + p * pivot_p) * WARP_SIZE, pivot_p, W - p}
+                 : Line{beyond + ((i - W) * beyond_i + p * beyond_p) * WARP_SIZE, beyond_p, W - p};
+  }
+  DEVICE void turn(Rows& e) const {
+    if constexpr (is_complex)
+      if (conjugate)
+#pragma unroll
+        for (int r = 0; r < S; r++) e[r] = conj(e[r]);
+  }
+};
+
+// Entries of a factor, loaded when they are wanted.
+struct EntriesNow {
+  DEVICE void take(Rows& e, const Line& line) const {
+#pragma unroll
+    for (int r = 0; r < S; r++) e[r] = r < line.count ? *line.at(r) : Scalar(0);
+  }
+};
+
+// Where the rows of a front are, of this lane: pivots in y, those below in sums.
+struct FrontRows {
+  Scalar *pivot, *below;
+  DEVICE FrontRows(const LaneSolveArgs& args, const LockstepFront& f, int group)
+      : pivot(lane_entries(args.y, group, args.n) + (long long)f.first * WARP_SIZE),
+        below(lane_entries(args.sums, group, args.sums_size) + (long long)f.below * WARP_SIZE) {}
+  DEVICE Scalar* tile(const FrontFactor& front, int t) const {
+    return t < front.tiles() ? pivot + t * S * WARP_SIZE : below + (t - front.tiles()) * S * WARP_SIZE;
+  }
+};
+
+DEVICE void load_rows(Rows& rows, const Scalar* from, int count) {
+#pragma unroll
+  for (int r = 0; r < S; r++) rows[r] = r < count ? from[r * WARP_SIZE] : Scalar(0);
+}
+DEVICE void store_rows(const Rows& rows, Scalar* to, int count) {
+#pragma unroll
+  for (int r = 0; r < S; r++)
+    if (r < count) to[r * WARP_SIZE] = rows[r];
+}
+
+// What b and the children's sums make of tiles of rows: those of this member of the team. What does not depend on the
+// children is looked up when it is made.
+struct RowSums {
+  Items items;
+  const Scalar *b, *sums;
+  int slot, begin = 0, end = 0;
+  ItemsInLanes first;
+
+  template <class Member>
+  DEVICE RowSums(const LaneSolveArgs& args, const Member& team, const FrontFactor& front, int f, int group)
+      : items{args.item_ptr, args.item, args.item_scale},
+        b(lane_entries(args.b, group, args.n)),
+        sums(lane_entries(args.sums, group, args.sums_size)),
+        slot(args.slot[f]) {
+    if (team.rank < front.all_tiles()) look(team.rank);
+  }
+  DEVICE void look(int t) {
+    begin = __ldg(items.ptr + slot + t), end = __ldg(items.ptr + slot + t + 1);
+    if (begin < end) first.load(items, begin, end);
+  }
+  template <class Member>
+  DEVICE void put(const Member& team, const FrontFactor& front, const FrontRows& rows, Scalar* scratch) {
+    LaneStatus unused;
+    for (int t = team.rank; t < front.all_tiles(); t += team.size) {
+      if (t > team.rank) look(t);
+      assemble<S, true>(items, begin, end, first, b, sums, scratch, unused);
+      Rows tile;
+      load_rows(tile, scratch, S);
+      store_rows(tile, rows.tile(front, t), front.count(t));
+    }
+  }
+};
+
+// The pivots of one tile, from the first on.
+template <class Entries>
+DEVICE void solve_forward(const FrontFactor& front, Entries& entries, Rows& x, int t, bool scaled) {
+  const int count = front.count(t);
+#pragma unroll
+  for (int p = 0; p < S; p++) {
+    if (p >= count) break;
+    Rows e;
+    entries.take(e, front.column(t, t * S + p));
+    front.turn(e);
+    if (scaled) x[p] = x[p] * e[p];
+#pragma unroll
+    for (int i = p + 1; i < S; i++)
+      if (i < count) x[i] = mul_sub(e[i], x[p], x[i]);
+  }
+}
+
+// The rows of tile s lose what the pivots of tile t have, whose solutions are in y.
+template <class Entries>
+DEVICE void subtract_pivots(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
+  const int count = front.count(s), end = front.end(t);
+  Rows tile;
+  load_rows(tile, rows.tile(front, s), count);
+#pragma unroll 1
+  for (int p = t * S; p < end; p += TOGETHER) {
+    Scalar e[TOGETHER][S], x[TOGETHER];
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++) {
+      x[q] = p + q < end ? rows.pivot[(p + q) * WARP_SIZE] : Scalar(0);
+      if (p + q < end) {
+        entries.take(e[q], front.column(s, p + q));
+      } else {
+#pragma unroll
+        for (int i = 0; i < S; i++) e[q][i] = Scalar(0);
+      }
+      front.turn(e[q]);
+    }
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++)
+#pragma unroll
+      for (int i = 0; i < S; i++) tile[i] = mul_sub(e[q][i], x[q], tile[i]);
+  }
+  store_rows(tile, rows.tile(front, s), count);
+}
+
+template <class Member, class Entries> DEVICE void forward(const Member& team, const FrontFactor& front,
+                                                           Entries& entries, RowSums& sums, const FrontRows& rows,
+                                                           bool scaled, Scalar* scratch) {
+  const int tiles = front.tiles(), all = front.all_tiles();
+  sums.put(team, front, rows, scratch);
+  const auto solve = [&](int t) {
+    Rows x;
+    load_rows(x, rows.tile(front, t), front.count(t));
+    solve_forward(front, entries, x, t, scaled);
+    store_rows(x, rows.tile(front, t), front.count(t));
+  };
+  if (team.rank == 0) solve(0);
+  team.sync();
+#pragma unroll 1
+  for (int t = 0; t < tiles; t++) {
+#pragma unroll 1
+    for (int s = t + 1 + (team.rank + team.size - (t + 1) % team.size) % team.size; s < all; s += team.size) {
+      subtract_pivots(front, entries, rows, s, t);
+      if (s == t + 1 && s < tiles) solve(s);  // others need it next
+    }
+    team.sync();
+  }
+}
+
+// The pivots of one tile, from the last on.
+template <class Entries>
+DEVICE void solve_backward(const FrontFactor& front, Entries& entries, Rows& x, int t, bool scaled) {
+  const int count = front.count(t);
+#pragma unroll
+  for (int i = S - 1; i >= 0; i--) {
+    if (i >= count) continue;
+    Rows e;
+    entries.take(e, front.row(t * S + i, t));
+    front.turn(e);
+    if (scaled) x[i] = x[i] * e[i];
+#pragma unroll
+    for (int p = 0; p < i; p++) x[p] = mul_sub(e[p], x[i], x[p]);
+  }
+}
+
+// The pivots of tile t lose what the rows below have, whose solutions are in y; `below`: these rows.
+template <class Entries> DEVICE void subtract_below(const FrontFactor& front, Entries& entries, const int* below,
+                                                    const Scalar* y, Scalar* pivots, int t) {
+  const int count = front.count(t);
+  Rows tile;
+  load_rows(tile, pivots, count);
+  for (int first = 0; first < front.H; first += WARP_SIZE) {
+    const int mine = __ldg(below + min(first + lane_of(), front.H - 1)), some = min(WARP_SIZE, front.H - first);
+#pragma unroll 4
+    for (int k = 0; k < some; k++) {
+      const Scalar x = y[(long long)shuffle(mine, k) * WARP_SIZE];
+      Rows e;
+      entries.take(e, front.row(front.W + first + k, t));
+      front.turn(e);
+#pragma unroll
+      for (int p = 0; p < S; p++)
+        if (p < count) tile[p] = mul_sub(e[p], x, tile[p]);
+    }
+  }
+  store_rows(tile, pivots, count);
+}
+
+// The pivots of tile s lose what those of the later tile t have.
+template <class Entries>
+DEVICE void subtract_later(const FrontFactor& front, Entries& entries, const FrontRows& rows, int s, int t) {
+  Rows tile;
+  load_rows(tile, rows.tile(front, s), S);
+#pragma unroll 1
+  for (int end = front.end(t); end > t * S; end -= TOGETHER) {
+    Scalar e[TOGETHER][S], x[TOGETHER];
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++) {
+      const int i = end - 1 - q;
+      x[q] = i >= t * S ? rows.pivot[i * WARP_SIZE] : Scalar(0);
+      if (i >= t * S) {
+        entries.take(e[q], front.row(i, s));
+      } else {
+#pragma unroll
+        for (int p = 0; p < S; p++) e[q][p] = Scalar(0);
+      }
+      front.turn(e[q]);
+    }
+#pragma unroll
+    for (int q = 0; q < TOGETHER; q++)
+#pragma unroll
+      for (int p = 0; p < S; p++) tile[p] = mul_sub(e[q][p], x[q], tile[p]);
+  }
+  store_rows(tile, rows.tile(front, s), S);
+}
+
+// Solutions of the pivots of a tile to where the caller wants them.
+DEVICE void put_solution(const LaneSolveArgs& args, const Rows& x, int position, int count, int group) {
+  const bool writes = !args.base || args.errors[group * WARP_SIZE + lane_of()].active;
+#pragma unroll
+  for (int r = 0; r < S; r++) {
+    if (r >= count) break;
+    const int row = __ldg(args.perm_out + position + r);
+    const Real scale = args.scale_out ? (Real)__ldg(args.scale_out + row) : (Real)1;
+    const long long at = (long long)row * WARP_SIZE;
+    Scalar value = scale * x[r];
+    if (args.base) value += lane_entries(args.base, group, args.n)[at];
+    if (writes) lane_entries(args.x, group, args.n)[at] = value;
+  }
+}
+// Those of all tiles of this member of the team.
+template <class Member> DEVICE void put_solutions(const LaneSolveArgs& args, const Member& team,
+                                                  const LockstepFront& record, const FrontFactor& front,
+                                                  const FrontRows& rows, int group) {
+  for (int t = team.rank; t < front.tiles(); t += team.size) {
+    Rows x;
+    load_rows(x, rows.tile(front, t), front.count(t));
+    put_solution(args, x, record.first + t * S, front.count(t), group);
+  }
+}
+
+// Calls done(x, t) with the solutions of a tile.
+template <class Member, class Entries, class Done>
+DEVICE void backward(const Member& team, const FrontFactor& front, Entries& entries, const FrontRows& rows,
+                     const int* below, const Scalar* y, bool scaled, Done&& done) {
+  const int tiles = front.tiles();
+  const auto solve = [&](int t) {
+    Rows x;
+    load_rows(x, rows.tile(front, t), front.count(t));
+    solve_backward(front, entries, x, t, scaled);
+    store_rows(x, rows.tile(front, t), front.count(t));
+    done(x, t);
+  };
+  if (front.H > 0)
+    for (int t = team.rank; t < tiles; t += team.size) subtract_below(front, entries, below, y, rows.tile(front, t), t);
+  if (team.rank == (tiles - 1) % team.size) solve(tiles - 1);
+  team.sync();
+#pragma unroll 1
+  for (int t = tiles - 1; t > 0; t--) {
+#pragma unroll 1
+    for (int s = t - 1 - (t - 1 + team.size - team.rank) % team.size; s >= 0; s -= team.size) {
+      subtract_later(front, entries, rows, s, t);
+      if (s == t - 1) solve(s);
+    }
+    team.sync();
+  }
+}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...cuda.layout import struct
-from .deal import ALIGN
+from .deal_pieces import ALIGN
 from .plan import FRONT, View
 from .tiles import TASK
 

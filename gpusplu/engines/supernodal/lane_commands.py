@@ -20,8 +20,7 @@ TEAM_WARPS, SOLVE_ENTRIES = constant(SHARED, "TEAM_WARPS"), constant(SHARED, "SO
 MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
 LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
 STAGED_ITEMS = constant(SHARED, "STAGED_ITEMS")
-CONTROL_BYTES = 16  # of a block, besides tiles
-REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
+CONTROL_BYTES = constant(SHARED, "LANE_CONTROL_BYTES")
 
 
 class LaneCommands:
@@ -220,7 +219,7 @@ class LaneCommands:
             groups=self._groups,
             conjugate=trans != 1 if program.hermitian else trans == 2,
             step=step,
-            enough=REFINE_ABOVE * EPS[self._dtype],
+            enough=_core.REFINE_ABOVE * EPS[self._dtype],
             errors=memory["solving"].pointer,
             done=words["measured"],
             active=self._round(step - 1)["active"] if step else 0,

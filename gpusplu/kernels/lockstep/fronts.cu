@@ -213,7 +213,7 @@ template <class Sums, class Member> DEVICE void factor_front(const LaneFactorArg
 template <int WARPS>
 DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int count, unsigned* tickets) {
   int& shared_ticket = *(int*)shared_memory;
-  Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
+  Scalar* diagonal = (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + lane_of();
   Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * WARP_SIZE;
   for (;;) {
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(tickets, 1u);

@@ -321,7 +321,9 @@ struct Counters {
   }
 };
 
-DEVICE Scalar* scratch_of_warp() { return (Scalar*)(shared_memory + 16) + warp_of() * S * WARP_SIZE + lane_of(); }
+DEVICE Scalar* scratch_of_warp() {
+  return (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + warp_of() * S * WARP_SIZE + lane_of();
+}
 
 // Subtrees and fronts of few rows forward, by warps.
 DEVICE void forward_warps(const LaneSolveArgs& args) {

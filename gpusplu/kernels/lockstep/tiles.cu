@@ -16,6 +16,7 @@ using Vectors = Scalar[VECTORS][S];
 struct Control {
   int ticket, available;
 };
+static_assert(sizeof(Control) <= LANE_CONTROL_BYTES);
 
 // A tile of a front of one group.
 struct Tile {

@@ -12,7 +12,8 @@ namespace gs::gpu {
 
 constexpr int LANE_WARPS = 8;  // of a block
 constexpr int LANE_THREADS = LANE_WARPS * WARP_SIZE;
-constexpr int TEAM_WARPS = 4;  // that factor a front together
+constexpr int LANE_CONTROL_BYTES = 16;  // of the shared memory of a block: its ticket and the like, besides tiles
+constexpr int TEAM_WARPS = 4;           // that factor a front together
 constexpr int TEAM_THREADS = TEAM_WARPS * WARP_SIZE;
 constexpr int TEAM_ROWS = 16;  // of such a front at most
 constexpr int WIDE_ROWS = 64;  // of one that a block of LANE_WARPS factors; in larger ones tiles are tasks of blocks

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gpusplu.engines import registry
+
 ROOT = Path(__file__).parents[2]
 #: Of a link of Markdown or HTML: the file, without a heading in it.
 LINK = re.compile(r"\]\(([^)#\s]+)|(?:src|srcset)=\"([^\"]+)\"")
@@ -76,6 +78,20 @@ def test_names_in_pages_of_internals():
     assert [f"{page.name}: {what}" for page in pages for what in missing(page.read_text(), files, words)] == []
     for bad in ("nowhere.py", "engines/cpu/engine.py: no_such", "Factor.no_such", "no_such()", "core/*/nowhere.hpp"):
         assert list(missing(f"`{bad}`", files, words)), bad
+
+
+@pytest.mark.parametrize(
+    ("folder", "page"),
+    [(".", "design.md"), ("kernels", "design.md"), ("core", "design.md")]
+    + [(f"engines/{name}", f"engines/{name}.md") for name in registry.BUILT_IN],
+)
+def test_pages_of_internals_have_every_module(folder, page):
+    text = (ROOT / "docs" / "internals" / page).read_text()
+    rooms = [path for path in (ROOT / "gpusplu" / folder).iterdir() if path.suffix == ".py" or path.is_dir()]
+    words = {re.compile(rf"\b{re.escape(path.name)}\b"): path.name for path in rooms if "__" not in path.name}
+    named = {name.replace("*", ".*") for name in FILE.findall(text) if "*" in name}
+    missing = [name for word, name in words.items() if not word.search(text)]
+    assert [name for name in missing if not any(re.fullmatch(star, name) for star in named)] == []
 
 
 #: Files that are another's, or made by a test.

@@ -376,7 +376,7 @@ DEVICE void solve_blocks(const LaneSolveArgs& args) {
 
 }  // namespace
 
-GPUSPLU_KERNEL(solve_lanes, LaneSolveArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+GPUSPLU_KERNEL(solve_lanes, LaneSolveArgs, LANE_THREADS, RESIDENT) {
   if (args.active && !args.active[args.groups]) return;
   forward_warps(args);
   solve_blocks(args);

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from .installed import install_hint
 
-ON_HOST = nullcontext()
+NO_STREAM = nullcontext()  # of the host
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -201,7 +201,7 @@ class Torch:
         ImportError
             CuPy is not there for a tensor on a device.
         """
-        return ON_HOST if tensor.device.type == "cpu" else self._in_stream(tensor)
+        return NO_STREAM if tensor.device.type == "cpu" else self._in_stream(tensor)
 
     def _in_stream(self, tensor: Any) -> AbstractContextManager[None]:
         import torch
@@ -317,7 +317,7 @@ class Jax:
         """
         device = next(iter(self.leaves(x)[0].devices()))
         if device.platform == "cpu":
-            return ON_HOST
+            return NO_STREAM
         found: AbstractContextManager[Any] = cupy_for_others().cuda.Device(device.local_hardware_id)
         return found
 

@@ -327,10 +327,10 @@ class BatchError(GpuspluError, RuntimeError):
         return type(self), (self.indices, self.status)
 
 
-def shorten(numbers: Any, most: int = 8) -> str:
+def shorten(numbers: Any) -> str:
     """A list of numbers, the first few of them where there are many."""
-    shown = ", ".join(str(int(number)) for number in numbers[:most])
-    return f"{shown} and {len(numbers) - most} more" if len(numbers) > most else shown
+    shown = ", ".join(str(int(number)) for number in numbers[:8])
+    return f"{shown} and {len(numbers) - 8} more" if len(numbers) > 8 else shown
 
 
 def require(holds: bool, what: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from . import matrix
+from . import _core, matrix
 from .errors import NoSymmetricFactorError
 from .factor import Solver
 from .results import Inertia
@@ -129,7 +129,8 @@ def doubt_of(held: bool, certain: bool, distance: float) -> str:
     if not held:
         return "pivots were chosen anew by LU, which does not tell it"
     if not certain:
-        return f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e} and not 0.01 at most"
+        most = _core.CERTAIN_DISTANCE
+        return f"A is too close to a singular matrix: ||I - A (L D L^H)^-1|| is {distance:.1e} and not {most} at most"
     return ""
 
 

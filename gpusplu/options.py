@@ -132,13 +132,11 @@ def lu_options(
     so too. A larger one asks for less than SuperLU's default, 1, which leaves pivots to us: it counts where pivots are
     sought by columns, and with ``pivoting="partial"`` they are, as SuperLU does it. `relax`, `panel_size` and the
     options that tune SuperLU itself are checked and have no effect. The option ``symbolic`` is ours, for engines that
-    find the pattern of L + U on the device if asked to.
+    find the pattern of L + U on the device if asked to. `without_usual` says which arguments ask for nothing at all.
     """
     given = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
-    given = without_usual(given)
     if all(map(is_, given, DEFAULTS)):
         return DEFAULT_OPTIONS
-    permc_spec, diag_pivot_thresh, relax, panel_size, *_ = given
     expert: dict[str, Any] = dict(options) if options is not None else {}
     symbolic = one_of("symbolic", expert.pop("symbolic", SYMBOLIC_PHASES[0]), SYMBOLIC_PHASES)
     expert = {"ColPerm": permc_spec, "DiagPivotThresh": diag_pivot_thresh, **expert}

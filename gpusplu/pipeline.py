@@ -27,7 +27,7 @@ from .selection.select import Choice
 from .symbolic import Symbolic, analyze_problem
 from .typing import Errors
 
-ON_HOST = frozenset((sp.csc_array, sp.csc_matrix))
+COLUMNS = frozenset((sp.csc_array, sp.csc_matrix))  # on the host
 UNFIT = "its matching does not suit these values"
 registry.named(registry.DEFAULT)  # now: a child forked while another thread imports would wait for that for ever
 
@@ -44,7 +44,7 @@ def prepare(A: Any, request: Request, kind: str, options: Callable[[int], Option
 
 def analyze_lu(A: Any, request: Request) -> Symbolic:
     """Of any values for LU, with default options: where it can be, by one call of the engine."""
-    if type(A) in ON_HOST:
+    if type(A) in COLUMNS:
         request = without_small(request, A.nnz) if request.engine == AUTO else request
         made = registry.named(request.engine).analyze_at_once(A, request) if request.engine != AUTO else None
         if made is not None:

@@ -18,10 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from threading import local
-from typing import Any, Generic, NamedTuple, overload
+from typing import Any, Generic, overload
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from . import _core, matrix
@@ -31,21 +30,11 @@ from .counting import FACTORIZATIONS
 from .engines import registry
 from .engines.processor import indefinite_by_name
 from .rhs import cast, check_array, check_rhs, complex_dtype
+from .schur_blocks import divided, read_indices
 from .schur_ways import Condensed, Eliminated, Solved, Way, as_given, in_columns
 from .symbolic import Symbolic
 from .traits import structure_of
 from .typing import ArrayT, FactorT
-
-
-class Block(NamedTuple):
-    """A part of the matrix: its pattern, and which canonical values of the whole are in it."""
-
-    pattern: sp.csc_array
-    entries: np.ndarray
-
-    def of(self, canonical: np.ndarray) -> sp.csc_array:
-        pattern = self.pattern
-        return sp.csc_array((canonical[self.entries], pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
 class SchurSymbolic(Generic[FactorT]):
@@ -84,16 +73,7 @@ class SchurSymbolic(Generic[FactorT]):
     ):
         self.indices, self._pattern = read_indices(indices, pattern.n), pattern
         self.shape = (pattern.n, pattern.n)
-        inside = np.ones(pattern.n, bool)
-        inside[self.indices] = False
-        self.inner = np.flatnonzero(inside)
-        numbered = sp.csc_array((np.arange(pattern.nnz), pattern.ind, pattern.ptr), shape=self.shape)
-        rows = numbered.tocsr()
-        sets = (self.inner, self.indices)
-        parts = [[rows[one].tocsc()[:, other] for other in sets] for one in sets]
-        for part in (*parts[0], *parts[1]):
-            part.sort_indices()
-        self.blocks = [[Block(part, part.data) for part in row] for row in parts]
+        self.inner, self.blocks = divided(pattern, self.indices)
         self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
         self.whole = self._with_interface(canonical)
 
@@ -378,30 +358,3 @@ class SchurFactor(Generic[FactorT]):
         self._recover()
         x = self._way.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
         return as_given(x, last.shape, last.dtype)
-
-
-def read_indices(indices: Any, n: int) -> np.ndarray:
-    """Numbers of unknowns, or a mask of them, as an array of intp.
-
-    Raises
-    ------
-    ValueError
-        They repeat, lie outside of ``range(n)``, or are all of it.
-    TypeError
-        They are no integers.
-    """
-    given = np.asarray(matrix.to_host(indices))
-    if given.dtype == bool and given.shape == (n,):
-        given = np.flatnonzero(given)
-    if given.size == 0:
-        given = given.astype(np.intp)
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"schur: indices must be integers or a mask, got {given.dtype.name}")
-    if given.ndim != 1 or ((given < 0) | (given >= n)).any():
-        raise ValueError(f"schur: indices must be a list of numbers in range({n})")
-    if np.unique(given).size != given.size:
-        values, counts = np.unique(given, return_counts=True)
-        raise ValueError(f"schur: index {int(values[counts > 1][0])} occurs more than once")
-    if given.size == n:
-        raise ValueError("schur: indices are all unknowns, so that nothing is left to factor")
-    return given.astype(np.intp)

@@ -37,7 +37,3 @@ def named(name):
 
 def describe(name):
     return named(name).__doc__.splitlines()[0]
-
-
-def no_arguments(parser):
-    """Of a suite without options of its own."""

@@ -15,11 +15,11 @@ def add_matrix(parser: Any) -> None:
     parser.add_argument("matrix", metavar="MATRIX", help=MATRIX)
 
 
-def add_kind(parser: Any, of: str = "A is") -> None:
+def add_kind(parser: Any) -> None:
     """Which factorization: LU unless said."""
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--cholesky", action="store_true", help=f"{of} Hermitian positive definite")
-    kinds.add_argument("--ldlt", action="store_true", help=f"{of} Hermitian or symmetric, definite or not")
+    kinds.add_argument("--cholesky", action="store_true", help="A is Hermitian positive definite")
+    kinds.add_argument("--ldlt", action="store_true", help="A is Hermitian or symmetric, definite or not")
 
 
 def add_choices(parser: Any) -> None:

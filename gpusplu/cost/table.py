@@ -174,6 +174,14 @@ _table: dict[str, Entry] = {
         {"warp": 2.0, "front": 2.5, "panel": 0.2, "byte": 1 / 8e4}, FRONTS, "us", ("supernodal.solve", "modelled")
     ),
     "supernodal.copy": Entry({"byte": 1 / 5.5e4}, FRONTS, "us", ("move.to_device", "bytes")),
+    # What goes from device to device: a copy, a byte where they reach each other and by way of the host; and the two
+    # launches of a stage by which they share a front. Not measured, for there were never two devices: they change with
+    # the rate of the host's own link.
+    "supernodal.link": Entry(
+        {"copy": 10e-6, "byte": 1 / 150e9, "byte_by_host": 1 / 20e9, "launch": 6e-6},
+        "NVLink's and PCIe's rates; not measured",
+        follows=("move.to_device", "bytes"),
+    ),
     # The schedule of glu predicts a refactorization. A level costs a hop between blocks or, as a node of a graph, a
     # little more; a piece its part of a multiprocessor, in batch mode also of the counter that tickets come from. A
     # launch of pipelines begins with loads that depend on each other; a column of one costs a trip to shared memory and

@@ -13,9 +13,11 @@ from .interface import Engine
 BUILT_IN: tuple[str, ...] = get_args(BuiltIn)
 #: What is used where nothing has to be chosen, and what pivots are taken from.
 DEFAULT: BuiltIn = get_args(BuiltIn)[0]
+#: Of these, those that run on the processor, which "auto" asks without a device.
+ON_PROCESSOR: tuple[str, ...] = (DEFAULT,)
 
 _engines: dict[str, Engine | None] = dict.fromkeys(BUILT_IN)
-_hosts: tuple[str, ...] = (DEFAULT,)
+_hosts = ON_PROCESSOR
 
 
 def names() -> tuple[str, ...]:
@@ -75,7 +77,9 @@ def unregister(name: str) -> None:
 
 def _count_hosts() -> None:
     global _hosts
-    _hosts = tuple(name for name, engine in _engines.items() if name == DEFAULT or (engine and not engine.on_device))
+    _hosts = tuple(
+        name for name, engine in _engines.items() if name in ON_PROCESSOR or (engine and not engine.on_device)
+    )
 
 
 @contextmanager

@@ -174,10 +174,10 @@ def mesh_branches(rows: int, cols: int) -> tuple[Index, Index]:
     return first, second
 
 
-def nearby_nodes(rng: np.random.Generator, rows: int, cols: int, count: int, reach: int = 2) -> Index:
-    """Triples of nodes of a mesh at most `reach` rows and columns apart, shape (count, 3)."""
-    row = rng.integers(0, rows, (count, 1)) + rng.integers(0, reach + 1, (count, 3))
-    col = rng.integers(0, cols, (count, 1)) + rng.integers(0, reach + 1, (count, 3))
+def nearby_nodes(rng: np.random.Generator, rows: int, cols: int, count: int) -> Index:
+    """Triples of nodes of a mesh at most two rows and columns apart, shape (count, 3)."""
+    row = rng.integers(0, rows, (count, 1)) + rng.integers(0, 3, (count, 3))
+    col = rng.integers(0, cols, (count, 1)) + rng.integers(0, 3, (count, 3))
     nodes: Index = np.minimum(row, rows - 1) * cols + np.minimum(col, cols - 1)
     return nodes
 

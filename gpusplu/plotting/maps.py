@@ -107,9 +107,9 @@ def _draw_maps(
     return figure
 
 
-def dense_from(density: np.ndarray, share: float = 0.5) -> int:
-    """First step from which on the remaining submatrix is at least `share` full."""
-    thin = np.flatnonzero(density < share)
+def dense_from(density: np.ndarray) -> int:
+    """First step from which on the remaining submatrix is at least half full."""
+    thin = np.flatnonzero(density < 0.5)
     return int(thin[-1]) + 1 if thin.size else 0
 
 

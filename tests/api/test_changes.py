@@ -44,6 +44,20 @@ def check(ch, M, dtype):
     assert np.abs(values - M).max() <= 10 * EPS[dtype] * np.abs(M).max()
 
 
+def test_sparse_columns_with_duplicates_and_zeros():
+    A = definite()
+    C, n = fitting(A, 2), A.shape[0]
+    column, row = np.nonzero(C.T)
+    data = np.concatenate([C[row, column] / 4, 3 * C[row, column] / 4, np.zeros(n)])
+    row, column = np.concatenate([row, row, np.arange(n)]), np.concatenate([column, column, np.zeros(n, int)])
+    order = np.argsort(column, kind="stable")
+    stored = sp.csc_array((data[order], row[order], np.searchsorted(column[order], [0, 1, 2])), shape=C.shape)
+    ch, given = gs.cholesky(A), stored.data.copy()
+    ch.update(stored)
+    check(ch, A.toarray() + C @ C.T, "d")
+    np.testing.assert_array_equal(stored.data, given)
+
+
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("k", [1, 3, 11])
 def test_changes_inside_of_the_pattern(dtype, k):
@@ -114,6 +128,15 @@ def test_one_triangle_and_vectors_of_every_kind():
     check(ch, M + np.outer(c, c), "d")
     ch.refactor(sp.tril(A).data)
     check(ch, M, "d")
+
+
+def test_values_that_are_not_definite_once_the_pattern_has_grown():
+    A, c = spd_matrix(30), rhs(30)
+    ch = gs.cholesky(A)
+    ch.update(c)
+    with pytest.raises(gs.NotPositiveDefiniteError):
+        ch.refactor(-A.data)
+    check(ch, A.toarray() + np.outer(c, c), "d")
 
 
 @pytest.mark.parametrize("dtype", "fdFD")

@@ -38,7 +38,7 @@ LAYERS = (
     ("changes",),
     ("factor",),
     ("batch_watch",),
-    ("batch_later", "schur_ways"),
+    ("batch_later", "schur_blocks", "schur_ways"),
     ("batch_calls",),
     ("batch", "ldl_factor", "schur"),
     ("pipeline",),

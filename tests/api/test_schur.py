@@ -192,6 +192,21 @@ def test_no_interface_and_complex_right_hand_sides():
     np.testing.assert_allclose(x, np.linalg.solve(A.toarray(), b), rtol=1e-9)
 
 
+@pytest.mark.parametrize("eliminated", [True, False])
+def test_a_complex_solution_of_the_interface_of_real_right_hand_sides(eliminated):
+    """Of a system on the interface that is not S alone: the interior's part follows from it."""
+    A, b, y, inner = spd_matrix(30), rhs(30, "d", (2,)), rhs(2, "D", (2,)), np.setdiff1d(np.arange(30), [0, 5])
+    symbolic = gs.analyze(A, schur=[0, 5], cholesky=True)
+    if not eliminated:
+        symbolic.whole = None
+    factor = symbolic.factor(A.data)
+    x = factor.expand(y, b)
+    assert factor.eliminated == eliminated and x.dtype == np.dtype("D")
+    np.testing.assert_array_equal(x[[0, 5]], y)
+    M = A.toarray()
+    np.testing.assert_allclose(M[np.ix_(inner, inner)] @ x[inner], b[inner] - M[np.ix_(inner, [0, 5])] @ y, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("indices", "error", "message"),
     [

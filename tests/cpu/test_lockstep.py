@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gpusplu import _core, _core_testing, gallery
+from gpusplu import _core, _core_testing
 from gpusplu.cost.calibration import for_core
-from gpusplu.engines.cpu.batch import CpuBatch
 from gpusplu.timing import backward_error
+from support.cpu_lockstep import analysed, lockstep, near
 from support.levels import LEVELS
 from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
@@ -22,26 +22,6 @@ def simd(request):
     assert _core_testing.simd_level() == request.param
     yield
     _core_testing.set_simd_level(0)
-
-
-def analysed(A, cholesky=False):
-    """Pointers, rows, canonical pattern, and the first analysis for fronts."""
-    ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
-    pattern = _core.canonical_from_columns(A.shape[0], ptr, ind.astype(np.int64))
-    analysis = _core.analyze_fronts(ptr, ind, A.data, for_core(), cholesky=cholesky)[0]
-    return ptr, ind, pattern, analysis.with_scales_of(A.dtype.char)
-
-
-def lockstep(A, count, cholesky=False, **options):
-    """Room for systems with the pattern of `A`."""
-    _, _, pattern, analysis = analysed(A, cholesky)
-    return CpuBatch(_core.lockstep(analysis, pattern, count, A.data[:0], for_core(), **options))
-
-
-def near(A, count, seed=1):
-    """Values of systems like `A`."""
-    rng = np.random.default_rng(seed)
-    return (A.data * rng.uniform(0.8, 1.2, (count, A.nnz))).astype(A.dtype)
 
 
 def definite(A, count):
@@ -342,48 +322,6 @@ def test_wrong_arguments():
     with pytest.raises(ValueError, match="no such system"):
         batch.values(3)
     assert batch.solve(np.ones((3, 20, 0))).shape == (3, 20, 0)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["random", "mesh", "definite", "path"])
-def test_entries_of_the_inverse(name, dtype):
-    """LU and Cholesky, with fronts of all sizes, one or many children, and in several trees; threads change no bit."""
-    shifted = [gallery.poisson(*sides) + 2 * sp.eye_array(np.prod(sides)) for sides in ((9, 12), (200,))]
-    A = {
-        "random": lambda: random_matrix(90, dtype, density=0.05),
-        "mesh": lambda: canonical(sp.block_diag([phased(shifted[0], dtype)] * 2)),
-        "definite": lambda: phased(gallery.elasticity(4, 3, 3), dtype, hermitian=True),
-        "path": lambda: phased(shifted[1], dtype),
-    }[name]()
-    cholesky = name == "definite"
-    values = np.array([A.data * scale for scale in (1, 1.5, 2)] * 4, A.dtype)
-    if not cholesky:
-        values = near(A, 12)
-    batch = lockstep(A, 12, cholesky)
-    batch.refactor(values)
-    entries, errors = batch.inverse_on_pattern()
-    assert entries.shape == values.shape and (errors < 100 * EPS[dtype]).all()
-    columns = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-    for k, one in enumerate(values):
-        inverse = np.linalg.inv(sp.csc_array((one, A.indices, A.indptr)).toarray().astype(np.result_type(dtype, "d")))
-        assert abs(entries[k] - inverse[columns, A.indices]).max() < 200 * EPS[dtype] * abs(inverse).max()
-    before = _core.num_threads()
-    _core.set_num_threads(3)
-    np.testing.assert_array_equal(batch.inverse_on_pattern()[0], entries)
-    _core.set_num_threads(before)
-
-
-@pytest.mark.parametrize(("dtype", "largest"), [("f", 50), ("D", 450)])
-def test_entries_of_the_inverse_of_rows_and_columns_of_all_sizes(dtype, largest):
-    A = random_matrix(60, dtype, density=0.1)
-    columns = np.repeat(np.arange(60), np.diff(A.indptr))
-    powers = np.random.default_rng(0).integers(-largest, largest, (2, 60))
-    scale = 2.0 ** (powers[0, A.indices] + powers[1, columns])
-    plain, scaled = lockstep(A, 1), lockstep(sp.csc_array(((A.data * scale).astype(dtype), A.indices, A.indptr)), 1)
-    plain.refactor(A.data[None])
-    scaled.refactor((A.data * scale).astype(dtype)[None])
-    expected = plain.inverse_on_pattern()[0]
-    assert abs(scaled.inverse_on_pattern()[0] * scale - expected).max() < 200 * EPS[dtype] * abs(expected).max()
 
 
 @pytest.mark.parametrize("dtype", "dF")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, gallery
-from gpusplu.engines.supernodal.deal import Fronts, Link, deal, segments_of
+from gpusplu.engines.supernodal.deal import deal, segments_of
+from gpusplu.engines.supernodal.deal_pieces import Fronts, Link
 from gpusplu.engines.supernodal.shared_plan import share_plan
 from gpusplu.engines.supernodal.tiles import Tiles
 from support.deals import random_deal
@@ -18,7 +19,7 @@ CASES = {
     "elasticity": (gallery.elasticity(10, 10, 10), True),
     "lu": (gallery.named("rlc:30x30"), False),
 }
-AT_ONCE = Link(1e30, 0.0)  # copies that cost nothing
+AT_ONCE = Link(1e30, 0.0, 6e-6)  # copies that cost nothing
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -89,7 +90,7 @@ def test_memory_decides_where_there_is_little():
     total = Fronts(plan).factor_sum[-1]
     dealt = deal(plan, [1.0, 1.0], [total, 0], AT_ONCE)
     assert {turn.device for turn in dealt.turns} == {0}
-    dealt = deal(plan, [1.0, 1.0], [int(0.7 * total)] * 2, Link(1.0, 1.0))  # however dear copies are
+    dealt = deal(plan, [1.0, 1.0], [int(0.7 * total)] * 2, Link(1.0, 1.0, 0.0))  # however dear copies are
     shared = share_plan(plan, dealt, 2, 1 << 40)
     assert max(shared.factor_sizes) < 0.8 * plan.factor_size
 
@@ -161,7 +162,7 @@ def test_large_fronts_at_the_top_are_shared():
     assert shared.shared
     assert shared.seconds < 0.9 * apart.seconds
     assert min(shared.busy(4)) > 0.7 * max(shared.busy(4))
-    assert not deal(plan, [1.0] * 4, link=Link(1e6, 1.0)).shared
+    assert not deal(plan, [1.0] * 4, link=Link(1e6, 1.0, 0.0)).shared
     root = max(shared.shared)
     tiles = share_plan(plan, shared, 4, 1 << 40).tiles[root]
     assert len(set(tiles.owner.tolist())) == 4

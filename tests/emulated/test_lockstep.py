@@ -8,11 +8,7 @@ import gpusplu as gs
 from gpusplu.engines import registry
 from gpusplu.engines.supernodal import lanes, lockstep
 from support import lockstep as checks
-from support.lockstep import CASES, CHOLESKY, LU, make_batch, right_hand_sides, systems
-
-KINDS = pytest.mark.parametrize(
-    ("definite", "matrix"), [(False, LU["poisson"]), (True, CHOLESKY["poisson"])], ids=["lu", "cholesky"]
-)
+from support.lockstep import CHOLESKY, EVERY, KINDS, LU, make_batch, right_hand_sides, systems
 
 
 def cut(monkeypatch, grain, team_rows, wide_rows, alone_rows):
@@ -32,9 +28,7 @@ def small_subtrees(monkeypatch, device):
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize(
-    ("definite", "name", "matrix"), CASES, ids=lambda value: None if callable(value) else str(value)
-)
+@EVERY
 def test_solutions(cupy, definite, name, matrix, dtype):
     checks.check_solutions(matrix(dtype), definite, cupy.asarray)
 

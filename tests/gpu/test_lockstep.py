@@ -5,19 +5,14 @@ import pytest
 
 from gpusplu import gallery
 from support import lockstep as checks
-from support.lockstep import CASES, CHOLESKY, LU
+from support.lockstep import EVERY, KINDS, LU
 from support.small_matrices import canonical
 
 pytestmark = pytest.mark.gpu
-KINDS = pytest.mark.parametrize(
-    ("definite", "matrix"), [(False, LU["poisson"]), (True, CHOLESKY["poisson"])], ids=["lu", "cholesky"]
-)
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize(
-    ("definite", "name", "matrix"), CASES, ids=lambda value: None if callable(value) else str(value)
-)
+@EVERY
 def test_solutions(cupy, definite, name, matrix, dtype):
     checks.check_solutions(matrix(dtype), definite, cupy.asarray)
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from gpusplu.engines.supernodal.deal import Deal, Fronts, Turn, place_of
+from gpusplu.engines.supernodal.deal import Deal, Turn
+from gpusplu.engines.supernodal.deal_pieces import Fronts, place_of
 
 
 def random_deal(plan, devices, cuts, seed, shared=0.0, chunks=(1, 2, 3)):

@@ -34,6 +34,12 @@ CHOLESKY = {
     "elasticity": lambda dtype: phased(gallery.elasticity(3, 2, 2), dtype, hermitian=True),
 }
 CASES = [(False, name, make) for name, make in LU.items()] + [(True, name, make) for name, make in CHOLESKY.items()]
+EVERY = pytest.mark.parametrize(
+    ("definite", "name", "matrix"), CASES, ids=lambda value: None if callable(value) else str(value)
+)
+KINDS = pytest.mark.parametrize(
+    ("definite", "matrix"), [(False, LU["poisson"]), (True, CHOLESKY["poisson"])], ids=["lu", "cholesky"]
+)
 
 
 def make_batch(A, count, definite=False):

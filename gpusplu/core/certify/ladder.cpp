@@ -8,12 +8,12 @@
 namespace gs {
 namespace {
 
-constexpr double refine_above = 8, accept_below = 100;  // errors, in units of the precision
-constexpr double trusted_below = 16;                    // bound of errors, in the same
-constexpr double sampled_below = 2. / 3;                // the same, as a power of the precision
-constexpr unsigned first_samples = 4, every = 16;       // solves
-constexpr double other_bound = 2;                       // factor from one that tells of other errors
-constexpr double helpful = 0.5;                         // a step leaves at most this part of the error
+constexpr double accept_below = 100;               // errors, in units of the precision
+constexpr double trusted_below = 16;               // bound of errors, in the same
+constexpr double sampled_below = 2. / 3;           // the same, as a power of the precision
+constexpr unsigned first_samples = 4, every = 16;  // solves
+constexpr double other_bound = 2;                  // factor from one that tells of other errors
+constexpr double helpful = 0.5;                    // a step leaves at most this part of the error
 constexpr double first_digit = 0.1;  // of the solution that the last step of a factor in doubt must leave as it is
 constexpr double growth_allowance = 100;
 constexpr double least_threshold = 1e-3, resort_threshold = 0.5;

@@ -128,5 +128,11 @@ double pivot_threshold_of(Resort way, double given);
 constexpr double kept_diagonal_threshold = 0.01;
 // Whether that a column is left without a pivot, with or without numbers that underflowed, says that A is singular.
 bool is_singular_by(Resort way, bool underflow);
+// Errors above are refined [units of the precision].
+constexpr double refine_above = 8;
+// Vectors that certify an inertia, and what they may show of ||I - A (L D L^H)^-1|| (numeric/factor_inertia.cpp):
+// below, both matrices have the same inertia.
+constexpr idx inertia_samples = 8;
+constexpr double certain_distance = 0.01;
 
 }  // namespace gs

@@ -66,9 +66,6 @@ struct FactorSummary {
   double error_bound = 0;  // of the backward error, modelled; Cholesky: eps
 };
 
-// Of L D L^H from A, in the norm of numeric/factor_inertia.cpp: below, both have the same inertia.
-constexpr double certain_distance = 0.01;
-
 // How many eigenvalues are positive and negative, if that is certain.
 struct Inertia {
   bool held = false;  // as LDL^T; else pivots were chosen anew by LU

@@ -15,29 +15,23 @@
 #include "numeric/factor.hpp"
 
 namespace gs {
-namespace {
-
-constexpr idx n_samples = 8;
-
-}  // namespace
-
 template <class T> double Factor<T>::distance_of_factors() const {
   const std::vector<double> ones(symbolic_->row_scale.empty() ? A_.n : 0, 1.0);
   const std::vector<double>& scale = ones.empty() ? symbolic_->row_scale : ones;
-  const std::size_t n = A_.n, size = n * n_samples;
+  const std::size_t n = A_.n, size = n * inertia_samples;
   std::vector<T> b(size), x(size), r(size);
   std::mt19937_64 random(n);
   std::normal_distribution<double> normal;
   for (std::size_t i = 0; i < size; i++) b[i] = scaled(T(real_t<T>(normal(random))), 1 / scale[i % n]);
-  engine_solve(Trans::none, n_samples, b.data(), x.data());
-  std::vector<ResidualNorms> norms(n_samples);
-  residual(A_, values_.data(), Trans::none, x.data(), b.data(), r.data(), n_samples, norms.data());
+  engine_solve(Trans::none, inertia_samples, b.data(), x.data());
+  std::vector<ResidualNorms> norms(inertia_samples);
+  residual(A_, values_.data(), Trans::none, x.data(), b.data(), r.data(), inertia_samples, norms.data());
   double sum = 0;
   for (std::size_t i = 0; i < size; i++) {
     const double entry = std::abs(scaled(r[i], scale[i % n]));
     sum += entry * entry;
   }
-  return std::sqrt(sum / n_samples);
+  return std::sqrt(sum / inertia_samples);
 }
 
 template <class T> Inertia Factor<T>::inertia() const {

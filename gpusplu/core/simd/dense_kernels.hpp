@@ -68,7 +68,8 @@ template <class T> struct DenseKernels {
   void (*largest_upper)(idx j0, idx j1, const T* L, off ldl, PivotStats* stats);  // entries on and above the diagonal
   idx (*cholesky_square)(idx n, T* A, off lda);                                   // as cholesky_front
 
-  // An LDL^T front of W <= ldlt_small_columns columns at once: simd/ldlt.hpp. Row and column order[k] became number k.
+  // An LDL^T front of W <= ldlt_small_columns columns at once: simd/ldlt_small.hpp. Row and column order[k] became
+  // number k.
   bool (*ldlt_small_front)(idx W, idx H, T* L, off ldl, T* C, off ldc, T* d, T* e, idx* order, T* Y, double stop,
                            double most, bool hermitian, PivotStats* stats);
   // Pieces of others (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.

@@ -2,7 +2,7 @@
 #pragma once
 #include "simd/cholesky.hpp"
 #include "simd/dense_kernels.hpp"
-#include "simd/ldlt.hpp"
+#include "simd/ldlt_small.hpp"
 #include "simd/lu.hpp"
 #include "simd/solve.hpp"
 

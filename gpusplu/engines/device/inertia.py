@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import _core
 from .recorded import Recorded
 
-SAMPLES = 8  # random vectors, as there
-CERTAIN = 0.01  # distance of the factors from A, as there
+SAMPLES: int = _core.INERTIA_SAMPLES
 
 
 def inertia_of(recorded: Recorded, symbolic: Any) -> tuple[bool, bool, int, int, float] | None:
@@ -26,7 +26,7 @@ def inertia_of(recorded: Recorded, symbolic: Any) -> tuple[bool, bool, int, int,
     if counts is None or counts[2] or counts[0] + counts[1] != recorded.n:
         return None
     distance = distance_of(recorded, symbolic)
-    return (True, True, counts[0], counts[1], distance) if distance < CERTAIN else None
+    return (True, True, counts[0], counts[1], distance) if distance < _core.CERTAIN_DISTANCE else None
 
 
 def distance_of(recorded: Recorded, symbolic: Any) -> float:

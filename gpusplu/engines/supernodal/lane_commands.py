@@ -20,8 +20,8 @@ TEAM_WARPS, SOLVE_ENTRIES = constant(SHARED, "TEAM_WARPS"), constant(SHARED, "SO
 MOVED, MEASURED = constant(SHARED, "MOVED_ENTRIES"), constant(SHARED, "MEASURED_ROWS")
 LEAF_ENTRIES, TILE_ENTRIES = (constant(SHARED, name) ** 2 for name in ("LEAF_TILE", "FRONT_TILE"))
 STAGED_ITEMS, LINES_AHEAD = constant(SHARED, "STAGED_ITEMS"), constant(SHARED, "LINES_AHEAD")
-CONTROL_BYTES = 16  # of a block, besides tiles
-REFINE_ABOVE = 8  # units of the precision: the error that needs no step of refinement (core/certify/ladder.cpp)
+CONTROL_BYTES, MEASURE_BYTES = constant(SHARED, "LANE_CONTROL_BYTES"), constant(SHARED, "MEASURE_BYTES")
+BLOCKS, BLOCKS_WIDE = constant(SHARED, "LANE_BLOCKS"), constant(SHARED, "LANE_BLOCKS_WIDE")
 
 
 class LaneCommands:
@@ -112,7 +112,7 @@ class LaneCommands:
     @property
     def _resident(self) -> int:
         """Blocks that a multiprocessor holds of those that wait for each other."""
-        return 1 if self._dtype.itemsize == 16 else 2
+        return BLOCKS_WIDE if self._dtype.itemsize == 16 else BLOCKS
 
     def add_up(self, stream: Stream, factored: bool, x: int = 0, columns: int = 0) -> None:
         """What a call says to the tallies of those that nobody waits for; x: where its solutions are."""
@@ -220,10 +220,10 @@ class LaneCommands:
             groups=self._groups,
             conjugate=trans != 1 if program.hermitian else trans == 2,
             step=step,
-            enough=REFINE_ABOVE * EPS[self._dtype],
+            enough=_core.REFINE_ABOVE * EPS[self._dtype],
             errors=memory["solving"].pointer,
             done=words["measured"],
             active=self._round(step - 1)["active"] if step else 0,
             active_next=words["active"],
         )
-        stream.launch(kernel, self._groups * -(-self.n // MEASURED), THREADS, 32 * THREADS, args)
+        stream.launch(kernel, self._groups * -(-self.n // MEASURED), THREADS, MEASURE_BYTES * THREADS, args)

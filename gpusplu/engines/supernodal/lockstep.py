@@ -26,7 +26,7 @@ TICKETS = 4  # words of a launch
 
 LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
 TASKS_A_WARP = 4  # of these for every warp of the device
-WARPS_RESIDENT = 16  # on a multiprocessor
+WARPS_RESIDENT = constant(SHARED, "LANE_BLOCKS") * WARPS  # on a multiprocessor
 
 
 class LockstepProgram(MatrixPart):

@@ -49,7 +49,19 @@ class Limits:
     costs: Any = field(default_factory=for_core)
 
 
-class Plan:
+class View:
+    """What another object has, but for what a class says itself."""
+
+    def __init__(self, viewed: Any):
+        self._viewed = viewed
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._viewed, name)
+
+
+class Plan(View):
     """Arrays of the C++ plan as attributes, and those made of structs with their types.
 
     Attributes
@@ -61,13 +73,9 @@ class Plan:
     devices = 1
 
     def __init__(self, core: Any, limits: Limits):
+        super().__init__(core)
         self._core = core
         self.limits = limits
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._core, name)
 
     @cached_property
     def front_records(self) -> np.ndarray:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...cuda.layout import struct
-from .deal import ALIGN
-from .plan import FRONT
+from .deal_pieces import ALIGN
+from .plan import FRONT, View
 from .tiles import TASK
 
 if TYPE_CHECKING:
@@ -23,18 +23,14 @@ def aligned(scalars: int) -> int:
     return -(-scalars // ALIGN) * ALIGN
 
 
-class Share:
+class Share(View):
     """A plan as one of the devices has it."""
 
     def __init__(self, plan: SharedPlan, device: int):
+        super().__init__(plan)
         self._plan, self._device = plan, device
         self.factor_size = self._scratch + max((plan.tiles[f].entries for f in self._others), default=0)
         self.block_size = int(plan.block_sizes[device]) + sum(aligned(plan.block_entries(f)) for f in self._beside)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._plan, name)
 
     @cached_property
     def own(self) -> np.ndarray:
@@ -158,21 +154,17 @@ class Share:
         return own
 
 
-class ScheduleShare:
+class ScheduleShare(View):
     """The solve schedule as one of the devices has it."""
 
     def __init__(self, plan: SharedPlan, device: int):
-        self._all, self._plan, self._device = plan.solve_schedule, plan, device
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._all, name)
+        super().__init__(plan.solve_schedule)
+        self._plan, self._device = plan, device
 
     @cached_property
     def large_bytes(self) -> np.ndarray:
         plan = self._plan
-        records = np.array(self._all.large_bytes).view(LARGE_SOLVE_FRONT)
+        records = np.array(self._viewed.large_bytes).view(LARGE_SOLVE_FRONT)
         number, tile = np.cumsum(plan.phase == 3) - 1, int(plan.large_tile)
         for edge in plan.edges:
             if plan.phase[edge.child] == 3 and plan.device_of[edge.target] == self._device:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...cost.calibration import for_core
+from ...cost.calibration import costs_of, for_core
 from ...cuda.devices import usable_bytes
 from ...matrix import Pattern
 from ..device.staging import STATUS
 from ..interface import Analysis
-from .deal import HOST_RATE, Deal, Link, deal
+from .deal import Deal, deal
+from .deal_pieces import link_of
 from .memory import (
     BLOCK_SHARE,
     all_vector_bytes,
@@ -44,7 +45,7 @@ def plan_shared(
     overhead = needed_bytes(plan, pattern) - arena_bytes(plan)
     available = [max(0, int((1 - BLOCK_SHARE) * (there - overhead))) for there in usable]
     peers = reach_each_other(devices)
-    link = Link() if peers else Link(HOST_RATE)
+    link = link_of(costs_of(devices[0].name), peers)
     speeds = speeds_of(devices, core, dtype, limits)
     dealt = deal(plan, speeds, available, link)
     shared = shared_within(plan, dealt, pattern, usable)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import _core
-from .deal import Deal, Fronts, segments_of
+from .deal import Deal, segments_of
+from .deal_pieces import Fronts
 from .plan import Limits, Plan
 from .share import Share
 from .tiles import Rectangle, Tiles, Transfers, tiles_of

@@ -16,7 +16,6 @@ import numpy as np
 from .tiles import Tiles, tiles_of
 
 CHUNKS = 1, 2, 4, 8, 16, 32  # tile columns of a stage that are tried
-LAUNCH_SECONDS = 6e-6  # of a stage besides: two kernels, one after the other
 
 
 class Shared(NamedTuple):
@@ -76,11 +75,11 @@ def predicted(plan: Any, tiles: Tiles, alone: float, speeds: Sequence[float], li
     rows = goes_on * tiles.chunk * begin * tile_bytes * panels
     next_rows = panels * 2 * tiles.chunk * panel
     most = others * (panel * owned[:, tiles.pivots].max() + rows)
-    total = times["front"] + tiles.chunk * step + (LAUNCH_SECONDS + link.seconds) * tiles.chunks
+    total = times["front"] + tiles.chunk * step + (link.launch + link.seconds) * tiles.chunks
     total += float(np.sum(np.maximum(np.maximum(work, chain), most / link.rate) + others * next_rows / link.rate))
     sent = others * float(np.sum(panel * height + rows + next_rows))
     if height:
         tall = tiles.count - np.arange(tiles.pivots, tiles.count) if plan.one_triangle else np.full(height, height)
         tasks = (mine[:, tiles.pivots :] * tall).sum(axis=1, keepdims=True)
-        total += float(rounds(tasks, times["task"] + tiles.pivots * product)[0]) + LAUNCH_SECONDS
+        total += float(rounds(tasks, times["task"] + tiles.pivots * product)[0]) + link.launch
     return total, int(sent)

@@ -194,10 +194,12 @@ template <> DEVICE void mma(double (&c)[4], double a0, double a1, double b) {
 }
 #endif
 
-// ---- C (16 x 8) += A (16 x 8) B (8 x 8): a0, a1 as above, a2, a3 = A(g, t + 4), A(g + 8, t + 4), b1 = B(t + 4, g).
-template <class T> DEVICE void mma8(T (&c)[4], T a0, T a1, T a2, T a3, T b0, T b1) {
-  mma(c, a0, a1, b0);
-  mma(c, a2, a3, b1);
+// ---- The same of one or two fours of columns of A and of rows of B: a[0], a[1] and b[0] as above,
+// a[2], a[3] = A(g, t + 4), A(g + 8, t + 4), b[1] = B(t + 4, g).
+template <class T> DEVICE void mma(T (&c)[4], const T (&a)[2], const T (&b)[1]) { mma(c, a[0], a[1], b[0]); }
+template <class T> DEVICE void mma(T (&c)[4], const T (&a)[4], const T (&b)[2]) {
+  mma(c, a[0], a[1], b[0]);
+  mma(c, a[2], a[3], b[1]);
 }
 #if TF32_TENSOR_CORES
 // x = high + low, up to 2^-22 |x|: eleven bits each. What is not finite stays so in one of them.
@@ -215,8 +217,8 @@ DEVICE void mma_tf32(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsig
 }
 // The small products first. Tensor cores cut off what they add up; so sums of eight are added by an addition, which
 // rounds: backward errors are three to five times as large without.
-template <> DEVICE void mma8(float (&c)[4], float a0, float a1, float a2, float a3, float b0, float b1) {
-  const Tf32Parts p0(a0), p1(a1), p2(a2), p3(a3), q0(b0), q1(b1);
+template <> DEVICE void mma(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
+  const Tf32Parts p0(a[0]), p1(a[1]), p2(a[2]), p3(a[3]), q0(b[0]), q1(b[1]);
   float sum[4] = {};
   mma_tf32(sum, p0.low, p1.low, p2.low, p3.low, q0.high, q1.high);
   mma_tf32(sum, p0.high, p1.high, p2.high, p3.high, q0.low, q1.low);

@@ -20,7 +20,7 @@ struct CholeskyTensorScratch {
 DEVICE void multiply8(Scalar (&d)[4], const Scalar (&a)[4], Scalar b0, Scalar b1, const Scalar (&c)[4]) {
 #pragma unroll
   for (int q = 0; q < 4; q++) d[q] = c[q];
-  mma8(d, a[0], a[1], a[2], a[3], b0, b1);
+  mma(d, a, {b0, b1});
 }
 
 // Cholesky factor L of the 8 x 8 block b ([column][row], lower triangle) while x becomes x inv(L)^T. Returns which

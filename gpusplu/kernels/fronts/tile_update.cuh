@@ -93,30 +93,28 @@ DEVICE void multiply_slice(Sums<M>& acc, const Scalar* A, const Scalar* B, WarpP
     constexpr int FOURS = sizeof(Scalar) == 4 ? 2 : 1;  // of columns of A in an operation
 #pragma unroll
     for (int k = 0; k < SLICE; k += 4 * FOURS) {
-      Pair a[M][FOURS], b[NI][FOURS];
+      Scalar a[M][2 * FOURS], b[NI][2][FOURS];
 #pragma unroll
       for (int f = 0; f < FOURS; f++) {
 #pragma unroll
         for (int i = 0; i < M; i++)
-          a[i][f] =
+          *(Pair*)(a[i] + 2 * f) =
               *(const Pair*)(a_from + (k + 4 * f) * SA + i * 16 + (2 * at.g ^ (BY_ROWS ? k0 + k + 4 * f & 12 : 0)));
 #pragma unroll
-        for (int j = 0; j < NI; j++)
-          if constexpr (BY_ROWS) b[j][f] = {b_from[j * 16 * SB + k + 4 * f], b_from[(j * 16 + 1) * SB + k + 4 * f]};
-          else b[j][f] = *(const Pair*)(b_from + (k + 4 * f) * SB + j * 16);
+        for (int j = 0; j < NI; j++) {
+          Pair columns;
+          if constexpr (BY_ROWS) columns = {b_from[j * 16 * SB + k + 4 * f], b_from[(j * 16 + 1) * SB + k + 4 * f]};
+          else columns = *(const Pair*)(b_from + (k + 4 * f) * SB + j * 16);
+          b[j][0][f] = columns.x, b[j][1][f] = columns.y;
+        }
       }
 #pragma unroll
       for (int j = 0; j < NI; j++) {
         if (j < skip) continue;
 #pragma unroll
         for (int i = 0; i < M; i++) {
-          if constexpr (FOURS == 2) {
-            mma8(acc[i][j][0], a[i][0].x, a[i][0].y, a[i][1].x, a[i][1].y, b[j][0].x, b[j][1].x);
-            mma8(acc[i][j][1], a[i][0].x, a[i][0].y, a[i][1].x, a[i][1].y, b[j][0].y, b[j][1].y);
-          } else {
-            mma(acc[i][j][0], a[i][0].x, a[i][0].y, b[j][0].x);
-            mma(acc[i][j][1], a[i][0].x, a[i][0].y, b[j][0].y);
-          }
+          mma(acc[i][j][0], a[i], b[j][0]);
+          mma(acc[i][j][1], a[i], b[j][1]);
         }
       }
     }

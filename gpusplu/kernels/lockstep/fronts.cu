@@ -213,7 +213,7 @@ template <class Sums, class Member> DEVICE void factor_front(const LaneFactorArg
 template <int WARPS>
 DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int count, unsigned* tickets) {
   int& shared_ticket = *(int*)shared_memory;
-  Scalar* diagonal = (Scalar*)(shared_memory + 16) + lane_of();
+  Scalar* diagonal = (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + lane_of();
   Scalar* scratch = diagonal + (S * S + warp_of() * (S * S + STAGED_ITEMS)) * WARP_SIZE;
   for (;;) {
     if (threadIdx.x == 0) shared_ticket = (int)atomicAdd(tickets, 1u);
@@ -236,7 +236,7 @@ DEVICE void factor_by_teams(const LaneFactorArgs& args, const int* fronts, int c
 
 }  // namespace
 
-GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, RESIDENT) {
   Scalar* scratch = (Scalar*)shared_memory + warp_of() * S * S * WARP_SIZE + lane_of();
   Scalar* diagonal = scratch + LANE_WARPS * S * S * WARP_SIZE;
   Scalar* stack = lane_entries(args.stacks, blockIdx.x * LANE_WARPS + warp_of(), args.task_size);
@@ -258,10 +258,10 @@ GPUSPLU_KERNEL(factor_leaves, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16
   }
 }
 
-GPUSPLU_KERNEL(factor_fronts, LaneFactorArgs, TEAM_THREADS, sizeof(Scalar) == 16 ? 2 : 4) {
+GPUSPLU_KERNEL(factor_fronts, LaneFactorArgs, TEAM_THREADS, 2 * RESIDENT) {
   factor_by_teams<TEAM_WARPS>(args, args.team_fronts, args.team_count, args.tickets + 2);
 }
 
-GPUSPLU_KERNEL(factor_wide_fronts, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+GPUSPLU_KERNEL(factor_wide_fronts, LaneFactorArgs, LANE_THREADS, RESIDENT) {
   factor_by_teams<LANE_WARPS>(args, args.wide_fronts, args.wide_count, args.tickets + 3);
 }

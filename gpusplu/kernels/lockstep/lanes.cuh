@@ -7,6 +7,8 @@
 #include "shared/lanes.hpp"
 #include "shared/lockstep.hpp"
 
+constexpr int RESIDENT = sizeof(Scalar) == 16 ? LANE_BLOCKS_WIDE : LANE_BLOCKS;  // blocks a multiprocessor
+
 DEVICE int lane_of() { return threadIdx.x & (WARP_SIZE - 1); }
 DEVICE int warp_of() { return threadIdx.x / WARP_SIZE; }
 

@@ -35,11 +35,12 @@ struct RowPart {
   Wide product = Wide(0);
   double sum = 0;
 };
-static_assert(sizeof(RowPart) <= 4 * sizeof(double), "shared memory");
+static_assert(sizeof(RowPart) <= MEASURE_BYTES);
 
 struct Norms {
   double residual = 0, x = 0, b = 0, a = 0;
 };
+static_assert(sizeof(Norms) <= MEASURE_BYTES);
 
 // Entries first + WARP_SIZE part, .. of op(A)(row, :) x and of the sum of moduli, WARP_SIZE at a time and WARP_SIZE *
 // parts on.

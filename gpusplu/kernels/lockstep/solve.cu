@@ -56,9 +56,11 @@ struct Counters {
 };
 
 // Shared memory of this lane: S rows, and behind those of all warps the lines that are ahead.
-DEVICE Scalar* scratch_of_warp() { return (Scalar*)(shared_memory + 16) + warp_of() * S * WARP_SIZE + lane_of(); }
+DEVICE Scalar* scratch_of_warp() {
+  return (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + warp_of() * S * WARP_SIZE + lane_of();
+}
 DEVICE Scalar* ring_of_warp() {
-  Scalar* behind = (Scalar*)(shared_memory + 16) + LANE_WARPS * S * WARP_SIZE;
+  Scalar* behind = (Scalar*)(shared_memory + LANE_CONTROL_BYTES) + LANE_WARPS * S * WARP_SIZE;
   return behind + warp_of() * LINES_AHEAD * S * WARP_SIZE + lane_of();
 }
 
@@ -150,7 +152,7 @@ DEVICE void solve_blocks(const LaneSolveArgs& args) {
 
 }  // namespace
 
-GPUSPLU_KERNEL(solve_lanes, LaneSolveArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+GPUSPLU_KERNEL(solve_lanes, LaneSolveArgs, LANE_THREADS, RESIDENT) {
   if (args.active && !args.active[args.groups]) return;
   forward_warps(args);
   solve_blocks(args);

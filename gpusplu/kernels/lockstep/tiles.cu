@@ -16,6 +16,7 @@ using Vectors = Scalar[VECTORS][S];
 struct Control {
   int ticket, available;
 };
+static_assert(sizeof(Control) <= LANE_CONTROL_BYTES);
 
 // A tile of a front of one group.
 struct Tile {
@@ -247,7 +248,7 @@ DEVICE void run_tile(const LaneFactorArgs& args, const FrontTile& record, int gr
 
 }  // namespace
 
-GPUSPLU_KERNEL(factor_tiles, LaneFactorArgs, LANE_THREADS, sizeof(Scalar) == 16 ? 1 : 2) {
+GPUSPLU_KERNEL(factor_tiles, LaneFactorArgs, LANE_THREADS, RESIDENT) {
   Control& control = *(Control*)(shared_memory + S * S * WARP_SIZE * sizeof(Scalar));
   for (;;) {
     if (threadIdx.x == 0) control.ticket = (int)atomicAdd(args.tickets + 1, 1u);

@@ -1,0 +1,103 @@
+// LDL^T of whole small fronts, the pivots of which are mostly good as they stand on the diagonal.
+#pragma once
+#include "simd/ldlt.hpp"
+
+namespace gs::GS_SIMD {
+
+// The pivots of a block of W <= 8 columns, unrolled, if its diagonal is good as it stands; else the block is spoilt.
+template <class S, int W>
+GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
+  using R = real<S>;
+  R upper = 0;
+#pragma GCC unroll 8
+  for (int k = 0; k < W; k++) {
+    S* column = A + k * lda;
+    d[k] = real_if(column[k], hermitian), e[k] = from_real<S>(0);
+    const R own = magnitude(d[k]);
+    R below = 0;
+#pragma GCC unroll 8
+    for (int i = k + 1; i < W; i++) {
+      const R size = magnitude(column[i]);
+      below = size > below ? size : below;
+    }
+    if (!is_good_diagonal(own, below, stop)) return false;
+    upper = own > upper ? own : upper, upper = below > upper ? below : upper;
+    const S inverse_d = inverse(d[k]);
+#pragma GCC unroll 8
+    for (int j = k + 1; j < W; j++) {
+      const S l = times(column[j], inverse_d), c = conjugate_if(l, hermitian);
+#pragma GCC unroll 8
+      for (int i = j; i < W; i++) A[i + j * lda] = sub_times(A[i + j * lda], column[i], c);
+      column[j] = l;  // row j of this column is not read again
+    }
+  }
+  note_upper(upper, stats);
+  return true;
+}
+
+template <class S>
+GS_INLINE bool ldlt_any_tiny(idx W, S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
+#define GS_CASE(n) \
+  case n:          \
+    return ldlt_tiny<S, n>(A, lda, d, e, stop, hermitian, stats);
+  switch (W) { GS_CASE(1) GS_CASE(2) GS_CASE(3) GS_CASE(4) GS_CASE(5) GS_CASE(6) GS_CASE(7) GS_CASE(8) }
+#undef GS_CASE
+  return false;
+}
+
+// A lower bound of what an entry of Y is divided by, at least.
+template <class S> GS_INLINE double least_divisor(idx W, const S* d, const S* e) {
+  double least = 1e300;
+  for (idx k = 0; k < W; k++) {
+    const double size = magnitude(d[k]), below = magnitude(e[k]);
+    if (below == 0) {
+      least = size < least ? size : least;
+      continue;
+    }
+    const double next = magnitude(d[k + 1]), larger = size > next ? size : next;
+    const double divisor = below * below / (2 * (larger + below));  // |D^-1| is at most 2 / e^2 times [d2 e; e d1]
+    least = divisor < least ? divisor : least;
+    k++;
+  }
+  return least;
+}
+
+// A whole front of W <= ldlt_small_columns columns. False, and nothing is changed, where a pivot is too small or may
+// have multipliers above `most`. Y has (W + H) W entries.
+template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T* C_, off ldc, T* d_, T* e_, idx* order,
+                                                T* Y_, double stop, double most, bool hermitian, PivotStats* stats) {
+  auto *L = native(L_), *C = native(C_), *d = native(d_), *e = native(e_), *Y = native(Y_);
+  using S = std::remove_pointer_t<decltype(L)>;
+  using R = real<S>;
+  S *block = Y + (off)H * W, work[2 * ldlt_small_columns];
+  idx swaps[ldlt_small_columns];
+  PivotStats seen;
+  const auto copy_block = [&] {
+    for (idx j = 0; j < W; j++) copy_column(W, L + j * ldl, block + j * W);
+  };
+  copy_block();
+  for (idx k = 0; k < W; k++) order[k] = k;
+  if (!ldlt_any_tiny(W, block, W, d, e, stop, hermitian, seen)) {
+    if (W <= block_columns) copy_block();
+    if (find_pivots(LdltBlock<S>{W, block, W, d, e, swaps, work, hermitian}, stop, seen) < W) return false;
+    for (idx k = 0; k < W; k++) {
+      const idx other = order[k];
+      order[k] = order[swaps[k]], order[swaps[k]] = other;
+    }
+  }
+  if (H > 0) {
+    for (idx k = 0; k < W; k++) copy_column(H, L + W + order[k] * ldl, Y + k * H);
+    Largest<S> upper;
+    solve_right<S, Shape::rows, true>(H, W, Y, H, block, W, hermitian, upper);
+    const double size = (Real<S>::complex ? 2 : 1) * (double)from_bits<R>(largest_lane<R>(upper.bits));
+    if (!(size <= most * least_divisor(W, d, e))) return false;
+    note_upper(size, seen);
+    divide_by_pivots((idx)H, W, (T*)Y, H, d_, e_, (T*)(L + W), ldl, hermitian, stats);
+    update<S, Shape::rows, true>(H, H, W, Y, H, L + W, ldl, C, ldc, hermitian);
+  }
+  for (idx j = 0; j + 1 < W; j++) copy_column(W - j - 1, block + j + 1 + j * W, L + j + 1 + j * ldl);
+  note_upper(seen.max_upper, *stats);
+  return true;
+}
+
+}  // namespace gs::GS_SIMD

@@ -1,0 +1,127 @@
+"""Pieces of a plan that are dealt to several devices (deal.py), and what is sent between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import _core
+from ...cost.model import Costs
+from ...cuda.layout import constant
+from .plan import SHARED
+
+ALIGN = constant(SHARED, "ARENA_ALIGN")  # scalars that every front's part of an arena is rounded up to
+
+
+class Piece(NamedTuple):
+    """Fronts begin .. end - 1, which one device factors at a time.
+
+    Attributes
+    ----------
+    seconds : float
+        Predicted for the device that the plan is for [s].
+    roots : tuple of int
+        Fronts whose parents are elsewhere, or that have none.
+    """
+
+    begin: int
+    end: int
+    seconds: float
+    roots: tuple[int, ...]
+
+
+class Link(NamedTuple):
+    """Between any two devices: bytes a second, seconds of a copy besides, and of launches for a stage of a front."""
+
+    rate: float
+    seconds: float
+    launch: float
+
+    def copy(self, nbytes: float) -> float:
+        return self.seconds + nbytes / self.rate
+
+
+def link_of(costs: Costs, peers: bool) -> Link:
+    """Of devices that reach each other, or by way of the host."""
+    known = costs["supernodal.link"]
+    return Link(1 / known["byte" if peers else "byte_by_host"], known["copy"], known["launch"])
+
+
+class Fronts:
+    """What the search has to know of a plan."""
+
+    def __init__(self, plan: Any):
+        self.plan, self.parent, self.phase = plan, np.asarray(plan.parent), np.asarray(plan.phase)
+        itemsize = np.dtype(plan.scalar).itemsize
+        height = (plan.rows - plan.width).astype(np.int64)
+        even = np.where(self.phase == 3, (height + 1) // 2 * 2, height)
+        self.block_bytes = -(-even * height // ALIGN) * ALIGN * itemsize
+        width, panels = plan.width.astype(np.int64), 1 if plan.one_triangle else 2
+        self.factor_sum = np.concatenate([[0], np.cumsum(width * (width + height * panels) * itemsize)])
+
+    def children(self, front: int) -> list[int]:
+        first, end = self.plan.child_ptr[front : front + 2]
+        return sorted(map(int, self.plan.child[first:end]))
+
+    def can_share(self, piece: Piece) -> bool:
+        return piece.end - piece.begin == 1 and bool(self.phase[piece.begin] == 3)
+
+    def seconds(self, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+        """Predicted for a factorization of each."""
+        begin, end = (np.array(side, np.int32) for side in zip(*ranges, strict=True))
+        found: np.ndarray = _core.range_seconds(self.plan._core, begin, end)[0]
+        return found
+
+    def pieces(self, groups: Sequence[tuple[int, int, tuple[int, ...]]]) -> list[Piece]:
+        """Of ranges and their roots."""
+        if not groups:
+            return []
+        found = self.seconds([group[:2] for group in groups])
+        return [Piece(begin, end, float(s), roots) for (begin, end, roots), s in zip(groups, found, strict=True)]
+
+    def trees(self) -> list[Piece]:
+        """The forest as one piece."""
+        roots = np.flatnonzero(self.parent < 0)
+        return self.pieces([(0, len(self.parent), tuple(map(int, roots)))])
+
+    def can_cut(self, piece: Piece) -> bool:
+        if len(piece.roots) > 1:
+            return True
+        return piece.end - piece.begin > 1 and bool(self.phase[piece.roots[0]] == 3)
+
+    def cut(self, piece: Piece, grain: float) -> list[Piece]:
+        """Smaller pieces; of many small subtrees, runs of about `grain` seconds."""
+        begin, root = piece.begin, piece.roots[-1]
+        alone = len(piece.roots) == 1
+        roots = self.children(root) if alone else list(piece.roots)
+        starts = [begin, *(root + 1 for root in roots[:-1])]
+        subtrees = self.pieces([(s, r + 1, (r,)) for s, r in zip(starts, roots, strict=True)])
+        found = self.pieces([(root, root + 1, (root,))]) if alone else []
+        run: list[Piece] = []
+        for subtree in subtrees:
+            if run and sum(s.seconds for s in run) + subtree.seconds > grain:
+                found.append(self._joined(run))
+                run = []
+            run.append(subtree)
+        found.append(self._joined(run))
+        if not alone and len(found) == 1:  # all of it is less than the grain: halves
+            middle = len(subtrees) // 2
+            found = [self._joined(subtrees[:middle]), self._joined(subtrees[middle:])]
+        return found
+
+    def _joined(self, run: list[Piece]) -> Piece:
+        if len(run) == 1:
+            return run[0]
+        return self.pieces([(run[0].begin, run[-1].end, tuple(s.roots[0] for s in run))])[0]
+
+
+def place_of(begins: list[int], front: int) -> int:
+    """Of the piece that has a front, among those that begin there; -1 for none."""
+    return int(np.searchsorted(begins, front, side="right")) - 1 if front >= 0 else -1
+
+
+def sent(fronts: Fronts, piece: Piece, above: Piece) -> int:
+    """What a piece leaves to another one [bytes]."""
+    return sum(int(fronts.block_bytes[r]) for r in piece.roots if above.begin <= fronts.parent[r] < above.end)

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-PROGRAM = """
+FAULTS = """
 import resource
 import gpusplu as gs
 from gpusplu import _core
 
-A = gs.gallery.named("rlc:60x60")
+A = gs.gallery.named("{case}")
 gs.cache_limit(entries=0)
 
 def faults():
@@ -22,7 +22,7 @@ def met(before):
     for _ in range(5):
         before()
         start = faults()
-        gs.splu(A, engine="cpu")
+        gs.{function}(A, engine="cpu")
         least = min(least, faults() - start)
     return least
 
@@ -30,13 +30,51 @@ met(lambda: None)
 print(met(lambda: None), met(_core.drop_kept_memory))
 """
 
+BYTES = """
+import gc
+import os
+import gpusplu as gs
+from gpusplu import _core
+
+_core.set_num_threads(8)  # with room for as many in one address space
+gs.cache_limit(entries=0)
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+for case in ("poisson:20x20x20", "poisson:200x200", "poisson:20x20x20"):
+    gs.cholesky(gs.gallery.named(case), engine="cpu")
+gc.collect()
+before = resident()
+_core.drop_kept_memory()
+print(before - resident())
+"""
+
+
+# What the C library keeps by itself depends on what was freed before, unless it is told: almost nothing, or all.
+NOTHING = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+ALL = {"MALLOC_TOP_PAD_": str(64 << 20)}
+
+
+def run(program, own):
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ | own
+    )
+    return tuple(map(int, done.stdout.split()))
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts page faults as Linux does")
-def test_a_second_factorization_meets_few_fresh_pages():
-    # the C library gives back what it would otherwise keep or not by what was freed before
-    own = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    program = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(program, capture_output=True, text=True, check=True, env=os.environ | own)
-    kept, dropped = map(int, done.stdout.split())
+@pytest.mark.parametrize(
+    ("function", "case", "own"), [("splu", "rlc:60x60", NOTHING), ("cholesky", "poisson:150x150", ALL)]
+)
+def test_a_second_factorization_meets_few_fresh_pages(function, case, own):
+    kept, dropped = run(FAULTS.format(function=function, case=case), own)
     assert dropped > 50
     assert kept < dropped / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads what is resident as Linux says it")
+def test_what_is_kept_is_bounded():
+    (kept,) = run(BYTES, NOTHING)
+    assert 0 < kept < 17 << 20

@@ -1,8 +1,14 @@
 #include "base/kept_memory.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <new>
+
+#include "base/kept_space.hpp"
 
 namespace gs {
 namespace {
@@ -14,6 +20,8 @@ constexpr int least_bits = 14, most_bits = 22;
 constexpr int sizes = 4 * (most_bits - least_bits), of_a_size = 8;
 
 std::atomic<void*> kept[sizes][of_a_size];
+constexpr std::size_t most_of_space = std::size_t(4) << 20;
+std::atomic<AddressSpace*> kept_space{nullptr};  // at its own start
 std::atomic<std::size_t> kept_bytes{0};
 
 // Of blocks for so many bytes; outside of 0 .. sizes-1 where none are kept.
@@ -25,8 +33,23 @@ int size_number(std::size_t bytes) {
 }
 std::size_t size_of(int number) { return (std::size_t)(5 + number % 4) << (least_bits - 2 + number / 4); }
 
-void* take(std::atomic<void*>& place) {
+template <class T> T* take(std::atomic<T*>& place) {
   return place.load(std::memory_order_relaxed) ? place.exchange(nullptr, std::memory_order_acquire) : nullptr;
+}
+
+void count(std::size_t bytes) { kept_bytes.fetch_add(bytes, std::memory_order_relaxed); }
+void discount(std::size_t bytes) { kept_bytes.fetch_sub(bytes, std::memory_order_relaxed); }
+bool too_much() { return kept_bytes.load(std::memory_order_relaxed) > most_bytes; }
+
+AddressSpace take_kept_space() {
+  AddressSpace* const found = take(kept_space);
+  if (!found) return {};
+  discount(found->touched);
+  return *found;
+}
+
+void unmap(const AddressSpace& space) {
+  if (space.start) munmap(space.start, space.size);
 }
 
 }  // namespace
@@ -36,7 +59,7 @@ void* take_memory(std::size_t bytes) {
   if (number >= 0)
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
-        kept_bytes.fetch_sub(size_of(number), std::memory_order_relaxed);
+        discount(size_of(number));
         return found;
       }
   const std::size_t size = number >= 0 ? size_of(number) : bytes;
@@ -49,23 +72,55 @@ void* take_memory(std::size_t bytes) {
 void give_memory(void* memory, std::size_t bytes) {
   const int number = memory ? size_number(bytes) : -1;
   if (number < 0) return std::free(memory);
-  if (kept_bytes.fetch_add(size_of(number), std::memory_order_relaxed) + size_of(number) > most_bytes)
-    drop_kept_memory();
+  count(size_of(number));
+  if (too_much()) drop_kept_memory();
   for (auto& place : kept[number]) {
     void* none = nullptr;
     if (!place.load(std::memory_order_relaxed) &&
         place.compare_exchange_strong(none, memory, std::memory_order_release, std::memory_order_relaxed))
       return;
   }
-  kept_bytes.fetch_sub(size_of(number), std::memory_order_relaxed);
+  discount(size_of(number));
   std::free(memory);
 }
 
+AddressSpace take_space(std::size_t bytes) {
+  const AddressSpace kept = take_kept_space();
+  if (kept.size >= bytes) return kept;
+  unmap(kept);
+  void* const fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (fresh == MAP_FAILED) return {};
+  return {static_cast<std::byte*>(fresh), bytes, 0};
+}
+
+void give_pages_from(AddressSpace& space, std::size_t touched) {
+  static const std::size_t page = sysconf(_SC_PAGESIZE);
+  const std::size_t first = (touched + page - 1) / page * page;
+  if (first >= space.touched) return;
+  madvise(space.start + first, space.touched - first, MADV_DONTNEED);
+  space.touched = first;
+}
+
+void give_space(AddressSpace space) {
+  if (!space.touched) return unmap(space);
+  give_pages_from(space, most_of_space);
+  count(space.touched);
+  if (too_much()) drop_kept_memory();
+  unmap(take_kept_space());
+  AddressSpace* none = nullptr;
+  if (kept_space.compare_exchange_strong(none, new (space.start) AddressSpace(space), std::memory_order_release,
+                                         std::memory_order_relaxed))
+    return;
+  discount(space.touched);
+  unmap(space);
+}
+
 void drop_kept_memory() {
+  unmap(take_kept_space());
   for (int number = 0; number < sizes; number++)
     for (auto& place : kept[number])
       if (void* const found = take(place)) {
-        kept_bytes.fetch_sub(size_of(number), std::memory_order_relaxed);
+        discount(size_of(number));
         std::free(found);
       }
 }

@@ -10,6 +10,7 @@
 // Sums run over children in a fixed order and the dense kernels do not depend on the team: results are bitwise the same
 // for any number of threads.
 #pragma once
+#include <cstdlib>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -81,11 +82,14 @@ template <class T> class FrontFactor {
 
   // What a solve works in; right-hand sides of a row lie next to each other except in scratch.
   struct Workspace {
-    using Array = std::unique_ptr<T, FreeRaw>;
-    idx block;                   // right-hand sides
-    Array solution, carry;       // n rows; plan.carry_size rows
-    std::vector<Array> sums;     // of each thread: n rows, all zero between tasks
-    std::vector<Array> scratch;  // of each thread: columns of the tallest front
+    struct Free {
+      void operator()(T* p) const { std::free(p); }
+    };
+    using Array = std::unique_ptr<T, Free>;  // zeroed without being touched
+    idx block;                               // right-hand sides
+    Array solution, carry;                   // n rows; plan.carry_size rows
+    std::vector<Array> sums;                 // of each thread: n rows, all zero between tasks
+    std::vector<Array> scratch;              // of each thread: columns of the tallest front
     Workspace(const FrontFactor& factor, idx block, int threads);
   };
 

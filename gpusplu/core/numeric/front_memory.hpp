@@ -6,52 +6,38 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "base/kept_space.hpp"
+#include "base/raw_vector.hpp"
+
 namespace gs {
-
-// Memory that nobody has touched. Large pieces ask for huge pages, which saves most page faults.
-inline void* raw_bytes(std::size_t bytes) {
-  constexpr std::size_t huge = std::size_t(2) << 20;
-  const std::size_t align = bytes >= 4 * huge ? huge : 64;
-  void* p = std::aligned_alloc(align, (bytes + align - 1) / align * align);
-  if (!p) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE  // Linux
-  if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
-#endif
-  return p;
-}
-
-struct FreeRaw {
-  void operator()(void* p) const { std::free(p); }
-};
 
 // Blocks of any size from the lowest place of one piece of address space where they fit. Places that become free join
 // their neighbours, so that pages are touched up to little more than what is needed at once, and are kept from one
-// refactorization to the next. For all threads.
+// refactorization to the next, and some of them for the next arena. For all threads.
 class BlockArena {
  public:
   ~BlockArena() {
-    if (base_) munmap(base_, size_);
+    note_touched();
+    give_space(space_);
   }
 
   // Null where there is no place.
   void* take(std::size_t bytes, std::size_t size) {
     std::lock_guard lock(mutex_);
-    if (!base_ && !reserve(size)) return nullptr;
+    if (!space_.start && !reserve(size)) return nullptr;
     const std::size_t rounded = round_up(bytes);
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
       if (hole->size < rounded) continue;
       const std::size_t place = hole->place;
       hole->place += rounded, hole->size -= rounded;
       if (hole->size == 0) holes_.erase(hole);
-      touched_ = std::max(touched_, place + rounded);
-      return base_ + place;
+      used_ = std::max(used_, place + rounded);
+      return space_.start + place;
     }
     return nullptr;
   }
@@ -59,8 +45,8 @@ class BlockArena {
   // False where the block is not from here.
   bool give(void* p, std::size_t bytes) noexcept {
     std::lock_guard lock(mutex_);
-    const std::size_t place = (std::uintptr_t)p - (std::uintptr_t)base_, rounded = round_up(bytes);
-    if (!base_ || place >= size_) return false;
+    const std::size_t place = (std::uintptr_t)p - (std::uintptr_t)space_.start, rounded = round_up(bytes);
+    if (!space_.start || place >= space_.size) return false;
     const auto next = std::lower_bound(holes_.begin(), holes_.end(), place,
                                        [](const Hole& hole, std::size_t place) { return hole.place < place; });
     const bool joins_next = next != holes_.end() && next->place == place + rounded;
@@ -76,7 +62,13 @@ class BlockArena {
     return true;
   }
 
-  std::size_t bytes() const { return touched_; }
+  // No block is in use. What another factor has met and this one has no use for goes back.
+  void start_again() noexcept {
+    note_touched();
+    give_pages_from(space_, used_);
+  }
+
+  std::size_t bytes() const { return used_; }
 
  private:
   struct Hole {
@@ -85,12 +77,13 @@ class BlockArena {
 
   static std::size_t round_up(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+  void note_touched() { space_.touched = std::max(space_.touched, used_); }
+
   bool reserve(std::size_t size) {
-    holes_.reserve(size / kSmallestLarge + 2);
-    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return false;
-    base_ = static_cast<std::byte*>(p), size_ = size;
-    holes_.assign(1, {0, size});
+    space_ = take_space(size);
+    if (!space_.start) return false;
+    holes_.reserve(space_.size / kSmallestLarge + 2);
+    holes_.assign(1, {0, space_.size});
     return true;
   }
 
@@ -99,8 +92,8 @@ class BlockArena {
 
  private:
   std::mutex mutex_;
-  std::byte* base_ = nullptr;
-  std::size_t size_ = 0, touched_ = 0;
+  AddressSpace space_;
+  std::size_t used_ = 0;
   std::vector<Hole> holes_;  // by place
 };
 
@@ -118,8 +111,8 @@ class BlockPool {
       return block;
     }
     if (slab_left_ < rounded) {
-      if (n_cut_ == slabs_.size()) slabs_.push_back(Slab(static_cast<std::byte*>(raw_bytes(kSlab))));
-      slab_next_ = slabs_[n_cut_++].get(), slab_left_ = kSlab;
+      if (n_cut_ == slabs_.size()) slabs_.emplace_back(kSlab);
+      slab_next_ = slabs_[n_cut_++].data(), slab_left_ = kSlab;
     }
     void* block = slab_next_;
     slab_next_ += rounded, slab_left_ -= rounded;
@@ -143,8 +136,8 @@ class BlockPool {
   struct Block {
     Block* next;
   };
-  using Slab = std::unique_ptr<std::byte, FreeRaw>;
-  static constexpr std::size_t kSlab = std::size_t(256) << 10;
+  using Slab = RawVector<std::byte>;
+  static constexpr std::size_t kSlab = (std::size_t(256) << 10) - Slab::allocator_type::line;
 
   // Four classes an octave from 64 bytes on.
   static std::pair<int, std::size_t> round_up(std::size_t bytes) {
@@ -188,6 +181,7 @@ class BlockMemory {
   // No block is in use.
   void start_again() noexcept {
     for (BlockPool& pool : pools_) pool.start_again();
+    arena_.start_again();
   }
 
   std::size_t bytes() const {

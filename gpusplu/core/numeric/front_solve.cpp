@@ -23,23 +23,20 @@ constexpr double kWorthAThread = 120e-6;                   // less than this doe
 constexpr idx kLargestBlock = 32;                          // right-hand sides
 constexpr std::size_t kWorkspace = std::size_t(64) << 20;  // [bytes]
 
-// Zeroed without being touched.
-template <class T> std::unique_ptr<T, FreeRaw> zeroed(std::size_t size) {
-  T* p = static_cast<T*>(std::calloc(std::max<std::size_t>(size, 1), sizeof(T)));
-  if (!p) throw std::bad_alloc();
-  return std::unique_ptr<T, FreeRaw>(p);
-}
-
 }  // namespace
 
 template <class T> FrontFactor<T>::Workspace::Workspace(const FrontFactor& factor, idx block, int threads)
     : block(block) {
   const std::size_t n = factor.symbolic_->n;
-  solution = zeroed<T>(n * block);
-  carry = zeroed<T>(std::size_t(factor.plan_.carry_size) * block);
+  const auto zeroed = [](std::size_t size) {
+    Array array(static_cast<T*>(std::calloc(std::max<std::size_t>(size, 1), sizeof(T))));
+    return array ? std::move(array) : throw std::bad_alloc();
+  };
+  solution = zeroed(n * block);
+  carry = zeroed(std::size_t(factor.plan_.carry_size) * block);
   for (int t = 0; t < threads; t++) {
-    sums.push_back(zeroed<T>(n * block));
-    scratch.push_back(zeroed<T>(std::size_t(factor.tallest_) * (block + 1)));  // and one for permutations
+    sums.push_back(zeroed(n * block));
+    scratch.push_back(zeroed(std::size_t(factor.tallest_) * (block + 1)));  // and one for permutations
   }
 }
 

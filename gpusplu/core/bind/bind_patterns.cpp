@@ -40,21 +40,28 @@ nb::object Known::take() {
   return spare;
 }
 
-bool Known::may_be(const Sight& sight) const {
-  return hash_ == sight.hash && (tag_.is(sight.tag) || tag_.equal(sight.tag));
+bool Known::has_tag_of(const Sight& sight) const { return tag_.is(sight.tag) || tag_.equal(sight.tag); }
+
+bool Known::is_of(const Sight& sight) const {
+  return reading(sight.arrays.bytes(), [&] { return arrays_.is_of(sight.arrays); });
 }
 
+void Patterns::hash(Sight& sight) const {
+  if (sight.hash) return;
+  const std::uint64_t hash = reading(sight.arrays.bytes(), [&] { return sight.arrays.hash(); });
+  sight.hash = hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
+}
+
+// The one used last is mostly the one again, and another one differs early: it is compared before there is a hash.
 std::shared_ptr<Known> Patterns::search(Sight& sight) const {
-  const IndexArrays& arrays = sight.arrays;
-  if (!sight.hash) {
-    const std::uint64_t hash = reading(arrays.bytes(), [&] { return arrays.hash(); });
-    sight.hash = hash_bits_ >= 64 ? hash : hash & ((std::uint64_t(1) << hash_bits_) - 1);
-  }
+  const std::shared_ptr<Known> last = entries_.empty() ? nullptr : entries_.front();
+  if (last && last->has_tag_of(sight) && last->is_of(sight)) return last;
+  hash(sight);
   std::vector<std::shared_ptr<Known>> candidates;  // the list may change while the arrays are compared
   for (const auto& known : entries_)
-    if (known->may_be(sight)) candidates.push_back(known);
+    if (known != last && known->hash_ == sight.hash && known->has_tag_of(sight)) candidates.push_back(known);
   for (const auto& known : candidates)
-    if (reading(arrays.bytes(), [&] { return known->arrays_.is_of(arrays); })) return known;
+    if (known->is_of(sight)) return known;
   return nullptr;
 }
 
@@ -71,6 +78,7 @@ void Patterns::keep(Sight& sight, nb::object value, off bytes) {
   if (before) forget(before);
   const off size = bytes + (off)sight.arrays.bytes();
   if (size > max_bytes_ || max_entries_ < 1) return;  // rather the others than this one
+  hash(sight);
   auto known = std::make_shared<Known>(sight, std::move(value), bytes, hits + misses);
   known->listed_ = true;
   entries_.push_front(known);

@@ -33,7 +33,8 @@ class Known {
 
  private:
   friend class Patterns;
-  bool may_be(const Sight& sight) const;
+  bool has_tag_of(const Sight& sight) const;
+  bool is_of(const Sight& sight) const;  // reads the arrays
   off bytes() const { return bytes_ + spare_bytes_; }
 
   const std::uint64_t hash_;
@@ -70,6 +71,7 @@ class Patterns {
 
  private:
   using Entries = std::list<std::shared_ptr<Known>>;
+  void hash(Sight& sight) const;
   std::shared_ptr<Known> search(Sight& sight) const;
   void forget(const std::shared_ptr<Known>& known);
   Entries cut();  // takes the least recently used ones out, for the caller to destroy, until the rest is in bounds

@@ -95,7 +95,7 @@ template <class T> template <class Work> void LockstepFactor<T>::over_groups(off
   const int threads = std::min<int>(num_threads(), n_groups());
   if ((int)work_.size() < threads) work_.resize(threads);
   for (int rank = 0; rank < threads; rank++)
-    if ((off)work_[rank].size() < room) work_[rank] = RawVector<R>(room);
+    if ((off)work_[rank].size() < room) work_[rank] = RawVector<R>(room), prefer_huge_pages(work_[rank]);
   share_out(threads, n_groups(), [&](std::size_t group, int rank) {
     work((idx)group, work_[rank].data());
     have_done(1);

@@ -9,6 +9,7 @@ but memory and, should he stop before, work in vain.
 
 What there is to buy is found in the same way: to look at devices costs an analysis, and is done when a part of its
 price has been spent. CuPy that is not there yet is paid in full: its import keeps the interpreter from the caller.
+Where somebody helps, the first factorization is use too, and the thread begins when it is over.
 Use adds up over all factors of an analysis, remembered ones too, and factors that are made after the move begin on the
 device. A factor changes its engine once, between two calls, and never back.
 """
@@ -156,7 +157,7 @@ class Use:
             reason="",
             refactorizations=steps,
             movable=False,
-            on_device=self.on_device,
+            on_device=self.on_device or known.request.on_device,
         )
         problem = Problem(known.pattern, moving.held.values(), known.kind, known.options, request, known.once)
         predictions = predicted(problem, engines_for(problem))
@@ -198,7 +199,10 @@ class Use:
         )
         reason = "; ".join(filter(None, (reason, settle_precision(problem, engine))))
         symbolic = Symbolic(problem, Choice(best.engine, reason, problem.request, (best,)), engine.analyze(problem))
-        core = phases.told(symbolic.make(values), symbolic)
+        made = symbolic.make(values)
+        if get_ready := getattr(made, "get_ready", None):  # values of the first step there come from the host
+            get_ready(self.on_device or problem.request.on_device)
+        core = phases.told(made, symbolic)
         symbolic.seconds["move"] = perf_counter() - start
         moving.offer(core, symbolic, version)
         self.moved = symbolic
@@ -321,7 +325,7 @@ def watched(factor: Any, core: Any, symbolic: Symbolic) -> Any:
         return core
     use: Use = symbolic.parts()[0].once("moving", Use)
     watch = Moving(factor, core, symbolic, use)
-    if use.begun:  # the first factorization is what auto decided by
+    if use.begun or spare_processor():  # to whom nobody helps the first factorization is what auto decided by
         stats = core.stats()
         lent = stats["n_refactor"] > 0
         seconds = stats["refactor_seconds" if lent else "factor_seconds"]

@@ -2,9 +2,10 @@
 
 Seconds of splu (or cholesky) and of k refactorizations and solves (`total`), values and right-hand sides on the host
 or on the device. `auto` does all of them, the best of --repeat times, in a process that has used the device before.
-What any engine by name would have taken is the best of its first factorizations and k of its median steps; the least is
-the peer's (`hindsight`), `best` says whose. `ended` is the engine that auto came to. Numbers k whose best would take
-more than --longest seconds are left out, and so are engines whose factorization takes longer.
+What any engine by name would have taken is the best of its first factorizations and first steps, which record graphs on
+a device, and k - 1 of its median steps; the least is the peer's (`hindsight`), `best` says whose. `ended` is the engine
+that auto came to. Numbers k whose best would take more than --longest seconds are left out, and so are engines whose
+factorization takes longer.
 """
 
 from functools import partial
@@ -46,7 +47,7 @@ def of_case(case, arguments, clock):
         values, b = place.put(A.data), place.put(np.ones(A.shape[0]))
         each = by_engine(definite, make, values, b, place, arguments.longest)
         for uses in arguments.uses:
-            totals = {name: first + uses * step for name, (first, step) in each.items()}
+            totals = {name: first + (uses - 1) * step for name, (first, step) in each.items()}
             best = min(totals, key=totals.get)
             if totals[best] > arguments.longest:
                 break
@@ -64,21 +65,23 @@ def on_host(x):
 
 
 def by_engine(definite, make, values, b, place, longest):
-    """Seconds of a first factorization and of a step, by engine."""
+    """Seconds of a first factorization with a step, and of a step, by engine."""
     found = {}
     for engine in internals.engine_names(definite):
-        first, factor = place.once(partial(new, make, engine))
+        first, factor = place.once(partial(new, make, engine, values, b))
         if first > longest:
             continue
         for _ in range(REPEATS):
-            first = min(first, place.once(partial(new, make, engine))[0])
+            first = min(first, place.once(partial(new, make, engine, values, b))[0])
         found[engine] = first, place.wall(partial(step, factor, values, b))
     return found
 
 
-def new(make, engine):
+def new(make, engine, values, b):
     gs.cache_clear()
-    return make(engine=engine)
+    factor = make(engine=engine)
+    step(factor, values, b)
+    return factor
 
 
 def step(factor, values, b):

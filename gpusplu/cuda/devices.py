@@ -7,11 +7,13 @@ device in their place.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -70,6 +72,7 @@ class Device:
         self.array_class = self._cupy.ndarray
         self._modules: dict[tuple[str, str, int], dict[str, Kernel]] = {}
         self._prepared: set[tuple[str, str, int]] = set()  # known to be in the cache
+        self._places: dict[tuple[str, str, int], Path] = {}  # where it is, or would be
         self._lock = Lock()
         self._sides: list[Any] = []  # streams to capture beside those of callers
         self._dependent = dependent_launch(self.arch)
@@ -183,8 +186,13 @@ class Device:
 
     def compiled(self, files: Iterable[str], scalar: str, kind: int) -> bool:
         """Whether `prepare` would find all of these in the cache."""
-        wanted = keys(files, scalar, kind)
-        return all(self._has(key) or compiled.place(*key, self.arch).exists() for key in wanted)
+        return all(self._has(key) or self._place(key).exists() for key in keys(files, scalar, kind))
+
+    def _place(self, key: tuple[str, str, int]) -> Path:
+        """In the cache; to find it, what goes into the file is read and hashed: some milliseconds for all engines."""
+        if key not in self._places:
+            self._places[key] = compiled.place(*key, self.arch)
+        return self._places[key]
 
     def _has(self, key: tuple[str, str, int]) -> bool:
         return key in self._modules or key in self._prepared
@@ -283,16 +291,38 @@ def usable_bytes(device: Any, limit: int | None) -> int:
     return free if limit is None else min(limit, free)
 
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Garbage is left alone: graphs in it would be destroyed, which the driver forbids while a stream is recorded."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
+class Collection:
+    """Garbage is left alone while anybody is inside: graphs in it would be destroyed, which the driver forbids while a
+    stream is recorded. The first switches collection off, and the last on again if it was on."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._enabled = Lock(), 0, False
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._enabled:
+                    gc.enable()
+
+    def forked(self) -> None:
+        """Who was inside is not in the child."""
+        if self._inside and self._enabled:
             gc.enable()
+        self.__init__()  # type: ignore[misc]
+
+
+_collection = Collection()
+no_collection = _collection.off
+os.register_at_fork(after_in_child=_collection.forked)
 
 
 def keys(files: Iterable[str], scalar: str, kind: int) -> list[tuple[str, str, int]]:

@@ -5,7 +5,9 @@ import gc
 import pytest
 
 import gpusplu as gs
+from faults.forking import child
 from gpusplu import gallery
+from gpusplu.cuda import devices
 from gpusplu.cuda.devices import no_collection
 from gpusplu.engines.device.part import COMMON
 from support.small_matrices import canonical, rhs
@@ -25,6 +27,30 @@ def test_nothing_is_collected_and_afterwards_all_is_as_before():
         assert not gc.isenabled()
     finally:
         gc.enable()
+    first = no_collection()
+    with no_collection():
+        first.__enter__()
+    assert not gc.isenabled()  # a thread that began later is still inside
+    first.__exit__(None, None, None)
+    assert gc.isenabled()
+
+
+def test_collection_goes_on_in_a_child_of_a_thread_that_records():
+    with no_collection():
+        assert child(gc.isenabled) == "True"
+    assert gc.isenabled()
+
+
+def test_kernel_files_are_hashed_once(monkeypatch, tmp_path):
+    """By one device: to ask whether they are compiled is part of every first factorization."""
+    hashed, there = [], tmp_path / "there"
+    monkeypatch.setattr(devices.compiled, "place", lambda *what: hashed.append(what) or there)
+    one = object.__new__(devices.Device)
+    one._modules, one._prepared, one._places, one.arch = {}, set(), {}, 90
+    assert not one.compiled(COMMON, "d", 0)
+    there.touch()
+    assert one.compiled(COMMON, "d", 0) and one.compiled(COMMON, "d", 0)
+    assert len(hashed) == len(set(hashed)) == len(COMMON)
 
 
 @pytest.mark.parametrize("engine", ["supernodal", "glu", "sflu", "crisscross"])

@@ -78,8 +78,9 @@ def test_moves_are_told(monkeypatch, capsys, caplog, beside):
     """Whoever asked for it is told, of what a thread does for him too."""
     monkeypatch.setattr(moving, "spare_processor", lambda: beside)
     caplog.set_level(logging.INFO, "gpusplu")
-    factor, before = gs.splu(A, verbose=1), set(threading.enumerate())
-    factor.solve(B)
+    before, factor = set(threading.enumerate()), gs.splu(A, verbose=1)
+    if not beside:
+        factor.solve(B)
     for thread in set(threading.enumerate()) - before:
         thread.join()
     factor.refactor(2 * A.data)
@@ -105,15 +106,27 @@ def test_solves_do_not_move_to_older_values():
 
 
 def test_a_thread_prepares_it(monkeypatch):
+    """From the first factorization on."""
     monkeypatch.setattr(moving, "spare_processor", lambda: True)
-    factor = watched()
     before = set(threading.enumerate())
-    assert right(factor)
+    factor = watched()
     for thread in set(threading.enumerate()) - before:
         thread.join()
     assert factor.engine == "cpu"
     factor.refactor(2 * A.data)
     assert factor.engine == "supernodal" and right(factor, 2 * A.data)
+
+
+@pytest.mark.parametrize("place", [np.asarray, fake_cupy.asarray], ids=["host", "device"])
+def test_what_is_offered_has_its_graphs(place):
+    """The caller's first step there records none."""
+    factor, values, b = watched(), place(2 * A.data), place(B)
+    assert backward_error(A, np.array(factor.solve(b)), B) < 100 * EPS["d"]
+    core = factor._core._offered[0]
+    known = set(core.recorded._graphs)
+    factor.refactor(values)
+    assert backward_error(2 * A, np.array(factor.solve(b)), B) < 100 * EPS["d"]
+    assert factor._core is core and set(core.recorded._graphs) == known
 
 
 def test_it_stays_where_a_device_is_slower(promised):

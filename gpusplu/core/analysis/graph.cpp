@@ -77,11 +77,11 @@ template <class Source> Pattern transpose(const Source& source, off nnz) {
         if (row >= begin && row < end) visit(row, j);
       });
   };
-  run_team(team_size_for(nnz), [&](const Team& team) { for_own_rows(team, [&](idx row, idx) { out.ptr[row]++; }); });
+  run_pass(team_size_for(nnz), [&](const Team& team) { for_own_rows(team, [&](idx row, idx) { out.ptr[row]++; }); });
   prefix_sum(out.ptr);
   out.ind.resize(out.ptr[n]);
   std::copy(out.ptr.begin(), out.ptr.end() - 1, next.begin());
-  run_team(team_size_for(nnz),
+  run_pass(team_size_for(nnz),
            [&](const Team& team) { for_own_rows(team, [&](idx row, idx j) { out.ind[next[row]++] = j; }); });
   return out;
 }
@@ -151,7 +151,7 @@ Pattern symmetrize(const Permuted& permuted) {
   const off nnz = permuted.entries(0, n);
   const int n_parts = std::min(num_threads(), team_size_for(nnz));
   std::vector<off> row_ptr((std::size_t)n + 1);
-  run_team(n_parts, [&](const Team& team) {
+  run_pass(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     Pace pace;
     for (idx j = begin; j < end && !pace.must_stop(permuted.length(j)); j++)
@@ -160,7 +160,7 @@ Pattern symmetrize(const Permuted& permuted) {
   prefix_sum(row_ptr);
   RawVector<off> next(row_ptr.begin(), row_ptr.end() - 1);
   RawVector<idx> row_ind(row_ptr[n]);
-  run_team(n_parts, [&](const Team& team) {
+  run_pass(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);
     Pace pace;
     for (idx j = begin; j < end && !pace.must_stop(permuted.length(j)); j++)
@@ -214,7 +214,7 @@ bool is_structurally_symmetric(PatternView A) {
   std::vector<off> next(A.n);
   std::atomic<bool> symmetric{true};
   std::atomic<off> unmet{0};
-  run_team(team_size_for(A.nnz()), [&](const Team& team) {
+  run_pass(team_size_for(A.nnz()), [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     idx first = begin;
     off below = 0;

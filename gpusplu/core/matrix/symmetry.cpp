@@ -97,7 +97,7 @@ template <class T> Partial visit_all(PatternView A, const T* values, bool narrow
   const int want = team_size_for(A.nnz());
   std::vector<off> next(A.n);
   std::vector<Partial> partial(want);
-  run_team(want, [&](const Team& team) {
+  run_pass(want, [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     Partial mine;
     for (idx j = begin; j < end; j++) visit_column(A, values, j, mine);

@@ -59,7 +59,7 @@ template <class T> double largest_part(const T* values, off n) {
   const auto* first = reinterpret_cast<const real_t<T>*>(values);
   const int want = std::min(team_size_for(reals / 4), num_threads());
   std::vector<double> parts(want, 0.0);
-  run_team(want, [&](const Team& team) {
+  run_pass(want, [&](const Team& team) {
     const auto [begin, end] = slice(reals, team);
     parts[team.rank] = largest_real(first + begin, end - begin);
   });

@@ -40,6 +40,19 @@ class DeviceFactor(LaterFactorization):
             self._settle(self._recorded.begin())
             return self._solve(b, trans, values)
 
+    def get_ready(self, from_device: bool) -> None:
+        """Record what replays a refactorization of values on the host, and those and solves of arrays from there."""
+        with self._device, self._lock, self._unfinished:
+            recorded, measures = self._recorded, int(self._measures)
+            recorded.begin()
+            small = recorded.host.small
+            recorded.graph("refactor_host" if small else "refactor")
+            if small and not from_device:
+                recorded.graph("solve_host", 0, measures)
+            else:
+                recorded.graph("refactor")
+                recorded.graph("solve", 0, 1, measures)
+
     def _solve(self, b: Any, trans: int, values: Any = None) -> Any:
         """Solve; with `values`, for one right-hand side on their side, after a refactorization."""
         start = perf_counter()

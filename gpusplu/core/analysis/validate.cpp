@@ -111,9 +111,9 @@ void validate_fronts(const Symbolic& s) {
 }
 
 // Of the inverse of row_perm and of the block or front that each column is in.
-struct Places {
+struct FrontPlaces {
   std::vector<idx> row, part;
-  Places(const Symbolic& s, const std::vector<idx>& begin) : row(s.n), part(s.n) {
+  FrontPlaces(const Symbolic& s, const std::vector<idx>& begin) : row(s.n), part(s.n) {
     for (idx i = 0; i < s.n; i++) row[s.row_perm[i]] = i;
     for (std::size_t k = 0; k + 1 < begin.size(); k++)
       std::fill(part.begin() + begin[k], part.begin() + begin[k + 1], k);
@@ -121,14 +121,15 @@ struct Places {
 };
 
 // Calls visit(i, j) for the entries of A in permuted rows and columns, until one says no.
-template <class Visit> bool for_all_entries(const Symbolic& s, PatternView A, const Places& places, Visit&& visit) {
+template <class Visit>
+bool for_all_entries(const Symbolic& s, PatternView A, const FrontPlaces& places, Visit&& visit) {
   for (idx j = 0; j < s.n; j++)
     for (off p = A.ptr[s.col_perm[j]]; p < A.ptr[s.col_perm[j] + 1]; p++)
       if (!visit(places.row[A.ind[p]], j)) return false;
   return true;
 }
 
-bool has_place_in_fronts(const Symbolic& s, const Places& places, idx i, idx j) {
+bool has_place_in_fronts(const Symbolic& s, const FrontPlaces& places, idx i, idx j) {
   if (i < j && s.one_triangle()) return true;  // what the other triangle says
   const auto [first, last] = std::minmax(i, j);
   const idx front = places.part[first];
@@ -154,7 +155,7 @@ void validate(const Symbolic& s, PatternView A) {
           "a pickled analysis is damaged: it has no permutations");
   if (s.row_perm.empty()) return;
   const bool fronts = s.method == Method::front;
-  const Places places(s, fronts ? s.super_ptr : s.block_ptr);
+  const FrontPlaces places(s, fronts ? s.super_ptr : s.block_ptr);
   const bool fits = for_all_entries(s, A, places, [&](idx i, idx j) {
     return fronts ? has_place_in_fronts(s, places, i, j) : places.part[i] <= places.part[j];
   });

@@ -145,7 +145,7 @@ struct Pool {
 // may outlive static destructors. A forked child starts with pools of its own.
 constinit Pool pools[2];
 
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int registered_threads = pthread_atfork(nullptr, nullptr, [] {
   for (Pool& pool : pools) new (&pool) Pool;
   n_apart = 0;
 });

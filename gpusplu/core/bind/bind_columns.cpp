@@ -41,7 +41,7 @@ gpu::ColumnPattern checked_columns(const Columns& columns, idx n) {
   return pattern;
 }
 
-ColumnPlan make_binding(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, std::optional<In<double>> rows,
+ColumnPlan make_columns(In<off> ptr, In<idx> ind, In<idx> row_perm, In<idx> col_perm, std::optional<In<double>> rows,
                         std::optional<In<double>> cols, double most_mapped, std::optional<Columns> columns) {
   const PatternView A = pattern_view(ptr, ind);
   require_permutation(row_perm, A.n, "row_perm");
@@ -105,7 +105,7 @@ void bind_columns(nb::module_& m) {
       },
       "plan"_a, "costs"_a, "forced"_a = -1, "capacity"_a = gpu::GluParameters{}.capacity,
       "Launches for a column plan; `forced`: a mode for everything, `capacity`: scalars in shared memory.");
-  m.def("make_column_plan", &make_binding, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
+  m.def("make_column_plan", &make_columns, "ptr"_a, "ind"_a, "row_perm"_a, "col_perm"_a, "row_scale"_a = nb::none(),
         "col_scale"_a = nb::none(), "most_mapped"_a = 1e8, "columns"_a = nb::none(),
         "Plan of the column engines for a canonical pattern and gather permutations; `columns`: pointers, rows and "
         "places of the diagonal of L + U, where they are known.");

@@ -27,8 +27,8 @@ template <class T> struct LockstepBinding {
   }
 };
 
-template <class T> LockstepBinding<T>* make_binding(const Symbolic& symbolic, nb::object canonical, idx count, In<T>,
-                                                    const Costs& costs, const std::string& refine) {
+template <class T> LockstepBinding<T>* make_lockstep(const Symbolic& symbolic, nb::object canonical, idx count, In<T>,
+                                                     const Costs& costs, const std::string& refine) {
   const Canonical& given = nb::cast<const Canonical&>(canonical);
   const PatternView A = given.pattern.view();
   require_analysis_of(A, symbolic);
@@ -52,7 +52,7 @@ void require_values(const LockstepBinding<T>& self, const InRows<T>& values, con
 }
 
 template <class T>
-void refactor_binding(LockstepBinding<T>& self, InRows<T> values, const std::optional<In<off>>& source) {
+void refactor_lockstep(LockstepBinding<T>& self, InRows<T> values, const std::optional<In<off>>& source) {
   require_values(self, values, source);
   without_gil([&] { self.factor->refactor(values.data(), (off)values.shape(1), source ? source->data() : nullptr); });
 }
@@ -74,13 +74,13 @@ nb::ndarray<nb::numpy, T> solution(const LockstepBinding<T>& self, const InRows<
   return nb::ndarray<nb::numpy, T>(x->data(), b.ndim(), shape, owner);
 }
 
-template <class T> nb::ndarray<nb::numpy, T> solve_binding(LockstepBinding<T>& self, InRows<T> b, int trans) {
+template <class T> nb::ndarray<nb::numpy, T> solve_lockstep(LockstepBinding<T>& self, InRows<T> b, int trans) {
   return solution(self, b, trans, [&](idx nrhs, T* x) { self.factor->solve((Trans)trans, nrhs, b.data(), x); });
 }
 
-template <class T> nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBinding<T>& self, InRows<T> values,
-                                                                    InRows<T> b, int trans,
-                                                                    const std::optional<In<off>>& source) {
+template <class T> nb::ndarray<nb::numpy, T> refactor_solve_lockstep(LockstepBinding<T>& self, InRows<T> values,
+                                                                     InRows<T> b, int trans,
+                                                                     const std::optional<In<off>>& source) {
   require_values(self, values, source);
   return solution(self, b, trans, [&](idx nrhs, T* x) {
     self.factor->refactor_solve(values.data(), (off)values.shape(1), source ? source->data() : nullptr, (Trans)trans,
@@ -88,7 +88,7 @@ template <class T> nb::ndarray<nb::numpy, T> refactor_solve_binding(LockstepBind
   });
 }
 
-template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_binding(LockstepBinding<T>& self) {
+template <class T> Tuple<NumPy<T>, NumPy<double>> slogdet_lockstep(LockstepBinding<T>& self) {
   std::vector<T> sign(self.factor->count());
   std::vector<double> log_modulus(sign.size());
   without_gil([&] { self.factor->slogdet(sign.data(), log_modulus.data()); });
@@ -106,7 +106,7 @@ template <class T> NumPy<T> values_binding(const LockstepBinding<T>& self, idx s
   return to_numpy(without_gil([&] { return self.factor->values(system); }));
 }
 
-template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(LockstepBinding<T>& self) {
+template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> invert_lockstep(LockstepBinding<T>& self) {
   LockstepFactor<T>& factor = *self.factor;
   std::vector<double> errors;
   auto inverse =
@@ -117,17 +117,17 @@ template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_bindi
 template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
   using Self = LockstepBinding<T>;
   nb::class_<Self>(m, name, "Systems of one pattern in lockstep; see core/numeric/lockstep_factor.hpp.")
-      .def("refactor", &refactor_binding<T>, "values"_a.noconvert(), "source"_a = nb::none(),
+      .def("refactor", &refactor_lockstep<T>, "values"_a.noconvert(), "source"_a = nb::none(),
            "Values (count, nnz) in canonical order, or with `source` the caller's.")
-      .def("solve", &solve_binding<T>, "b"_a.noconvert(), "trans"_a = 0, "b: (count, n) or (count, n, nrhs).")
-      .def("refactor_solve", &refactor_solve_binding<T>, "values"_a.noconvert(), "b"_a.noconvert(), "trans"_a = 0,
+      .def("solve", &solve_lockstep<T>, "b"_a.noconvert(), "trans"_a = 0, "b: (count, n) or (count, n, nrhs).")
+      .def("refactor_solve", &refactor_solve_lockstep<T>, "values"_a.noconvert(), "b"_a.noconvert(), "trans"_a = 0,
            "source"_a = nb::none())
       .def("values", &values_binding<T>, "system"_a, "Canonical values of a system that were factored last.")
       .def("report", &report_binding<T>, "Bytes of a LockstepReport for each system.")
       .def("errors", [](const Self& self) { return to_numpy(without_gil([&] { return self.factor->errors(); })); })
       .def("steps", [](const Self& self) { return to_numpy(without_gil([&] { return self.factor->steps(); })); })
-      .def("slogdet", &slogdet_binding<T>)
-      .def("inverse_on_pattern", &inverse_binding<T>,
+      .def("slogdet", &slogdet_lockstep<T>)
+      .def("inverse_on_pattern", &invert_lockstep<T>,
            "Entry (j, i) of the inverse for each canonical entry (i, j), (count, nnz), and identity errors.")
       .def_prop_ro("count", [](const Self& self) { return self.factor->count(); })
       .def_prop_ro("n", [](const Self& self) { return self.factor->n(); })
@@ -135,7 +135,7 @@ template <class T> void bind_lockstep_of(nb::module_& m, const char* name) {
       .def_prop_ro("nbytes", [](const Self& self) { return self.factor->bytes(); })
       .def_prop_ro("flops", [](const Self& self) { return self.factor->plan().flops; })
       .def_prop_ro("factor_size", [](const Self& self) { return self.factor->plan().factor_size; });
-  m.def("lockstep", &make_binding<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
+  m.def("lockstep", &make_lockstep<T>, "symbolic"_a, "canonical"_a, "count"_a, "like"_a.noconvert(), "costs"_a,
         nb::kw_only(), "refine"_a = "auto",
         "Room for `count` systems with this canonical pattern, by an analysis of method 'front', of the dtype of "
         "`like`.");

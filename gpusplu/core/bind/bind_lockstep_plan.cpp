@@ -8,19 +8,19 @@ namespace {
 
 using gpu::LockstepPlan;
 
-LockstepPlan make_binding(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, double grain) {
+LockstepPlan plan_lockstep(const Symbolic& symbolic, In<off> ptr, In<idx> ind, const Costs& costs, double grain) {
   const PatternView A = pattern_view(ptr, ind);
   require_analysis_of(A, symbolic);
   require(grain >= 0, "grain must not be negative");
   return without_gil([&] { return gpu::make_lockstep_plan(symbolic, A, {costs.lockstep.merging, grain}); });
 }
 
-template <class T> using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using InMatrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // By factors that somebody else has made, a system a row.
-template <class T>
-Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> inverse_binding(const LockstepPlan& plan, In<off> ptr, In<idx> ind,
-                                                                InRows<T> factors, InRows<T> values) {
+template <class T> Tuple<nb::ndarray<nb::numpy, T>, NumPy<double>> invert_planned(const LockstepPlan& plan, In<off> ptr,
+                                                                                  In<idx> ind, InMatrix<T> factors,
+                                                                                  InMatrix<T> values) {
   const PatternView A = pattern_view(ptr, ind);
   const std::size_t count = factors.shape(0), nnz = A.nnz(), size = plan.factor_size;
   require(A.n == plan.n && A.nnz() == plan.nnz, "the plan is of another pattern");
@@ -66,12 +66,12 @@ void bind_lockstep_plan(nb::module_& m) {
                   .def_ro("work", &LockstepPlan::work)
                   .def_ro("seconds", &LockstepPlan::seconds);
   for_scalars([&]<class T>(const char*) {
-    plan.def("inverse_on_pattern", &inverse_binding<T>, "ptr"_a, "ind"_a, "factors"_a.noconvert(),
+    plan.def("inverse_on_pattern", &invert_planned<T>, "ptr"_a, "ind"_a, "factors"_a.noconvert(),
              "values"_a.noconvert(),
              "Entry (j, i) of the inverse for each canonical entry (i, j), and identity errors, by factors (count, "
              "factor_size) of systems with values (count, nnz).");
   });
-  m.def("make_lockstep_plan", &make_binding, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, nb::kw_only(), "grain"_a = 0.0,
+  m.def("make_lockstep_plan", &plan_lockstep, "symbolic"_a, "ptr"_a, "ind"_a, "costs"_a, nb::kw_only(), "grain"_a = 0.0,
         "Plan for systems in lockstep, of a symbolic of method 'front' and the canonical pattern it was made of.");
 }
 

@@ -15,7 +15,7 @@ namespace gs {
 namespace {
 
 template <class T> using Complement = std::optional<NumPy<T>>;
-template <class T> using Columns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+template <class T> using InColumns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 template <class T> using OutColumns = nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 
 // What Python holds: the canonical pattern stays alive with the factor that points into it.
@@ -48,7 +48,7 @@ template <class T> std::shared_ptr<Symbolic> with_interface_binding(const Symbol
       [&] { return std::make_shared<Symbolic>(with_interface(interior, A, values.data(), interface.data(), count)); });
 }
 
-template <class T> PartialBinding<T>* make_binding(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
+template <class T> PartialBinding<T>* make_partial(std::shared_ptr<const Symbolic> symbolic, nb::object canonical,
                                                    In<T>, const std::string& pivoting, const std::string& refine,
                                                    bool hermitian) {
   const PatternView A = nb::cast<const Canonical&>(canonical).pattern.view();
@@ -60,7 +60,7 @@ template <class T> PartialBinding<T>* make_binding(std::shared_ptr<const Symboli
   return new PartialBinding<T>{std::move(canonical), std::move(factor), A.nnz()};
 }
 
-template <class T> Complement<T> factor_binding(PartialBinding<T>& self, In<T> values) {
+template <class T> Complement<T> factor_partial(PartialBinding<T>& self, In<T> values) {
   require_entries(values, self.nnz, "values");
   auto complement = without_gil([&] { return self.factor->factor(values.data()); });
   if (!complement) return std::nullopt;
@@ -71,14 +71,14 @@ template <class T> void require_rows(const T& array, idx n, size_t columns) {
   require((off)array.shape(0) == n && array.shape(1) == columns, "arrays must have n rows, and as many columns");
 }
 
-template <class T> void condense_binding(const PartialBinding<T>& self, Columns<T> b, OutColumns<T> halfway) {
+template <class T> void condense_binding(const PartialBinding<T>& self, InColumns<T> b, OutColumns<T> halfway) {
   const idx n = self.factor->n(), nrhs = (idx)b.shape(1);
   require_rows(b, n, nrhs), require_rows(halfway, n, nrhs);
   without_gil([&] { self.factor->condense(nrhs, b.data(), halfway.data()); });
 }
 
 template <class T>
-void expand_binding(const PartialBinding<T>& self, Columns<T> b, Columns<T> halfway, OutColumns<T> x) {
+void expand_binding(const PartialBinding<T>& self, InColumns<T> b, InColumns<T> halfway, OutColumns<T> x) {
   const idx n = self.factor->n(), nrhs = (idx)b.shape(1);
   require_rows(b, n, nrhs), require_rows(halfway, n, nrhs), require_rows(x, n, nrhs);
   const bool good = without_gil([&] { return self.factor->expand(nrhs, b.data(), halfway.data(), x.data()); });
@@ -88,7 +88,7 @@ void expand_binding(const PartialBinding<T>& self, Columns<T> b, Columns<T> half
 template <class T> void bind_partial_of(nb::module_& m, const char* name) {
   using Self = PartialBinding<T>;
   nb::class_<Self>(m, name, "The factor of all unknowns but an interface; see core/numeric/partial_factor.hpp.")
-      .def("factor", &factor_binding<T>, "values"_a.noconvert(),
+      .def("factor", &factor_partial<T>, "values"_a.noconvert(),
            "The Schur complement by columns, of canonical values; None where fronts have no pivots that are fit.")
       .def("condense", &condense_binding<T>, "b"_a.noconvert(), "halfway"_a.noconvert(), "Writes `halfway`.")
       .def("expand", &expand_binding<T>, "b"_a.noconvert(), "halfway"_a.noconvert(), "x"_a.noconvert(), "Writes `x`.")
@@ -97,7 +97,7 @@ template <class T> void bind_partial_of(nb::module_& m, const char* name) {
       .def_prop_ro("bytes", [](const Self& self) { return self.factor->bytes(); });
   m.def("with_interface", &with_interface_binding<T>, "interior"_a, "canonical"_a, "values"_a.noconvert(),
         "interface"_a.noconvert(), "The analysis of a whole matrix, by one for fronts of its interior.");
-  m.def("partial_factor", &make_binding<T>, "symbolic"_a, "canonical"_a, "like"_a.noconvert(), nb::kw_only(),
+  m.def("partial_factor", &make_partial<T>, "symbolic"_a, "canonical"_a, "like"_a.noconvert(), nb::kw_only(),
         "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
         "Room for the factor of a matrix but its interface, of the dtype of `like`.");
 }

@@ -68,7 +68,7 @@ State get_state(const Symbolic& symbolic) {
   return nb::tuple(state);
 }
 
-Method method_of(const std::string& name) {
+Method stored_method(const std::string& name) {
   require(name == "column" || name == "front", "a pickled analysis is damaged: its method is unknown");
   return name == "column" ? Method::column : Method::front;
 }
@@ -78,7 +78,7 @@ void set_state(Symbolic& symbolic, const State& state) {
   require(state.size() == 1 + std::tuple_size_v<decltype(fields(restored))>,
           "a pickled analysis is damaged: it has another number of fields");
   try {
-    restored.method = method_of(nb::cast<std::string>(state[0]));
+    restored.method = stored_method(nb::cast<std::string>(state[0]));
     std::size_t k = 1;
     std::apply([&](auto&... field) { (restore(state[k++], field), ...); }, fields(restored));
   } catch (const nb::cast_error&) {

@@ -10,7 +10,7 @@ namespace gs {
 namespace {
 
 constexpr idx block_columns = 64;
-constexpr double serial_flops = 32e6;  // smaller fronts are left to one thread [flop]
+constexpr double serial_inverse_flops = 32e6;  // smaller fronts are left to one thread [flop]
 
 template <class T> class InverseFront {
  public:
@@ -169,7 +169,8 @@ off inverse_scratch(idx R) { return off(block_columns) * (3 * block_columns + 2 
 
 template <class T> void inverse_front(const Team& team, const FactoredFront<T>& front, T* Z, T* scratch) {
   const double W = front.W, H = front.H;
-  if (4 * W * (W * W / 3 + W * H + H * H) >= serial_flops) return InverseFront<T>(team, front, Z, scratch).run();
+  if (4 * W * (W * W / 3 + W * H + H * H) >= serial_inverse_flops)
+    return InverseFront<T>(team, front, Z, scratch).run();
   if (team.rank == 0) InverseFront<T>(Team{}, front, Z, scratch).run();
   team.sync();
 }

@@ -18,7 +18,7 @@
 namespace gs {
 namespace {
 
-constexpr double kWorkPerThread = 125e-6;  // of the factorization; less than this does not pay for a further thread [s]
+constexpr double kFactorWorkPerThread = 125e-6;  // less than this does not pay for a further thread [s]
 
 }  // namespace
 
@@ -183,7 +183,7 @@ template <class T> struct FrontFactor<T>::Inverse {
 };
 
 template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inverse, bool again) const {
-  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kWorkPerThread);
+  const int want = (int)std::min<double>(num_threads(), 1 + plan_.total_work / kFactorWorkPerThread);
   std::unique_ptr<InverseSpace> space = inverse_space_.take();
   if (!space) space = std::make_unique<InverseSpace>();
   if (!again || space->ptr.empty()) space->place(*symbolic_, P);

@@ -12,7 +12,7 @@
 namespace gs {
 namespace {
 
-constexpr double serial_flops = 8e6;              // smaller fronts are left to one thread [flop]
+constexpr double serial_ldlt_flops = 8e6;         // smaller fronts are left to one thread [flop]
 constexpr idx widest_block = ldlt_block_columns;  // among which pivots are sought
 constexpr double largest_multiplier = 100;        // of a pivot that is not postponed
 constexpr idx stopped = -1;                       // in place of a number of pivots: the call was asked to stop
@@ -247,7 +247,7 @@ off ldlt_scratch(idx R) { return off(R) * rows_per_task + size_of_sizes(R) + wid
 template <class T> void ldlt_front(const Team& team, const LdltBlocks<T>& front, T* shared, T* own,
                                    const PivotRule& rule, PivotStats& stats) {
   const Team one;
-  const bool serial = ldlt_flops(front.W, front.H) < serial_flops;
+  const bool serial = ldlt_flops(front.W, front.H) < serial_ldlt_flops;
   const auto at_once = [&] {
     const auto& [W, H, L, ldl, C, ldc, d, e, order, hermitian] = front;
     return W <= ldlt_small_columns &&

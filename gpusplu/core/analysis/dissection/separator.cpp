@@ -17,8 +17,8 @@ namespace {
 constexpr idx kSingleCycle = 2000;  // up to this size one V-cycle is enough
 constexpr idx kCycleSize = 3000;    // V-cycles begin at this size at most, or at a hundredth of a larger graph
 
-constexpr idx kRange = 50000;  // vertices that are worth a task of projection
-constexpr int kMostRanges = 16;
+constexpr idx kProjectedRange = 50000;  // vertices that are worth a task of projection
+constexpr int kMostProjected = 16;
 
 int cycles(idx n) { return n <= kSingleCycle ? 1 : n / 100 > kCycleSize ? 5 : 2; }
 
@@ -37,7 +37,7 @@ void project(Workspace& ws, const Graph& fine, const idx* cluster, idx coarse_n,
     for (idx v : ws.boundary) at_cut[v] = 1;
   }
   ws.boundary.clear();
-  const int n_parts = std::clamp(fine.n / kRange, 1, kMostRanges);
+  const int n_parts = std::clamp(fine.n / kProjectedRange, 1, kMostProjected);
   std::vector<std::vector<idx>> boundary(n_parts);
   for_each(ws, n_parts, n_parts > 1, [&](int i, Workspace&) {
     std::vector<idx>& own = n_parts > 1 ? boundary[i] : ws.boundary;

@@ -14,8 +14,8 @@ namespace gs::gpu {
 namespace {
 
 constexpr double kPathShare = 0.1;
-constexpr double kZeroShare = 0.6;  // of what is stored of L and U
-constexpr double kFull = 8;         // critical paths of phases 0-2: from this much work on the device counts as full
+constexpr double kMergedZeroShare = 0.6;  // of what is stored of L and U
+constexpr double kFull = 8;  // critical paths of phases 0-2: from this much work on the device counts as full
 
 // The parent of every node that stays, as it is in the tree so far.
 std::vector<idx> parents_of(const Symbolic& symbolic, const FrontTree& tree) {
@@ -73,7 +73,7 @@ void merge_by_work(const Symbolic& symbolic, const PlanParameters& parameters, c
     for (const idx* c = first; c < last; c++) {
       const FrontTree::Node both = merged(tree.nodes[*c], node);
       const double then = work(both);
-      if (both.zeros > kZeroShare * both.width * (2 * both.rows - both.width)) continue;
+      if (both.zeros > kMergedZeroShare * both.width * (2 * both.rows - both.width)) continue;
       if (!small(both) || then >= now + work(tree.nodes[*c]) || latest + time(both) + above[s] > bound) continue;
       node = both;
       now = then;

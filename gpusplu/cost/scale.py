@@ -1,6 +1,8 @@
 """What a factorization needs: one GPU, several, or machines that share it; measured as docs/use/scaling.md says.
 
-Predictions to a factor of two, for decisions that differ by ten; engines predict better what they have planned.
+Predictions to a factor of two, for decisions that differ by ten; engines predict better what they have planned. The
+constants are no entries of the table: they are about machines that are not here, so that nothing can be fitted, and
+nothing is chosen by them but the words of explain().
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from .refinement import Certified
 from .rows import Rows
 from .spread import Spread
 
-# Vectors that certify an inertia, and what they may show at most (docs/internals/decisions/0028).
+# Vectors that certify an inertia, and what they may show at most (docs/internals/decisions/0028): as in the core
+# (certify/ladder.hpp), which need not be there.
 SAMPLES, CERTAIN = 8, 0.01
 
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from gpusplu.engines.supernodal.determinants import diagonal_blocks
+from gpusplu.engines.supernodal.diagonal import diagonal_blocks
 from support.determinants import check_determinant_and_condition
 from support.small_matrices import canonical, phased, random_matrix, small_pairs, spd_matrix
 

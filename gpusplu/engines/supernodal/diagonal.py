@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
-from ...cuda.layout import constant, struct
+from ...cuda.layout import constant, record, struct
+from ...cuda.stream import Buffer, Stream
+from ..device.part import Part, address
 from .plan import SHARED as FRONTS
 from .plan import Plan
 
 SHARED = "shared/diagonal.hpp"
 PANEL, THREADS = constant(FRONTS, "PANEL"), constant(SHARED, "DIAGONAL_THREADS")
 BLOCK = struct(SHARED, "DiagonalBlock")
+
+
+class OverDiagonal(Part):
+    """A kernel that looks at the diagonal blocks of factors by one plan that does not stream."""
+
+    def __init__(self, device: Any, plan: Plan):
+        super().__init__(device, np.dtype(plan.scalar), plan.cholesky)
+        self._plan = plan
+
+    @cached_property
+    def _blocks(self) -> tuple[Buffer | None, np.ndarray]:
+        """On the device, and type BLOCK."""
+        blocks = diagonal_blocks(self._plan)
+        return self.upload(blocks), blocks
+
+    def _look(self, stream: Stream, kernel: Any, factor: Buffer, **fields: Any) -> None:
+        """Launch the kernel, once what its arguments point to is there."""
+        on_device, blocks = self._blocks
+        count, order = len(blocks), int(blocks["order"].max())
+        self.device.own_stream().synchronize()
+        args = record(kernel.arguments, factor=factor.pointer, blocks=address(on_device), count=count, **fields)
+        stream.launch(kernel, self.blocks(count, 1, 16), THREADS, order * order * self.dtype.itemsize, args)
 
 
 def is_large(plan: Plan, blocks: np.ndarray) -> np.ndarray:

@@ -22,7 +22,8 @@ LANES, SOLVE_ROWS = constant(SHARED, "WARP_SIZE"), constant(SHARED, "SOLVE_ROWS"
 TEAM_ROWS, WIDE_ROWS, ALONE_ROWS = (constant(SHARED, f"{name}_ROWS") for name in ("TEAM", "WIDE", "ALONE"))
 IS_ENTRY = constant(SHARED, "IS_ENTRY")  # of places of what is not a child's
 
-# What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself.
+# What a front takes, for the order of tickets: of a tile, of a tile of pivots, and of the front itself. Only ratios
+# matter, and nothing is predicted by them.
 TILE_STEP, PIVOT_STEP, FRONT_STEP = 0.1, 2.0, 3.0
 
 

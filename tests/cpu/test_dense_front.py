@@ -271,3 +271,47 @@ def test_a_team_that_is_in_its_own_way_leaves_a_front_to_one(three_threads):
     assert 0 in was_crowded
     for other in factors[1:]:
         assert all(x.tobytes() == y.tobytes() for x, y in zip(factors[0], other, strict=True))
+
+
+# Rows of a child in a front of 7 columns and 70 rows: single ones, pairs, and runs, across the last column and not, of
+# more rows than a vector has numbers and of fewer.
+CHILDREN = {
+    "none": [],
+    "single": [*range(1, 70, 3)],
+    "pairs": [r for r in range(2, 70) if r % 3],
+    "one run": [*range(4, 45)],
+    "few runs": [*range(3, 9), *range(12, 20), *range(40, 47), *range(48, 70)],
+    "below": [*range(7, 70)],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rel", CHILDREN.values(), ids=CHILDREN)
+@pytest.mark.parametrize("one_triangle", [True, False])
+def test_a_child_is_added(level, dtype, rel, one_triangle):
+    rng = np.random.default_rng(5)
+    r, w, m = 70, 7, len(rel)
+    block = np.asfortranarray(random(rng, dtype, m, m))
+    for begin, end in ((0, r), (0, 5), (3, 30), (15, r)):
+        a = random(rng, dtype, r, r)
+        expected = a.copy()
+        for j in range(m):
+            if begin <= rel[j] < end:
+                # Column rel[j] of the front, and of LU the part of it that is in the transposed upper panel.
+                i = slice(j if one_triangle else 0, m)
+                expected[rel[i], rel[j]] += block[i, j]
+        panel, upper, c = (np.asfortranarray(part) for part in (a[:, :w], a[:w, w:].T, a[w:, w:]))
+        _core_testing.add_child(panel, upper, c, np.array(rel, np.int32), block, begin, end, one_triangle, False)
+        got = np.block([[panel[:w], upper.T], [panel[w:], c]])
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_child_that_covers_the_block_is_copied(level, dtype):
+    rng = np.random.default_rng(6)
+    r, w, rel = 60, 5, np.array([1, 3, *range(5, 60)], np.int32)
+    block = np.asfortranarray(random(rng, dtype, rel.size, rel.size))
+    panel, c = np.zeros((r, w), dtype, order="F"), np.full((r - w, r - w), np.nan, dtype, order="F")
+    _core_testing.add_child(panel, np.zeros((r - w, w), dtype, order="F"), c, rel, block, 0, r, True, True)
+    np.testing.assert_array_equal(np.tril(np.nan_to_num(c)), np.tril(block[2:, 2:]))
+    assert np.isnan(c[np.triu_indices(r - w, 1)]).all()

@@ -1,23 +1,32 @@
 #include "numeric/front_assembly.hpp"
-#include "base/scalars.hpp"
-
 #include <algorithm>
 #include <cstring>
+
+#include "base/scalars.hpp"
+#include "simd/select.hpp"
 
 namespace gs {
 namespace {
 
 template <class T> void zero(T* p, off count) { std::memset(static_cast<void*>(p), 0, count * sizeof(T)); }
 
-// to[rel[i] - shift] += from[i] for i in [begin, end). `run`: rel is consecutive there.
-template <bool assign, class T>
-inline void scatter(T* to, const idx* rel, idx begin, idx end, const T* from, bool run) {
-  if (run && end > begin) {
-    T* out = to + rel[begin];
-    const T* in = from + begin;
-    for (idx i = 0; i < end - begin; i++) out[i] = assign ? in[i] : out[i] + in[i];
-  } else {
-    for (idx i = begin; i < end; i++) to[rel[i]] = assign ? from[i] : to[rel[i]] + from[i];
+constexpr idx worth_vectors =
+    6;  // rows of a run, on average, from which on vectors add them faster than single entries
+
+bool has_long_runs(const idx* rel, idx n_rows) {
+  idx runs = 1;
+  for (idx i = 1; i < n_rows; i++) runs += rel[i] != rel[i - 1] + 1;
+  return n_rows >= worth_vectors * runs;
+}
+
+// As the kernel of that name, entry by entry.
+template <bool assign, class T> void add_columns(idx begin, idx end, idx first_row, bool lower, idx n_rows,
+                                                 const idx* rel, const T* from, T* to, off ldto) {
+  for (idx j = begin; j < end; j++) {
+    T* const out = to + rel[j] * ldto;
+    const T* const in = from + off(j) * n_rows;
+    for (idx i = lower ? std::max(first_row, j) : first_row; i < n_rows; i++)
+      out[rel[i]] = assign ? in[i] : out[rel[i]] + in[i];
   }
 }
 
@@ -96,19 +105,17 @@ template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange colum
   const idx j_begin = columns.begin == 0 ? 0 : idx(std::lower_bound(rel, rel_end, columns.begin) - rel);
   const idx j_end = columns.end == R ? n_rows : idx(std::lower_bound(rel, rel_end, columns.end) - rel);
   const idx n_pivot = idx(std::lower_bound(rel, rel_end, W) - rel);  // rows and columns that the front eliminates
-  const bool run = n_rows > 0 && rel[n_rows - 1] - rel[0] == n_rows - 1;
-  const bool c_run = n_rows > n_pivot && rel[n_rows - 1] - rel[n_pivot] == n_rows - 1 - n_pivot;
-
-  for (idx j = j_begin; j < std::min(j_end, n_pivot); j++)
-    scatter<false>(front.L + off(rel[j]) * R, rel, front.one_triangle ? j : 0, n_rows, from + off(j) * n_rows, run);
-  const idx c_begin = std::max(j_begin, n_pivot);
-  if (!front.one_triangle) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from);
-  for (idx j = c_begin; j < j_end; j++) {
-    T* to = front.C + off(rel[j] - W) * H - W;
-    const idx i_begin = front.one_triangle ? j : n_pivot;
-    if (assign_c) scatter<true>(to, rel, i_begin, n_rows, from + off(j) * n_rows, c_run);
-    else scatter<false>(to, rel, i_begin, n_rows, from + off(j) * n_rows, c_run);
-  }
+  const idx p_end = std::min(j_end, n_pivot), c_begin = std::max(j_begin, n_pivot);
+  const bool lower = front.one_triangle, by_vectors = has_long_runs(rel, n_rows);
+  const auto add = [&](idx begin, idx end, idx first_row, T* to, off ldto, bool assign) {
+    if (begin >= end) return;
+    if (by_vectors) kernels<T>().add_columns(begin, end, first_row, lower, n_rows, rel, from, to, ldto, assign);
+    else if (assign) add_columns<true>(begin, end, first_row, lower, n_rows, rel, from, to, ldto);
+    else add_columns<false>(begin, end, first_row, lower, n_rows, rel, from, to, ldto);
+  };
+  add(j_begin, p_end, 0, front.L, R, false);
+  if (!lower) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from);
+  add(c_begin, j_end, n_pivot, front.C - off(W) * H - W, H, assign_c);
 }
 
 #define GS_INSTANTIATE(T)                                                    \

@@ -86,6 +86,11 @@ template <class T> struct DenseKernels {
                        bool hermitian);  // Y = X D
   void (*update_lower_by)(idx n, idx K, const T* Y, off ldy, const T* L, off ldl, T* C, off ldc,
                           bool conj);  // lower triangle of C -= Y L^H or Y L^T
+
+  // to[rel[i] + rel[j] ldto] += from[i + j n_rows], or = that, for columns begin <= j < end and their rows i from
+  // first_row on, if `lower` from max(first_row, j) on; rel ascends: simd/assembly.hpp.
+  void (*add_columns)(idx begin, idx end, idx first_row, bool lower, idx n_rows, const idx* rel, const T* from, T* to,
+                      off ldto, bool assign);
 };
 
 }  // namespace gs

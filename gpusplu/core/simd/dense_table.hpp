@@ -1,5 +1,6 @@
 // Defines the table of one scalar type; one file each, so that they compile side by side.
 #pragma once
+#include "simd/assembly.hpp"
 #include "simd/cholesky.hpp"
 #include "simd/dense_kernels.hpp"
 #include "simd/ldlt_small.hpp"
@@ -66,35 +67,36 @@ template <class T> struct Pieces {
 
 }  // namespace gs::GS_SIMD
 
-#define GS_DENSE_TABLE(name, T)                              \
-  namespace gs::GS_SIMD {                                    \
-  extern const DenseKernels<T> name;                         \
-  const DenseKernels<T> name = {lu_front<T>,                 \
-                                cholesky_front<T>,           \
-                                lu_forward<T>,               \
-                                lu_backward<T>,              \
-                                lu_forward_t<T>,             \
-                                lu_backward_t<T>,            \
-                                cholesky_forward<T>,         \
-                                cholesky_backward<T>,        \
-                                Pieces<T>::lu_panel,         \
-                                Pieces<T>::swap_rows,        \
-                                Pieces<T>::swap_upper,       \
-                                Pieces<T>::solve_left,       \
-                                Pieces<T>::solve_upper,      \
-                                Pieces<T>::solve_lower_t,    \
-                                Pieces<T>::solve_lower_h,    \
-                                Pieces<T>::update,           \
-                                Pieces<T>::update_t,         \
-                                Pieces<T>::update_lower,     \
-                                Pieces<T>::largest_upper,    \
-                                Pieces<T>::cholesky_square,  \
-                                ldlt_small_front<T>,         \
-                                ldlt_block<T>,               \
-                                Pieces<T>::swap_symmetric,   \
-                                Pieces<T>::solve_unit_h,     \
-                                column_sizes<T>,             \
-                                divide_by_pivots<T>,         \
-                                times_pivots<T>,             \
-                                Pieces<T>::update_lower_by}; \
+#define GS_DENSE_TABLE(name, T)                             \
+  namespace gs::GS_SIMD {                                   \
+  extern const DenseKernels<T> name;                        \
+  const DenseKernels<T> name = {lu_front<T>,                \
+                                cholesky_front<T>,          \
+                                lu_forward<T>,              \
+                                lu_backward<T>,             \
+                                lu_forward_t<T>,            \
+                                lu_backward_t<T>,           \
+                                cholesky_forward<T>,        \
+                                cholesky_backward<T>,       \
+                                Pieces<T>::lu_panel,        \
+                                Pieces<T>::swap_rows,       \
+                                Pieces<T>::swap_upper,      \
+                                Pieces<T>::solve_left,      \
+                                Pieces<T>::solve_upper,     \
+                                Pieces<T>::solve_lower_t,   \
+                                Pieces<T>::solve_lower_h,   \
+                                Pieces<T>::update,          \
+                                Pieces<T>::update_t,        \
+                                Pieces<T>::update_lower,    \
+                                Pieces<T>::largest_upper,   \
+                                Pieces<T>::cholesky_square, \
+                                ldlt_small_front<T>,        \
+                                ldlt_block<T>,              \
+                                Pieces<T>::swap_symmetric,  \
+                                Pieces<T>::solve_unit_h,    \
+                                column_sizes<T>,            \
+                                divide_by_pivots<T>,        \
+                                times_pivots<T>,            \
+                                Pieces<T>::update_lower_by, \
+                                add_columns<T>};            \
   }

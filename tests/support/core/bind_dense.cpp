@@ -10,6 +10,7 @@
 
 #include "base/stopwatch.hpp"
 #include "numeric/dense_front.hpp"
+#include "numeric/front_assembly.hpp"
 #include "testing.hpp"
 
 namespace gs {
@@ -143,7 +144,23 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
   return least;
 }
 
+// A child's block, whose row i is row rel[i] of the front, and columns begin .. end - 1 of the front. Without padding.
+template <class T> void bind_add_child(Block<T> L, Block<T> Ut, Block<T> C, In<idx> rel, Block<const T> from, idx begin,
+                                       idx end, bool one_triangle, bool assign) {
+  require_front<T>(L, &Ut, &C);
+  const idx R = (idx)L.shape(0), W = (idx)L.shape(1), n_rows = (idx)rel.shape(0);
+  require((idx)from.shape(0) == n_rows && (idx)from.shape(1) == n_rows, "the block has a row for each of rel");
+  require(n_rows == 0 || (rel.data()[0] >= 0 && rel.data()[n_rows - 1] < R), "rel must be rows of the front");
+  require(0 <= begin && begin <= end && end <= R, "columns must be those of the front");
+  Symbolic symbolic;
+  symbolic.super_ptr = {0, W}, symbolic.row_ptr = {0, R - W};
+  const FrontBlocks<T> front{FrontShape(symbolic, 0), L.data(), Ut.data(), C.data(), one_triangle};
+  add_child(front, {begin, end}, n_rows, rel.data(), from.data(), assign);
+}
+
 template <class T> void bind_type(nb::module_& m) {
+  m.def("add_child", &bind_add_child<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "rel"_a.noconvert(),
+        "block"_a.noconvert(), "begin"_a, "end"_a, "one_triangle"_a, "assign"_a);
   m.def("lu_front", &bind_lu<T>, "L"_a.noconvert(), "Ut"_a.noconvert(), "C"_a.noconvert(), "pivots"_a.noconvert(),
         "perturb_below"_a = 0.0, "tiny_below"_a = 0.0, "team_size"_a = 1, "crowded_after"_a = -1.0);
   m.def("cholesky_front", &bind_cholesky<T>, "L"_a.noconvert(), "C"_a.noconvert(), "team_size"_a = 1,

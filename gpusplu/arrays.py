@@ -323,10 +323,8 @@ class Jax:
 
 
 LIBRARIES = (Torch(), Jax())
-#: What most arguments are that are of none: these need not be asked.
-PLAIN = frozenset(
-    (type(None), bool, int, float, str, np.ndarray, sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix)
-)
+#: What most arguments are that are of none: these need not be asked. symbolic.py enters its class.
+PLAIN = {type(None), bool, int, float, str, np.ndarray, sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix}
 
 
 def library_of(x: Any) -> Any:
@@ -344,7 +342,8 @@ def takes_arrays(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def takes_all(*arguments: P.args, **options: P.kwargs) -> R:
-        if any(map(library_of, arguments)) or any(map(library_of, options.values())):
+        plain = PLAIN.issuperset(map(type, arguments)) and PLAIN.issuperset(map(type, options.values()))
+        if not plain and any(map(library_of, (*arguments, *options.values()))):
             return lent(function, *arguments, **options)  # type: ignore[no-any-return]
         return function(*arguments, **options)
 

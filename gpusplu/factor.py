@@ -40,11 +40,16 @@ class Factor(Calls, PartsOfInverse):
 
     def __init__(self, symbolic: Symbolic, canonical: np.ndarray, core: Any = None):
         """Factor `canonical`, or take over an engine's factor of it."""
-        self._began_on_host = not registry.named(symbolic.choice.engine).on_device
-        symbolic = symbolic if core else followed(symbolic)
-        core = told(core or symbolic.make(canonical), symbolic)
         choice = symbolic.choice
-        if choice.request.movable and not registry.named(choice.engine).on_device:
+        on_device = registry.named(choice.engine).on_device
+        self._began_on_host = not on_device
+        if not core:
+            symbolic = followed(symbolic)
+            if symbolic.choice is not choice:
+                choice, on_device = symbolic.choice, registry.named(symbolic.choice.engine).on_device
+            core = symbolic.make(canonical)
+        core = told(core, symbolic)
+        if choice.request.movable and not on_device:
             core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)

@@ -9,7 +9,7 @@ from . import matrix
 from ._scipy import umfpack_is_demanded
 from .analysis import analyze as analyze
 from .analysis import explain as explain
-from .arrays import takes_arrays
+from .arrays import PLAIN, takes_arrays
 from .cost.model import REFACTORIZATIONS
 from .factor import CholeskyFactor, LUFactor
 from .indefinite import ldlt as ldlt
@@ -149,10 +149,12 @@ def splu(
     True
     """
     request = read_request(engine, device, device_memory, expected_refactors, deterministic)
-    if matrix.is_on_device(A):
-        request = request._replace(on_device=True)
+    if type(A) not in PLAIN:
+        if matrix.is_on_device(A):
+            request = request._replace(on_device=True)
+        A = matrix.to_host(A)
     arguments = (permc_spec, diag_pivot_thresh, relax, panel_size, options, ordering, pivoting, refine, precision)
-    return seen(factor_lu, verbose, progress)(matrix.to_host(A), arguments, request)
+    return seen(factor_lu, verbose, progress)(A, arguments, request)
 
 
 @takes_arrays

@@ -105,6 +105,8 @@ def without_usual(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """`arguments` of lu_options after the first, with None for those that ask for nothing: SuperLU's own defaults, and
     what has no effect. Many programs pass them with every matrix."""
     permc_spec, threshold, relax, panel_size, *others = arguments
+    if permc_spec is threshold is relax is panel_size is None:
+        return arguments
     if type(permc_spec) in (str, int) and permc_spec in ORDERINGS_OF_SUPERLU:
         permc_spec = None
     if isinstance(threshold, (float, int)) and 1 <= threshold < float("inf"):

@@ -155,7 +155,7 @@ def factored_again(
     matrix.check_finite(pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(pattern, canonical, problem.kind, options.hermitian)
-    matched = analysis.core.row_scale.size > 0
+    matched = is_by_values(analysis.core, problem.options)
     left = known.take() if lent and symbolic is known.value else None
     try:
         if left is not None:
@@ -190,6 +190,11 @@ def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Op
     return symbolic
 
 
+def is_by_values(core: Any, options: Options) -> bool:
+    """Whether an analysis was made by the sizes of values, too."""
+    return bool(core.row_scale.size > 0 or (core.ordering == "natural" and options.ordering != "natural"))
+
+
 def suits(symbolic: Symbolic, A: Any) -> bool:
     """Whether a remembered analysis is one for the values of `A` too."""
     problem, analysis = symbolic.parts()
@@ -197,7 +202,7 @@ def suits(symbolic: Symbolic, A: Any) -> bool:
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(problem.pattern, canonical, problem.kind, problem.options.hermitian)
-    matched, any_values = analysis.core.row_scale.size > 0, problem.options.symmetric
+    matched, any_values = is_by_values(analysis.core, problem.options), problem.options.symmetric
     return not matched or bool(_core.analysis_suits(analysis.core, problem.pattern.core, canonical, any_values))
 
 
@@ -261,6 +266,8 @@ def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFact
 
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
+    if type(A) in ON_HOST:
+        return A
     if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LENT):
         if not sp.issparse(A) or A.ndim != 2:
             A = sp.csc_array(A)

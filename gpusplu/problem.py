@@ -100,7 +100,7 @@ class Problem:
     ):
         self.pattern, self.values, self.kind = pattern, values, kind
         self.options, self.request = options, request
-        self.dtype = self._factored_as(values.dtype)
+        self.dtype = values.dtype if options.precision == "double" else self._factored_as(values.dtype)
         self.once = once or Once()
         self.seconds: dict[str, float] = {}
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import _core, matrix
-from .arrays import takes_arrays
+from .arrays import PLAIN, takes_arrays
 from .engines import registry
 from .engines.interface import Analysis
 from .errors import EngineUnavailableError, require
@@ -247,6 +247,9 @@ class Symbolic(Generic[FactorT, BatchT]):
     def __repr__(self) -> str:
         kind = {"lu": "LU", "cholesky": "Cholesky", "ldlt": "LDL^T"}[self.kind]
         return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {self.method}s, {self.ordering}>"
+
+
+PLAIN.add(Symbolic)
 
 
 def analyze_problem(problem: Problem) -> Symbolic:

@@ -40,8 +40,7 @@ def read_request(
         A GPU engine or a device was asked for by name and cannot be had. Only ``"auto"`` may fall back.
     """
     if deterministic:
-        request = read_request(engine, device, device_memory, expected_refactors)
-        return request._replace(movable=False, remembered=False)
+        return fixed(read_request(engine, device, device_memory, expected_refactors))
     if device is None and device_memory is None and expected_refactors == REFACTORIZATIONS:
         if engine == AUTO:
             return automatic()
@@ -83,6 +82,12 @@ def name_engine(engine: str, device: Any) -> Request:
         )
     index = devices.open_device(device).index
     return Request(engine, "" if engine == AUTO else "asked for by name", index)
+
+
+@cache
+def fixed(request: Request) -> Request:
+    """What ``deterministic=True`` makes of it."""
+    return request._replace(movable=False, remembered=False)
 
 
 def automatic() -> Request:

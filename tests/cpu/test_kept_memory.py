@@ -43,7 +43,7 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-for case in ("poisson:20x20x20", "poisson:200x200", "poisson:20x20x20"):
+for case in ("poisson:300x300", "poisson:20x20x20", "poisson:300x300"):
     gs.cholesky(gs.gallery.named(case), engine="cpu")
 gc.collect()
 before = resident()

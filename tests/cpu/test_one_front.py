@@ -42,6 +42,32 @@ def test_sparser_and_smaller_ones_are_matched():
         assert "matching" in gs.splu(A).symbolic.parts()[1].core.stages
 
 
+def hessenberg(n, seed=0):
+    """Half of it, the diagonal above what is small enough to be no pivot."""
+    A = np.triu(np.random.default_rng(seed).standard_normal((n, n)), -1)
+    A[np.arange(1, n), np.arange(n - 1)] += 10
+    return A
+
+
+@pytest.mark.parametrize("n", [50, 200])
+def test_half_of_the_entries_are_one_front_where_nothing_falls_apart(n):
+    A = sp.csc_array(hessenberg(n))
+    lu = gs.splu(A)
+    core = lu.symbolic.parts()[1].core
+    assert core.super_ptr.size == 2 and "matching" not in core.stages
+    is_solved(lu, A)
+
+
+def test_half_of_the_entries_are_no_front_where_little_is_to_be_done():
+    triangle = np.triu(hessenberg(100))
+    turned = hessenberg(100)[:, ::-1]  # half of the diagonal is missing
+    for A in map(sp.csc_array, (triangle, turned, hessenberg(300))):
+        lu = gs.splu(A)
+        assert lu.symbolic.method == "column"
+        is_solved(lu, A)
+    assert lu.symbolic.ordering == "natural"  # in its own order nothing fills up
+
+
 @pytest.mark.parametrize("side", ["rows", "columns", "both"])
 def test_scales_of_many_sizes(side):
     rng = np.random.default_rng(0)

@@ -8,6 +8,7 @@
 
 #include "analysis/graph.hpp"
 #include "analysis/matching.hpp"
+#include "analysis/own_order.hpp"
 #include "analysis/pairs.hpp"
 #include "analysis/selection.hpp"
 #include "analysis/structure.hpp"
@@ -199,6 +200,31 @@ template <class T> bool keep_diagonal(PatternView A, const T* values, Symbolic& 
   });
 }
 
+// Pivoting alone chooses the rows.
+Symbolic left_as_it_is(Symbolic&& s) {
+  s.structural_rank = s.n;
+  s.method = Method::column;
+  s.col_perm.resize(s.n);
+  std::iota(s.col_perm.begin(), s.col_perm.end(), 0);
+  s.row_perm = s.col_perm;
+  s.block_ptr = {0, s.n};
+  s.ordering = "natural";
+  return std::move(s);
+}
+
+// Narrow staircases: in their own order hardly anything fills up whatever pivots are taken, so that nothing has to be
+// matched and ordered.
+template <class T> bool is_staircase(PatternView A, const T* values, Symbolic& s) {
+  constexpr off most_fill = 3;  // entries of L + U over those of A
+  if (!is_near_diagonal(A)) return false;
+  return timed(s, "order", [&] {
+    if (!rows_are_alike(A, values)) return false;
+    const std::optional<OwnOrderSize> size = own_order_size(A, most_fill * A.nnz());
+    if (size) s.lnz = size->lower, s.flops = 2 * size->flops, s.column_levels = s.n;
+    return size.has_value();
+  });
+}
+
 // Pivots of one front are sought among all rows: nothing has to be matched. Only sizes have to be about 1.
 template <class T> Symbolic analyze_one_front(PatternView A, const T* values, Symbolic&& described) {
   begin_phase("symbolic");
@@ -240,16 +266,7 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
   PatternSymmetry is_symmetric(A);
   options.symmetric = may_be_ldlt(A, options) && symmetry_of(A, values) != Symmetry::none;
   if (options.symmetric) is_symmetric.know(true);
-  if (options.ordering == "natural") {  // pivoting alone chooses the rows
-    s.structural_rank = s.n;
-    s.method = Method::column;
-    s.col_perm.resize(s.n);
-    std::iota(s.col_perm.begin(), s.col_perm.end(), 0);
-    s.row_perm = s.col_perm;
-    s.block_ptr = {0, s.n};
-    s.ordering = "natural";
-    return s;
-  }
+  if (options.ordering == "natural") return left_as_it_is(std::move(s));
   if (is_one_front(A, options)) return analyze_one_front(A, values, std::move(s));
   std::optional<Symbolic> kept;
   if (may_keep_diagonal(A, options) && is_symmetric()) {
@@ -258,6 +275,7 @@ template <class T> Symbolic analyze(PatternView A, const T* values, const Analyz
     else analyze_lu(A, nullptr, options, is_symmetric, *kept);
     if (kept && kept->method == Method::column) return std::move(*kept);
   }
+  if (given.symmetric && may_be_staircase(A, options) && is_staircase(A, values, s)) return left_as_it_is(std::move(s));
   std::optional<Matching> matching;
   if (options.symmetric) {
     Symbolic symmetric = s;

@@ -15,7 +15,8 @@ struct AnalyzeOptions {
   CpuCosts costs;                      // what orderings and methods are chosen by
   bool cholesky = false;               // A is Hermitian and stored in full; the values are not looked at
   bool ldlt = false;                   // A is Hermitian or symmetric and stored in full
-  bool symmetric = false;              // LU may be by LDL^T where A is that and it is predicted to be faster
+  bool symmetric = false;              // LU of these values alone: by LDL^T where A is that and it is predicted to be
+                                       // faster, or in A's own order
   std::string_view ordering = "auto";  // one of ordering_names (selection.hpp), or "user"
   const idx* user_perm = nullptr;      // gather column order for "user"
   MethodChoice method = MethodChoice::automatic;

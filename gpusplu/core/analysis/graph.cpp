@@ -143,6 +143,32 @@ template <class Marks> idx* write_marked(List a, List b, idx without, Marks& mar
   return out;
 }
 
+// By one thread and for permuted rows: nothing is sorted. The rows come from scattering the columns, the union of both
+// in any order, and its transpose, which is the same pattern, is ascending.
+Pattern symmetrize_permuted(const Permuted& permuted) {
+  const idx n = permuted.size();
+  const Pattern rows = transpose(permuted, permuted.entries(0, n));
+  Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
+  RawVector<idx> both(2 * rows.ind.size() + 1);  // the last is written to and not counted
+  RawVector<idx> seen(n);                        // last column that a row was met in
+  std::fill(seen.begin(), seen.end(), -1);
+  idx* next = both.data();
+  Pace pace;
+  for (idx j = 0; j < n; j++) {
+    pace.go_on(4 * permuted.length(j));
+    for (off p = rows.ptr[j]; p < rows.ptr[j + 1]; p++) *next++ = rows.ind[p], seen[rows.ind[p]] = j;
+    permuted.for_column(j, [&](idx row) { *next = row, next += seen[row] != j; });
+    out.ptr[j + 1] = next - both.data();
+  }
+  out.ind.resize(out.ptr[n]);
+  RawVector<off> place(out.ptr.begin(), out.ptr.end() - 1);
+  for (idx j = 0; j < n; j++) {
+    pace.go_on(out.ptr[j + 1] - out.ptr[j]);
+    for (off p = out.ptr[j]; p < out.ptr[j + 1]; p++) out.ind[place[both[p]]++] = j;
+  }
+  return out;
+}
+
 // The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
 // are sorted where their rows are permuted.
 Pattern symmetrize(const Permuted& permuted) {
@@ -150,6 +176,7 @@ Pattern symmetrize(const Permuted& permuted) {
   const idx n = permuted.size();
   const off nnz = permuted.entries(0, n);
   const int n_parts = std::min(num_threads(), team_size_for(nnz));
+  if (n_parts == 1 && permuted.inverse_row_perm) return symmetrize_permuted(permuted);
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_pass(n_parts, [&](const Team& team) {
     const auto [begin, end] = slice(n, team);

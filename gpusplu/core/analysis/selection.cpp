@@ -139,6 +139,12 @@ bool coupling_matters(PatternView A, const idx* row_of_col, const BlockTriangula
   return (double)between > coupled * (double)A.nnz();
 }
 
+bool has_whole_diagonal(PatternView A) {
+  for (idx j = 0; j < A.n; j++)
+    if (!std::binary_search(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], j)) return false;
+  return true;
+}
+
 // Whether a device is sure to be faster with a than with b, whatever its constants are: no more flops, fill and levels,
 // far fewer flops where they count, or far fewer levels where these do.
 bool surpasses(const OrderingCost& a, const OrderingCost& b) {
@@ -273,11 +279,24 @@ bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_bl
   return whole.flops <= acceptable_coupling * by_blocks.flops;
 }
 
+bool may_be_staircase(PatternView A, const AnalyzeOptions& options) {
+  constexpr idx least = 64;  // below, matching and ordering cost nothing
+  if (!options.matching || options.symmetric || options.method != MethodChoice::automatic) return false;
+  return options.ordering == "auto" && A.n >= least && A.n < sure_column;
+}
+
 bool is_one_front(PatternView A, const AnalyzeOptions& options) {
   constexpr idx least = 32;      // below, columns are as fast
   constexpr double full = 0.75;  // of the entries
+  // Half of them, as Hessenberg matrices have, fill up with their transposes; from some order on what is zero counts.
+  constexpr double half = 0.5;
+  constexpr idx most_of_half = 256;
   if (!options.matching || options.symmetric || options.method != MethodChoice::automatic) return false;
-  return A.n >= least && may_use_blocks(options) && (double)A.nnz() >= full * A.n * A.n;
+  if (A.n < least || !may_use_blocks(options)) return false;
+  const double entries = (double)A.nnz(), all = (double)A.n * A.n;
+  if (entries >= full * all) return true;
+  return entries >= half * all && A.n <= most_of_half && has_whole_diagonal(A) &&
+         block_triangular(A, nullptr).block_ptr.size() == 2;
 }
 
 }  // namespace gs

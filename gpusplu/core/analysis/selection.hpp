@@ -58,6 +58,10 @@ bool orders_by_blocks(PatternView A, const idx* row_of_col, const BlockTriangula
 // little.
 bool is_coupling_acceptable(const OrderingCost& whole, const OrderingCost& by_blocks);
 
+// Whether A is of a size that may be left in its own order (own_order.hpp): larger ones have work for several threads,
+// which a chain of columns has not.
+bool may_be_staircase(PatternView A, const AnalyzeOptions& options);
+
 // Whether so little of A is zero that it is one front, whatever is matched and ordered.
 bool is_one_front(PatternView A, const AnalyzeOptions& options);
 

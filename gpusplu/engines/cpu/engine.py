@@ -57,10 +57,11 @@ class CpuEngine(Engine):
     def factor_at_once(
         self, A: Any, request: Request, lent: bool
     ) -> tuple[Any, Analysis, Any, dict[str, float], Any] | None:
-        if not taken_as_they_are(A):
+        arrays = taken_as_they_are(A)
+        if arrays is None:
             return None
         store = patterns.STORE if request.remembered else None
-        made = _core.splu(store, A.shape[0], A.indptr, A.indices, A.data, for_core(), lent)
+        made = _core.splu(store, *arrays, for_core(), lent)
         if made is None:
             return None
         canonical, symbolic, factor, *took, known, dropped = made
@@ -70,9 +71,10 @@ class CpuEngine(Engine):
         return matrix.Pattern(canonical), Analysis(symbolic), factor, spent, known
 
     def analyze_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, dict[str, float]] | None:
-        if not taken_as_they_are(A):
+        arrays = taken_as_they_are(A)
+        if arrays is None:
             return None
-        made = _core.analyze_matrix(A.shape[0], A.indptr, A.indices, A.data, for_core(), request.refactorizations)
+        made = _core.analyze_matrix(*arrays, for_core(), request.refactorizations)
         if made is None:
             return None
         canonical, symbolic, *took = made
@@ -84,13 +86,13 @@ class CpuEngine(Engine):
         return observe_methods(name, cholesky, budget)
 
 
-def taken_as_they_are(A: Any) -> bool:
-    """Whether the arrays of a sparse matrix on the host are what the core reads."""
-    n = A.shape[0]
-    if A.format != "csc" or n != A.shape[1] or n >= 2**31:
-        return False
+def taken_as_they_are(A: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
+    """The order of a sparse matrix on the host and its arrays, if they are what the core reads."""
+    n, n_columns = A.shape
+    if A.format != "csc" or n != n_columns or n >= 2**31:
+        return None
     data, indices, indptr = A.data, A.indices, A.indptr
-    return (
+    taken = (
         data.dtype in matrix.FLOATS
         and indices.dtype in INDICES
         and indices.dtype == indptr.dtype
@@ -99,6 +101,7 @@ def taken_as_they_are(A: Any) -> bool:
         and indices.flags.c_contiguous
         and indptr.flags.c_contiguous
     )
+    return (n, indptr, indices, data) if taken else None
 
 
 ENGINE = CpuEngine()

@@ -1,0 +1,28 @@
+// Matrices that are best left in their own order: narrow staircases, as boundary value problems have them.
+#pragma once
+#include <optional>
+
+#include "base/types.hpp"
+
+namespace gs {
+
+// At most so much is stored and done by LU that pivots among all rows, whichever it takes: entries of L, the diagonal
+// included, and of U, and multiply-adds.
+struct OwnOrderSize {
+  off lower = 0, upper = 0;
+  double flops = 0;
+};
+
+// Of A in its own order; nothing where L and U may have more entries than `most` together, or A is structurally
+// singular. Source: George, Ng, "Symbolic factorization for sparse Gaussian elimination with partial pivoting", SIAM J.
+// Sci. Stat. Comput. 8(6), 1987, sec. 3. Cost: O(nnz + most).
+std::optional<OwnOrderSize> own_order_size(PatternView A, off most);
+
+// Whether entries are as near to the diagonal as those of a band that is not much wider than what is in it: what else
+// there is need not be looked at.
+bool is_near_diagonal(PatternView A);
+
+// Whether the largest entries of rows are of about the same size, so that pivots can be compared without scales.
+template <class T> bool rows_are_alike(PatternView A, const T* values);
+
+}  // namespace gs

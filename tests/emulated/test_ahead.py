@@ -1,6 +1,7 @@
 """Analyses for a device that begin beside the processor's own, before anybody has used the factor."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import gpusplu as gs
 from gpusplu import ahead, gallery
 from gpusplu.cuda import presence
-from gpusplu.problem import Problem
+from gpusplu.problem import Problem, Request
 from gpusplu.selection import request, select
 from gpusplu.timing import backward_error
 from support.small_matrices import EPS, rhs
@@ -111,3 +112,11 @@ def test_it_is_for_hosts_that_have_what_it_takes(monkeypatch, what):
         monkeypatch.setattr(ahead, "processors", lambda: 3)
     gs.splu(A)
     assert not begun
+
+
+def test_finite_elements_in_space_are_not_analysed_for_the_processor_first():
+    def likely(n, a_row):
+        return select.is_likely(SimpleNamespace(n=n, nnz=n * a_row, request=Request(movable=True)))
+
+    assert likely(20_000, 60) and not likely(20_000, 20) and not likely(2_000, 60)
+    assert likely(2_000_000, 6)  # whatever it is

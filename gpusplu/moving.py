@@ -17,16 +17,15 @@ device. A factor changes its engine once, between two calls, and never back.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Lock, Thread, current_thread, main_thread
+from collections.abc import Callable
+from functools import partial
+from threading import Lock, current_thread
 from time import perf_counter
 from typing import Any
 from weakref import WeakSet, ref
 
-from . import _core
+from .ahead import THREAD, engines_for, spare_processor, start_beside
 from .cost.calibration import costs_of
 from .cost.features import loading, moving
 from .cost.model import Prediction
@@ -48,10 +47,7 @@ FIRST = 2e-3
 LEAST = 3_000
 #: Steps at least that are assumed to follow.
 FOLLOWING = 100
-THREAD = "gpusplu-moving"
 NEVER = float("inf")
-#: How long a thread that prepares a move may keep the interpreter from the caller [s]: Python's 5e-3 are many steps.
-SWITCH_INTERVAL = 5e-5
 
 
 class Use:
@@ -128,19 +124,11 @@ class Use:
                 except Exception as error:  # whatever a device may say: the factor stays where it is
                     self.fail(describe(error))
 
-        def beside(moving: Moving) -> None:
-            _core.work_apart(True)
-            try:
-                with quick_switches():
-                    attempt(moving)
-            finally:
-                _core.work_apart(False)
-
         def start(moving: Moving) -> None:
             if not spare_processor() or current_thread().name == THREAD:
                 attempt(moving)
-            elif main_thread().is_alive():
-                Thread(target=beside, args=(moving,), name=THREAD).start()
+            else:
+                start_beside(partial(attempt, moving))
 
         self._next, self._due = start, due
         if self.spent >= due:
@@ -340,31 +328,8 @@ def followed(symbolic: Symbolic) -> Symbolic:
     return symbolic if use is None or use.moved is None else symbolic.moved_to(use.moved)
 
 
-@contextmanager
-def quick_switches() -> Iterator[None]:
-    """Have this thread give way to others soon, unless somebody else sets how soon."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SWITCH_INTERVAL))
-    ours = sys.getswitchinterval()
-    try:
-        yield
-    finally:
-        if sys.getswitchinterval() == ours:
-            sys.setswitchinterval(before)
-
-
-def engines_for(problem: Problem) -> list[Any]:
-    """Those on a device that can take the matrix."""
-    return [engine for engine in registry.engines(True) if not engine.obstacle(problem)]
-
-
 def share() -> float:
     return SHARE if spare_processor() else SHARE_ALONE
-
-
-def spare_processor() -> bool:
-    """Whether something can be done beside the caller."""
-    return len(os.sched_getaffinity(0)) > 1
 
 
 def describe(error: Exception) -> str:

@@ -30,7 +30,11 @@ class Once:
 
     def values(self) -> list[Any]:
         """All that was made or kept."""
-        return [value for key, value in self._found.items() if not (isinstance(key, tuple) and key[0] is Once)]
+        return [value for key, value in self.items() if not (isinstance(key, tuple) and key[0] is Once)]
+
+    def items(self) -> list[tuple[Hashable, Any]]:
+        """With their keys, and the lock; others may add to them meanwhile."""
+        return list(self._found.items())
 
     def put(self, key: Hashable, value: Any) -> None:
         """Keep a value that was made elsewhere, if there is none."""

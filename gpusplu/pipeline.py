@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from . import _core, matrix, patterns
 from ._scipy import warn
+from .ahead import look_ahead
 from .arrays import LENT
 from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
@@ -92,9 +93,9 @@ def read(A: Any, request: Request) -> tuple[Any, Request]:
 
 
 def analyzed(
-    A: Any, request: Request, kind: str, options: Options, start: float, indices: Any = None
+    A: Any, request: Request, kind: str, options: Options, start: float, indices: Any = None, to_factor: bool = False
 ) -> tuple[Symbolic, np.ndarray]:
-    """A new analysis of a matrix from `read`, and its canonical values."""
+    """A new analysis of a matrix from `read`, and its canonical values; `to_factor`: they are factored at once."""
     pattern, data = matrix.canonicalize(A, indices)
     matrix.check_finite(pattern, pattern.gather(data))
     if kind != "lu":
@@ -105,6 +106,8 @@ def analyzed(
     problem = Problem(pattern, canonical, kind, options, request)
     problem.seconds["canonicalize"] = perf_counter() - start
     phases.canonicalized(problem)
+    if to_factor:
+        look_ahead(problem)
     symbolic = analyze_problem(problem)
     phases.analyzed(symbolic)
     return symbolic, canonical
@@ -136,7 +139,7 @@ def factored(
             return factor, known
         patterns.STORE.miss()
     indices = (sight.first, sight.second) if sight else None
-    factor = made(*analyzed(A, request, kind, chosen, start, indices))
+    factor = made(*analyzed(A, request, kind, chosen, start, indices, to_factor=True))
     if sight:
         patterns.keep(sight, factor.symbolic)
     return factor, None

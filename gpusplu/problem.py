@@ -170,11 +170,21 @@ class Problem:
         Where the analysis for the processor has found fronts by another ordering than minimum degree, it alone: nothing
         better would be found.
         """
-        found = self.once.get("for_processor")
-        if found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd":
+        if found := self._found_fronts():
             return self.once("for_fronts", lambda: [found])  # type: ignore[no-any-return]
         kinds = {"cholesky": self.cholesky, "ldlt": self.kind == "ldlt"}
         return self._analyzed("for_fronts", _core.analyze_fronts, **kinds)  # type: ignore[no-any-return]
+
+    def _found_fronts(self) -> Any:
+        found = self.once.get("for_processor")
+        fits = found is not None and (found.kind, found.method) == (self.kind, "front") and found.ordering != "amd"
+        return found if fits else None
+
+    def catch_up(self) -> None:
+        """Wait for what was begun ahead (ahead.py), unless there is something as good already."""
+        ahead = self.once.get("ahead")
+        if ahead is not None and not self._found_fronts():
+            ahead.wait()
 
     def for_columns(self) -> list[Any]:
         """An analysis for the columns of a device with every ordering worth considering."""

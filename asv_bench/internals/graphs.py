@@ -11,11 +11,11 @@ import sys
 import threading
 from contextlib import contextmanager
 
+from gpusplu.ahead import THREAD
 from gpusplu.cuda import devices
 from gpusplu.cuda.stream import Stream
 from gpusplu.engines import registry
 from gpusplu.engines.device.program import Program
-from gpusplu.moving import THREAD
 
 SPIN_SECONDS = 5e-3
 REPEAT = 7

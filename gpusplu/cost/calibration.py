@@ -171,8 +171,10 @@ def kept(subject: str) -> dict[str, object]:
 
 def stored(subject: str) -> dict[str, dict[str, float]]:
     """Constants that were kept for a subject: those of terms that exist and have these features. May be empty."""
-    found = {name: kept(subject).get(name) for name in shipped()}
-    return {name: dict(term) for name, term in found.items() if fits(term, shipped()[name])}
+    known = kept(subject)
+    terms = shipped() if known else {}
+    found = {name: known.get(name) for name in terms}
+    return {name: dict(term) for name, term in found.items() if fits(term, terms[name])}
 
 
 def fits(found: object, term: Term) -> TypeGuard[Mapping[str, float]]:

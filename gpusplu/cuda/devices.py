@@ -186,7 +186,12 @@ class Device:
 
     def compiled(self, files: Iterable[str], scalar: str, kind: int) -> bool:
         """Whether `prepare` would find all of these in the cache."""
-        return all(self._has(key) or self._place(key).exists() for key in keys(files, scalar, kind))
+        for key in keys(files, scalar, kind):
+            if not self._has(key):
+                if not self._place(key).exists():
+                    return False
+                self._prepared.add(key)
+        return True
 
     def _place(self, key: tuple[str, str, int]) -> Path:
         """In the cache; to find it, what goes into the file is read and hashed: some milliseconds for all engines."""

@@ -17,6 +17,8 @@ from .request import AUTO
 MARGIN = 0.9  # of the seconds predicted on the processor that an engine on a device has to stay below
 # Entries of A times refactorizations from which on "auto" mostly ends on a GPU, if CuPy is loaded.
 LIKELY = 10_000_000
+# Entries of A from which on finite elements in space, by their many neighbours, mostly end there after one use.
+LIKELY_IN_SPACE, MANY_NEIGHBOURS = 400_000, 24
 
 
 class Choice(NamedTuple):
@@ -109,11 +111,15 @@ def able(problem: Problem, on_device: bool) -> list[Engine]:
 
 def is_likely(problem: Problem) -> bool:
     """Whether to analyse for a device before anything is analysed for the processor."""
-    return problem.nnz * problem.request.uses > LIKELY and presence.is_loaded()
+    often = problem.nnz * problem.request.uses > LIKELY
+    in_space = problem.nnz > max(LIKELY_IN_SPACE, MANY_NEIGHBOURS * problem.n)
+    return (often or in_space) and presence.is_loaded()
 
 
 def predicted(problem: Problem, engines: list[Engine]) -> tuple[Prediction, ...]:
     """What each predicts, those that analyse for others first."""
+    if any(engine.on_device for engine in engines):
+        problem.catch_up()
     each = {engine.name: engine.predict(problem) for engine in reversed(engines)}
     return tuple(each[engine.name] for engine in engines)
 

@@ -11,7 +11,7 @@ import pytest
 
 import gpusplu as gs
 from faults.forking import child
-from gpusplu import gallery, moving
+from gpusplu import ahead, gallery, moving
 from gpusplu.cost.model import Prediction
 from gpusplu.cuda import presence
 from gpusplu.engines.device.engine import DeviceEngine
@@ -156,7 +156,7 @@ def test_importing_cupy_is_paid_in_full(monkeypatch):
     monkeypatch.setattr(moving, "spare_processor", lambda: True)
     monkeypatch.setattr(DeviceEngine, "least", lambda self, problem: 1.5)
     begun = []
-    monkeypatch.setattr(moving, "Thread", lambda target, args, name: begun.append(name) or threading.Thread())
+    monkeypatch.setattr(ahead, "Thread", lambda target, name: begun.append(name) or threading.Thread())
     for loaded, due in ((True, 0.15), (False, 1.05)):
         monkeypatch.setattr(presence, "is_loaded", lambda loaded=loaded: loaded)
         gs.cache_clear()
@@ -165,7 +165,7 @@ def test_importing_cupy_is_paid_in_full(monkeypatch):
         use.count(watch, 0.9 * due - use.spent)
         assert not begun
         use.count(watch, 0.2 * due)
-        assert begun.pop() == moving.THREAD
+        assert begun.pop() == ahead.THREAD
 
 
 @pytest.mark.parametrize(

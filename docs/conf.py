@@ -2,6 +2,7 @@
 
 import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import gpusplu
 
@@ -23,6 +24,10 @@ html_title = "gpusplu"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+published = Path(__file__).resolve().parents[1] / ".asv/site"  # by `asv publish`; the site has them in asv/
+if published.is_dir():
+    html_extra_path = [str(published)]
+    tags.add("asv")  # noqa: F821, Sphinx's
 html_theme_options = {
     "logo": {"text": "gpusplu"},
     "navigation_with_keys": False,

@@ -29,7 +29,8 @@ GALLERY = calibrate.cases(
 )
 SCIPY_FLOPS = 5e10  # SciPy is not measured above: minutes [flop]
 PHASES = ("analyze", "factor", "refactor", "solve", "step")
-LEGEND = """refactor, solve, step: medians of calls from Python, waited for; a step is one call of refactor_solve.
+LEGEND = """analyze, factor: one call each, the first; refactor, solve, step: medians of calls from Python, waited for;
+a step is one call of refactor_solve.
 x SciPy: SciPy's seconds over those of a step here; SciPy has no refactor, so a step of it is splu and solve.
 predicted: seconds of a step by which engine="auto" chooses; predicted / measured: 2 says twice what it took.
 backward error: after refactor, of the solution of the new values."""

@@ -88,6 +88,8 @@ def solve(factor: Any, rhs: Any, trans: Any, check: str, out: Any, values: Any =
     x = factor.solve(rhs, trans) if values is None else factor.refactor_solve(values, rhs, trans)
     if out is None:
         return x
+    if out.shape != x.shape:
+        raise ValueError(f"out has shape {out.shape}, and the solution {x.shape}")
     np.copyto(out, x, casting="no")
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any, overload
 
 from numpy import ndarray
@@ -19,6 +20,8 @@ from .typing import ArrayT, Check, Later, Now, Trans
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
+# Of the values that factors hold: no two are the same.
+VERSIONS = count(1)
 
 
 class Calls(Triangles):
@@ -181,6 +184,8 @@ class Calls(Triangles):
             bad = self._core.refactor(values, self._map)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        finally:
+            self._outdate()
         if bad >= 0:
             pattern = self._pattern
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
@@ -188,8 +193,13 @@ class Calls(Triangles):
     def _factor_anew(self) -> None:
         """What was made of the factorization before is none of the one that comes."""
         FACTORIZATIONS.add()
-        self.version += 1
-        self._lower = self._upper = None
+        self._outdate()
+
+    def _outdate(self) -> None:
+        """Whatever was made of the factor is none of the values held: before they change, and after, as other threads
+        may take from it in between."""
+        self.version = next(VERSIONS)
+        self._lower = self._upper = self._pair = None
 
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
@@ -202,7 +212,10 @@ class Calls(Triangles):
             return None
         if self._device_array is not None and matrix.is_cupy_array(values):
             self._factor_anew()
-            self._core.refactor(self._device_values(values))
+            try:
+                self._core.refactor(self._device_values(values))
+            finally:
+                self._outdate()
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
@@ -214,6 +227,8 @@ class Calls(Triangles):
             bad = self._core.refactor(canonical, None)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        finally:
+            self._outdate()
         if bad >= 0:
             raise matrix.non_finite(pattern, bad, canonical)
 
@@ -273,7 +288,10 @@ class Calls(Triangles):
             self._factor_anew()
             on_host = type(values) is ndarray
             values, rhs = (values, rhs) if on_host else (self._device_values(values), cast(rhs, self._dtype))
-            return self._core.refactor_solve(values, rhs, TRANS[trans])
+            try:
+                return self._core.refactor_solve(values, rhs, TRANS[trans])
+            finally:
+                self._outdate()
         if library_of(values) or library_of(rhs):
             return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)

@@ -151,7 +151,7 @@ def factored_again(
     """
     problem, analysis = symbolic.parts()
     pattern = problem.pattern
-    canonical = pattern.gather(matrix.values_on(pattern, matrix.float_values(A)))
+    canonical = pattern.gather(matrix.values_on(pattern, A))
     matrix.check_finite(pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(pattern, canonical, problem.kind, options.hermitian)
@@ -193,7 +193,7 @@ def analysis_of(A: Any, request: Request, kind: str, options: Callable[[int], Op
 def suits(symbolic: Symbolic, A: Any) -> bool:
     """Whether a remembered analysis is one for the values of `A` too."""
     problem, analysis = symbolic.parts()
-    canonical = problem.pattern.gather(matrix.values_on(problem.pattern, matrix.float_values(A)))
+    canonical = problem.pattern.gather(matrix.values_on(problem.pattern, A))
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(problem.pattern, canonical, problem.kind, problem.options.hermitian)

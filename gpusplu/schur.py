@@ -31,7 +31,7 @@ from .counting import FACTORIZATIONS
 from .engines import registry
 from .engines.processor import indefinite_by_name
 from .rhs import cast, check_array, check_rhs, complex_dtype
-from .schur_ways import Condensed, Eliminated, Solved, Way, as_given, in_columns
+from .schur_ways import Condensed, Eliminated, Solved, Way, as_given, in_columns, read_indices
 from .symbolic import Symbolic
 from .traits import structure_of
 from .typing import ArrayT, FactorT
@@ -83,6 +83,7 @@ class SchurSymbolic(Generic[FactorT]):
         make: Callable[[Any], Symbolic[FactorT, Any]],
     ):
         self.indices, self._pattern = read_indices(indices, pattern.n), pattern
+        self.indices.flags.writeable = False
         self.shape = (pattern.n, pattern.n)
         inside = np.ones(pattern.n, bool)
         inside[self.indices] = False
@@ -195,6 +196,7 @@ class SchurFactor(Generic[FactorT]):
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
         self._interior: Any = None
+        self._interior_version = 0  # of the values that it has to hold
         self._lost = False
         self._partial = symbolic.partial_factor(self.dtype)
         self._hold(self._made(canonical), canonical, values)
@@ -226,6 +228,7 @@ class SchurFactor(Generic[FactorT]):
         if self.eliminated:
             self._interior = None
         else:
+            self._interior_version = self._interior.version
             self._partial = None  # pivots that were not fit once are not tried again
 
     @property
@@ -247,6 +250,7 @@ class SchurFactor(Generic[FactorT]):
         made when it is asked for."""
         if self._interior is None:
             self._interior = self.symbolic.interior.factor(self._inner(self._canonical))
+            self._interior_version = self._interior.version
         else:
             self._recover()
         interior: FactorT = self._interior
@@ -278,13 +282,20 @@ class SchurFactor(Generic[FactorT]):
             raise
         self._hold(way, canonical, values)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        pattern = self.symbolic._pattern
+        values = sp.csc_array((self._canonical, pattern.ind, pattern.ptr), shape=self.shape)
+        return SchurFactor, (self.symbolic, values)
+
     def _recover(self) -> None:
         """Factor the values held again. Where memory is too short the next who needs them does it."""
-        if self._lost:
-            if self.eliminated:
-                self._partial.factor(self._canonical)
-            else:  # it may hold the new values, if what was raised came of solves with them
-                self._interior.refactor(self._inner(self._canonical))
+        if self._lost and self.eliminated:
+            self._partial.factor(self._canonical)
+            self._lost = False
+        interior = self._interior  # it may hold others: the caller has it, and refactor ends among solves with new ones
+        if interior is not None and (self._lost or interior.version != self._interior_version):
+            interior.refactor(self._inner(self._canonical))
+            self._interior_version = interior.version
             self._lost = False
 
     @overload
@@ -378,30 +389,3 @@ class SchurFactor(Generic[FactorT]):
         self._recover()
         x = self._way.expand(last.b, last.halfway, in_columns(y.astype(last.dtype), self.dtype))
         return as_given(x, last.shape, last.dtype)
-
-
-def read_indices(indices: Any, n: int) -> np.ndarray:
-    """Numbers of unknowns, or a mask of them, as an array of intp.
-
-    Raises
-    ------
-    ValueError
-        They repeat, lie outside of ``range(n)``, or are all of it.
-    TypeError
-        They are no integers.
-    """
-    given = np.asarray(matrix.to_host(indices))
-    if given.dtype == bool and given.shape == (n,):
-        given = np.flatnonzero(given)
-    if given.size == 0:
-        given = given.astype(np.intp)
-    if given.dtype.kind not in "iu":
-        raise TypeError(f"schur: indices must be integers or a mask, got {given.dtype.name}")
-    if given.ndim != 1 or ((given < 0) | (given >= n)).any():
-        raise ValueError(f"schur: indices must be a list of numbers in range({n})")
-    if np.unique(given).size != given.size:
-        values, counts = np.unique(given, return_counts=True)
-        raise ValueError(f"schur: index {int(values[counts > 1][0])} occurs more than once")
-    if given.size == n:
-        raise ValueError("schur: indices are all unknowns, so that nothing is left to factor")
-    return given.astype(np.intp)

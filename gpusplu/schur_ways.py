@@ -1,4 +1,4 @@
-"""How a Schur complement is made, by fronts or by solves, and the two halves of solves with it."""
+"""How a Schur complement is made, by fronts or by solves, the two halves of solves with it, and numbers of unknowns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from . import matrix
 from .rhs import complex_dtype
 
 if TYPE_CHECKING:
@@ -100,3 +101,30 @@ def as_given(columns: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np
         half = columns.shape[1] // 2
         columns = columns[:, :half] + dtype.type(1j) * columns[:, half:]
     return np.asfortranarray(columns.reshape((len(columns), *shape[1:]), order="F"))
+
+
+def read_indices(indices: Any, n: int) -> np.ndarray:
+    """Numbers of unknowns, or a mask of them, as an array of intp.
+
+    Raises
+    ------
+    ValueError
+        They repeat, lie outside of ``range(n)``, or are all of it.
+    TypeError
+        They are no integers.
+    """
+    given = np.asarray(matrix.to_host(indices))
+    if given.dtype == bool and given.shape == (n,):
+        given = np.flatnonzero(given)
+    if given.size == 0:
+        given = given.astype(np.intp)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"schur: indices must be integers or a mask, got {given.dtype.name}")
+    if given.ndim != 1 or ((given < 0) | (given >= n)).any():
+        raise ValueError(f"schur: indices must be a list of numbers in range({n})")
+    if np.unique(given).size != given.size:
+        values, counts = np.unique(given, return_counts=True)
+        raise ValueError(f"schur: index {int(values[counts > 1][0])} occurs more than once")
+    if given.size == n:
+        raise ValueError("schur: indices are all unknowns, so that nothing is left to factor")
+    return given.astype(np.intp)

@@ -203,6 +203,10 @@ class UpdatedFactor:
         self._require_values()
         return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._require_values()
+        return UpdatedFactor, (self._factor, self._U, self._V)
+
     def __repr__(self) -> str:
         return f"<UpdatedFactor of {self.shape[0]} x {self.shape[1]} by rank {self.rank}, {self._factor!r}>"
 

@@ -1,5 +1,6 @@
 """Solves with A + U V^H by a factor of A."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -132,3 +133,16 @@ def test_values_that_change_during_a_solve():
     lu._solve = lambda *arguments, solve=lu._solve: ([lu.refactor(new) for new in values], solve(*arguments))[1]
     with pytest.raises(RuntimeError, match="refactored since"):
         updated.solve(np.ones(30))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_copies(copied):
+    A, (U, V) = random_matrix(30), low_rank(30, 2, "D")
+    lu = gs.splu(A)
+    updated = lu.updated(U, V)
+    again = copied(updated)
+    assert (again.dtype, again.rank) == (updated.dtype, 2)
+    np.testing.assert_allclose(again.solve(np.ones(30, "D")), updated.solve(np.ones(30, "D")), rtol=1e-9)
+    lu.refactor(2 * A.data)
+    with pytest.raises(RuntimeError, match="refactored since"):
+        copied(updated)

@@ -48,7 +48,7 @@ class Changes:
         _symbolic: Any
         _pattern: Pattern
         _factor_anew: Any
-        _outdate: Any
+        _end_change: Any
         _size: Any
         _map: Any
 
@@ -125,8 +125,8 @@ class Changes:
     def _change(self, C: Any, subtract: bool) -> None:
         columns = read_columns(C, self.shape[0], self.dtype, "downdate" if subtract else "update")
         update = getattr(self._core, "update", None)
-        self._outdate()
         try:
+            self._factor_anew(0)
             if update is None or not update(*columns, subtract):
                 self._factor_changed(columns, subtract)
         except _core.NotPositiveDefinite as error:
@@ -134,7 +134,7 @@ class Changes:
         except OverflowError as error:
             raise NonFiniteError(f"{'downdate' if subtract else 'update'}: {error}") from None
         finally:
-            self._outdate()
+            self._end_change()
 
     def _factor_changed(self, columns: Columns, subtract: bool) -> None:
         """Factor the values, with more entries where these have no place."""
@@ -154,7 +154,7 @@ class Changes:
         values[place] += -change.data if subtract else change.data
         matrix.check_finite(pattern, values)
         if pattern is self._pattern:
-            self._factor_anew()
+            FACTORIZATIONS.add()
             self._core.refactor(values, None)
             return
         known = self._symbolic.parts()[0]
@@ -185,13 +185,13 @@ class Changes:
         matrix.check_finite(given, canonical)
         wide = np.zeros(self._pattern.nnz, self.dtype)
         wide[places(self._pattern, given.ind, columns_of(given))] = canonical
-        self._factor_anew()
         try:
+            self._factor_anew()
             self._core.refactor(wide, None)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         finally:
-            self._outdate()
+            self._end_change()
 
 
 def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:

@@ -48,7 +48,7 @@ class Factor(Calls, PartsOfInverse):
             core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)
-        self.version = next(VERSIONS)
+        self.version, self._under_way = next(VERSIONS), []
         self.moved(core, symbolic)
         self._size, self._map = UNKNOWN, None
         FACTORIZATIONS.add()

@@ -124,7 +124,7 @@ class UpdatedFactor:
         return solve_as_given(self._refined, rhs, trans, self.shape[0], np.dtype(self.dtype))
 
     def _require_values(self) -> None:
-        if version_of(self._factor) != self._version:
+        if self._factor._under_way or version_of(self._factor) != self._version:
             raise RuntimeError("the factor was refactored since: call updated(U, V) again")
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:

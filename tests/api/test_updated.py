@@ -126,6 +126,21 @@ def test_an_update_of_values_that_are_about_to_change_is_none_of_the_new():
         made[0].solve(np.ones(30))
 
 
+def test_an_update_while_values_change():
+    """They may be the new ones before the thread that changes them comes to say so."""
+    A, (U, V) = random_matrix(30), low_rank(30, 1)
+    lu, said = gs.splu(A), []
+
+    def solve():
+        with pytest.raises(RuntimeError, match="refactored since"):
+            said.append(lu.updated(U, V).solve(np.ones(30)))
+
+    lu._core = ChangedMeanwhile(lu._core, "refactor", solve)
+    lu.refactor(2 * A.data)
+    assert said == []
+    lu.updated(U, V).solve(np.ones(30))
+
+
 def test_values_that_change_during_a_solve():
     A, (U, V) = random_matrix(30), low_rank(30, 1)
     lu, values = gs.splu(A), iter([2 * A.data])

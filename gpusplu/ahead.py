@@ -40,7 +40,8 @@ class Ahead:
         self._once = problem.once
         self._once.put("ahead", self)
         request = problem.request._replace(movable=False)
-        own = Problem(problem.pattern, problem.values, problem.kind, problem.options, request)
+        values = problem.values.copy()  # the caller's, who may write into them before this is over
+        own = Problem(problem.pattern, values, problem.kind, problem.options, request)
         self._thread = start_beside(partial(self._look, own))
 
     def _look(self, own: Problem) -> None:

@@ -156,8 +156,10 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
             entries = np.full((len(self), self._problem.nnz), np.nan, self._dtype)
             if self._systems is not None:
                 entries[...], errors = self._systems.inverse_on_pattern()
-                unfit = [not self._ladder.is_inverse(error) for error in errors.tolist()]
-                self._separate(np.array(unfit) & (self._factored == BatchStatus.RIGHT))
+                report, ladder = self._systems.report(), self._ladder
+                told = map(ladder.ones_tell, report["multiplier"].tolist(), report["growth"].tolist())
+                fit = [seen and ladder.is_inverse(error) for seen, error in zip(told, errors.tolist(), strict=True)]
+                self._separate(~np.array(fit) & (self._factored == BatchStatus.RIGHT))
             for system in np.flatnonzero(self._factored).tolist() if self._systems else range(len(self)):
                 fit = self._factored[system] < BatchStatus.SINGULAR
                 entries[system] = self._alone[system].inverse_on_pattern() if fit else np.nan

@@ -180,6 +180,11 @@ class BatchCalls(LaterBatch):
         """For right-hand sides in the dtype of the factors, C-contiguous, shape (nbatch, n) or (nbatch, n, k)."""
         if matrix.is_cupy(b) and not (self._on_device and self._systems):
             return matrix.to_device(self._solve(b.get(), trans))
+        if b.size == 0:  # nothing to measure, but values may wait
+            self._factor_those_that_wait()
+            self._settle()
+            self._error[...], self._status[...] = np.nan, self._factored
+            return b.copy()
         if self._systems is None:
             self._settle()
             x = np.full(b.shape, np.nan, self._dtype)
@@ -260,5 +265,7 @@ def copied(x: Any, out: Any) -> Any:
     """`x`, or `out` with its numbers if there is one."""
     if out is None:
         return x
+    if out.shape != x.shape:
+        raise ValueError(f"out has shape {out.shape}, and the solutions {x.shape}")
     np.copyto(out, x, casting="no")
     return out

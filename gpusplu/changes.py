@@ -48,10 +48,9 @@ class Changes:
         _symbolic: Any
         _pattern: Pattern
         _factor_anew: Any
-        _lower: Any
+        _end_change: Any
         _size: Any
         _map: Any
-        version: Any
 
     def update(self, C: Any) -> None:
         """From the factor of A to that of ``A + C C^H``, and solves, determinants and all else with it.
@@ -127,19 +126,15 @@ class Changes:
         columns = read_columns(C, self.shape[0], self.dtype, "downdate" if subtract else "update")
         update = getattr(self._core, "update", None)
         try:
-            if update is not None and update(*columns, subtract):
-                self._changed()
-                return
-            self._factor_changed(columns, subtract)
+            self._factor_anew(0)
+            if update is None or not update(*columns, subtract):
+                self._factor_changed(columns, subtract)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
         except OverflowError as error:
             raise NonFiniteError(f"{'downdate' if subtract else 'update'}: {error}") from None
-
-    def _changed(self) -> None:
-        """What was made of the factor before is none of the one that there is."""
-        self.version += 1
-        self._lower = None
+        finally:
+            self._end_change()
 
     def _factor_changed(self, columns: Columns, subtract: bool) -> None:
         """Factor the values, with more entries where these have no place."""
@@ -159,7 +154,7 @@ class Changes:
         values[place] += -change.data if subtract else change.data
         matrix.check_finite(pattern, values)
         if pattern is self._pattern:
-            self._factor_anew()
+            FACTORIZATIONS.add()
             self._core.refactor(values, None)
             return
         known = self._symbolic.parts()[0]
@@ -170,7 +165,6 @@ class Changes:
         self._given = self._given or self._pattern
         self._size, self._map = NEVER, None
         self.moved(core, symbolic)
-        self._changed()
 
     def _with_entries(self, more: sp.coo_array) -> tuple[Pattern, np.ndarray]:
         """The pattern with more entries, and the values held on it."""
@@ -191,11 +185,13 @@ class Changes:
         matrix.check_finite(given, canonical)
         wide = np.zeros(self._pattern.nnz, self.dtype)
         wide[places(self._pattern, given.ind, columns_of(given))] = canonical
-        self._factor_anew()
         try:
+            self._factor_anew()
             self._core.refactor(wide, None)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        finally:
+            self._end_change()
 
 
 def read_columns(C: Any, n: int, dtype: np.dtype, name: str) -> Columns:

@@ -26,7 +26,8 @@ class SuperLUFactor(LUFactor):
     __slots__ = ()
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
-        if isinstance(rhs, np.ndarray) and rhs.dtype != self._dtype and not np.can_cast(rhs.dtype, self._dtype):
+        fits = not isinstance(rhs, np.ndarray) or rhs.dtype == self._dtype or np.can_cast(rhs.dtype, self._dtype)
+        if not fits and 0 < rhs.ndim < 3:  # else that is what SciPy finds first
             rhs.astype(self._dtype, casting="safe")
         return super()._solve_any(rhs, trans)
 

@@ -14,7 +14,7 @@ from .cost.scale import size
 from .counting import FACTORIZATIONS
 from .engines import registry
 from .errors import require
-from .factor_calls import UNKNOWN, Calls
+from .factor_calls import UNKNOWN, VERSIONS, Calls
 from .inverse import PartsOfInverse
 from .journal.phases import Told, told
 from .moving import Moving, followed, watched
@@ -53,7 +53,7 @@ class Factor(Calls, PartsOfInverse):
             core = watched(self, core, symbolic)
         self._dtype = canonical.dtype
         self._vector = (core.n,)
-        self.version = 0  # counts what was factored
+        self.version, self._under_way = next(VERSIONS), []
         self.moved(core, symbolic)
         self._size, self._map = UNKNOWN, None
         FACTORIZATIONS.add()
@@ -63,7 +63,7 @@ class Factor(Calls, PartsOfInverse):
         self._core, self._symbolic = core, symbolic
         self._solve = core.solve
         self._device_array = getattr(core, "device_array", None)
-        self._lower = self._upper = self._order = None
+        self._lower = self._upper = self._pair = self._order = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any, overload
 
 from numpy import ndarray
@@ -19,12 +20,24 @@ from .typing import ArrayT, Check, Later, Now, Trans
 
 # Shape of the values that refactor takes, before the first refactor.
 UNKNOWN = (-2,)
+# Of the values that factors hold: no two are the same.
+VERSIONS = count(1)
 
 
 class Calls(Triangles):
     """Solves and refactorizations, for `Factor` to inherit."""
 
-    __slots__ = ("_began_on_host", "_device_array", "_map", "_size", "_solve", "_symbolic", "_vector", "version")
+    __slots__ = (
+        "_began_on_host",
+        "_device_array",
+        "_map",
+        "_size",
+        "_solve",
+        "_symbolic",
+        "_under_way",
+        "_vector",
+        "version",
+    )
 
     if TYPE_CHECKING:
         version: int
@@ -34,6 +47,7 @@ class Calls(Triangles):
         _size: tuple[int, ...]  # shape of the values that the fast path of refactor takes
         _solve: Any
         _symbolic: Symbolic
+        _under_way: list[None]  # one for each change of the values that threads wait for
         _vector: tuple[int]
 
     @property
@@ -176,20 +190,29 @@ class Calls(Triangles):
             or not values.flags.c_contiguous
         ):
             return self._refactor_any(values)
-        self._factor_anew()
         try:
+            self._factor_anew()
             bad = self._core.refactor(values, self._map)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        finally:
+            self._end_change()
         if bad >= 0:
             pattern = self._pattern
             raise matrix.non_finite(pattern, bad, pattern.gather(values))
 
-    def _factor_anew(self) -> None:
-        """What was made of the factorization before is none of the one that comes."""
-        FACTORIZATIONS.add()
-        self.version += 1
-        self._lower = self._upper = None
+    def _factor_anew(self, factorizations: int = 1) -> None:
+        """What was made of the factor is none of the values that it holds from `_end_change` on; other threads may take
+        from it in between."""
+        FACTORIZATIONS.add(factorizations)
+        self._under_way.append(None)
+        self.version = next(VERSIONS)
+        self._lower = self._upper = self._pair = None
+
+    def _end_change(self) -> None:
+        self.version = next(VERSIONS)
+        if self._under_way:
+            self._under_way.pop()
 
     def _refactor_any(self, values: Any) -> None:
         pattern = self._pattern
@@ -201,19 +224,24 @@ class Calls(Triangles):
             lent(self.refactor, values)
             return None
         if self._device_array is not None and matrix.is_cupy_array(values):
-            self._factor_anew()
-            self._core.refactor(self._device_values(values))
+            try:
+                self._factor_anew()
+                self._core.refactor(self._device_values(values))
+            finally:
+                self._end_change()
             return None
         if matrix.is_cupy(values):
             self._came_from_device()
         problem = self._symbolic.parts()[0]
         canonical = matrix.values_for(pattern, values, problem.kind, problem.options.hermitian)
         canonical = canonical.astype(self._dtype, casting="safe", copy=False)
-        self._factor_anew()
         try:
+            self._factor_anew()
             bad = self._core.refactor(canonical, None)
         except _core.NotPositiveDefinite as error:
             raise NotPositiveDefiniteError(error.column, error.pivot) from None
+        finally:
+            self._end_change()
         if bad >= 0:
             raise matrix.non_finite(pattern, bad, canonical)
 
@@ -270,10 +298,13 @@ class Calls(Triangles):
         if check != "now" or out is not None:
             return later.solve(self, rhs, trans, check, out, values)
         if self._is_step(values, rhs, trans):
-            self._factor_anew()
             on_host = type(values) is ndarray
             values, rhs = (values, rhs) if on_host else (self._device_values(values), cast(rhs, self._dtype))
-            return self._core.refactor_solve(values, rhs, TRANS[trans])
+            try:
+                self._factor_anew()
+                return self._core.refactor_solve(values, rhs, TRANS[trans])
+            finally:
+                self._end_change()
         if library_of(values) or library_of(rhs):
             return lent(self.refactor_solve, values, rhs, trans)
         self.refactor(values)

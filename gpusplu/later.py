@@ -74,8 +74,11 @@ def refactor(factor: Any, values: Any, check: str) -> None:
     """`Factor.refactor` with `check` given."""
     if is_later(factor, check, None, {"values": values}):
         values = values_as_they_are(factor, values)
-        factor._factor_anew()
-        factor._core.refactor_later(values)
+        try:
+            factor._factor_anew()
+            factor._core.refactor_later(values)
+        finally:
+            factor._end_change()
     else:
         factor.refactor(values)
 
@@ -88,6 +91,8 @@ def solve(factor: Any, rhs: Any, trans: Any, check: str, out: Any, values: Any =
     x = factor.solve(rhs, trans) if values is None else factor.refactor_solve(values, rhs, trans)
     if out is None:
         return x
+    if out.shape != x.shape:
+        raise ValueError(f"out has shape {out.shape}, and the solution {x.shape}")
     np.copyto(out, x, casting="no")
     return out
 
@@ -100,10 +105,14 @@ def solve_later(factor: Any, rhs: Any, trans: Any, out: Any, values: Any) -> Any
     check_rhs(b, factor.shape[0])
     if out is not None and as_it_is(factor, "out", out).shape != b.shape:
         raise ValueError(f"out has shape {out.shape}, and the solution {b.shape}")
-    if values is not None:
-        values = values_as_they_are(factor, values)
+    if values is None:
+        return factor._core.solve_later(b, TRANS[trans], out, None)
+    values = values_as_they_are(factor, values)
+    try:
         factor._factor_anew()
         if b.size != factor.shape[0]:
             factor._core.refactor_later(values)
             values = None
-    return factor._core.solve_later(b, TRANS[trans], out, values)
+        return factor._core.solve_later(b, TRANS[trans], out, values)
+    finally:
+        factor._end_change()

@@ -62,14 +62,15 @@ class LDLFactor(LDLTriangle, Solver):
     def D(self) -> sp.csc_array:
         """Diagonal with blocks of order 1 and 2; the same object until refactor."""
         self._require_pivots()
-        if self._upper is None:
-            d, e = self._core.pivots()
-            above = e.conj() if self.hermitian else e
-            diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one
-            D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
-            D.eliminate_zeros()
-            self._upper = D
-        return self._upper
+        return self._keep("_upper", self._make_D)
+
+    def _make_D(self) -> sp.csc_array:
+        d, e = self._core.pivots()
+        above = e.conj() if self.hermitian else e
+        diagonals = {-1: e[:-1], 0: d, 1: above[:-1]} if d.size else {0: d}  # no place beside an empty one
+        D = sp.diags_array(list(diagonals.values()), offsets=list(diagonals), shape=self.shape, format="csc")
+        D.eliminate_zeros()
+        return D
 
     def _require_pivots(self) -> NDArray[np.int32]:
         """Their order. An engine on a device asks the CPU engine, which may find that it takes LU."""

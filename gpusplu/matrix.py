@@ -168,7 +168,7 @@ def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -
     ValueError
         Indices outside the matrix, pointers that fall, or arrays of a shape or length that no matrix has.
     """
-    values = float_values(A)
+    float_dtype(A.dtype)
     n = A.shape[0]
     first, second = indices or index_arrays(A)
     if A.format == "coo":
@@ -178,19 +178,28 @@ def canonicalize(A: Any, indices: tuple[np.ndarray, np.ndarray] | None = None) -
     else:
         core = _core.canonical_from_columns(n, first, second)
     pattern = Pattern(core)
-    return pattern, values_on(pattern, values)
+    return pattern, values_on(pattern, A)
 
 
-def float_values(A: Any) -> np.ndarray:
-    """The values of `A` in floating point, in the caller's order."""
-    return np.ascontiguousarray(one_dimensional(A, "data"), dtype=float_dtype(A.dtype))
-
-
-def values_on(pattern: Pattern, values: np.ndarray) -> np.ndarray:
-    """Those of the caller's values that the pattern has places for."""
+def values_on(pattern: Pattern, A: Any) -> np.ndarray:
+    """Those values of `A` that its pattern has places for, in floating point, in the caller's order."""
+    values = one_dimensional(A, "data")
     if values.size < pattern.size:
         raise ValueError(f"A.data has {values.size} entries, but A has indices of {pattern.size}")
-    return values[: pattern.size]
+    return in_floating_point(pattern, values[: pattern.size])
+
+
+def in_floating_point(pattern: Pattern, values: np.ndarray) -> np.ndarray:
+    """The caller's values, shape (..., size). Sums of duplicates are those of their own type, as SciPy's are: of
+    booleans or, of integers modulo some power of 2. The first of them then has the sum."""
+    starts = pattern.core.source_ptr
+    if values.dtype.kind in "biu" and starts.size and pattern.size:
+        places = np.where((source := pattern.core.source) < 0, ~source, source)
+        summed = np.zeros_like(values)
+        kind = np.logical_or if values.dtype.kind == "b" else np.add
+        summed[..., places[starts[:-1]]] = kind.reduceat(values[..., places], starts[:-1], axis=-1, dtype=values.dtype)
+        values = summed
+    return np.ascontiguousarray(values, dtype=float_dtype(values.dtype))
 
 
 def one_dimensional(A: Any, name: str) -> np.ndarray:
@@ -343,7 +352,7 @@ def values_for(pattern: Pattern, values: Any, kind: str, hermitian: bool = True)
         raise TypeError(f"refactor: values must be numbers or a matrix, not {type(values).__name__}")
     if data.size != pattern.size:
         raise wrong_size(pattern, data.size)
-    return pattern.gather(np.ascontiguousarray(data.reshape(-1), dtype=float_dtype(data.dtype)))
+    return pattern.gather(in_floating_point(pattern, data.reshape(-1)))
 
 
 def batch_values(pattern: Pattern, values: Any, dtype: np.dtype | None = None) -> Any:
@@ -364,6 +373,8 @@ def batch_values(pattern: Pattern, values: Any, dtype: np.dtype | None = None) -
     if data.shape[0] == 0:
         raise ValueError("a batch needs one system at least, got values of shape " + str(data.shape))
     wanted = float_dtype(data.dtype) if dtype is None else dtype
+    if data.dtype.kind in "biu" and not is_cupy_array(data):
+        data = in_floating_point(pattern, data)
     if data.dtype != wanted:
         np.empty(0, data.dtype).astype(wanted, casting="safe")  # CuPy's astype has no casting
         data = data.astype(wanted)

@@ -154,7 +154,7 @@ def factored_again(
     """
     problem, analysis = symbolic.parts()
     pattern = problem.pattern
-    canonical = pattern.gather(matrix.values_on(pattern, matrix.float_values(A)))
+    canonical = pattern.gather(matrix.values_on(pattern, A))
     matrix.check_finite(pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(pattern, canonical, problem.kind, options.hermitian)
@@ -201,7 +201,7 @@ def is_by_values(core: Any, options: Options) -> bool:
 def suits(symbolic: Symbolic, A: Any) -> bool:
     """Whether a remembered analysis is one for the values of `A` too."""
     problem, analysis = symbolic.parts()
-    canonical = problem.pattern.gather(matrix.values_on(problem.pattern, matrix.float_values(A)))
+    canonical = problem.pattern.gather(matrix.values_on(problem.pattern, A))
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":
         matrix.check_symmetry(problem.pattern, canonical, problem.kind, problem.options.hermitian)

@@ -47,7 +47,7 @@ def check_rhs(rhs: ndarray, n: int) -> None:
 def like(rhs: ndarray, x: ndarray) -> ndarray:
     """`x` as the subclass of ndarray that `rhs` is."""
     out = np.array(rhs, dtype=x.dtype, order="F", subok=True)
-    out[...] = x
+    out.view(np.ndarray)[...] = x  # a mask stays, as SciPy has it
     return out
 
 
@@ -100,6 +100,8 @@ def solve_batch_as_given(
 def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: int, dtype: np.dtype) -> Any:
     """Solve for whatever array the caller gave: ``solve(b, trans)`` takes arrays of `dtype` with `n` rows."""
     xp, way = check_array(rhs), check_trans(trans)
+    if not 0 < rhs.ndim < 3:
+        check_rhs(rhs, n)  # before it is cast, as SciPy has it
     if rhs.dtype.kind == "c" and dtype.kind == "f":
         parts = cast(rhs, complex_dtype(dtype))
         check_rhs(parts, n)

@@ -72,6 +72,7 @@ class SchurSymbolic(Generic[FactorT]):
         make: Callable[[Any], Symbolic[FactorT, Any]],
     ):
         self.indices, self._pattern = read_indices(indices, pattern.n), pattern
+        self.indices.flags.writeable = False
         self.shape = (pattern.n, pattern.n)
         self.inner, self.blocks = divided(pattern, self.indices)
         self.interior: Symbolic[FactorT, Any] = make(self.blocks[0][0].of(canonical))
@@ -175,6 +176,7 @@ class SchurFactor(Generic[FactorT]):
         canonical = symbolic.canonical(values)
         self.dtype = canonical.dtype
         self._interior: Any = None
+        self._interior_version = 0  # of the values that it has to hold
         self._lost = False
         self._partial = symbolic.partial_factor(self.dtype)
         self._hold(self._made(canonical), canonical, values)
@@ -206,6 +208,7 @@ class SchurFactor(Generic[FactorT]):
         if self.eliminated:
             self._interior = None
         else:
+            self._interior_version = self._interior.version
             self._partial = None  # pivots that were not fit once are not tried again
 
     @property
@@ -227,6 +230,7 @@ class SchurFactor(Generic[FactorT]):
         made when it is asked for."""
         if self._interior is None:
             self._interior = self.symbolic.interior.factor(self._inner(self._canonical))
+            self._interior_version = self._interior.version
         else:
             self._recover()
         interior: FactorT = self._interior
@@ -258,13 +262,20 @@ class SchurFactor(Generic[FactorT]):
             raise
         self._hold(way, canonical, values)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        pattern = self.symbolic._pattern
+        values = sp.csc_array((self._canonical, pattern.ind, pattern.ptr), shape=self.shape)
+        return SchurFactor, (self.symbolic, values)
+
     def _recover(self) -> None:
         """Factor the values held again. Where memory is too short the next who needs them does it."""
-        if self._lost:
-            if self.eliminated:
-                self._partial.factor(self._canonical)
-            else:  # it may hold the new values, if what was raised came of solves with them
-                self._interior.refactor(self._inner(self._canonical))
+        if self._lost and self.eliminated:
+            self._partial.factor(self._canonical)
+            self._lost = False
+        interior = self._interior  # it may hold others: the caller has it, and refactor ends among solves with new ones
+        if interior is not None and (self._lost or interior.version != self._interior_version):
+            interior.refactor(self._inner(self._canonical))
+            self._interior_version = interior.version
             self._lost = False
 
     @overload

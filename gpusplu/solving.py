@@ -114,7 +114,12 @@ def spsolve(
         raise ValueError(f"matrix - rhs dimension mismatch ({A.shape} - {b.shape[0]})")
     if one_column and use_umfpack and umfpack_is_demanded():
         raise RuntimeError("Scikits.umfpack not installed.")
-    if sp.issparse(b) and not one_column:
+    many_sparse = sp.issparse(b) and not one_column
+    if A.dtype not in matrix.FLOATS:
+        if many_sparse:
+            matrix.float_dtype(A.dtype)  # raises
+        raise TypeError("nzvals is not of a type supported by SuperLU")
+    if many_sparse:
         x = seen(solve_sparse, verbose, progress)(A, b)
         return restore(x) if restore else x
     if sp.issparse(b):
@@ -140,9 +145,10 @@ def promote(A: Any, b: Any) -> tuple[Any, Any]:
     """Bring A and b to their common floating-point dtype; the data of A, not its structure, is copied if need be."""
     dtype = np.promote_types(matrix.float_dtype(A.dtype), b.dtype)
     if A.dtype != dtype:
+        if A.dtype.kind in "biu":  # duplicates are added in their own type
+            A = A.copy()
+            A.sum_duplicates()
         A = A.astype(dtype)
-    if dtype not in matrix.FLOATS:
-        raise TypeError("nzvals is not of a type supported by SuperLU")
     return A, b if b.dtype == dtype else b.astype(dtype)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,24 +16,44 @@ from .block_pivots import BlockPivots, triangles_of
 from .rhs import check_rhs, solve_as_given
 from .typing import ArrayT, Trans
 
+MadeT = TypeVar("MadeT")
+
+
+class Kept(NamedTuple):
+    """What was made of an engine's factor of these values."""
+
+    made: Any
+    version: int
+    core: Any
+
 
 class Triangles:
     """The lower triangular factor, for `Factor` to inherit."""
 
-    __slots__ = ("_core", "_dtype", "_lower", "_order", "_upper")
+    __slots__ = ("_core", "_dtype", "_lower", "_order", "_pair", "_upper")
     _core: Any
     _dtype: np.dtype
-    _lower: sp.csc_array | None
+    _lower: Kept | None
     _order: tuple[ndarray, ndarray] | None  # of the pivots that these triangles are of
-    _upper: sp.csc_array | None
+    _pair: Kept | None  # both, of LDL^T in place of LU
+    _upper: Kept | None
     shape: Any
+    version: int
 
     @property
     def L(self) -> sp.csc_array:
         """Lower triangular factor; the same object until refactor."""
-        if self._lower is None or self._may_change:
-            self._lower = self._triangle(self._core.lower())
-        return self._lower
+        return self._keep("_lower", lambda: self._triangle(self._core.lower()))
+
+    def _keep(self, name: str, make: Callable[[], MadeT]) -> MadeT:
+        """What was made of the values held, or is made now; while they change in another thread nothing is kept for
+        later."""
+        version, core, kept = self.version, self._core, getattr(self, name)
+        if kept is None or kept.version != version or kept.core is not core or self._may_change:
+            kept = Kept(make(), version, core)
+            setattr(self, name, kept)
+        made: MadeT = kept.made
+        return made
 
     @property
     def _may_change(self) -> bool:
@@ -79,30 +100,25 @@ class LUTriangles(Triangles):
     def L(self) -> sp.csc_array:
         """Lower triangular factor with ones on its diagonal; the same object until the values or the pivots change."""
         self._forget_other_pivots()
-        if self._is_ldlt:
-            self._make_triangles()
-        return super().L
+        return self._pair_of_ldlt()[0] if self._is_ldlt else super().L
 
     @property
     def U(self) -> sp.csc_array:
         """Upper triangular factor; the same object until the values or the pivots change."""
         self._forget_other_pivots()
         if self._is_ldlt:
-            self._make_triangles()
-        if self._upper is None or self._may_change:
-            self._upper = self._triangle(self._core.upper())
-        return self._upper
+            return self._pair_of_ldlt()[1]
+        return self._keep("_upper", lambda: self._triangle(self._core.upper()))
+
+    def _pair_of_ldlt(self) -> tuple[sp.csc_array, sp.csc_array]:
+        return self._keep("_pair", lambda: triangles_of(self._triangle(self._core.lower()), self._block_pivots))
 
     def _forget_other_pivots(self) -> None:
         """A solve may have chosen pivots anew, which `perm_r` and `perm_c` are of from then on."""
         order = self._gather_rows, self._core.col_perm
         if self._order is None or not all(map(np.array_equal, self._order, order)):
-            self._lower, self._upper, self._order = None, None, (order[0].copy(), order[1].copy())
-
-    def _make_triangles(self) -> None:
-        if self._upper is None:
-            below = self._triangle(self._core.lower())
-            self._lower, self._upper = triangles_of(below, self._block_pivots)
+            self._lower = self._upper = self._pair = None
+            self._order = order[0].copy(), order[1].copy()
 
     @property
     def _gather_rows(self) -> NDArray[np.int32]:

@@ -118,11 +118,14 @@ class UpdatedFactor:
         >>> np.allclose((A + np.outer(u, u)) @ x, 1)
         True
         """
-        if version_of(self._factor) != self._version:
-            raise RuntimeError("the factor was refactored since: call updated(U, V) again")
+        self._require_values()
         if matrix.is_cupy(rhs):
             return matrix.to_device(self.solve(rhs.get(), trans))
         return solve_as_given(self._refined, rhs, trans, self.shape[0], np.dtype(self.dtype))
+
+    def _require_values(self) -> None:
+        if self._factor._under_way or version_of(self._factor) != self._version:
+            raise RuntimeError("the factor was refactored since: call updated(U, V) again")
 
     def _by_factor(self, b: np.ndarray, trans: int) -> np.ndarray:
         return self._factor.solve(np.asfortranarray(b), WAYS[trans])
@@ -168,6 +171,7 @@ class UpdatedFactor:
             held.pop()
 
         refined = self._ladder.refine(_core.PivotReport(), measure, step, go_back)
+        self._require_values()  # another thread may have changed them meanwhile
         self.backward_error = refined.error
         if self._ladder.must_warn(refined.error, bool(np.isfinite(held[-1]).all()), bool(np.isfinite(b).all())):
             warn(_core.INACCURATE_SOLVE, RuntimeWarning)
@@ -175,6 +179,11 @@ class UpdatedFactor:
 
     def slogdet(self) -> SlogDet[float]:
         """Sign (or phase) and logarithm of the modulus of the determinant of A + U V^H.
+
+        Raises
+        ------
+        RuntimeError
+            The factor of A was refactored since.
 
         See Also
         --------
@@ -189,16 +198,22 @@ class UpdatedFactor:
         >>> bool(np.isclose(updated.slogdet().logabsdet, np.linalg.slogdet(A.toarray() + np.outer(u, u))[1]))
         True
         """
+        self._require_values()
         whole, small = self._factor.slogdet(), np.linalg.slogdet(self._capacitance)
+        self._require_values()
         return type(whole)(np.dtype(self.dtype).type(whole.sign * small[0]), whole.logabsdet + float(small[1]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._require_values()
+        return UpdatedFactor, (self._factor, self._U, self._V)
 
     def __repr__(self) -> str:
         return f"<UpdatedFactor of {self.shape[0]} x {self.shape[1]} by rank {self.rank}, {self._factor!r}>"
 
 
-def version_of(factor: Factor) -> int:
+def version_of(factor: Factor) -> tuple[int, int]:
     """Changes with the values held, by graphs of the caller's too."""
-    return factor.version + int(getattr(factor._core, "n_later", 0))
+    return factor.version, int(getattr(factor._core, "n_later", 0))
 
 
 def _columns(name: str, array: Any, n: int) -> np.ndarray:

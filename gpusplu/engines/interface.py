@@ -113,7 +113,8 @@ class EngineBatch(Protocol):
     def report(self) -> np.ndarray:
         """What the last factorization says of itself, an entry a system.
 
-        Fields: ``multiplier``, the largest of L in modulus where it may matter; ``n_perturbed`` and ``n_tiny``, pivots
+        Fields: ``multiplier``, the largest of L in modulus where it may matter; ``growth``, the largest entry of U
+        beside that of A as it is scaled; ``n_perturbed`` and ``n_tiny``, pivots
         as in the core's PivotReport; ``failed``, the column of a pivot that was none, or -1; ``not_finite``.
         """
 

@@ -118,6 +118,21 @@ def test_right_hand_sides_of_every_shape(engine):
         gs.splu_batch(A, systems_like(A, 2).astype("f"), engine=engine).solve(one)
 
 
+def test_no_columns_are_solved_for_by_factors_all_the_same(engine):
+    """What became of the systems is of the values held, and no error was measured."""
+    A, values, status = failing_systems()
+    batch = gs.splu_batch(A, systems_like(A, 12), engine=engine)
+    batch.solve(rhs(40))
+    x = batch.refactor_solve(values, np.ones((12, 40, 0)))
+    assert x.shape == (12, 40, 0) and np.isnan(batch.backward_error).all()
+    np.testing.assert_array_equal(np.where(batch.status >= gs.BatchStatus.SINGULAR, batch.status, 0), status)
+    np.testing.assert_array_equal(np.isneginf(batch.slogdet().logabsdet), status == gs.BatchStatus.SINGULAR)
+    with pytest.raises(gs.BatchError):
+        gs.splu_batch(A, systems_like(A, 12), engine=engine, errors="raise").refactor_solve(
+            values, np.ones((12, 40, 0))
+        )
+
+
 def failing_systems():
     """Systems of which some are singular or not finite: values, and which are what."""
     A = random_matrix(40)
@@ -311,6 +326,17 @@ def test_entries_of_the_inverse_that_the_common_pivots_spoil():
     expected = gs.splu_batch(A, values).inverse_on_pattern()
     np.testing.assert_allclose(entries[[0, 2]], 2 * expected[[0, 2]], rtol=1e-9)
     np.testing.assert_allclose(entries[1], expected[1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", "dD")
+def test_entries_of_the_inverse_beside_small_ones_of_the_matrix(dtype):
+    """Large multipliers spoil them, and the ones do not tell."""
+    A = sp.csc_array(np.array([[4, 1], [1, 4]], dtype))
+    values = np.tile(A.data, (3, 1))
+    values[1] = [3e-7, 1.1, 1, 7e-7]
+    batch = gs.splu_batch(A, values)
+    inverse = np.linalg.inv(values[1].reshape(2, 2).T)
+    assert abs(batch.inverse_on_pattern()[1].reshape(2, 2) - inverse).max() < 1e-14
 
 
 @pytest.mark.parametrize(

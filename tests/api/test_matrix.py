@@ -127,6 +127,30 @@ def test_duplicates_have_no_direct_map():
     assert pattern.direct_map(data.dtype) == (False, None)
 
 
+@pytest.mark.parametrize("char", "?bBhHiq")
+@pytest.mark.parametrize("name", ["coo", "csc", "csr"])
+def test_duplicates_of_integers_are_added_as_scipy_does(char, name):
+    """Of booleans they are one, and small integers wrap."""
+    first, second = np.array([0, 1, 1, 2, 0, 0]), np.array([0, 1, 1, 2, 2, 2])
+    data = np.array([1, 100, 29, 90, 2, 1]).astype(char)
+    if name == "coo":
+        A = sp.coo_array((data, (second, first)), shape=(3, 3))
+    else:
+        order, pointers = np.argsort(first, kind="stable"), np.array([0, 3, 5, 6])
+        A = (sp.csc_array if name == "csc" else sp.csr_array)((data[order], second[order], pointers), shape=(3, 3))
+    dense, b = A.toarray().astype(float), np.array([1.0, 2.0, 5.0])
+    expected = np.linalg.solve(dense, b)
+    lu = gs.analyze(A).factor(A)
+    np.testing.assert_allclose(lu.solve(b.astype(lu.dtype)), expected, rtol=1e-5, atol=1e-7)
+    if name != "coo":
+        np.testing.assert_allclose(gs.spsolve(A, b), expected, rtol=1e-5, atol=1e-7)
+    for values in (A.data, A):
+        lu.refactor(values)
+        np.testing.assert_allclose(lu.solve(b.astype(lu.dtype)), expected, rtol=1e-5, atol=1e-7)
+    batch = gs.splu_batch(A, np.stack([A.data] * 2))
+    np.testing.assert_allclose(batch.solve(b.astype(batch.dtype))[1], expected, rtol=1e-5, atol=1e-7)
+
+
 def test_pattern_pickles():
     pattern, data = matrix.canonicalize(shuffled(5, 60, "d"))
     copy = pickle.loads(pickle.dumps(pattern))

@@ -1,5 +1,6 @@
 """Schur complements: the interior factored, the interface left to the caller."""
 
+import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -261,3 +262,35 @@ def test_without_an_interface_the_interior_is_all():
         y = factor.condense(one)
         assert y.shape == (0, *one.shape[1:])
         np.testing.assert_allclose(factor.expand(y), np.linalg.solve(A.toarray(), one), rtol=1e-9)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_are_of_the_values_held(kind, copied):
+    A, b = KINDS[kind](40), rhs(KINDS[kind](40).shape[0])
+    indices = [*range(len(b) - 4, len(b))]
+    factor = analyzed(kind, A, indices).factor(A.data)
+    factor.refactor(2 * A.data)
+    again = copied(factor)
+    factor.refactor(3 * A.data)
+    np.testing.assert_allclose(again.schur, 2 * dense_schur(A.toarray(), indices), rtol=1e-8, atol=1e-10)
+    x = again.expand(np.linalg.solve(again.schur, again.condense(b)))
+    np.testing.assert_allclose(2 * A @ x, b, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["by fronts", "by solves"])
+def test_an_interior_that_the_caller_refactors_is_not_solved_with(method):
+    A, indices, b = near_definite(40), [*range(36, 40)], rhs(40)
+    ordering = "natural" if method == "by solves" else "auto"
+    factor = analyzed("lu", A, indices, ordering=ordering).factor(A.data)
+    factor.interior.refactor(7 * factor.interior.parts()[0].values())
+    x = factor.expand(np.linalg.solve(factor.schur, factor.condense(b)))
+    np.testing.assert_allclose(A @ x, b, atol=1e-9)
+    inner = A[:36][:, :36]
+    np.testing.assert_allclose(inner @ factor.interior.solve(b[:36]), b[:36], atol=1e-9)
+
+
+def test_numbers_of_the_interface_cannot_be_edited():
+    A = near_definite(40)
+    with pytest.raises(ValueError, match="read-only"):
+        analyzed("lu", A, [38, 39]).indices[0] = 0

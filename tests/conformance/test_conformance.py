@@ -47,6 +47,16 @@ def duplicated():
     return sp.csc_array((data, indices, indptr), shape=A.shape)
 
 
+def duplicates_of(dtype, name):
+    """Each entry three times."""
+    row, col = np.tile([*range(5), 0, 3], 3), np.tile([*range(5), 2, 1], 3)
+    data = np.tile([101, 90, 7, 99, 5, 2, 3], 3).astype(dtype)
+    if name == "coo":
+        return sp.coo_array((data, (row, col)), shape=(5, 5))
+    order = np.argsort(col, kind="stable")
+    return sp.csc_array((data[order], row[order], np.append(0, np.bincount(col).cumsum())), shape=(5, 5))
+
+
 SOLVE_ON_FLOAT64 = {
     "vector": (B,),
     "transposed": (B, "T"),
@@ -63,6 +73,7 @@ SOLVE_ON_FLOAT64 = {
     "other byte order": (B.astype(">f8"),),
     "subclass": (B.view(Vector),),
     "masked": (np.ma.array(B, mask=[0, 0, 1, 0, 0]),),
+    "mask that cannot be taken off": (np.ma.array(B2, mask=B2 == 3, hard_mask=True), "T"),
     "NaN": (np.full(5, np.nan),),
     "unknown trans": (B, "X"),
     "two letters": (B, "NT"),
@@ -73,6 +84,8 @@ SOLVE_ON_FLOAT64 = {
     "None": (None,),
     "sparse": (sp.csc_array(B2),),
     "0-d array": (np.array(1.0),),
+    "0-d array of longdouble": (np.array(1.0, "g"),),
+    "3-d of longdouble": (np.ones((5, 2, 2), "g"),),
     "too short": (np.ones(4),),
     "empty": (np.ones(0),),
     "row": (np.ones((1, 5)),),
@@ -186,6 +199,15 @@ CASES = {
     "spsolve singular columns": lambda lib: lib.spsolve(SINGULAR, B2),
     "spsolve singular, sparse": lambda lib: lib.spsolve(SINGULAR, sp.csc_array(B2)),
     "spsolve rectangular": lambda lib: lib.spsolve(A[:, :4], B),
+    "spsolve rectangular with longdouble": lambda lib: lib.spsolve(A[:, :4], B.astype("g")),
+    "spsolve mismatch of longdouble": lambda lib: lib.spsolve(A, np.ones(4, "g")),
+    "spsolve with sparse longdouble": lambda lib: lib.spsolve(A, sp.csc_array(B2.astype("g"))),
+    **{
+        f"duplicates of {t} in {f}": lambda lib, t=t, f=f: lib.splu(duplicates_of(t, f)).solve(B.astype("f"))
+        for t in "?bB"
+        for f in ("csc", "coo")
+    },
+    "spsolve duplicates of booleans": lambda lib: lib.spsolve(duplicates_of("?", "csc"), B),
     "spsolve mismatch": lambda lib: lib.spsolve(A, np.ones(4)),
     "spsolve mismatch columns": lambda lib: lib.spsolve(A, np.ones((4, 2))),
     "spsolve mismatch sparse": lambda lib: lib.spsolve(A, sp.csc_array((4, 2))),
@@ -248,7 +270,8 @@ def assert_alike(ours, theirs):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
         assert ours.flags.f_contiguous == theirs.flags.f_contiguous
         assert ours.flags.writeable
-        assert_close(ours, theirs)
+        np.testing.assert_array_equal(np.ma.getmaskarray(ours), np.ma.getmaskarray(theirs))
+        assert_close(np.asarray(ours), np.asarray(theirs))
     else:
         assert ours == theirs
 

@@ -228,6 +228,18 @@ def test_pivots_that_grew_are_chosen_anew(diagonal):
     assert lu.stats() == {**before, "n_repivoted": before["n_repivoted"] + 1}  # no solves, and the factor stays
 
 
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_entries_beside_small_ones_of_the_matrix(dtype):
+    """Large multipliers spoil them, and the ones do not tell."""
+    small = EPS[dtype] ** 0.6
+    A = sp.csc_array(np.array([[4, 1], [1, 4]], dtype))
+    B = sp.csc_array(np.array([[3 * small, 1], [1.1, 7 * small]], dtype))
+    lu = gs.splu(A, diag_pivot_thresh=0.0)
+    lu.refactor(B.data)
+    assert lu.stats["max_multiplier"] > 0.1 / small
+    assert close(lu.selected_inverse().toarray(), dense_inverse(B), dtype, 10)
+
+
 def test_rows_that_a_front_has_exchanged():
     A = canonical(sp.kron(gallery.poisson(6, 6), np.ones((4, 4))))
     A.data = np.random.default_rng(0).standard_normal(A.nnz)

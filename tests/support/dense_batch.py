@@ -8,7 +8,14 @@ from gpusplu.engines.cpu.engine import CpuEngine
 from gpusplu.timing import backward_error
 
 REPORT = np.dtype(
-    [("multiplier", "f8"), ("n_perturbed", "i4"), ("n_tiny", "i4"), ("failed", "i4"), ("not_finite", "?")]
+    [
+        ("multiplier", "f8"),
+        ("growth", "f8"),
+        ("n_perturbed", "i4"),
+        ("n_tiny", "i4"),
+        ("failed", "i4"),
+        ("not_finite", "?"),
+    ]
 )
 
 
@@ -31,17 +38,17 @@ class DenseBatch:
 
     def factor(self, M):
         if not np.isfinite(M).all():
-            return 0.0, 0, 0, -1, True
+            return 0.0, 0.0, 0, 0, -1, True
         largest = 0.0
         with np.errstate(all="ignore"):
             for j in range(self.n):
                 pivot = M[j, j]
                 if pivot == 0 or (self.cholesky and not pivot.real > 0):
-                    return largest, 0, 0, j, False
+                    return largest, 1.0, 0, 0, j, False
                 M[j + 1 :, j] /= pivot
                 largest = max(largest, np.abs(M[j + 1 :, j]).max(initial=0))
                 M[j + 1 :, j + 1 :] -= np.outer(M[j + 1 :, j], M[j, j + 1 :])
-        return largest, 0, 0, -1, not np.isfinite(M).all()
+        return largest, 1.0, 0, 0, -1, not np.isfinite(M).all()
 
     def report(self):
         return self.found

@@ -102,6 +102,8 @@ void bind_ladder(nb::module_& m) {
       .def(
           "is_accurate", [](const Ladder& ladder, double error) { return ladder.is_accurate({error}); }, "error"_a,
           "Whether a solution with this normwise error is handed out, of factors that are not doubtful.")
+      .def("ones_tell", &Ladder::ones_tell, "multiplier"_a, "growth"_a,
+           "Whether `is_inverse` can be asked of entries by such pivots.")
       .def("is_inverse", &Ladder::is_inverse, "error"_a,
            "Whether entries of an inverse with this error are handed out.")
       .def("refine", &refine, "pivots"_a, "measure"_a, "step"_a, "go_back"_a,

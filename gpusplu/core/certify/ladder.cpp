@@ -79,6 +79,10 @@ bool Ladder::is_accurate(const SolveError& error) const {
   return error.normwise <= accept_below * eps_ && error.rowwise <= half_precision();
 }
 
+bool Ladder::ones_tell(double multiplier, double growth) const {
+  return eps_ * std::max(1.0, multiplier) * growth < half_precision();
+}
+
 bool Ladder::is_inverse(double error) const { return error <= std::pow(eps_, sampled_below); }
 
 bool Ladder::may_be_inverse(double error) const { return error <= half_precision(); }

@@ -1,9 +1,10 @@
 // The selected inverse of a Factor, certified.
 //
 // Solves are refined; entries of the inverse cannot be. But each column and row of A checks its own
-// (numeric/identity_error.hpp). Perturbed pivots it need not show. Where ones are missed by more than the ladder allows
-// in a few columns and rows, their entries come from solves. Where there are more, or perturbed pivots, all come from a
-// factor by columns of the same values with partial pivoting, and if nothing else helps from solves.
+// (numeric/identity_error.hpp). Perturbed pivots it need not show, nor what large multipliers do to entries beside
+// small ones of A. Where ones are missed by more than the ladder allows in a few columns and rows, their entries come
+// from solves. Where there are more, or such pivots, all come from a factor by columns of the same values with partial
+// pivoting, and if nothing else helps from solves.
 #include <algorithm>
 
 #include "base/scalars.hpp"
@@ -149,13 +150,15 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   {
     const UseLock::Shared shared = held();
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
-    if (front_ && info_.n_perturbed == 0) {
+    const bool shown =
+        symbolic_->cholesky || (info_.n_perturbed == 0 && ladder_.ones_tell(info_.max_multiplier, info_.pivot_growth));
+    if (front_ && shown) {
       try_inverse(*front_, on_factors, best);
       for (int round = 0; round < most_rounds && !ladder_.is_inverse(best.error) && !best.values.empty(); round++)
         best.error = solve_missed(A_, values_.data(), on_factors ? best.pattern.view() : A_, best.values.data(),
                                   ladder_, [&](auto&&... args) { engine_solve(args...); });
     }
-    if (!front_ && !column_->is_wide()) try_inverse(*column_, on_factors, best);
+    if (!front_ && !column_->is_wide() && shown) try_inverse(*column_, on_factors, best);
     if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
       try_inverse_by_partial_pivoting(on_factors, best);
       std::lock_guard lock(use_.counts);

@@ -307,9 +307,7 @@ template <class T> std::vector<LockstepReport> LockstepFactor<T>::report() const
     LockstepReport& report = reports[s] = {};
     if (!plan_.cholesky) {
       report.multiplier = note.multiplier;
-      report.growth = note.largest_entry > 0
-                          ? std::max(1.0, note.multiplier) * note.upper * std::max(1.0, 1 / note.largest_entry)
-                          : 0;
+      report.growth = note.largest_entry > 0 ? note.upper / note.largest_entry : 0;
     }
     report.n_perturbed = note.n_perturbed, report.n_tiny = note.n_tiny, report.not_finite = note.not_finite;
     report.failed = note.failed < 0 ? -1 : plan_.col_perm[note.failed];

@@ -269,7 +269,7 @@ def factor_to_lend(A: Any, request: Request) -> tuple[LUFactor, Callable[[LUFact
 
 def in_columns(A: Any) -> Any:
     """`A` as a sparse matrix, with SciPy's warning where it is not CSC."""
-    if type(A) in ON_HOST:
+    if type(A) in COLUMNS:
         return A
     if not (matrix.is_sparse(A) and A.format == "csc") and not isinstance(A, LENT):
         if not sp.issparse(A) or A.ndim != 2:

@@ -21,6 +21,7 @@ from threading import local
 from typing import Any, Generic, overload
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from . import _core, matrix

@@ -29,6 +29,7 @@ LAYERS = (
     ("engines.crisscross",),
     ("mixed",),
     ("selection",),
+    ("ahead",),
     ("plotting", "report"),
     ("symbolic",),
     ("journal.phases",),

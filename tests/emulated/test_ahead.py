@@ -80,6 +80,23 @@ def test_whoever_looks_at_devices_waits_for_it(monkeypatch, analysed):
     assert backward_error(A, np.asarray(factor.solve(B)), B) < 100 * EPS["d"]
 
 
+def test_it_reads_values_of_its_own(monkeypatch):
+    """What the caller writes into A.data once he has the factor is none of what was asked for."""
+    written, read, predicted = threading.Event(), [], ahead.predicted
+
+    def late(problem, engines):
+        assert written.wait(10)
+        read.append(problem.values.copy())
+        return predicted(problem, engines)
+
+    monkeypatch.setattr(ahead, "predicted", late)
+    matrix = A.copy()
+    factor = gs.splu(matrix)
+    matrix.data[:] = np.nan
+    written.set()
+    np.testing.assert_array_equal(read[0] if settled(factor) and read else None, A.data)
+
+
 def test_what_fails_ahead_fails_nobody(monkeypatch):
     def fails(*args):
         raise gs.EngineUnavailableError("it is gone")

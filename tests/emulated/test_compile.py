@@ -120,7 +120,7 @@ def test_a_device_knows_what_is_in_the_cache(folder):
     """Whoever compiled it."""
     both = [object.__new__(devices.Device) for _ in range(2)]
     for device in both:
-        device._modules, device._prepared, device.arch = {}, set(), 80
+        device._modules, device._prepared, device._places, device.arch = {}, set(), {}, 80
     assert not both[0].compiled(["file.cu"], "d", 0)
     both[0].prepare(["file.cu"], "d", 0)
     assert both[0].compiled(["file.cu"], "d", 0)

@@ -190,6 +190,18 @@ def test_column_lu_is_certified_whatever_the_threshold(fresh):
     assert np.array_equal(f.col_perm, np.arange(n))  # the caller's
 
 
+@pytest.mark.parametrize("seed", [4, 6, 8, 11])
+def test_after_fronts_pivots_are_first_sought_as_columns_seek_them(seed):
+    """A larger threshold costs fill, and fronts failed because they look in a part of each column only."""
+    A = grid(12)
+    A.data = np.random.default_rng(seed).choice([-1.0, 1.0], A.nnz)
+    f, columns = factor(A, method="front"), factor(A, method="column")
+    assert f.stats()["n_repivoted"] == 1
+    assert f.lower()[0][-1] == columns.lower()[0][-1]
+    b = np.ones(144)
+    assert backward_error(A, f.solve(b), b) < 1e-14
+
+
 def test_numbers_that_are_not_finite_do_not_change_the_pivots():
     f = factor(grid(9), method="front")
     b = np.ones(81)

@@ -134,6 +134,7 @@ double multiplier_bound(double pivot_threshold, double seen) {
 }
 
 double pivot_threshold_of(Resort way, double given) {
+  if (way == Resort::whole_columns) return given;
   return way < Resort::unscaled ? std::max(given, resort_threshold) : 1;
 }
 

@@ -29,10 +29,11 @@ struct PivotReport {
 
 enum class Verdict { accept, solve_known_system, choose_pivots };
 
-// Ways to choose pivots anew, in the order in which they are tried: of the matrix as matching scales it, with scales of
-// half the range, of the matrix as it is, and of that in numbers that never leave the range.
-enum class Resort { scaled, less_scaled, unscaled, wide };
-constexpr int n_resorts = 4;
+// Ways to choose pivots anew, in the order in which they are tried: where fronts looked for them in a part of each
+// column, among whole ones with the threshold of a first factorization; with a larger one of the matrix as matching
+// scales it, with scales of half the range, of the matrix as it is, and of that in numbers that never leave the range.
+enum class Resort { whole_columns, scaled, less_scaled, unscaled, wide };
+constexpr int n_resorts = 5;
 // Multiply-adds, counted as 2, that are done in numbers of any exponent: a second or two.
 constexpr double worth_wide_numbers = 1e8;
 

@@ -200,12 +200,16 @@ template <class T> void Factor<T>::use_partial_pivoting() {
   for (bool done = false; !done && n_resorts_ < n_resorts;) {
     const Resort way = (Resort)n_resorts_;
     const bool wide = way == Resort::wide;
+    if (way == Resort::whole_columns && !front_) {
+      n_resorts_++;
+      continue;
+    }
     if (wide && wide_.column) {
       n_resorts_++;
       return hold(wide_);
     }
     if (way == Resort::less_scaled && renewed) renewed = std::make_shared<Symbolic>(*renewed);
-    else
+    else if (way != Resort::scaled || !renewed)
       renewed = std::make_shared<Symbolic>(way == Resort::unscaled ? unscaled_analysis() : analysis_by_columns(!wide));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     if (way == Resort::less_scaled && !cut_scales(*renewed, largest_scale_exponent<T> / 2)) {

@@ -56,7 +56,7 @@ template <class T> class Pivoting {
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
       const idx begin = block_ptr[block], end = block_ptr[block + 1];
       for (idx k = begin; k < end; k++) {
-        if (!column(k, begin, end)) return info_;
+        if (!(end - begin == 1 ? single(k) : column(k, begin, end))) return info_;
         pace(k);
       }
       const bool has_lower = end - begin > 1;
@@ -164,6 +164,42 @@ template <class T> class Pivoting {
     return top;
   }
 
+  // The column of a block of order 1, where nothing is eliminated and nothing chosen.
+  bool single(idx k) {
+    grow(out_.upper_row, out_.upper, upper_end_ + B_.ptr[k + 1] - B_.ptr[k]);
+    const off upper_begin = upper_end_;
+    T pivot(0);
+    for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++) {
+      const T v = entry(k, p);
+      const Real size = abs1(v);
+      if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+      largest_A_ = std::max(largest_A_, size);
+      if (B_.row[p] == k) {
+        pivot = v;
+      } else {
+        out_.upper_row[upper_end_] = rows_[B_.row[p]].column;
+        out_.upper[upper_end_++] = v;
+      }
+    }
+    out_.node[k] = {lower_end_, lower_end_, upper_begin, upper_begin, 0, k, 0, (idx)(upper_end_ - upper_begin), -1};
+    rows_[k].column = k;
+    return pivot == T(0) ? fail(FactorInfo::singular, k) : take_pivot(k, pivot);
+  }
+
+  // False if it, or its reciprocal, is out of range.
+  bool take_pivot(idx k, const T& pivot) {
+    const Real size = abs1(pivot);
+    const T inverse = T(1) / pivot;
+    if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    info_.max_pivot = std::max(info_.max_pivot, (double)size);
+    info_.min_pivot = k == 0 ? (double)size : std::min(info_.min_pivot, (double)size);
+    largest_U_ = std::max(largest_U_, size);
+    out_.pivot[k] = pivot;
+    out_.inverse_pivot[k] = inverse;
+    return true;
+  }
+
   bool column(idx k, idx block_begin, idx block_end) {
     grow(out_.lower_row, out_.lower, lower_end_ + block_end - block_begin);
     grow(out_.upper_row, out_.upper, upper_end_ + block_end - block_begin + B_.ptr[k + 1] - B_.ptr[k]);
@@ -242,11 +278,8 @@ template <class T> class Pivoting {
       const Real size = abs1(out_.lower[on_diagonal]);
       if (size > Real(0) && size >= options_.pivot_threshold * largest) best = on_diagonal;
     }
-    const T pivot = out_.lower[best];
-    const Real size = abs1(pivot);
-    const T inverse = T(1) / pivot;
-    if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
-    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    if (!take_pivot(k, out_.lower[best])) return false;
+    const T inverse = out_.inverse_pivot[k];
     const idx row = out_.lower_row[best];
     out_.lower_row[best] = out_.lower_row[--lower_end_];
     out_.lower[best] = out_.lower[lower_end_];
@@ -254,17 +287,12 @@ template <class T> class Pivoting {
     for (off p = begin; p < lower_end_; p++) multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
     info_.flops += lower_end_ - begin;
     info_.max_multiplier = std::max(info_.max_multiplier, (double)multiplier);
-    info_.max_pivot = std::max(info_.max_pivot, (double)size);
-    info_.min_pivot = k == 0 ? (double)size : std::min(info_.min_pivot, (double)size);
-    largest_U_ = std::max(largest_U_, size);
     if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own
       info_.n_off_diagonal++;
       const idx other = rows_[row].position;
       row_order_[other] = diagonal, rows_[diagonal].position = other;
       row_order_[k] = row, rows_[row].position = k;
     }
-    out_.pivot[k] = pivot;
-    out_.inverse_pivot[k] = inverse;
     return true;
   }
 

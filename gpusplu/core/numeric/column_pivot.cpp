@@ -111,13 +111,20 @@ template <class T> class Pivoting {
     rows.resize(2 * needed), values.resize(2 * needed);
   }
 
-  T entry(idx k, off p) const {
-    const T v = values_[B_.first[k] + (p - B_.ptr[k])];
+  // Column k of B as it is given.
+  struct Given {
+    const idx *row, *end;
+    const T* value;
+    double scale;
+  };
+  Given given(idx k) const {
+    const idx* const rows = B_.row.data();
+    return {rows + B_.ptr[k], rows + B_.ptr[k + 1], values_ + B_.first[k], col_scale_ ? (double)col_scale_[k] : 1.0};
+  }
+  T entry(idx row, const T& v, double col_scale) const {
     if (!row_scale_) return v;
     // one factor, which overflows for subnormal entries and where zeros are stored
-    const double scale =
-        std::min((double)row_scale_[B_.row[p]] * (double)col_scale_[k], std::numeric_limits<double>::max() / 2);
-    return scaled(v, scale);
+    return scaled(v, std::min((double)row_scale_[row] * col_scale, std::numeric_limits<double>::max() / 2));
   }
 
   // Tells what was done, and looks whether to go on, every 50 microseconds or so.
@@ -137,47 +144,53 @@ template <class T> class Pivoting {
   // Depth-first search from a row through the pruned columns of L. Finished pivotal rows go to order_ from the top
   // down (topological), rows without a pivot to the new column of L.
   idx search(idx root, idx k, idx top) {
-    idx depth = 0;
-    rows_[root].mark = k;
-    stack_[0] = {rows_[root].lower, root};
-    while (depth >= 0) {
-      auto [p, row] = stack_[depth];
-      const off end = rows_[row].pruned_end;
+    Row* const rows = rows_.data();
+    idx *const lower_row = out_.lower_row.data(), *const order = order_.data();
+    idx* new_row = lower_row + lower_end_;
+    Visit* visit = stack_.data();
+    rows[root].mark = k;
+    *visit = {rows[root].lower, root};
+    while (visit >= stack_.data()) {
+      auto [p, row] = *visit;
+      const off end = rows[row].pruned_end;
       for (; p < end; p++) {
-        const idx next = out_.lower_row[p];
-        Row& other = rows_[next];
+        const idx next = lower_row[p];
+        Row& other = rows[next];
         if (other.mark == k) continue;
         other.mark = k;
         if (other.column < 0) {
-          out_.lower_row[lower_end_++] = next;
+          *new_row++ = next;
           continue;
         }
-        stack_[depth].cursor = p + 1;
-        stack_[++depth] = {other.lower, next};
+        visit->cursor = p + 1;
+        *++visit = {other.lower, next};
         break;
       }
       if (p == end) {
-        order_[--top] = row;
-        depth--;
+        order[--top] = row;
+        visit--;
       }
     }
+    lower_end_ = new_row - lower_row;
     return top;
   }
 
   // The column of a block of order 1, where nothing is eliminated and nothing chosen.
   bool single(idx k) {
-    grow(out_.upper_row, out_.upper, upper_end_ + B_.ptr[k + 1] - B_.ptr[k]);
+    const Given column = given(k);
+    grow(out_.upper_row, out_.upper, upper_end_ + (column.end - column.row));
     const off upper_begin = upper_end_;
     T pivot(0);
-    for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++) {
-      const T v = entry(k, p);
+    const T* value = column.value;
+    for (const idx* row = column.row; row < column.end; row++) {
+      const T v = entry(*row, *value++, column.scale);
       const Real size = abs1(v);
       if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
       largest_A_ = std::max(largest_A_, size);
-      if (B_.row[p] == k) {
+      if (*row == k) {
         pivot = v;
       } else {
-        out_.upper_row[upper_end_] = rows_[B_.row[p]].column;
+        out_.upper_row[upper_end_] = rows_[*row].column;
         out_.upper[upper_end_++] = v;
       }
     }
@@ -202,27 +215,34 @@ template <class T> class Pivoting {
 
   bool column(idx k, idx block_begin, idx block_end) {
     grow(out_.lower_row, out_.lower, lower_end_ + block_end - block_begin);
-    grow(out_.upper_row, out_.upper, upper_end_ + block_end - block_begin + B_.ptr[k + 1] - B_.ptr[k]);
+    const Given column = given(k);
+    grow(out_.upper_row, out_.upper, upper_end_ + block_end - block_begin + (column.end - column.row));
     const off lower_begin = lower_end_, upper_begin = upper_end_;
+    Row* const rows = rows_.data();
+    T* const work = work_.data();
+    idx* const lower_row = out_.lower_row.data();
+    const T* value = column.value;
+    Real largest = largest_A_;
     idx top = n_, n_outer = 0;
-    for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++) {
-      const idx row = B_.row[p];
-      const T v = entry(k, p);
+    for (const idx* next = column.row; next < column.end; next++) {
+      const idx row = *next;
+      const T v = entry(row, *value++, column.scale);
       const Real size = abs1(v);
       if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
-      largest_A_ = std::max(largest_A_, size);
-      work_[row] = v;
+      largest = std::max(largest, size);
+      work[row] = v;
       if (row < block_begin) {  // outside the diagonal blocks: nothing is eliminated there
         order_[n_outer++] = row;
-      } else if (rows_[row].mark != k) {
-        if (rows_[row].column >= 0) {
+      } else if (rows[row].mark != k) {
+        if (rows[row].column >= 0) {
           top = search(row, k, top);
         } else {
-          rows_[row].mark = k;
-          out_.lower_row[lower_end_++] = row;
+          rows[row].mark = k;
+          lower_row[lower_end_++] = row;
         }
       }
     }
+    largest_A_ = largest;
     eliminate(top);
     if (info_.flops > options_.most_flops) return fail(FactorInfo::not_finite, k);
     for (idx i = 0; i < n_outer; i++) {

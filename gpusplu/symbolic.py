@@ -78,11 +78,11 @@ class Symbolic(Generic[FactorT, BatchT]):
         self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
     ):
         """`remembered`: the problem has no values, and its engine finds the analysis there."""
+        self.seconds, self.call = dict(problem.seconds), call
         if not remembered:
             problem = problem.without_values(choice.request)
             registry.named(choice.engine).remember(problem, analysis)
         self._problem, self._choice, self._analysis = problem, choice, analysis
-        self.seconds, self.call = dict(problem.seconds), call
 
     @property
     def n(self) -> int:

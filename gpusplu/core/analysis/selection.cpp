@@ -229,8 +229,8 @@ Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular
       column.push_back(j), block_at.push_back((idx)k);
     }
   }
-  Ordered o = order_amd(
-      symmetrize_blocks(A, (idx)column.size(), number_of_row.data(), column.data(), block_at.data()).view());
+  Ordered o =
+      order_amd(symmetrize_blocks(A, (idx)column.size(), number_of_row.data(), column.data(), block_at.data()).view());
   for (const idx i : o.tree.perm) sorted[next[block_at[i]]++] = column[i];
   o.tree.perm = std::move(sorted);
   o.tree.parent.clear(), o.tree.col_count.clear();  // of another order

@@ -144,7 +144,8 @@ void bind_analyze(nb::module_& m) {
   m.attr("ORDERINGS") = nb::tuple(orderings);
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
   // Of arrays of other numbers, or that lie otherwise: nothing has to be asked before.
-  m.def("analyze_matrix", [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });
+  m.def("analyze_matrix",
+        [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });
 }
 
 }  // namespace gs

@@ -118,11 +118,11 @@ template <class I> void check_indices(idx n, const I* ind, off nnz, const char* 
 template <class I> bool is_canonical(idx n, const I* ptr, const I* ind) {
   std::atomic<bool> canonical{true};
   over_range(n, ptr[n], [&](idx begin, idx end) {
-    constexpr I longest = 1 << 30;  // that a sum of 32 bits has room for
+    constexpr off longest = 1 << 30;  // that a sum of 32 bits has room for
     off descents = 0;
-    for (I p = ptr[begin] + 1; p < ptr[end]; p += std::min<I>(longest, ptr[end] - p)) {
+    for (off p = (off)ptr[begin] + 1; p < (off)ptr[end]; p += longest) {
       std::int32_t some = 0;
-      for (I q = p, stop = p + std::min<I>(longest, ptr[end] - p); q < stop; q++) some += ind[q] <= ind[q - 1];
+      for (off q = p, stop = std::min<off>(p + longest, ptr[end]); q < stop; q++) some += ind[q] <= ind[q - 1];
       descents += some;
     }
     off expected = 0;

@@ -22,7 +22,8 @@ constexpr double farthest_from_1 = 64;  // as where a remembered matching fits
 template <class T> std::vector<double> scales_of_rows(PatternView A, const T* values) {
   std::vector<double> scale(A.n, 0.0);
   double* const largest_of = scale.data();
-  for (off p = 0, nnz = A.nnz(); p < nnz; p++) largest_of[A.ind[p]] = std::max(largest_of[A.ind[p]], modulus(values[p]));
+  for (off p = 0, nnz = A.nnz(); p < nnz; p++)
+    largest_of[A.ind[p]] = std::max(largest_of[A.ind[p]], modulus(values[p]));
   constexpr int largest = std::numeric_limits<real_t<T>>::max_exponent - 2;
   for (double& s : scale) {
     const int exponent = (int)(std::bit_cast<std::uint64_t>(s) >> 52) - 1023;  // of a denormal number -1023

@@ -91,9 +91,7 @@ def analyzed(
     canonical: Any, symbolic: Any, took: list[float], A: Any, options: Options, request: Request
 ) -> tuple[Problem, Analysis]:
     """What one call of the core has found out about `A`, in these seconds."""
-    problem = Problem(
-        matrix.Pattern(canonical), A.data[:0], "lu", options, request, Once({"for_processor": symbolic})
-    )
+    problem = Problem(matrix.Pattern(canonical), A.data[:0], "lu", options, request, Once({"for_processor": symbolic}))
     problem.seconds = {"canonicalize": took[0], "analyze": took[1]}
     return problem, Analysis(symbolic)
 

@@ -49,9 +49,9 @@ class Canonical:
         /,
     ) -> None: ...
     @overload
-    def gather(self, values: NDArray[numpy.float32]) -> NDArray[numpy.float32]: ...
-    @overload
     def gather(self, values: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
+    @overload
+    def gather(self, values: NDArray[numpy.float32]) -> NDArray[numpy.float32]: ...
     @overload
     def gather(self, values: NDArray[numpy.complex64]) -> NDArray[numpy.complex64]: ...
     @overload
@@ -71,20 +71,20 @@ def canonical_from_coordinates(n: int, row: NDArray[numpy.int32], col: NDArray[n
 @overload
 def canonical_from_coordinates(n: int, row: NDArray[numpy.int64], col: NDArray[numpy.int64]) -> Canonical: ...
 @overload
-def all_finite(values: NDArray[numpy.float32]) -> bool: ...
-@overload
 def all_finite(values: NDArray[numpy.float64]) -> bool: ...
+@overload
+def all_finite(values: NDArray[numpy.float32]) -> bool: ...
 @overload
 def all_finite(values: NDArray[numpy.complex64]) -> bool: ...
 @overload
 def all_finite(values: NDArray[numpy.complex128]) -> bool: ...
 @overload
 def symmetry_traits(
-    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.float32]
+    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.float64]
 ) -> dict[str, Any]: ...
 @overload
 def symmetry_traits(
-    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.float64]
+    ptr: NDArray[numpy.int64], ind: NDArray[numpy.int32], values: NDArray[numpy.float32]
 ) -> dict[str, Any]: ...
 @overload
 def symmetry_traits(
@@ -99,18 +99,18 @@ def solve_triangle(
     lower: bool,
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float32],
+    values: NDArray[numpy.float64],
     trans: str,
-    x: NDArray[numpy.float32],
+    x: NDArray[numpy.float64],
 ) -> None: ...
 @overload
 def solve_triangle(
     lower: bool,
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float64],
+    values: NDArray[numpy.float32],
     trans: str,
-    x: NDArray[numpy.float64],
+    x: NDArray[numpy.float32],
 ) -> None: ...
 @overload
 def solve_triangle(
@@ -134,20 +134,20 @@ def solve_triangle(
 def rowwise_error(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float32],
+    values: NDArray[numpy.float64],
     trans: str,
-    x: NDArray[numpy.float32],
-    b: NDArray[numpy.float32],
+    x: NDArray[numpy.float64],
+    b: NDArray[numpy.float64],
     scale: NDArray[numpy.float64],
 ) -> float: ...
 @overload
 def rowwise_error(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float64],
+    values: NDArray[numpy.float32],
     trans: str,
-    x: NDArray[numpy.float64],
-    b: NDArray[numpy.float64],
+    x: NDArray[numpy.float32],
+    b: NDArray[numpy.float32],
     scale: NDArray[numpy.float64],
 ) -> float: ...
 @overload
@@ -174,20 +174,20 @@ def rowwise_error(
 def residual(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float32],
-    trans: str,
-    x: NDArray[numpy.float32],
-    b: NDArray[numpy.float32],
-) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
-@overload
-def residual(
-    ptr: NDArray[numpy.int64],
-    ind: NDArray[numpy.int32],
     values: NDArray[numpy.float64],
     trans: str,
     x: NDArray[numpy.float64],
     b: NDArray[numpy.float64],
 ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+@overload
+def residual(
+    ptr: NDArray[numpy.int64],
+    ind: NDArray[numpy.int32],
+    values: NDArray[numpy.float32],
+    trans: str,
+    x: NDArray[numpy.float32],
+    b: NDArray[numpy.float32],
+) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
 @overload
 def residual(
     ptr: NDArray[numpy.int64],
@@ -303,7 +303,7 @@ ORDERINGS: tuple[str, ...] = ("auto", "amd", "nd", "natural")
 def analyze_columns(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float32],
+    values: NDArray[numpy.float64],
     costs: Costs,
     *,
     ordering: str = "auto",
@@ -314,7 +314,7 @@ def analyze_columns(
 def analyze_columns(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float64],
+    values: NDArray[numpy.float32],
     costs: Costs,
     *,
     ordering: str = "auto",
@@ -347,7 +347,7 @@ def analyze_columns(
 def analyze_fronts(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float32],
+    values: NDArray[numpy.float64],
     costs: Costs,
     *,
     cholesky: bool = False,
@@ -360,7 +360,7 @@ def analyze_fronts(
 def analyze_fronts(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float64],
+    values: NDArray[numpy.float32],
     costs: Costs,
     *,
     cholesky: bool = False,
@@ -399,7 +399,7 @@ def analyze_fronts(
 def analyze(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float32],
+    values: NDArray[numpy.float64],
     costs: Costs,
     *,
     cholesky: bool = False,
@@ -415,7 +415,7 @@ def analyze(
 def analyze(
     ptr: NDArray[numpy.int64],
     ind: NDArray[numpy.int32],
-    values: NDArray[numpy.float64],
+    values: NDArray[numpy.float32],
     costs: Costs,
     *,
     cholesky: bool = False,
@@ -464,7 +464,7 @@ def analyze_matrix(
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
-    data: NDArray[numpy.float32],
+    data: NDArray[numpy.float64],
     costs: Costs,
     refactorizations: float,
 ) -> tuple[Canonical, Symbolic, float, float] | None: ...
@@ -473,7 +473,7 @@ def analyze_matrix(
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
-    data: NDArray[numpy.float32],
+    data: NDArray[numpy.float64],
     costs: Costs,
     refactorizations: float,
 ) -> tuple[Canonical, Symbolic, float, float] | None: ...
@@ -482,7 +482,7 @@ def analyze_matrix(
     n: int,
     indptr: NDArray[numpy.int32],
     indices: NDArray[numpy.int32],
-    data: NDArray[numpy.float64],
+    data: NDArray[numpy.float32],
     costs: Costs,
     refactorizations: float,
 ) -> tuple[Canonical, Symbolic, float, float] | None: ...
@@ -491,7 +491,7 @@ def analyze_matrix(
     n: int,
     indptr: NDArray[numpy.int64],
     indices: NDArray[numpy.int64],
-    data: NDArray[numpy.float64],
+    data: NDArray[numpy.float32],
     costs: Costs,
     refactorizations: float,
 ) -> tuple[Canonical, Symbolic, float, float] | None: ...
@@ -531,6 +531,8 @@ def analyze_matrix(
     costs: Costs,
     refactorizations: float,
 ) -> tuple[Canonical, Symbolic, float, float] | None: ...
+@overload
+def analyze_matrix(arg0: object, arg1: object, arg2: object, arg3: object, arg4: object, arg5: object, /) -> None: ...
 
 class PivotReport:
     def __init__(
@@ -765,6 +767,16 @@ def factor(
     any_values: bool = False,
 ) -> FactorC128: ...
 @overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float64]) -> FactorF64: ...
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.float32]) -> FactorF32: ...
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.complex64]) -> FactorC64: ...
+@overload
+def factor_given(symbolic: Symbolic, canonical: object, values: NDArray[numpy.complex128]) -> FactorC128: ...
+@overload
+def factor_given(arg0: object, arg1: object, arg2: object, /) -> None: ...
+@overload
 def splu(
     patterns: Patterns | None,
     n: int,
@@ -844,6 +856,10 @@ def splu(
     costs: Costs,
     lent: bool,
 ) -> tuple[Canonical, Symbolic, FactorC128, float, float, Known | None, int] | None: ...
+@overload
+def splu(
+    arg0: object, arg1: object, arg2: object, arg3: object, arg4: object, arg5: object, arg6: object, /
+) -> None: ...
 
 class FactorF32:
     def refactor(self, values: NDArray[numpy.float32], source: NDArray[numpy.int64] | None = None) -> int: ...
@@ -1259,17 +1275,17 @@ class LockstepPlan:
         self,
         ptr: NDArray[numpy.int64],
         ind: NDArray[numpy.int32],
-        factors: NDArray[numpy.float32],
-        values: NDArray[numpy.float32],
-    ) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
+        factors: NDArray[numpy.float64],
+        values: NDArray[numpy.float64],
+    ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
     @overload
     def inverse_on_pattern(
         self,
         ptr: NDArray[numpy.int64],
         ind: NDArray[numpy.int32],
-        factors: NDArray[numpy.float64],
-        values: NDArray[numpy.float64],
-    ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+        factors: NDArray[numpy.float32],
+        values: NDArray[numpy.float32],
+    ) -> tuple[NDArray[numpy.float32], NDArray[numpy.float64]]: ...
     @overload
     def inverse_on_pattern(
         self,

@@ -9,12 +9,12 @@ from typing import Any
 
 
 class Once:
-    """Values by key, each made by the first who asks; others wait for it."""
+    """Values by key, each made by the first who asks; others wait for it. Some may be there to begin with."""
 
     __slots__ = ("_found",)
 
-    def __init__(self) -> None:
-        self._found: dict[Hashable, Any] = {}
+    def __init__(self, found: dict[Hashable, Any] | None = None) -> None:
+        self._found = {} if found is None else found
 
     def __call__(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._found:

@@ -19,8 +19,9 @@ from .batch import BatchedCholeskyFactor, BatchedFactor
 from .engines import registry
 from .factor import CholeskyFactor, Factor, LUFactor
 from .journal import phases
+from .journal.listeners import listens
 from .moving import LEAST, followed
-from .options import DEFAULT_OPTIONS, DEFAULTS, OF_ANY_VALUES, Options, lu_options, without_usual
+from .options import DEFAULTS, OF_ANY_VALUES, Options, lu_options, without_usual
 from .problem import Problem, Request
 from .schur import SchurSymbolic
 from .selection.request import AUTO, automatic, without_small
@@ -49,25 +50,17 @@ def analyze_lu(A: Any, request: Request) -> Symbolic:
         request = without_small(request, A.nnz) if request.engine == AUTO else request
         made = registry.named(request.engine).analyze_at_once(A, request) if request.engine != AUTO else None
         if made is not None:
-            pattern, analysis, seconds = made
-            return symbolic_at_once(pattern, analysis, seconds, A, OF_ANY_VALUES, request)
+            return symbolic_at_once(*made)
     return prepare(A, request, "lu", lambda n: OF_ANY_VALUES)[0]
 
 
-def symbolic_at_once(
-    pattern: matrix.Pattern,
-    analysis: Any,
-    seconds: dict[str, float],
-    A: Any,
-    options: Options,
-    request: Request,
-    call: int = 0,
-) -> Symbolic:
+def symbolic_at_once(problem: Problem, analysis: Any, call: int = 0) -> Symbolic:
     """What an engine has analysed by one call, told to those who listen."""
-    problem = Problem(pattern, A.data[:0], "lu", options, request)
-    problem.seconds = seconds
-    symbolic: Symbolic = Symbolic(problem, Choice(request.engine, request.reason, request), analysis, call)
-    phases.at_once(symbolic)
+    request = problem.request
+    choice = Choice(request.engine, request.reason, request)
+    symbolic: Symbolic = Symbolic(problem, choice, analysis, call, remembered=True)
+    if listens():
+        phases.at_once(symbolic)
     return symbolic
 
 
@@ -285,11 +278,10 @@ def factored_lu(
     if request.engine == AUTO:
         request = without_small(request, A.nnz)
     at_once, arguments = not (request.movable and A.nnz >= LEAST), without_usual(arguments)
+    at_once = at_once and (type(A) in COLUMNS or A.format == "csc")
     if request.engine != AUTO and at_once and all(map(is_, arguments, DEFAULTS)):
         made = registry.named(request.engine).factor_at_once(A, request, lent)
         if made is not None:
-            pattern, analysis, factor, seconds, known = made
-            call = known.call if known else 0
-            symbolic = symbolic_at_once(pattern, analysis, seconds, A, DEFAULT_OPTIONS, request, call)
-            return kind(symbolic, A.data, factor), known
+            problem, analysis, factor, known = made
+            return kind(symbolic_at_once(problem, analysis, known.call if known else 0), A.data, factor), known
     return factored(A, request, lambda n: lu_options(n, *arguments), kind, lent=lent)

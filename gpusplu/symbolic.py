@@ -74,10 +74,15 @@ class Symbolic(Generic[FactorT, BatchT]):
 
     __slots__ = ("_analysis", "_choice", "_problem", "call", "seconds")
 
-    def __init__(self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0):
-        self._problem, self._choice, self._analysis = problem.without_values(choice.request), choice, analysis
+    def __init__(
+        self, problem: Problem, choice: Choice, analysis: Analysis, call: int = 0, *, remembered: bool = False
+    ):
+        """`remembered`: the problem has no values, and its engine finds the analysis there."""
         self.seconds, self.call = dict(problem.seconds), call
-        registry.named(choice.engine).remember(self._problem, analysis)
+        if not remembered:
+            problem = problem.without_values(choice.request)
+            registry.named(choice.engine).remember(problem, analysis)
+        self._problem, self._choice, self._analysis = problem, choice, analysis
 
     @property
     def n(self) -> int:
@@ -169,13 +174,19 @@ class Symbolic(Generic[FactorT, BatchT]):
         >>> len(batch)
         2
         """
-        pattern = self._problem.pattern
+        problem = self._problem
+        factor: LUFactor | CholeskyFactor | LDLFactor
         flat = type(values) is np.ndarray and values.ndim == 1
+        core = registry.named(self._choice.engine).factor_given(problem, self._analysis, values) if flat else None
+        if core is not None:
+            factor = FACTORS[problem.kind](self, values, core)
+            return factor
+        pattern = problem.pattern
         if not flat and not sp.issparse(values) and np.ndim(values) == 2 and np.shape(values)[1] == pattern.size:
             return self.factor_batch(values, errors)
-        canonical = matrix.values_for(pattern, values, self.kind, self._problem.options.hermitian)
+        canonical = matrix.values_for(pattern, values, self.kind, problem.options.hermitian)
         matrix.check_finite(pattern, canonical)
-        factor: LUFactor | CholeskyFactor | LDLFactor = FACTORS[self._problem.kind](self, canonical)
+        factor = FACTORS[problem.kind](self, canonical)
         return factor
 
     def factor_batch(self, values: Any, errors: Errors = "flag") -> BatchT:

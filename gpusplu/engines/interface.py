@@ -261,14 +261,19 @@ class Engine(ABC):
 
     def factor_at_once(
         self, A: Any, request: Request, lent: bool
-    ) -> tuple[Any, Analysis, EngineFactor, dict[str, float], Any] | None:
-        """LU with default options by one call: pattern, analysis, factor, seconds, and the remembered pattern if there
-        was one (patterns.py); None where that cannot be done. With `lent` nobody is going to see the factor."""
+    ) -> tuple[Problem, Analysis, EngineFactor, Any] | None:
+        """LU of compressed columns with default options by one call: the problem, which remembers the analysis and has
+        no values, the analysis, the factor, and the remembered pattern if there was one (patterns.py); None where that
+        cannot be done. With `lent` nobody is going to see the factor."""
         return None
 
-    def analyze_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, dict[str, float]] | None:
-        """An analysis for LU of any values, with default options, by one call: pattern, analysis, seconds; None where
-        that cannot be done."""
+    def analyze_at_once(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
+        """The same for LU of any values, without the factor."""
+        return None
+
+    def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> EngineFactor | None:
+        """`factor` of values in the caller's order that nobody has looked at yet, by one call; None where that cannot
+        be done: they are not as many as they should be, not finite, not for LU, or something was asked for."""
         return None
 
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:

@@ -86,8 +86,6 @@ def short_of_memory() -> None:
 
 def at_once(symbolic: Any) -> None:
     """Analysed and factored by one call, which is over."""
-    if not listens():
-        return
     if symbolic.call:
         return reused(symbolic)
     canonicalized(symbolic.parts()[0])

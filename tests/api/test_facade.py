@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import gpusplu as gs
 import gpusplu.linalg
+from gpusplu import _core
 from gpusplu.timing import backward_error
 from support.small_matrices import EPS, random_matrix, rhs, spd_matrix
 
@@ -317,6 +318,41 @@ def test_an_analysis_by_one_call_is_that_of_many(engine, dtype, index):
     values = 2 * A.data
     b = rhs(60, dtype)
     assert (at_once.factor(values).solve(b) == steps.factor(A.tocoo().data * 2).solve(b)).all()
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_a_factor_by_one_call_is_that_of_many(dtype, monkeypatch):
+    A = sp.csc_array(random_matrix(dtype=dtype))
+    unsorted = sp.csc_array((A.data[::-1], A.indices[::-1], A.nnz - A.indptr[::-1]), shape=A.shape)
+    b, called = rhs(60, dtype), []
+    given = _core.factor_given
+    monkeypatch.setattr(_core, "factor_given", lambda *arguments: called.append(given(*arguments)) or called[-1])
+    for matrix in (A, unsorted):
+        symbolic = gs.analyze(matrix, engine="cpu")
+        at_once, steps = symbolic.factor(2 * matrix.data), symbolic.factor(list(2 * matrix.data))
+        assert called.pop() is not None and not called
+        assert (at_once.solve(b) == steps.solve(b)).all() and at_once.dtype == dtype
+        assert (at_once.L != steps.L).nnz == (at_once.U != steps.U).nnz == 0
+
+
+def test_what_is_not_factored_by_one_call_is_factored_or_refused_as_ever():
+    A = sp.csc_array(random_matrix())
+    symbolic, b = gs.analyze(A, engine="cpu"), rhs(60)
+    ones, spread = (
+        np.ones(A.nnz, dtype=int) + (A.indices == np.repeat(np.arange(60), np.diff(A.indptr))),
+        np.zeros((A.nnz, 2)),
+    )
+    spread[:, 0] = A.data
+    assert (symbolic.factor(ones).solve(b) == symbolic.factor(ones.astype(float)).solve(b)).all()
+    assert (symbolic.factor(spread[:, 0]).solve(b) == symbolic.factor(A.data).solve(b)).all()
+    swapped = A.data.astype(A.data.dtype.newbyteorder())
+    assert (symbolic.factor(swapped).solve(b) == symbolic.factor(A.data).solve(b)).all()
+    with pytest.raises(ValueError, match="values has 3 entries"):
+        symbolic.factor(np.ones(3))
+    bad = A.data.copy()
+    bad[A.indptr[7]] = np.nan
+    with pytest.raises(gs.NonFiniteError, match=rf"A\[{A.indices[A.indptr[7]]}, 7\] is nan"):
+        symbolic.factor(bad)
 
 
 def test_an_analysis_by_one_call_says_which_value_is_not_finite():

@@ -79,6 +79,18 @@ def test_identity_is_only_for_canonical_columns():
 
 
 @pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+def test_canonical_columns_are_told_from_others(index_dtype):
+    ptr = np.array([0, 0, 3, 3, 5, 7, 7], dtype=index_dtype)
+    canonical = np.array([0, 2, 5, 1, 5, 5, 5], dtype=index_dtype)
+    canonical[5] = 4
+    assert _core.canonical_from_columns(6, ptr, canonical).identity
+    for place, value in ((1, 0), (1, 5), (2, 2), (4, 1), (4, 0), (6, 4), (5, 5), (6, 3)):
+        other = canonical.copy()
+        other[place] = value
+        assert not _core.canonical_from_columns(6, ptr, other).identity, (place, value)
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("bad", [-1, 3, 2**31 - 1])
 @pytest.mark.parametrize("place", [0, 2, 4])
 def test_index_out_of_range(index_dtype, bad, place):

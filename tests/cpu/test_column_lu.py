@@ -171,6 +171,32 @@ def test_block_triangular_form_keeps_entries_above_the_blocks():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_blocks_of_order_1(dtype, scaled):
+    rng = np.random.default_rng(3)
+    A = sp.csc_array(sp.triu(random_matrix(30, 0.3, dtype=dtype), format="csc"))
+    A.sort_indices()
+    scales = [np.exp2(rng.integers(-3, 4, 30)) for _ in range(2)] if scaled else ((), ())
+    lu = column_lu(A, blocks=range(31), row_scale=scales[0], col_scale=scales[1])
+    info = lu.factor(A.data, 1.0)
+    scaled_by = np.outer(*scales) if scaled else np.ones((30, 30))
+    pivots = abs(A.toarray() * scaled_by).diagonal()
+    assert (info["status"], info["flops"], info["max_multiplier"]) == ("ok", 0, 0)
+    if dtype in "fd":
+        assert (info["min_pivot"], info["max_pivot"]) == (pivots.min(), pivots.max())
+    assert (lu.nnz_lower, lu.nnz_upper) == (30, A.nnz)
+    check_factors(lu, A, 10 * np.finfo(dtype).eps)
+    lu.refactor(2 * A.data)
+    b = rng.standard_normal(30).astype(dtype)
+    assert backward_error(2 * A, solve(lu, A, b, "N"), b) < 10 * np.finfo(dtype).eps
+    for bad, status in ((0, "singular"), (np.inf, "not_finite"), (np.nan, "not_finite"), (1e-320, "not_finite")):
+        values = A.data.astype("D" if dtype in "FD" else "d")
+        values[A.indptr[18] - 1] = bad if dtype in "dD" or bad != 1e-320 else 1e-45
+        info = lu.factor(values.astype(dtype), 1.0)
+        assert (info["status"], info["column"]) == (status, 17), bad
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_a_column_of_zeros_is_singular(dtype):
     A = random_matrix(30, 0.1, dtype=dtype)
     A.data[A.indptr[7] : A.indptr[8]] = 0

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "analysis/elimination_tree.hpp"
+#include "analysis/graph.hpp"
 #include "analysis/low_degrees.hpp"
 #include "analysis/minimum_degree.hpp"
 
@@ -327,6 +329,22 @@ std::vector<idx> by_minimum_degree(PatternView graph, FactorSize& size) {
   return order(MinimumDegree<off>(graph));
 }
 
+// The elimination tree of the early vertices and of the rest in its order; all vertices are in `early` by now. What is
+// above an early one is the first of its last neighbours.
+std::vector<idx> tree_of(const LowDegrees& low, const std::vector<idx>& late) {
+  const idx n = (idx)low.early.size(), n_early = n - (idx)late.size();
+  const std::vector<idx> place = inverse_permutation(low.early.data(), n);
+  std::vector<idx> parent(n);
+  for (idx k = 0; k < n_early; k++) {
+    const auto [a, b] = low.above[k];
+    const idx at = a < 0 ? -1 : place[a];
+    parent[k] = b < 0 ? at : std::min(at, place[b]);
+  }
+  const std::vector<idx> rest = elimination_tree(low.graph.view(), late.data());
+  for (idx k = n_early; k < n; k++) parent[k] = rest[k - n_early] < 0 ? -1 : n_early + rest[k - n_early];
+  return parent;
+}
+
 }  // namespace
 
 // Whatever the order, there is next to nothing to save.
@@ -336,7 +354,7 @@ bool is_almost_complete(PatternView graph) {
   return graph.n >= least && (double)graph.nnz() >= almost * graph.n * (graph.n - 1.0);
 }
 
-std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
+std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size, std::vector<idx>* parent) {
   if (is_almost_complete(graph)) {
     if (size) *size = std::nullopt;
     std::vector<idx> perm(graph.n);
@@ -351,7 +369,9 @@ std::vector<idx> amd(PatternView graph, std::optional<FactorSize>* size) {
   }
   LowDegrees low = eliminate_low_degrees(graph);
   low.early.reserve(graph.n);
-  for (const idx k : by_minimum_degree(low.graph.view(), low.size)) low.early.push_back(low.rest[k]);
+  const std::vector<idx> late = by_minimum_degree(low.graph.view(), low.size);
+  for (const idx k : late) low.early.push_back(low.rest[k]);
+  if (parent && low.dense.empty()) *parent = tree_of(low, late);
   low.early.insert(low.early.end(), low.dense.begin(), low.dense.end());
   if (size) *size = low.dense.empty() ? std::optional(low.size) : std::nullopt;
   return std::move(low.early);

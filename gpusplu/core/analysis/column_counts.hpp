@@ -41,8 +41,10 @@ struct OrderedTree {
   std::vector<idx> col_count;  // empty: not counted yet
   OrderingCost cost;
 };
-// `perm` need not be a postorder. Where `size` is known already, columns are not counted.
-OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size = {});
+// `perm` need not be a postorder. Where `size` is known already, columns are not counted; where `parent`, the
+// elimination tree by `perm`, is, it is not looked for.
+OrderedTree ordered_tree(PatternView graph, std::vector<idx> perm, const std::optional<FactorSize>& size = {},
+                         std::vector<idx> parent = {});
 // Counts them where that has been left out.
 void count_columns(PatternView graph, OrderedTree& tree);
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "base/huge_pages.hpp"
 #include "base/parallel.hpp"
+#include "matrix/visit_pairs.hpp"
 
 namespace gs {
 namespace {
@@ -18,23 +20,27 @@ void prefix_sum(std::vector<off>& ptr) {
   }
 }
 
+int threads_for(off entries) { return std::min(num_threads(), team_size_for(entries)); }
+
 struct List {
   const idx *begin, *end;
 };
 
-// A permuted matrix, seen through its permutations; entries on its diagonal and outside of its blocks are skipped.
+// A permuted matrix, or a part of one, seen through its permutations; entries on its diagonal and outside of its blocks
+// are skipped.
 struct Permuted {
   PatternView A;
-  const idx* inverse_row_perm;  // null: identity
+  idx n;                        // rows and columns
+  const idx* inverse_row_perm;  // null: identity; negative where a row is left out
   const idx* col_perm;          // null: identity
-  const idx* block;             // of each row and column; null: all are of one
+  const idx* block;             // of each row and column; null: all are of one, and none is left out
 
-  idx size() const { return A.n; }
+  idx size() const { return n; }
   template <class F> void for_column(idx j, F&& visit) const {
     const idx col = col_perm ? col_perm[j] : j;
     for (off p = A.ptr[col]; p < A.ptr[col + 1]; p++) {
       const idx row = inverse_row_perm ? inverse_row_perm[A.ind[p]] : A.ind[p];
-      if (row != j && (!block || block[row] == block[j])) visit(row);
+      if (row != j && (!block || (row >= 0 && block[row] == block[j]))) visit(row);
     }
   }
   off length(idx j) const {
@@ -62,30 +68,6 @@ struct Permuted {
   }
 };
 
-// The transpose of a pattern given column by column; its columns are ascending whatever the order of the source's.
-// Every thread reads the whole source and keeps the rows of its slice: one pass of streaming reads buys private
-// counters and a result that does not depend on the number of threads.
-template <class Source> Pattern transpose(const Source& source, off nnz) {
-  const idx n = source.size();
-  Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-  std::vector<off> next(n);
-  const auto for_own_rows = [&](const Team& team, auto&& visit) {
-    const auto [begin, end] = slice(n, team);
-    Pace pace;
-    for (idx j = 0; j < n && !pace.must_stop(source.length(j)); j++)
-      source.for_column(j, [&, begin = begin, end = end](idx row) {
-        if (row >= begin && row < end) visit(row, j);
-      });
-  };
-  run_pass(team_size_for(nnz), [&](const Team& team) { for_own_rows(team, [&](idx row, idx) { out.ptr[row]++; }); });
-  prefix_sum(out.ptr);
-  out.ind.resize(out.ptr[n]);
-  std::copy(out.ptr.begin(), out.ptr.end() - 1, next.begin());
-  run_pass(team_size_for(nnz),
-           [&](const Team& team) { for_own_rows(team, [&](idx row, idx j) { out.ind[next[row]++] = j; }); });
-  return out;
-}
-
 // columns(j, visit) runs twice: to count and to fill.
 template <class F> Pattern build(idx n, off work, F&& columns) {
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
@@ -109,6 +91,18 @@ template <class F> Pattern build(idx n, off work, F&& columns) {
 }
 
 Pattern without_diagonal(PatternView A) {
+  if (threads_for(A.nnz()) == 1) {
+    Pattern out{A.n, std::vector<off>((std::size_t)A.n + 1), RawVector<idx>(A.nnz())};
+    idx* next = out.ind.data();
+    Pace pace;
+    for (idx j = 0; j < A.n; j++) {
+      pace.go_on(A.ptr[j + 1] - A.ptr[j]);
+      for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) *next = A.ind[p], next += A.ind[p] != j;
+      out.ptr[j + 1] = next - out.ind.data();
+    }
+    out.ind.resize(out.ptr[A.n]);
+    return out;
+  }
   return build(A.n, A.nnz(), [&](idx j, auto&& visit) {
     for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++)
       if (A.ind[p] != j) visit(A.ind[p]);
@@ -143,30 +137,54 @@ template <class Marks> idx* write_marked(List a, List b, idx without, Marks& mar
   return out;
 }
 
-// By one thread and for permuted rows: nothing is sorted. The rows come from scattering the columns, the union of both
-// in any order, and its transpose, which is the same pattern, is ascending.
+// By one thread and for permuted rows: nothing is sorted, and the permutations are looked through once. The rows come
+// from scattering the columns, the union of both in any order, and its transpose, which is the same pattern, is
+// ascending.
 Pattern symmetrize_permuted(const Permuted& permuted) {
   const idx n = permuted.size();
-  const Pattern rows = transpose(permuted, permuted.entries(0, n));
+  const off most = permuted.entries(0, n);
   Pattern out{n, std::vector<off>((std::size_t)n + 1), {}};
-  RawVector<idx> both(2 * rows.ind.size() + 1);  // the last is written to and not counted
-  RawVector<idx> seen(n);                        // last column that a row was met in
-  std::fill(seen.begin(), seen.end(), -1);
-  idx* next = both.data();
+  RawVector<off> col_ptr((std::size_t)n + 1), row_end(n);
+  RawVector<idx> col_ind(most), row_ind(most);
+  std::fill(row_end.begin(), row_end.end(), 0);
+  idx* next = col_ind.data();
   Pace pace;
   for (idx j = 0; j < n; j++) {
     pace.go_on(4 * permuted.length(j));
-    for (off p = rows.ptr[j]; p < rows.ptr[j + 1]; p++) *next++ = rows.ind[p], seen[rows.ind[p]] = j;
-    permuted.for_column(j, [&](idx row) { *next = row, next += seen[row] != j; });
+    col_ptr[j] = next - col_ind.data();
+    permuted.for_column(j, [&](idx row) { *next++ = row, row_end[row]++; });
+  }
+  const off nnz = col_ptr[n] = next - col_ind.data();
+  off sum = 0;
+  for (idx i = 0; i < n; i++) sum += std::exchange(row_end[i], sum);
+  for (idx j = 0; j < n; j++)
+    for (off p = col_ptr[j]; p < col_ptr[j + 1]; p++) row_ind[row_end[col_ind[p]]++] = j;
+  RawVector<idx> both(2 * nnz + 1);  // the last is written to and not counted
+  RawVector<idx> seen(n);            // last column that a row was met in
+  std::fill(seen.begin(), seen.end(), -1);
+  next = both.data();
+  off row = 0;
+  for (idx j = 0; j < n; j++) {
+    pace.go_on(1 + col_ptr[j + 1] - col_ptr[j]);
+    for (; row < row_end[j]; row++) *next++ = row_ind[row], seen[row_ind[row]] = j;
+    for (off p = col_ptr[j]; p < col_ptr[j + 1]; p++) *next = col_ind[p], next += seen[col_ind[p]] != j;
     out.ptr[j + 1] = next - both.data();
   }
   out.ind.resize(out.ptr[n]);
-  RawVector<off> place(out.ptr.begin(), out.ptr.end() - 1);
+  RawVector<off>& place = row_end;
+  std::copy(out.ptr.begin(), out.ptr.end() - 1, place.begin());
   for (idx j = 0; j < n; j++) {
     pace.go_on(out.ptr[j + 1] - out.ptr[j]);
     for (off p = out.ptr[j]; p < out.ptr[j + 1]; p++) out.ind[place[both[p]]++] = j;
   }
   return out;
+}
+
+// By one thread, which most matrices without that symmetry keep for a few columns only.
+bool equals_its_transpose(PatternView A) {
+  off pairs = 0, on_diagonal = 0;
+  const auto count = [&](off, off) { return ++pairs, true; };
+  return visit_pairs(A, count, [&](off) { on_diagonal++; }) && 2 * pairs + on_diagonal == A.nnz();
 }
 
 // The rows come from scattering the columns. Several threads do that in no order and sort the rows afterwards; columns
@@ -175,7 +193,7 @@ Pattern symmetrize(const Permuted& permuted) {
   constexpr off sparse = 16;  // fewer than n / sparse neighbours are sorted, more are marked
   const idx n = permuted.size();
   const off nnz = permuted.entries(0, n);
-  const int n_parts = std::min(num_threads(), team_size_for(nnz));
+  const int n_parts = threads_for(nnz);
   if (n_parts == 1 && permuted.inverse_row_perm) return symmetrize_permuted(permuted);
   std::vector<off> row_ptr((std::size_t)n + 1);
   run_pass(n_parts, [&](const Team& team) {
@@ -234,14 +252,17 @@ Pattern symmetrize(const Permuted& permuted) {
 
 }  // namespace
 
-// Walks the columns in order: the entries (i, j) below the diagonal must meet, row by row, exactly the entries (j, i)
-// that column i stores above its diagonal. next[i] is the first of those not met yet. Of a slice of rows, a symmetric
-// matrix has no entries before the first column that these name: nobody looks there, and all entries are counted.
+// By several threads. Walks the columns in order: the entries (i, j) below the diagonal must meet, row by row, exactly
+// the entries (j, i) that column i stores above its diagonal. next[i] is the first of those not met yet. Of a slice of
+// rows, a symmetric matrix has no entries before the first column that these name: nobody looks there, and all entries
+// are counted.
 bool is_structurally_symmetric(PatternView A) {
+  const int want = threads_for(A.nnz());
+  if (want == 1) return equals_its_transpose(A);
   std::vector<off> next(A.n);
   std::atomic<bool> symmetric{true};
   std::atomic<off> unmet{0};
-  run_pass(team_size_for(A.nnz()), [&](const Team& team) {
+  run_pass(want, [&](const Team& team) {
     const auto [begin, end] = slice(A.n, team);
     idx first = begin;
     off below = 0;
@@ -270,15 +291,15 @@ bool is_structurally_symmetric(PatternView A) {
 Pattern symmetrize(PatternView A, const idx* row_of_col) {
   if (!row_of_col) return symmetrize_known(A, is_structurally_symmetric(A));
   const std::vector<idx> col_of_row = inverse_permutation(row_of_col, A.n);
-  return symmetrize(Permuted{A, col_of_row.data(), nullptr, nullptr});
+  return symmetrize(Permuted{A, A.n, col_of_row.data(), nullptr, nullptr});
 }
 
 Pattern symmetrize_known(PatternView A, bool symmetric) {
-  return symmetric ? without_diagonal(A) : symmetrize(Permuted{A, nullptr, nullptr, nullptr});
+  return symmetric ? without_diagonal(A) : symmetrize(Permuted{A, A.n, nullptr, nullptr, nullptr});
 }
 
-Pattern symmetrize_blocks(PatternView A, const idx* inverse_row_perm, const idx* col_perm, const idx* block) {
-  return symmetrize(Permuted{A, inverse_row_perm, col_perm, block});
+Pattern symmetrize_blocks(PatternView A, idx n, const idx* inverse_row_perm, const idx* col_perm, const idx* block) {
+  return symmetrize(Permuted{A, n, inverse_row_perm, col_perm, block});
 }
 
 std::vector<idx> inverse_permutation(const idx* perm, idx n) {

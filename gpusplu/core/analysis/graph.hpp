@@ -17,9 +17,9 @@ Pattern symmetrize(PatternView A, const idx* row_of_col = nullptr);
 // That of C = A where it is known whether A is structurally symmetric.
 Pattern symmetrize_known(PatternView A, bool symmetric);
 
-// The graph of the diagonal blocks of B = A[row_perm][:, col_perm], those of a caller's choice: block[k] is that of row
-// and column k of B. inverse_row_perm[row of A] = row of B.
-Pattern symmetrize_blocks(PatternView A, const idx* inverse_row_perm, const idx* col_perm, const idx* block);
+// The graph of the diagonal blocks of B = A[row_perm][:, col_perm], n rows and columns of A, the blocks those of a
+// caller's choice: block[k] is that of row and column k of B. inverse_row_perm[row of A] = row of B, negative if none.
+Pattern symmetrize_blocks(PatternView A, idx n, const idx* inverse_row_perm, const idx* col_perm, const idx* block);
 
 // inverse[perm[k]] = k
 std::vector<idx> inverse_permutation(const idx* perm, idx n);

@@ -39,7 +39,7 @@ class LowDegreeElimination {
   void strip_leaves();
   void eliminate_pairs(idx round, const std::vector<idx>& candidates, std::vector<idx>& next);
   bool bypass(idx v, idx a, idx b);
-  void take(idx v);
+  void take(idx v, idx a, idx b);
   void lower(idx v);
   void keep_rest();
 
@@ -90,8 +90,9 @@ void LowDegreeElimination::leave_dense_out() {
   for (const idx i : out_.dense) vertex_[i].degree = -1;
 }
 
-void LowDegreeElimination::take(idx v) {
-  out_.early.push_back(v);
+// Its neighbours are a and b; -1: none.
+void LowDegreeElimination::take(idx v, idx a, idx b) {
+  out_.early.push_back(v), out_.above.push_back({a, b});
   out_.size.add(vertex_[v].degree + 1, 1);
   vertex_[v].degree = -1;
 }
@@ -107,9 +108,9 @@ void LowDegreeElimination::strip_leaves() {
   for (std::size_t k = 0; k < leaves_.size(); k++) {
     const idx v = leaves_[k];
     if (!is_in(v)) continue;
-    const idx degree = vertex_[v].degree;
-    take(v);
-    if (degree > 0) lower(*std::find_if(begin(v), end(v), [&](idx u) { return is_in(u); }));
+    const idx above = vertex_[v].degree > 0 ? *std::find_if(begin(v), end(v), [&](idx u) { return is_in(u); }) : -1;
+    take(v, above, -1);
+    if (above >= 0) lower(above);
   }
   leaves_.clear();
 }
@@ -136,14 +137,14 @@ bool LowDegreeElimination::bypass(idx v, idx a, idx b) {
   if (vertex_[a].length > vertex_[b].length) std::swap(a, b);
   if (vertex_[b].length > longest) return false;
   if (std::find(begin(a), end(a), b) != end(a)) {
-    take(v);
+    take(v, a, b);
     lower(a), lower(b);
     return true;
   }
   idx *const v_in_a = std::find(begin(a), end(a), v), *const v_in_b = std::find(begin(b), end(b), v);
   if (v_in_a == end(a) || v_in_b == end(b)) return false;  // the pattern is not symmetric
   *v_in_a = b, *v_in_b = a;
-  take(v);
+  take(v, a, b);
   return true;
 }
 

@@ -1,6 +1,7 @@
 // What minimum degree begins with and needs no quotient graph for: rows that are dense, and vertices with at most two
 // neighbours, of which circuits and power grids mostly consist.
 #pragma once
+#include <array>
 #include <vector>
 
 #include "analysis/column_counts.hpp"
@@ -8,11 +9,12 @@
 namespace gs {
 
 struct LowDegrees {
-  std::vector<idx> early;  // vertices that are eliminated, in that order
-  std::vector<idx> dense;  // those that are better ordered last
-  std::vector<idx> rest;   // all others: vertex k of `graph` is rest[k]
-  Pattern graph;           // of these, with the edges that eliminating the early ones leaves; in no order
-  FactorSize size;         // columns of the early ones
+  std::vector<idx> early;                 // vertices that are eliminated, in that order
+  std::vector<std::array<idx, 2>> above;  // neighbours of each when it is, dense ones left out; -1: none
+  std::vector<idx> dense;                 // those that are better ordered last
+  std::vector<idx> rest;                  // all others: vertex k of `graph` is rest[k]
+  Pattern graph;    // of these, with the edges that eliminating the early ones leaves; in no order
+  FactorSize size;  // columns of the early ones
 };
 
 // Whether that is worth a copy of the graph, by many such vertices, or has to be made, by dense rows.

@@ -32,8 +32,10 @@ constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max() / 4;
 class FixedLog2 {
  public:
   FixedLog2() {
-    for (int k = 0; k <= intervals; ++k)
-      table_[k] = (std::int32_t)std::lround(std::log2(1 + (double)k / intervals) * (1 << guarded_bits));
+    const auto at = [](int k) {
+      return (std::int32_t)std::lround(std::log2(1 + (double)k / intervals) * (1 << guarded_bits));
+    };
+    for (int k = 0; k < intervals; ++k) table_[k] = {at(k), at(k + 1) - at(k)};
   }
   std::int32_t operator()(double x) const {
     std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
@@ -44,13 +46,17 @@ class FixedLog2 {
     }
     const int k = (int)(bits >> (52 - index_bits)) & (intervals - 1);
     const std::int64_t rest = (std::int64_t)(bits >> (52 - index_bits - 16)) & 0xffff;
-    const std::int64_t log = table_[k] + (((table_[k + 1] - table_[k]) * rest) >> 16);
+    const auto [begin, rise] = table_[k];
+    const std::int64_t log = begin + ((rise * rest) >> 16);
     return exponent * (1 << fraction_bits) + (std::int32_t)(log >> (guarded_bits - fraction_bits));
   }
 
  private:
   static constexpr int index_bits = 8, intervals = 1 << index_bits, guarded_bits = 24;
-  std::array<std::int32_t, intervals + 1> table_;
+  struct Interval {
+    std::int32_t begin, rise;
+  };
+  std::array<Interval, intervals> table_;
 };
 
 const FixedLog2 fixed_log2;
@@ -138,39 +144,48 @@ class ProductMatching {
 
 template <class T> ProductMatching::ProductMatching(PatternView A, const T* values)
     : n_(A.n), ptr_(A.n + 1), diagonal_(A.n), entry_(A.nnz()), row_(A.n), v_(A.n), col_max_(A.n), row_of_col_(A.n, -1) {
-  off end = 0;
+  Entry* const entries = entry_.data();
+  Entry* next = entries;
   for (idx j = 0; j < n_; ++j) {
-    pace_.go_on(1 + A.ptr[j + 1] - A.ptr[j]);
-    ptr_[j] = end;
-    diagonal_[j] = -1;
+    const off begin = A.ptr[j], end = A.ptr[j + 1];
+    pace_.go_on(1 + end - begin);
+    Entry* const first = next;
+    const Entry* diagonal = nullptr;
     std::int32_t largest = std::numeric_limits<std::int32_t>::min();
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; ++p) {
-      if (values[p] == T(0)) continue;
-      if (A.ind[p] == j) diagonal_[j] = end;
-      const std::int32_t log = log2_modulus(values[p]);
+    for (off p = begin; p < end; ++p) {
+      const T value = values[p];
+      if (value == T(0)) continue;
+      const idx i = A.ind[p];
+      const std::int32_t log = log2_modulus(value);
+      diagonal = i == j ? next : diagonal;
       largest = std::max(largest, log);
-      entry_[end++] = {A.ind[p], log};
+      *next++ = {i, log};
     }
-    for (off p = ptr_[j]; p < end; ++p) entry_[p].cost = largest - entry_[p].cost;
+    for (Entry* e = first; e < next; ++e) e->cost = largest - e->cost;
+    ptr_[j] = first - entries, diagonal_[j] = diagonal ? diagonal - entries : -1;
     col_max_[j] = largest;
   }
-  ptr_[n_] = end;
+  ptr_[n_] = next - entries;
 }
 
 // u_i = min_j c_ij, v_j = min_i c_ij - u_i.
 void ProductMatching::start_duals() {
-  std::fill_n(row_.data(), n_, Row{infinite, infinite, -1, -1});
+  constexpr std::int32_t none = std::numeric_limits<std::int32_t>::max();
+  RawVector<std::int32_t> least_of_row(n_);
+  std::int32_t* const least_of = least_of_row.data();
+  std::fill_n(least_of, n_, none);
   go_on();
-  for (off p = 0; p < ptr_[n_]; ++p) {
-    std::int64_t& dual = row_[entry_[p].row].dual;
-    dual = std::min<std::int64_t>(dual, entry_[p].cost);
-  }
+  const Entry *e = entry_.data(), *end = e + ptr_[n_];
+  for (; e < end; ++e) least_of[e->row] = std::min(least_of[e->row], e->cost);
+  e = entry_.data();
   for (idx j = 0; j < n_; ++j) {
     pace_.go_on(1 + ptr_[j + 1] - ptr_[j]);
-    std::int64_t least = infinite;
-    for (off p = ptr_[j]; p < ptr_[j + 1]; ++p) least = std::min(least, entry_[p].cost - row_[entry_[p].row].dual);
-    v_[j] = least;
+    end = entry_.data() + ptr_[j + 1];
+    std::int32_t least = none;
+    for (; e < end; ++e) least = std::min(least, e->cost - least_of[e->row]);
+    v_[j] = least < none ? least : infinite;
   }
+  for (idx i = 0; i < n_; ++i) row_[i] = {least_of[i] < none ? least_of[i] : infinite, infinite, -1, -1};
 }
 
 // Dijkstra's algorithm on reduced costs from column `root` to the nearest free row; rows farther than the nearest free

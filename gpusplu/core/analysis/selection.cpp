@@ -37,8 +37,8 @@ constexpr double acceptable_coupling = 1.2;   // flops of the whole over those o
 Ordered order_amd(PatternView graph) {
   begin_phase("ordering");
   std::optional<FactorSize> size;
-  std::vector<idx> perm = amd(graph, &size);
-  return {ordered_tree(graph, std::move(perm), size), "amd"};
+  std::vector<idx> parent, perm = amd(graph, &size, &parent);
+  return {ordered_tree(graph, std::move(perm), size, std::move(parent)), "amd"};
 }
 
 Ordered order_dissection(PatternView graph) {
@@ -211,21 +211,32 @@ std::vector<Ordered> orderings_for_columns(PatternView graph, const AnalyzeOptio
   return orders;
 }
 
-// As one graph, which falls apart: thousands of small blocks one by one cost more than their ordering.
+// As one graph, which falls apart: thousands of small blocks one by one cost more than their ordering. In blocks of
+// order 1 there is nothing to order: they are left out.
 Ordered order_blocks(PatternView A, const idx* row_of_col, const BlockTriangular& blocks) {
-  std::vector<idx> inverse_row_perm(A.n), block_at(A.n);
-  for (idx i = 0; i < A.n; i++) inverse_row_perm[row_of_col ? row_of_col[blocks.perm[i]] : blocks.perm[i]] = i;
-  for (std::size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
-    std::fill(block_at.begin() + blocks.block_ptr[k], block_at.begin() + blocks.block_ptr[k + 1], (idx)k);
-  Ordered o = order_amd(symmetrize_blocks(A, inverse_row_perm.data(), blocks.perm.data(), block_at.data()).view());
-  std::vector<idx> next(blocks.block_ptr), sorted(A.n);
-  for (const idx i : o.tree.perm) sorted[next[block_at[i]]++] = blocks.perm[i];
+  std::vector<idx> column, block_at, number_of_row(A.n, -1);
+  std::vector<idx> sorted(blocks.perm), next(blocks.block_ptr);
+  idx n_single = 0;
+  for (std::size_t k = 0; k + 1 < blocks.block_ptr.size(); k++) {
+    const idx begin = blocks.block_ptr[k], end = blocks.block_ptr[k + 1];
+    if (end - begin == 1) {
+      n_single++;
+      continue;
+    }
+    for (idx i = begin; i < end; i++) {
+      const idx j = blocks.perm[i];
+      number_of_row[row_of_col ? row_of_col[j] : j] = (idx)column.size();
+      column.push_back(j), block_at.push_back((idx)k);
+    }
+  }
+  Ordered o =
+      order_amd(symmetrize_blocks(A, (idx)column.size(), number_of_row.data(), column.data(), block_at.data()).view());
+  for (const idx i : o.tree.perm) sorted[next[block_at[i]]++] = column[i];
   o.tree.perm = std::move(sorted);
   o.tree.parent.clear(), o.tree.col_count.clear();  // of another order
-  FactorSize single;                                // of a block of order 1, where there is nothing to do
-  single.add(1, 1);
-  for (std::size_t k = 0; k + 1 < blocks.block_ptr.size(); k++)
-    if (blocks.block_ptr[k + 1] - blocks.block_ptr[k] == 1) o.tree.cost.flops -= single.flops;
+  o.tree.cost.lnz += n_single;
+  o.tree.cost.roots += n_single;
+  o.tree.cost.levels = std::max(o.tree.cost.levels, idx(1));
   return o;
 }
 
@@ -246,7 +257,8 @@ bool ldlt_is_faster(const Ordered& order, const AnalyzeOptions& options, Symboli
 bool column_is_faster(const Ordered& by_columns, const Ordered& by_fronts, const AnalyzeOptions& options, Symbolic& s) {
   if (options.method != MethodChoice::automatic) return options.method == MethodChoice::column;
   const double fronts = predicted_total(Method::front, by_fronts, options, s);
-  return predicted_total(Method::column, by_columns, options, s) <= (is_badly_scaled(s) ? doubt : 1) * fronts;
+  const double columns = predicted_total(Method::column, by_columns, options, s);
+  return columns <= fronts || (columns <= doubt * fronts && is_badly_scaled(s));
 }
 
 bool is_column_likely(const Symbolic& s, const AnalyzeOptions& options) {

@@ -45,7 +45,8 @@ bool is_postordered(const std::vector<idx>& parent) {
 bool are_scales(const std::vector<double>& scale, idx n) {
   int exponent = 0;
   return scale.empty() || ((off)scale.size() == n && std::all_of(scale.begin(), scale.end(), [&](double power) {
-                             return std::isfinite(power) && std::frexp(power, &exponent) == 0.5;
+                             return std::isfinite(power) && std::frexp(power, &exponent) == 0.5 &&
+                                    std::abs(exponent - 1) <= largest_scale_exponent<double>;
                            }));
 }
 
@@ -68,7 +69,7 @@ void validate_permutations(const Symbolic& s) {
   require(!s.one_triangle() || s.row_perm == s.col_perm,
           "a pickled analysis is damaged: rows and columns differ in order");
   require(are_scales(s.row_scale, s.n) && are_scales(s.col_scale, s.n) && s.row_scale.empty() == s.col_scale.empty(),
-          "a pickled analysis is damaged: a scale is no power of two");
+          "a pickled analysis is damaged: a scale is no power of two, or out of range");
   require(!s.cholesky || s.row_scale.empty(), "a pickled analysis is damaged: it scales a Hermitian matrix");
   require(!s.ldlt || (!s.cholesky && s.row_scale == s.col_scale),
           "a pickled analysis is damaged: rows and columns differ in scale");

@@ -67,10 +67,10 @@ template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> matrix_tuple(Matrix<T
                         to_numpy(std::move(A.values)));
 }
 
-// Calls bind<T>(character of its dtype) for all number types.
+// Calls bind<T>(character of its dtype) for all number types; overloads are tried in this order.
 template <class Bind> void for_scalars(Bind&& bind) {
-  bind.template operator()<float>("f");
   bind.template operator()<double>("d");
+  bind.template operator()<float>("f");
   bind.template operator()<std::complex<float>>("F");
   bind.template operator()<std::complex<double>>("D");
 }

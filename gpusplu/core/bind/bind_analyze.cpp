@@ -143,6 +143,9 @@ void bind_analyze(nb::module_& m) {
   for (const std::string_view known : ordering_names()) orderings.append(nb::str(known.data(), known.size()));
   m.attr("ORDERINGS") = nb::tuple(orderings);
   for_scalars([&]<class T>(const char*) { bind_analyze_of<T>(m); });
+  // Of arrays of other numbers, or that lie otherwise: nothing has to be asked before.
+  m.def("analyze_matrix",
+        [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });
 }
 
 }  // namespace gs

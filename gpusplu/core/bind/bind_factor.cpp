@@ -55,6 +55,23 @@ template <class T> FactorBinding<T>* factor_binding(std::shared_ptr<const Symbol
   return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), nvalues};
 }
 
+// Of a caller's values, with the options that an analysis for LU of any values has. Null, which is None, if there are
+// not as many values as the matrix had, or one is not finite.
+template <class T>
+FactorBinding<T>* factor_of_given(std::shared_ptr<const Symbolic> symbolic, nb::object canonical, In<T> values) {
+  const Canonical& given = nb::cast<const Canonical&>(canonical);
+  const PatternView A = given.pattern.view();
+  if ((off)values.shape(0) != given.nvalues) return nullptr;
+  require_analysis_of(A, *symbolic);
+  auto factor = without_gil([&]() -> std::unique_ptr<Factor<T>> {
+    std::vector<T> gathered;
+    const T* const ordered = canonical_values(given, values.data(), gathered);
+    return ordered ? std::make_unique<Factor<T>>(std::move(symbolic), A, ordered, FactorOptions{}) : nullptr;
+  });
+  if (!factor) return nullptr;
+  return new FactorBinding<T>{std::move(canonical), std::move(factor), A.nnz(), given.nvalues};
+}
+
 // (canonical, symbolic, factor, seconds of the first two, the pattern that was known or None)
 // The last: the call whose analysis was remembered and of no use, or 0.
 template <class T> using Made =
@@ -323,6 +340,10 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
         "pivot_threshold"_a = 0.1, "pivoting"_a = "auto", "refine"_a = "auto", "hermitian"_a = true,
         "any_values"_a = false,
         "Factor a matrix with this canonical pattern by what `analyze` found; see core/numeric/factor.hpp.");
+  m.def(
+      "factor_given", &factor_of_given<T>, nb::rv_policy::take_ownership, "symbolic"_a, "canonical"_a,
+      "values"_a.noconvert(),
+      "Factor a caller's values by default options; None where they are not as many as the matrix had, or not finite.");
   m.def("splu", &lu_binding<T, std::int32_t>, "patterns"_a.none(), "n"_a, "indptr"_a.noconvert(),
         "indices"_a.noconvert(), "data"_a.noconvert(), "costs"_a, "lent"_a,
         "(canonical, symbolic, factor, seconds, seconds, known pattern or None) of compressed columns, or None. With "
@@ -354,6 +375,10 @@ void bind_factor(nb::module_& m) {
   bind_factor_of<float>(m, "FactorF32");
   bind_factor_of<std::complex<float>>(m, "FactorC64");
   bind_factor_of<std::complex<double>>(m, "FactorC128");
+  // Of what is none of these, nothing has to be asked before.
+  m.def("factor_given", [](nb::handle, nb::handle, nb::handle) { return nb::none(); });
+  m.def("splu",
+        [](nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle) { return nb::none(); });
 }
 
 }  // namespace gs

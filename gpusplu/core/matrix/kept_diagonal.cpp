@@ -21,8 +21,9 @@ constexpr double farthest_from_1 = 64;  // as where a remembered matching fits
 
 template <class T> std::vector<double> scales_of_rows(PatternView A, const T* values) {
   std::vector<double> scale(A.n, 0.0);
-  for (idx j = 0; j < A.n; j++)
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) scale[A.ind[p]] = std::max(scale[A.ind[p]], modulus(values[p]));
+  double* const largest_of = scale.data();
+  for (off p = 0, nnz = A.nnz(); p < nnz; p++)
+    largest_of[A.ind[p]] = std::max(largest_of[A.ind[p]], modulus(values[p]));
   constexpr int largest = std::numeric_limits<real_t<T>>::max_exponent - 2;
   for (double& s : scale) {
     const int exponent = (int)(std::bit_cast<std::uint64_t>(s) >> 52) - 1023;  // of a denormal number -1023
@@ -33,13 +34,15 @@ template <class T> std::vector<double> scales_of_rows(PatternView A, const T* va
 }
 
 template <class T> bool keeps_diagonal(PatternView A, const T* values, const std::vector<double>& row_scale) {
+  const double* const scales = row_scale.empty() ? nullptr : row_scale.data();
   idx small = 0;
   for (idx j = 0; j < A.n; j++) {
     double largest = 0, diagonal = 0;
-    for (off p = A.ptr[j]; p < A.ptr[j + 1]; p++) {
-      const double size = modulus(values[p]) * (row_scale.empty() ? 1 : row_scale[A.ind[p]]);
+    for (off p = A.ptr[j], end = A.ptr[j + 1]; p < end; p++) {
+      const idx i = A.ind[p];
+      const double size = modulus(values[p]) * (scales ? scales[i] : 1);
       largest = std::max(largest, size);
-      if (A.ind[p] == j) diagonal = size;
+      diagonal = i == j ? size : diagonal;
     }
     if (!(largest * farthest_from_1 >= 1 && largest <= farthest_from_1)) return false;
     small += diagonal < least_pivot * largest;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/parallel.hpp"
-#include "base/raw_vector.hpp"
 #include "base/scalars.hpp"
 #include "base/slices.hpp"
 #include "matrix/modulus.hpp"
+#include "matrix/visit_pairs.hpp"
 
 namespace gs {
 namespace {
@@ -124,27 +124,6 @@ template <class T> SymmetryTraits symmetry_traits(PatternView A, const T* values
   traits.diagonally_dominant = all.diagonally_dominant;
   return traits;
 }
-
-namespace {
-
-// Calls pair(p, q) for the places of (i, j) above the diagonal and of (j, i), column by column, and diagonal(p), until
-// an entry above has none below or pair says no: false then. Entries below alone are not noticed.
-template <class Pair, class Diagonal> bool visit_pairs(PatternView A, Pair&& pair, Diagonal&& diagonal) {
-  RawVector<off> next(A.n);  // of each column that was met: its next entry below the diagonal
-  for (idx j = 0; j < A.n; j++) {
-    off p = A.ptr[j];
-    for (; p < A.ptr[j + 1] && A.ind[p] < j; p++) {
-      off& q = next[A.ind[p]];
-      if (q >= A.ptr[A.ind[p] + 1] || A.ind[q] != j || !pair(p, q)) return false;
-      q++;
-    }
-    if (p < A.ptr[j + 1] && A.ind[p] == j) diagonal(p++);
-    next[j] = p;
-  }
-  return true;
-}
-
-}  // namespace
 
 Mirror::Mirror(PatternView A) {
   const off off_diagonal = A.nnz() - count_diagonal(A);

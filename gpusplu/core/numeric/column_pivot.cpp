@@ -56,7 +56,7 @@ template <class T> class Pivoting {
     for (std::size_t block = 0; block + 1 < block_ptr.size(); block++) {
       const idx begin = block_ptr[block], end = block_ptr[block + 1];
       for (idx k = begin; k < end; k++) {
-        if (!column(k, begin, end)) return info_;
+        if (!(end - begin == 1 ? single(k) : column(k, begin, end))) return info_;
         pace(k);
       }
       const bool has_lower = end - begin > 1;
@@ -111,13 +111,20 @@ template <class T> class Pivoting {
     rows.resize(2 * needed), values.resize(2 * needed);
   }
 
-  T entry(idx k, off p) const {
-    const T v = values_[B_.first[k] + (p - B_.ptr[k])];
+  // Column k of B as it is given.
+  struct Given {
+    const idx *row, *end;
+    const T* value;
+    double scale;
+  };
+  Given given(idx k) const {
+    const idx* const rows = B_.row.data();
+    return {rows + B_.ptr[k], rows + B_.ptr[k + 1], values_ + B_.first[k], col_scale_ ? (double)col_scale_[k] : 1.0};
+  }
+  T entry(idx row, const T& v, double col_scale) const {
     if (!row_scale_) return v;
     // one factor, which overflows for subnormal entries and where zeros are stored
-    const double scale =
-        std::min((double)row_scale_[B_.row[p]] * (double)col_scale_[k], std::numeric_limits<double>::max() / 2);
-    return scaled(v, scale);
+    return scaled(v, std::min((double)row_scale_[row] * col_scale, std::numeric_limits<double>::max() / 2));
   }
 
   // Tells what was done, and looks whether to go on, every 50 microseconds or so.
@@ -137,56 +144,105 @@ template <class T> class Pivoting {
   // Depth-first search from a row through the pruned columns of L. Finished pivotal rows go to order_ from the top
   // down (topological), rows without a pivot to the new column of L.
   idx search(idx root, idx k, idx top) {
-    idx depth = 0;
-    rows_[root].mark = k;
-    stack_[0] = {rows_[root].lower, root};
-    while (depth >= 0) {
-      auto [p, row] = stack_[depth];
-      const off end = rows_[row].pruned_end;
+    Row* const rows = rows_.data();
+    idx *const lower_row = out_.lower_row.data(), *const order = order_.data();
+    idx* new_row = lower_row + lower_end_;
+    Visit* visit = stack_.data();
+    rows[root].mark = k;
+    *visit = {rows[root].lower, root};
+    while (visit >= stack_.data()) {
+      auto [p, row] = *visit;
+      const off end = rows[row].pruned_end;
       for (; p < end; p++) {
-        const idx next = out_.lower_row[p];
-        Row& other = rows_[next];
+        const idx next = lower_row[p];
+        Row& other = rows[next];
         if (other.mark == k) continue;
         other.mark = k;
         if (other.column < 0) {
-          out_.lower_row[lower_end_++] = next;
+          *new_row++ = next;
           continue;
         }
-        stack_[depth].cursor = p + 1;
-        stack_[++depth] = {other.lower, next};
+        visit->cursor = p + 1;
+        *++visit = {other.lower, next};
         break;
       }
       if (p == end) {
-        order_[--top] = row;
-        depth--;
+        order[--top] = row;
+        visit--;
       }
     }
+    lower_end_ = new_row - lower_row;
     return top;
+  }
+
+  // The column of a block of order 1, where nothing is eliminated and nothing chosen.
+  bool single(idx k) {
+    const Given column = given(k);
+    grow(out_.upper_row, out_.upper, upper_end_ + (column.end - column.row));
+    const off upper_begin = upper_end_;
+    T pivot(0);
+    const T* value = column.value;
+    for (const idx* row = column.row; row < column.end; row++) {
+      const T v = entry(*row, *value++, column.scale);
+      const Real size = abs1(v);
+      if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+      largest_A_ = std::max(largest_A_, size);
+      if (*row == k) {
+        pivot = v;
+      } else {
+        out_.upper_row[upper_end_] = rows_[*row].column;
+        out_.upper[upper_end_++] = v;
+      }
+    }
+    out_.node[k] = {lower_end_, lower_end_, upper_begin, upper_begin, 0, k, 0, (idx)(upper_end_ - upper_begin), -1};
+    rows_[k].column = k;
+    return pivot == T(0) ? fail(FactorInfo::singular, k) : take_pivot(k, pivot);
+  }
+
+  // False if it, or its reciprocal, is out of range.
+  bool take_pivot(idx k, const T& pivot) {
+    const Real size = abs1(pivot);
+    const T inverse = T(1) / pivot;
+    if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    info_.max_pivot = std::max(info_.max_pivot, (double)size);
+    info_.min_pivot = k == 0 ? (double)size : std::min(info_.min_pivot, (double)size);
+    largest_U_ = std::max(largest_U_, size);
+    out_.pivot[k] = pivot;
+    out_.inverse_pivot[k] = inverse;
+    return true;
   }
 
   bool column(idx k, idx block_begin, idx block_end) {
     grow(out_.lower_row, out_.lower, lower_end_ + block_end - block_begin);
-    grow(out_.upper_row, out_.upper, upper_end_ + block_end - block_begin + B_.ptr[k + 1] - B_.ptr[k]);
+    const Given column = given(k);
+    grow(out_.upper_row, out_.upper, upper_end_ + block_end - block_begin + (column.end - column.row));
     const off lower_begin = lower_end_, upper_begin = upper_end_;
+    Row* const rows = rows_.data();
+    T* const work = work_.data();
+    idx* const lower_row = out_.lower_row.data();
+    const T* value = column.value;
+    Real largest = largest_A_;
     idx top = n_, n_outer = 0;
-    for (off p = B_.ptr[k]; p < B_.ptr[k + 1]; p++) {
-      const idx row = B_.row[p];
-      const T v = entry(k, p);
+    for (const idx* next = column.row; next < column.end; next++) {
+      const idx row = *next;
+      const T v = entry(row, *value++, column.scale);
       const Real size = abs1(v);
       if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
-      largest_A_ = std::max(largest_A_, size);
-      work_[row] = v;
+      largest = std::max(largest, size);
+      work[row] = v;
       if (row < block_begin) {  // outside the diagonal blocks: nothing is eliminated there
         order_[n_outer++] = row;
-      } else if (rows_[row].mark != k) {
-        if (rows_[row].column >= 0) {
+      } else if (rows[row].mark != k) {
+        if (rows[row].column >= 0) {
           top = search(row, k, top);
         } else {
-          rows_[row].mark = k;
-          out_.lower_row[lower_end_++] = row;
+          rows[row].mark = k;
+          lower_row[lower_end_++] = row;
         }
       }
     }
+    largest_A_ = largest;
     eliminate(top);
     if (info_.flops > options_.most_flops) return fail(FactorInfo::not_finite, k);
     for (idx i = 0; i < n_outer; i++) {
@@ -242,11 +298,8 @@ template <class T> class Pivoting {
       const Real size = abs1(out_.lower[on_diagonal]);
       if (size > Real(0) && size >= options_.pivot_threshold * largest) best = on_diagonal;
     }
-    const T pivot = out_.lower[best];
-    const Real size = abs1(pivot);
-    const T inverse = T(1) / pivot;
-    if (!(size <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
-    if (!(abs1(inverse) <= std::numeric_limits<Real>::max())) return fail(FactorInfo::not_finite, k);
+    if (!take_pivot(k, out_.lower[best])) return false;
+    const T inverse = out_.inverse_pivot[k];
     const idx row = out_.lower_row[best];
     out_.lower_row[best] = out_.lower_row[--lower_end_];
     out_.lower[best] = out_.lower[lower_end_];
@@ -254,17 +307,12 @@ template <class T> class Pivoting {
     for (off p = begin; p < lower_end_; p++) multiplier = std::max(multiplier, abs1(out_.lower[p] *= inverse));
     info_.flops += lower_end_ - begin;
     info_.max_multiplier = std::max(info_.max_multiplier, (double)multiplier);
-    info_.max_pivot = std::max(info_.max_pivot, (double)size);
-    info_.min_pivot = k == 0 ? (double)size : std::min(info_.min_pivot, (double)size);
-    largest_U_ = std::max(largest_U_, size);
     if (row != diagonal) {  // the displaced diagonal row becomes the diagonal of the column that loses its own
       info_.n_off_diagonal++;
       const idx other = rows_[row].position;
       row_order_[other] = diagonal, rows_[diagonal].position = other;
       row_order_[k] = row, rows_[row].position = k;
     }
-    out_.pivot[k] = pivot;
-    out_.inverse_pivot[k] = inverse;
     return true;
   }
 

@@ -13,14 +13,13 @@ from ...cost.model import Costs, Prediction, fastest
 from ...cost.observation import Observations
 from ...cost.processor import predict
 from ...journal.listeners import listens, tell
+from ...once import Once
+from ...options import DEFAULT_OPTIONS, OF_ANY_VALUES, Options
 from ...problem import Problem, Request
 from ..interface import KINDS, Analysis, Engine, EngineBatch, Measure
 from ..processor import cpu_factor
 from .batch import cpu_batch
 from .delays import factor_with_delays
-
-# Of the machine's own byte order.
-INDICES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 class CpuEngine(Engine):
@@ -54,31 +53,33 @@ class CpuEngine(Engine):
     def factor_batch(self, problem: Problem, analysis: Analysis, count: int) -> EngineBatch | None:
         return cpu_batch(problem, analysis, count)
 
-    def factor_at_once(
-        self, A: Any, request: Request, lent: bool
-    ) -> tuple[Any, Analysis, Any, dict[str, float], Any] | None:
-        arrays = taken_as_they_are(A)
-        if arrays is None:
+    def factor_at_once(self, A: Any, request: Request, lent: bool) -> tuple[Problem, Analysis, Any, Any] | None:
+        n, n_columns = A.shape
+        if n != n_columns:
             return None
         store = patterns.STORE if request.remembered else None
-        made = _core.splu(store, *arrays, for_core(), lent)
+        made = _core.splu(store, n, A.indptr, A.indices, A.data, for_core(), lent)
         if made is None:
             return None
         canonical, symbolic, factor, *took, known, dropped = made
         if dropped and listens():
             tell(f"analysis of call {dropped} dropped: it does not suit these values, or leads to no factor")
-        spent = {"canonicalize": took[0], "analyze": took[1]}
-        return matrix.Pattern(canonical), Analysis(symbolic), factor, spent, known
+        return *analyzed(canonical, symbolic, took, A, DEFAULT_OPTIONS, request), factor, known
 
-    def analyze_at_once(self, A: Any, request: Request) -> tuple[Any, Analysis, dict[str, float]] | None:
-        arrays = taken_as_they_are(A)
-        if arrays is None:
+    def analyze_at_once(self, A: Any, request: Request) -> tuple[Problem, Analysis] | None:
+        n, n_columns = A.shape
+        if n != n_columns:
             return None
-        made = _core.analyze_matrix(*arrays, for_core(), request.refactorizations)
+        made = _core.analyze_matrix(n, A.indptr, A.indices, A.data, for_core(), float(request.refactorizations))
         if made is None:
             return None
         canonical, symbolic, *took = made
-        return matrix.Pattern(canonical), Analysis(symbolic), {"canonicalize": took[0], "analyze": took[1]}
+        return analyzed(canonical, symbolic, took, A, OF_ANY_VALUES, request)
+
+    def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
+        if problem.options is not OF_ANY_VALUES or problem.request.movable:
+            return None
+        return _core.factor_given(analysis.core, problem.pattern.core, values)
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:
         from .observe import observe_methods
@@ -86,22 +87,13 @@ class CpuEngine(Engine):
         return observe_methods(name, cholesky, budget)
 
 
-def taken_as_they_are(A: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
-    """The order of a sparse matrix on the host and its arrays, if they are what the core reads."""
-    n, n_columns = A.shape
-    if A.format != "csc" or n != n_columns or n >= 2**31:
-        return None
-    data, indices, indptr = A.data, A.indices, A.indptr
-    taken = (
-        data.dtype in matrix.FLOATS
-        and indices.dtype in INDICES
-        and indices.dtype == indptr.dtype
-        and data.ndim == indices.ndim == indptr.ndim == 1
-        and data.flags.c_contiguous
-        and indices.flags.c_contiguous
-        and indptr.flags.c_contiguous
-    )
-    return (n, indptr, indices, data) if taken else None
+def analyzed(
+    canonical: Any, symbolic: Any, took: list[float], A: Any, options: Options, request: Request
+) -> tuple[Problem, Analysis]:
+    """What one call of the core has found out about `A`, in these seconds."""
+    problem = Problem(matrix.Pattern(canonical), A.data[:0], "lu", options, request, Once({"for_processor": symbolic}))
+    problem.seconds = {"canonicalize": took[0], "analyze": took[1]}
+    return problem, Analysis(symbolic)
 
 
 ENGINE = CpuEngine()

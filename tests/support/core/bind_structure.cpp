@@ -43,7 +43,7 @@ PatternArrays symmetrize_blocks_arrays(In<off> ptr, In<idx> ind, In<idx> inverse
   require_permutation(inverse_row_perm, A.n, "inverse_row_perm");
   require_permutation(col_perm, A.n, "col_perm");
   require_length(block, A.n, "block");
-  return to_arrays(symmetrize_blocks(A, inverse_row_perm.data(), col_perm.data(), block.data()));
+  return to_arrays(symmetrize_blocks(A, A.n, inverse_row_perm.data(), col_perm.data(), block.data()));
 }
 
 NumPy<idx> column_counts_array(In<off> ptr, In<idx> ind, In<idx> perm, In<idx> parent) {

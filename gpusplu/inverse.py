@@ -1,7 +1,8 @@
 """Parts of the inverse of a factored matrix: some of its entries, its diagonal, traces of products with it.
 
-A factor gives entry (j, i) of the inverse where A has an entry (i, j) (core/numeric/factor_inverse.cpp). Other entries
-come from solves or, where that is predicted to take longer, from a factor of A with explicit zeros in their places.
+A factor gives entry (j, i) of the inverse where A, L or U has an entry (i, j) (core/numeric/factor_inverse.cpp). Other
+entries come from solves or, where that is predicted to take longer, from a factor of A with explicit zeros in their
+places; a few entries always come from solves.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import _core, matrix
 from .cost.calibration import costs_of, for_core
+from .cost.model import Prediction
 from .cost.processor import predict
 from .engines.processor import cpu_factor
 from .options import Options
@@ -23,8 +25,8 @@ from .typing import InversePattern
 
 PATTERNS: tuple[str, ...] = get_args(InversePattern)
 AT_ONCE = 32  # columns of the identity that are solved for
-#: What an analysis takes, and a factorization with the inverse of it, about, in factorizations.
-ANALYSIS, INVERSE = 10, 3
+#: What an analysis takes, entries of the inverse, and a factorization with these, about, in factorizations.
+ANALYSIS, ENTRIES, INVERSE = 10, 2, 3
 
 
 class PartsOfInverse:
@@ -183,29 +185,42 @@ def inverse_entries(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> nda
     pattern = factor._pattern
     if np.array_equal(pattern.ind, cols) and np.array_equal(columns(pattern), rows):
         return factor._core.inverse_on_pattern()  # type: ignore[no-any-return]
-    place = places(pattern, cols, rows)
-    missing = place < 0
-    if missing.any():
-        wider = wider_factor(factor, rows[missing], cols[missing])
-        if wider:
-            pattern, core = wider
-            everywhere: ndarray = core.inverse_on_pattern()[places(pattern, cols, rows)]
-            return everywhere
-    entries = np.empty(rows.size, factor.dtype)
-    if not missing.all():
-        entries[~missing] = factor._core.inverse_on_pattern()[place[~missing]]
-    entries[missing] = solved_entries(factor, rows[missing], cols[missing])
+    taken = seconds(factor)
+    if solves_for(rows, cols) * taken.solve < ENTRIES * taken.factor:
+        return solved_entries(factor, rows, cols)
+    entries: ndarray
+    entries, missing = factor._core.inverse_at(rows.astype(np.int32), cols.astype(np.int32))
+    if missing.size:
+        rows, cols = rows[missing], cols[missing]
+        wider = wider_factor(factor, rows, cols)
+        entries[missing] = wider_entries(*wider, rows, cols) if wider else solved_entries(factor, rows, cols)
+    return entries
+
+
+def seconds(factor: PartsOfInverse) -> Prediction:
+    """What the processor's factor is predicted to take."""
+    structure = structure_of(factor._core.symbolic, factor._pattern.nnz, factor.dtype.itemsize)
+    return predict(structure, costs_of())
+
+
+def solves_for(rows: ndarray, cols: ndarray) -> int:
+    """How many solves give entries (rows[k], cols[k]) of the inverse."""
+    return int(min(np.count_nonzero(np.bincount(rows)), np.count_nonzero(np.bincount(cols))))
+
+
+def wider_entries(pattern: matrix.Pattern, core: Any, rows: ndarray, cols: ndarray) -> ndarray:
+    """Entries (rows[k], cols[k]) of the inverse from a factor with this pattern, which has their transposed places."""
+    entries: ndarray = core.inverse_on_pattern()[places(pattern, cols, rows)]
     return entries
 
 
 def wider_factor(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> tuple[matrix.Pattern, Any] | None:
     """Pattern and factor of A with zeros where it gives entries (rows[k], cols[k]), if that beats solves."""
-    pattern, symbolic, itemsize = factor._pattern, factor._core.symbolic, factor.dtype.itemsize
-    held = predict(structure_of(symbolic, pattern.nnz, itemsize), costs_of())
-    solves = min(np.unique(rows).size, np.unique(cols).size) * held.solve
+    pattern, held = factor._pattern, seconds(factor)
+    solves = solves_for(rows, cols) * held.solve
     if solves < ANALYSIS * held.factor:
         return None
-    kind = symbolic.kind
+    kind = factor._core.symbolic.kind
     if kind != "lu":
         rows, cols = np.concatenate([rows, cols]), np.concatenate([cols, rows])
     values = np.concatenate([factor._core.values(), np.zeros(rows.size, factor.dtype)])
@@ -214,7 +229,7 @@ def wider_factor(factor: PartsOfInverse, rows: ndarray, cols: ndarray) -> tuple[
     canonical = wider.gather(values)
     of_kind = {"cholesky": kind == "cholesky", "ldlt": kind == "ldlt"}
     analysis = _core.analyze(wider.ptr, wider.ind, canonical, for_core(), **of_kind)
-    if solves < INVERSE * predict(structure_of(analysis, wider.nnz, itemsize), costs_of()).factor:
+    if solves < INVERSE * predict(structure_of(analysis, wider.nnz, factor.dtype.itemsize), costs_of()).factor:
         return None
     try:
         hermitian = kind != "ldlt" or matrix.is_symmetric(wider, canonical, True)

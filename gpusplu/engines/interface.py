@@ -84,6 +84,9 @@ class EngineFactor(Protocol):
     def inverse_on_factors(self) -> Any:
         """The same for the entries of A and of its factors, with their pattern: pointers, rows and values."""
 
+    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
+        """Entries (rows[k], columns[k]) of the inverse, int32 both, and for which k its factors do not give them."""
+
     def slogdet(self) -> Any: ...
 
     def rcond(self) -> float: ...

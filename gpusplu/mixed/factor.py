@@ -348,6 +348,9 @@ class MixedFactor:
     def inverse_on_factors(self) -> Any:
         return self._exact().inverse_on_factors()
 
+    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
+        return self._exact().inverse_at(rows, columns)
+
     def slogdet(self) -> Any:
         return self._exact().slogdet()
 

@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import gpusplu as gs
-from gpusplu import _core, gallery
-from gpusplu.inverse import wider_factor
+from gpusplu import _core, gallery, inverse
 from support.analyses import analyze
 from support.small_matrices import EPS, canonical, phased, random_matrix
 
@@ -264,16 +263,81 @@ def test_entries_that_stay_wrong_are_said_to_be():
         lu.inverse_on_pattern()
 
 
-@pytest.mark.parametrize("n_missing", [5, 300])
-def test_entries_that_the_factor_does_not_give(n_missing):
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("method", ["column", "front"])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_entries_that_are_named(name, method, dtype):
+    """All that A has and all that its factors have come with the factor, and nothing else is said to."""
+    A = MATRICES[name](dtype)
+    lu, n = core_factor(A, method), A.shape[0]
+    ptr, ind, _ = lu.inverse_on_factors()
+    has = sp.csc_array((np.ones(ind.size), ind, ptr), shape=A.shape).toarray().T > 0
+    rng, expected = np.random.default_rng(3), dense_inverse(A)
+    asked = [(i.ravel(), j.ravel()) for i, j in (np.indices(A.shape), rng.integers(0, n, (2, 300)))]
+    for rows, columns in (*asked, (np.arange(n), np.arange(n)), A.nonzero()):
+        entries, missing = lu.inverse_at(rows.astype(np.int32), columns.astype(np.int32))
+        given = np.ones(rows.size, bool)
+        given[missing] = False
+        assert given[has[rows, columns]].all()
+        assert abs(entries - expected[rows, columns])[given].max() <= 200 * EPS[dtype] * abs(expected).max()
+    assert close(lu.inverse_on_pattern(), on_pattern(A), dtype)
+
+
+def test_entries_that_are_named_are_those_of_other_pivots():
+    A = sp.lil_array(gallery.poisson(8, 8))
+    A[[2, 27, 43], [2, 27, 43]] = 1e-10
+    lu = core_factor(canonical(A), "front", {"matching": False, "ordering": "amd"})
+    assert lu.stats()["n_perturbed"] > 0
+    rows, columns = (index.ravel() for index in np.indices(A.shape))
+    entries, missing = lu.inverse_at(rows.astype(np.int32), columns.astype(np.int32))
+    expected = dense_inverse(canonical(A)).ravel()
+    expected[missing] = 0
+    assert close(entries, expected, "d") and lu.stats()["n_repivoted"] == 1
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_entries_far_from_all_others_are_not_computed(count):
+    A = sp.block_diag([gallery.poisson(20, 20)] * 2, format="csc")
+    lu = core_factor(A, "front", {"matching": False})
+    far = np.full(count, 799, np.int32)
+    entries, missing = lu.inverse_at(far, 0 * far)
+    assert (entries == 0).all() and missing.tolist() == list(range(count))
+    with pytest.raises(ValueError, match="800"):
+        lu.inverse_at(np.array([0], np.int32), np.array([800], np.int32))
+    with pytest.raises(ValueError, match="columns has 2 entries"):
+        lu.inverse_at(np.array([0], np.int32), np.array([0, 1], np.int32))
+
+
+@pytest.mark.parametrize("hermitian", [True, False])
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_diagonal_of_saddle_points_comes_with_the_factor(dtype, hermitian, monkeypatch):
+    """Symmetric factors have places for it, whether or not A has."""
+    B = (sp.random_array((400, 120), density=0.02, rng=np.random.default_rng(0)) + sp.eye_array(400, 120)).astype(dtype)
+    if B.dtype.kind == "c":
+        B.data *= np.exp(1j * np.arange(B.nnz))
+    H = phased(gallery.poisson(20, 20), dtype, hermitian)
+    A = canonical(sp.block_array([[H, B], [B.conj().T if hermitian else B.T, None]]))
+    factor = gs.ldlt(A, hermitian=hermitian)
+    monkeypatch.setattr(inverse, "wider_factor", None)
+    monkeypatch.setattr(inverse, "solved_entries", None)
+    diagonal = factor.inverse_diagonal()
+    assert diagonal.dtype == A.dtype
+    assert close(diagonal, dense_inverse(A).diagonal(), dtype, 2000)
+    assert factor.stats.n_repivoted == 0
+
+
+@pytest.mark.parametrize("n_wanted", [5, 300])
+def test_entries_that_the_factor_does_not_give(n_wanted):
     """A few are solved for; for many, a matrix with explicit zeros in their places is factored."""
-    B = sp.eye_array(400, n_missing)
-    A = canonical(sp.block_array([[gallery.poisson(20, 20), B], [B.T, None]]))
-    missing = np.flatnonzero(A.diagonal() == 0)
-    assert missing.size == n_missing
+    A = canonical(sp.block_diag([gallery.poisson(20, 20), gallery.poisson(20, 20)]) + 0.1 * sp.eye_array(800, k=400))
     lu = gs.splu(A)
-    assert (wider_factor(lu, missing, missing) is None) == (n_missing == 5)
-    assert close(lu.inverse_diagonal(), dense_inverse(A).diagonal(), "d")
+    rows, cols = np.arange(n_wanted), np.arange(n_wanted) * 7 % 400
+    wider = inverse.wider_factor(lu, rows, cols)
+    assert (wider is None) == (n_wanted == 5)
+    expected = dense_inverse(A)[rows, cols]
+    assert close(inverse.inverse_entries(lu, rows, cols), expected, "d")
+    if wider:
+        assert close(inverse.wider_entries(*wider, rows, cols), expected, "d")
 
 
 def test_what_has_no_entries():

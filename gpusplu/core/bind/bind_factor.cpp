@@ -198,19 +198,40 @@ template <class T> bool update_binding(FactorBinding<T>& self, In<off> ptr, In<i
   return without_gil([&] { return self.factor->update(C, subtract ? -1 : 1); });
 }
 
-template <class T> typename Factor<T>::InverseEntries inverse_of(FactorBinding<T>& self, bool on_factors) {
-  auto entries = without_gil([&] { return self.factor->inverse(on_factors); });
+template <class T>
+typename Factor<T>::InverseEntries inverse_of(FactorBinding<T>& self, const typename Factor<T>::InverseOf& of = {}) {
+  auto entries = without_gil([&] { return self.factor->inverse(of); });
   if (!entries.accurate && PyErr_WarnEx(PyExc_RuntimeWarning, inaccurate_inverse, 1) < 0) throw nb::python_error();
   return entries;
 }
 
 template <class T> Tuple<NumPy<off>, NumPy<idx>, NumPy<T>> inverse_on_factors_binding(FactorBinding<T>& self) {
-  auto entries = inverse_of(self, true);
+  auto entries = inverse_of(self, {.factors = true});
   if (entries.pattern.ptr.empty()) {
     const PatternView A = nb::cast<const Canonical&>(self.canonical).pattern.view();
     entries.pattern = {A.n, {A.ptr, A.ptr + A.n + 1}, {A.ind, A.ind + A.nnz()}};
   }
   return matrix_tuple(Matrix<T>{std::move(entries.pattern), std::move(entries.values)});
+}
+
+// Entries (rows[k], columns[k]) of the inverse, and which of them, by k, the factors do not give.
+template <class T>
+Tuple<NumPy<T>, NumPy<off>> inverse_at_binding(FactorBinding<T>& self, In<idx> rows, In<idx> columns) {
+  const off count = (off)rows.shape(0);
+  require_length(columns, count, "columns");
+  const Canonical wanted =
+      without_gil([&] { return canonical_from_coordinates(self.factor->n(), columns.data(), rows.data(), count); });
+  const auto entries = inverse_of(self, {.more = wanted.pattern.view()});
+  const PatternView P = entries.on(nb::cast<const Canonical&>(self.canonical).pattern.view());
+  std::vector<T> values(count);
+  std::vector<off> missing;
+  for (off k = 0; k < count; k++) {
+    const idx i = columns.data()[k], j = rows.data()[k];
+    const idx *end = P.ind + P.ptr[j + 1], *at = std::lower_bound(P.ind + P.ptr[j], end, i);
+    if (!entries.values.empty() && at < end && *at == i) values[k] = entries.values[at - P.ind];
+    else missing.push_back(k);
+  }
+  return nb::make_tuple(to_numpy(std::move(values)), to_numpy(std::move(missing)));
 }
 
 // The same for LDL^T, of blocks of order 1 and 2. A determinant of a Hermitian matrix is real.
@@ -302,8 +323,10 @@ template <class T> void bind_factor_of(nb::module_& m, const char* name) {
            "The Cholesky factor of A + C C^H, C in compressed columns; False if A's pattern has no room for that.")
       .def("lower", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->lower(); })); })
       .def("upper", [](const Self& self) { return matrix_tuple(without_gil([&] { return self.factor->upper(); })); })
-      .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self, false).values); })
+      .def("inverse_on_pattern", [](Self& self) { return to_numpy(inverse_of(self).values); })
       .def("inverse_on_factors", &inverse_on_factors_binding<T>)
+      .def("inverse_at", &inverse_at_binding<T>, "rows"_a, "columns"_a,
+           "Entries (rows[k], columns[k]) of the inverse, and for which k the factors do not give them.")
       .def("slogdet", &slogdet_binding<T>)
       .def(
           "pivots",

@@ -62,6 +62,18 @@ template <class T> class ColumnInverse {
     }
   }
 
+  // Calls row(k) for the rows of column i of L + U inside its diagonal block, but for padding and for what has
+  // cancelled.
+  template <class Row> void rows_of(idx i, Row&& row) const {
+    row(i);
+    LowerColumn<T>(nodes_, node_of_[i], i).each([&](idx k, off at) {
+      if (nodes_.lower[at] != T(0)) row(k);
+    });
+    eliminated_with(i, [&](idx j, T u) {
+      if (u != T(0)) row(j);
+    });
+  }
+
  private:
   void start(idx i) {
     const T inverse_pivot = nodes_.inverse_pivot[i];
@@ -114,7 +126,29 @@ template <class T> void ColumnLU<T>::inverse_on_pattern(PatternView P, T* invers
   });
 }
 
-#define GS_INSTANTIATE(T) template void ColumnLU<T>::inverse_on_pattern(PatternView, T*, bool) const;
+// Those of L + U, and those above the diagonal blocks, which are zero in the inverse.
+template <class T> std::vector<char> ColumnLU<T>::has_places(PatternView P) const {
+  std::vector<idx> place(n_), block_of(n_), column_of(n_, -1);  // column_of: the last that has a row
+  for (idx k = 0; k < n_; k++) place[row_perm_[k]] = k;
+  for (idx b = 0; b + 1 < (idx)block_ptr_.size(); b++)
+    std::fill(block_of.begin() + block_ptr_[b], block_of.begin() + block_ptr_[b + 1], b);
+  const ColumnInverse<T> columns(*nodes_);
+  std::vector<char> has(P.nnz());
+  for (idx i = 0; i < n_; i++) {
+    const off begin = P.ptr[col_perm_[i]], end = P.ptr[col_perm_[i] + 1];
+    if (begin == end) continue;
+    columns.rows_of(i, [&](idx k) { column_of[k] = i; });
+    for (off p = begin; p < end; p++) {
+      const idx k = place[P.ind[p]];
+      has[p] = column_of[k] == i || block_of[k] < block_of[i];
+    }
+  }
+  return has;
+}
+
+#define GS_INSTANTIATE(T)                                                     \
+  template void ColumnLU<T>::inverse_on_pattern(PatternView, T*, bool) const; \
+  template std::vector<char> ColumnLU<T>::has_places(PatternView) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -61,6 +61,8 @@ template <class T> class ColumnLU {
   // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
   // factors only; whether it will be asked for again is of no use here. Not of wide numbers.
   void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
+  // Of which entries of P it may have others than A's, one by one.
+  std::vector<char> has_places(PatternView P) const;
 
   bool factored() const { return nodes_ != nullptr; }
 

@@ -100,10 +100,16 @@ template <class T> class Factor {
     std::vector<T> values;
     double error = std::numeric_limits<double>::infinity();  // factor_inverse.cpp says of what
     bool accurate = false;
+    PatternView on(PatternView A) const { return pattern.ptr.empty() ? A : pattern.view(); }
   };
-  // On A's pattern, or on that of the factors they come from, which has all of A's; of the first where only solves were
-  // of use. Thread-safe.
-  InverseEntries inverse(bool on_factors);
+  // Whose entries are asked for: A's and, if more are of use, those of the factors they come from, or as many of `more`
+  // as these have. Where only solves were of use they are A's.
+  struct InverseOf {
+    bool factors = false;
+    PatternView more;
+  };
+  // Thread-safe. Nothing, and accurate, where neither A nor its factors have an entry of `more`.
+  InverseEntries inverse(const InverseOf& of);
 
   // A forked child has it half changed, because another thread was refactoring: all of the above and below throws, and
   // it must not even be destroyed.
@@ -171,8 +177,9 @@ template <class T> class Factor {
   void ask_known_system(Trans trans);
   double solve_by_ladder(Trans trans, idx nrhs, const T* b, T* x);
   bool can_repivot(idx nrhs, const T* b) const;
-  template <class Engine> void try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const;
-  void try_inverse_by_partial_pivoting(bool on_factors, InverseEntries& best) const;
+  bool has_any(PatternView more) const;
+  template <class Engine> void try_inverse(const Engine& engine, const InverseOf& of, InverseEntries& best) const;
+  void try_inverse_by_partial_pivoting(const InverseOf& of, InverseEntries& best) const;
   InverseEntries inverse_by_solves();
   double norm(Trans trans);
   bool must_measure(Trans trans);

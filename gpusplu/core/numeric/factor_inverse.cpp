@@ -93,22 +93,57 @@ template <class T, class Engine> Pattern pattern_of_factors(const Engine& engine
   return all;
 }
 
+// The entries of A and those of `more` that have a place; empty if A has these.
+Pattern joined(PatternView A, PatternView more, const std::vector<char>& has_place) {
+  Pattern both;
+  both.n = A.n;
+  both.ptr.push_back(0);
+  both.ind.reserve(A.nnz() + more.nnz());
+  for (idx j = 0; j < A.n; j++) {
+    off k = A.ptr[j];
+    const auto take_up_to = [&](idx i) {
+      while (k < A.ptr[j + 1] && A.ind[k] <= i) both.ind.push_back(A.ind[k++]);
+    };
+    for (off p = more.ptr[j]; p < more.ptr[j + 1]; p++) {
+      if (!has_place[p]) continue;
+      const idx i = more.ind[p];
+      take_up_to(i);
+      if (k == A.ptr[j] || A.ind[k - 1] != i) both.ind.push_back(i);
+    }
+    take_up_to(A.n);
+    both.ptr.push_back((off)both.ind.size());
+  }
+  return both.ptr.back() > A.nnz() ? both : Pattern();
+}
+
+bool has_entry(PatternView A, idx i, idx j) { return std::binary_search(A.ind + A.ptr[j], A.ind + A.ptr[j + 1], i); }
+
 }  // namespace
+
+template <class T> bool Factor<T>::has_any(PatternView more) const {
+  for (idx j = 0; j < more.n; j++)
+    for (off p = more.ptr[j]; p < more.ptr[j + 1]; p++)
+      if (has_entry(A_, more.ind[p], j)) return true;
+  if (!front_ && (!column_->factored() || column_->is_wide())) return false;
+  const std::vector<char> places = front_ ? front_->has_places(more) : column_->has_places(more);
+  return std::find(places.begin(), places.end(), 1) != places.end();
+}
 
 // Keeps what this engine says in `best` if it is better.
 template <class T> template <class Engine>
-void Factor<T>::try_inverse(const Engine& engine, bool on_factors, InverseEntries& best) const {
+void Factor<T>::try_inverse(const Engine& engine, const InverseOf& of, InverseEntries& best) const {
   InverseEntries found;
   const bool one_triangle = std::is_same_v<Engine, FrontFactor<T>> && symbolic_->one_triangle();
-  if (on_factors) found.pattern = pattern_of_factors<T>(engine, A_, one_triangle);
-  const PatternView P = on_factors ? found.pattern.view() : A_;
+  if (of.factors) found.pattern = pattern_of_factors<T>(engine, A_, one_triangle);
+  if (of.more.nnz() > 0) found.pattern = joined(A_, of.more, engine.has_places(of.more));
+  const PatternView P = found.on(A_);
   found.values.resize(P.nnz());
-  engine.inverse_on_pattern(P, found.values.data(), !on_factors);
+  engine.inverse_on_pattern(P, found.values.data(), P.ind == A_.ind);
   found.error = identity_error(A_, values_.data(), P, found.values.data());
   if (found.error < best.error) best = std::move(found);
 }
 
-template <class T> void Factor<T>::try_inverse_by_partial_pivoting(bool on_factors, InverseEntries& best) const {
+template <class T> void Factor<T>::try_inverse_by_partial_pivoting(const InverseOf& of, InverseEntries& best) const {
   for (const Resort way : {Resort::scaled, Resort::unscaled}) {
     const Symbolic renewed = way == Resort::unscaled ? unscaled_analysis() : analysis_by_columns(true);
     if (renewed.structural_rank < renewed.n) return;
@@ -116,7 +151,7 @@ template <class T> void Factor<T>::try_inverse_by_partial_pivoting(bool on_facto
     PivotOptions options;
     options.pivot_threshold = pivot_threshold_of(way, options_.pivot_threshold);
     if (column.factor(values_.data(), options).status != FactorInfo::ok) continue;
-    try_inverse(column, on_factors, best);
+    try_inverse(column, of, best);
     if (ladder_.is_inverse(best.error)) return;
   }
 }
@@ -145,22 +180,23 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse_by_solv
   return found;
 }
 
-template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on_factors) {
+template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(const InverseOf& of) {
   InverseEntries best;
   {
     const UseLock::Shared shared = held();
+    if (of.more.n > 0 && !has_any(of.more)) return {.accurate = true};
     if (!front_ && !column_->factored()) throw SingularError(-1);  // as the attempt to choose pivots anew found
     const bool shown =
         symbolic_->cholesky || (info_.n_perturbed == 0 && ladder_.ones_tell(info_.max_multiplier, info_.pivot_growth));
     if (front_ && shown) {
-      try_inverse(*front_, on_factors, best);
+      try_inverse(*front_, of, best);
       for (int round = 0; round < most_rounds && !ladder_.is_inverse(best.error) && !best.values.empty(); round++)
-        best.error = solve_missed(A_, values_.data(), on_factors ? best.pattern.view() : A_, best.values.data(),
-                                  ladder_, [&](auto&&... args) { engine_solve(args...); });
+        best.error = solve_missed(A_, values_.data(), best.on(A_), best.values.data(), ladder_,
+                                  [&](auto&&... args) { engine_solve(args...); });
     }
-    if (!front_ && !column_->is_wide() && shown) try_inverse(*column_, on_factors, best);
+    if (!front_ && !column_->is_wide() && shown) try_inverse(*column_, of, best);
     if (!ladder_.is_inverse(best.error) && ladder_.may_choose_pivots(0, true)) {
-      try_inverse_by_partial_pivoting(on_factors, best);
+      try_inverse_by_partial_pivoting(of, best);
       std::lock_guard lock(use_.counts);
       stats_.n_repivoted += !symbolic_->ldlt;
     }
@@ -174,10 +210,10 @@ template <class T> typename Factor<T>::InverseEntries Factor<T>::inverse(bool on
   return best;
 }
 
-#define GS_INSTANTIATE(T)                                                                \
-  template void Factor<T>::try_inverse_by_partial_pivoting(bool, InverseEntries&) const; \
-  template typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves();            \
-  template typename Factor<T>::InverseEntries Factor<T>::inverse(bool);
+#define GS_INSTANTIATE(T)                                                                            \
+  template void Factor<T>::try_inverse_by_partial_pivoting(const InverseOf&, InverseEntries&) const; \
+  template typename Factor<T>::InverseEntries Factor<T>::inverse_by_solves();                        \
+  template typename Factor<T>::InverseEntries Factor<T>::inverse(const InverseOf&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -54,6 +54,8 @@ template <class T> class FrontFactor {
   // Entry k, (i, j) in the pattern P, becomes (A^-1)_ji; `inverse` has one for each. P has entries of A and of the
   // factors only; it is A's if it will be asked for again.
   void inverse_on_pattern(PatternView P, T* inverse, bool again) const;
+  // Of which entries of P it may have others than A's, one by one.
+  std::vector<char> has_places(PatternView P) const;
 
   // A[row_perm][:, col_perm] = L U, L with unit diagonal, or A[row_perm][:, row_perm] = L L^H, or L D L^H (L D L^T of
   // complex symmetric A), L with unit diagonal; no scaling in L, U and D.

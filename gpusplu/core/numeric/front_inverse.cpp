@@ -202,7 +202,29 @@ template <class T> void FrontFactor<T>::inverse_on_pattern(PatternView P, T* inv
   });
 }
 
-#define GS_INSTANTIATE(T) template void FrontFactor<T>::inverse_on_pattern(PatternView, T*, bool) const;
+template <class T> std::vector<char> FrontFactor<T>::has_places(PatternView P) const {
+  const Symbolic& s = *symbolic_;
+  const idx n = s.n;
+  std::vector<idx> row_place(n), front_of(n);
+  for (idx k = 0; k < n; k++) row_place[s.row_perm[k]] = k;
+  for (idx f = 0; f < s.nsuper(); f++)
+    std::fill(front_of.begin() + s.super_ptr[f], front_of.begin() + s.super_ptr[f + 1], f);
+  std::vector<char> has(P.nnz());
+  over_range(n, P.nnz(), [&](idx begin, idx end) {
+    for (idx column = begin; column < end; column++)
+      for (off k = P.ptr[s.col_perm[column]]; k < P.ptr[s.col_perm[column] + 1]; k++) {
+        const auto [first, last] = std::minmax(row_place[P.ind[k]], column);
+        const idx f = front_of[first];
+        const auto below = s.row_ind.begin();
+        has[k] = last < s.super_ptr[f + 1] || std::binary_search(below + s.row_ptr[f], below + s.row_ptr[f + 1], last);
+      }
+  });
+  return has;
+}
+
+#define GS_INSTANTIATE(T)                                                        \
+  template void FrontFactor<T>::inverse_on_pattern(PatternView, T*, bool) const; \
+  template std::vector<char> FrontFactor<T>::has_places(PatternView) const;
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

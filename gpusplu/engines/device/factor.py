@@ -217,6 +217,9 @@ class DeviceFactor(LaterFactorization):
     def inverse_on_factors(self) -> Any:
         return self._settled_cpu().inverse_on_factors()
 
+    def inverse_at(self, rows: np.ndarray, columns: np.ndarray) -> Any:
+        return self._settled_cpu().inverse_at(rows, columns)
+
     def pivots(self) -> Any:
         return self._settled_cpu().pivots()
 

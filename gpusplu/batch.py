@@ -43,10 +43,14 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
 
     def __init__(self, symbolic: Symbolic, values: Any, errors: Errors = "flag", canonical: bool = False):
         """Factor `values`, shape (nbatch, size), each row in the order of ``A.data``, or canonical ones."""
-        self._symbolic, self._errors = symbolic, one_of("errors", errors, ERRORS)
+        self._errors = one_of("errors", errors, ERRORS)
         self._problem, self._analysis = symbolic.parts()
         if not canonical:
             values = self._read(values)
+        if self._analysis.core.structural_rank < self._problem.n:
+            symbolic = symbolic.suiting(self._fullest(values, canonical))
+            self._problem, self._analysis = symbolic.parts()
+        self._symbolic = symbolic
         self._dtype, self._lock = values.dtype, RLock()
         self._map = self._problem.pattern.direct_map(self._dtype)
         count = values.shape[0]
@@ -64,6 +68,12 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         self._seconds = {"refactor": 0.0, "solve": 0.0}
         self._refactor(values, canonical)
         phases.batch_factored(count, systems is not None, self._seconds["refactor"])
+
+    def _fullest(self, values: Any, canonical: bool) -> np.ndarray:
+        """Canonical values of the finite system with the fewest zeros."""
+        host = matrix.to_host(values)
+        fullest: np.ndarray = host[(np.isfinite(host) & (host != 0)).sum(axis=1).argmax()]
+        return fullest if canonical else self._problem.pattern.gather(fullest)
 
     @property
     def shape(self) -> tuple[int, int, int]:

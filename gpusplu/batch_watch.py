@@ -126,7 +126,7 @@ class WatchedSystems:
     def _ordinary(self, canonical: np.ndarray) -> Any:
         """An engine's factor of one system: of the default engine where the systems are factored side by side."""
         if self._systems is None:
-            return self._symbolic.make(canonical)
+            return self._symbolic.suiting(canonical).make(canonical)
         return registry.named(registry.DEFAULT).factor(self._problem, self._analysis, canonical)
 
     def _tell(self) -> None:

@@ -18,6 +18,7 @@ from .errors import NonFiniteError
 from .factor import LUFactor
 from .options import DEFAULTS
 from .pipeline import factor_lu
+from .rhs import check_trans
 
 
 class SuperLUFactor(LUFactor):
@@ -27,8 +28,10 @@ class SuperLUFactor(LUFactor):
 
     def _solve_any(self, rhs: Any, trans: Any) -> Any:
         fits = not isinstance(rhs, np.ndarray) or rhs.dtype == self._dtype or np.can_cast(rhs.dtype, self._dtype)
-        if not fits and 0 < rhs.ndim < 3:  # else that is what SciPy finds first
-            rhs.astype(self._dtype, casting="safe")
+        if not fits:
+            check_trans(trans)
+            if 0 < rhs.ndim < 3:  # else that is what SciPy finds first
+                rhs.astype(self._dtype, casting="safe")
         return super()._solve_any(rhs, trans)
 
     @property

@@ -44,7 +44,7 @@ class Factor(Calls, PartsOfInverse):
         on_device = registry.named(choice.engine).on_device
         self._began_on_host = not on_device
         if not core:
-            symbolic = followed(symbolic)
+            symbolic = followed(symbolic).suiting(canonical)
             if symbolic.choice is not choice:
                 choice, on_device = symbolic.choice, registry.named(symbolic.choice.engine).on_device
             core = symbolic.make(canonical)

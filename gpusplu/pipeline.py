@@ -194,6 +194,8 @@ def is_by_values(core: Any, options: Options) -> bool:
 def suits(symbolic: Symbolic, A: Any) -> bool:
     """Whether a remembered analysis is one for the values of `A` too."""
     problem, analysis = symbolic.parts()
+    if analysis.core.structural_rank < problem.n:  # as a batch may leave it, whose first matrix had zeros
+        return False
     canonical = problem.pattern.gather(matrix.values_on(problem.pattern, A))
     matrix.check_finite(problem.pattern, canonical)
     if problem.kind != "lu":

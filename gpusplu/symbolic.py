@@ -217,6 +217,13 @@ class Symbolic(Generic[FactorT, BatchT]):
         found.seconds = {"canonicalize": seconds, "analyze": 0.0}
         return found
 
+    def suiting(self, canonical: np.ndarray) -> Symbolic:
+        """Itself; where the values analysed were singular by their zeros, an analysis of these values."""
+        if self._analysis.core.structural_rank == self.n:
+            return self
+        problem = self._problem
+        return analyze_problem(Problem(problem.pattern, canonical, problem.kind, problem.options, self._choice.request))
+
     def moved_to(self, other: Symbolic) -> Symbolic:
         """What another engine made of the same pattern, with the threshold for pivots that this one has."""
         if self._analysis is other._analysis:

@@ -104,7 +104,7 @@ def slogdet(factored: Factored, values: Tensor) -> tuple[Tensor, Tensor]:
     """Signs and logarithms of determinants, of the shape of a batch."""
     sign, logabsdet = (0.0, -np.inf) if factored.factor is None else factored.factor.slogdet()
     found = []
-    for array, dtype in ((sign, values.dtype), (logabsdet, values.real.dtype)):
+    for array, dtype in ((sign, values.dtype), (logabsdet, values.dtype.to_real())):
         tensor = torch.as_tensor(np.asarray(array), dtype=dtype, device=values.device)
         found.append(tensor.reshape(values.shape[:-1]))
     return found[0], found[1]

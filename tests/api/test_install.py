@@ -195,6 +195,16 @@ def test_perm_holds_its_factor_as_scipys_does():
     del perm
 
 
+@pytest.mark.parametrize(("trans", "error"), [("", TypeError), ("X", ValueError), (None, TypeError)])
+def test_a_direction_is_refused_before_a_right_hand_side(trans, error):
+    A, told = sp.eye_array(3, format="csc"), []
+    for within in (contextlib.nullcontext, gs.enabled):
+        with within(), pytest.raises(error) as caught:
+            spla.splu(A).solve(np.ones(3, complex), trans)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
 def test_lazy_modules_are_not_woken():
     code = """
 import importlib.util, sys

@@ -193,3 +193,23 @@ def test_a_factor_that_left_its_analysis_is_not_used_again(monkeypatch):
         assert given == []
         patterns.give(known, one.factor(A.data))
         assert given.pop() is known
+
+
+@pytest.mark.parametrize("ordering", ["auto", "natural"])
+def test_zeros_of_the_matrix_analysed_say_nothing_about_other_values(ordering):
+    A = random_matrix(20)
+    empty = A.copy()
+    empty.data[empty.indices == 3] = 0
+    values, (right, singular) = np.stack([A.data, empty.data, 2 * A.data]), list(gs.BatchStatus)[:4:3]
+    symbolic = gs.analyze(empty, ordering=ordering)
+    accurate(A, symbolic.factor(A.data).solve(rhs(20)), rhs(20))
+    for batch in (gs.splu_batch(empty, values, ordering=ordering), symbolic.factor(values)):
+        assert batch.status.tolist() == [right, singular, right]
+        accurate(A, batch.solve(rhs(20))[0], rhs(20))
+    batch = gs.splu_batch(empty, values[1:2])
+    assert batch.status == [singular]
+    assert gs.splu_batch(A, values[:1]).status == [right]  # whatever was analysed before
+    batch.refactor(values[:1])
+    assert batch.status == [right]
+    with pytest.raises(RuntimeError, match="singular"):
+        symbolic.factor(empty.data)

@@ -144,3 +144,11 @@ def test_values_that_the_processor_has_to_solve_with(device):
     x = factor.refactor_solve(moved(small.data), b, check="later")
     assert factor.check() < 100 * EPS["d"]
     assert backward_error(small, np.asarray(x), np.asarray(b)) < 100 * EPS["d"]
+
+
+def test_values_on_the_device_take_the_place_of_lost_ones(factor):
+    factor.refactor(moved(0 * A.data), check="later")
+    with pytest.raises(RuntimeError, match="singular"):
+        factor.check()
+    factor.refactor(moved(A.data))
+    assert backward_error(A, factor.solve(B), B) < 100 * EPS["d"]

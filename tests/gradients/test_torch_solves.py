@@ -127,6 +127,14 @@ def test_gradient_of_a_determinant_makes_no_factorization(nbatch):
     checks.close(values.grad, torch.linalg.inv(D).mT[..., rows, columns])
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_determinant_of_a_sparse_tensor(dtype, layout):
+    A = sparse(dtype=dtype, layout=layout)
+    for found, expected in zip(gst.slogdet(A), torch.linalg.slogdet(A.to_dense()), strict=True):
+        checks.close(found, expected)
+
+
 def test_a_batch_with_a_singular_matrix_has_no_gradient():
     pattern, values = on_pattern(20, nbatch=3)
     values.data[1] = 0

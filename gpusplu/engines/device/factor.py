@@ -29,7 +29,7 @@ class DeviceFactor(LaterFactorization):
         """Solve op(A) X = B; `b` and the result are NumPy's or CuPy's, Fortran-contiguous, of the factor's dtype."""
         with self._device, self._lock, self._unfinished:
             self._settle_later()
-            if self._is_left:
+            if self._is_left or self._lost:  # what is pending may take the place of values that were lost
                 self._settle(self._recorded.begin())
             self._must_hold()
             return self._solve(b, trans)

@@ -66,6 +66,16 @@ Call::~Call() {
   }
 }
 
+void Call::released(void (*work)(void*), void* context) {
+  try {
+    nb::gil_scoped_release release;
+    work(context);
+    if (!raised_) return;
+  } catch (const Interrupted&) {
+  }
+  throw nb::python_error(std::move(*raised_));
+}
+
 bool Call::is_heard() const { return main_ || callback; }
 
 bool Call::look() noexcept {

@@ -21,18 +21,14 @@ class Call : public Operation {
 
   template <class F> auto run(F&& work) {
     using Result = std::invoke_result_t<F>;
-    try {
-      nb::gil_scoped_release release;
-      if constexpr (std::is_void_v<Result>) {
-        work();
-        if (!raised_) return;
-      } else {
-        Result result = work();
-        if (!raised_) return result;
-      }
-    } catch (const Interrupted&) {
+    if constexpr (std::is_void_v<Result>) {
+      released([](void* p) { (*static_cast<std::remove_reference_t<F>*>(p))(); }, (void*)&work);
+    } else {
+      std::optional<Result> result;
+      auto keep = [&] { result.emplace(work()); };
+      released([](void* p) { (*static_cast<decltype(keep)*>(p))(); }, &keep);
+      return *std::move(result);
     }
-    throw nb::python_error(std::move(*raised_));
   }
 
   ~Call();  // tells the callback, where it was called, that this is the end
@@ -41,6 +37,7 @@ class Call : public Operation {
   bool is_heard() const;
 
  private:
+  void released(void (*work)(void*), void* context);  // compiled once, not for every call
   bool look() noexcept override;
 
   const bool main_ = in_main_thread();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace gs {
 namespace GS_SIMD {
@@ -43,12 +44,13 @@ template <class Real, bool Complex, int Width> struct Row {
     else return Vector{};
   }
   GS_INLINE_ROW Vector rotate(Vector v) {  // times i
-    Vector out = v;
-    if constexpr (Complex) {
-#pragma GCC unroll 16
-      for (int k = 0; k < size; k += 2) out[k] = -v[k + 1], out[k + 1] = v[k];
-    }
-    return out;
+    if constexpr (Complex) return rotate(v, std::make_integer_sequence<int, size>());
+    else return v;
+  }
+  template <int... k> GS_INLINE_ROW Vector rotate(Vector v, std::integer_sequence<int, k...>) {
+    constexpr Bits signs = {(k % 2 ? 0 : ~all_but_sign)...};
+    const Vector swapped = __builtin_shufflevector(v, v, (k ^ 1)...);
+    return reinterpret_cast<Vector>(reinterpret_cast<Bits>(swapped) ^ signs);
   }
   // acc - l v, with `turned` = i v
   GS_INLINE_ROW Vector subtract(Vector acc, const Real* l, Vector v, Vector turned) {

@@ -73,12 +73,12 @@ GS_INLINE void subtract_dots(idx m, const S* A_, off lda, const S* y_, S* x, boo
   for (idx i = 0; i < count; i += L) {
     const Mask<R> last = first_lanes<R>(count - i < L ? (int)(count - i) : L);
     const bool partial = count - i < L;
-    const V v = partial ? load(y + i, last) : load(y + i);
+    const V v = partial || masks_are_free ? load(y + i, last) : load(y + i);
     const V swapped = swap_pairs(v);
     const R* a = A + i;
 #pragma GCC unroll 8
     for (int k = 0; k < columns; k++) {
-      const V b = partial ? load(a, last) : load(a);
+      const V b = partial || masks_are_free ? load(a, last) : load(a);
       sum[k] = sum[k] + b * v;
       if constexpr (Real<S>::complex) cross[k] = cross[k] + b * swapped;
       next_column(a, lda * w);
@@ -205,10 +205,10 @@ template <class T> static void lu_forward_t(idx W, idx H, idx nrhs, const T* L, 
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
   if (is_small(W, H, nrhs))
-    return conj ? small_forward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu, x, ldx, native(y),
-                                                      ldy)
-                : small_forward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu, x, ldx, native(y),
-                                                       ldy);
+    return Real<S>::complex && conj ? small_forward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu,
+                                                                          x, ldx, native(y), ldy)
+                                    : small_forward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(Ut), ldu,
+                                                                           x, ldx, native(y), ldy);
   solve_triangle<S, false, true, true>(W, nrhs, native(L), ldl, x, ldx, conj);
   subtract_product<S, false>(H, nrhs, W, native(Ut), ldu, x, ldx, native(y), ldy, conj);
 }
@@ -218,10 +218,10 @@ static void lu_backward_t(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_, of
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
   if (is_small(W, H, nrhs))
-    return conj ? small_backward<true, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx, native(y),
-                                                      ldy)
-                : small_backward<true, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
-                                                       native(y), ldy);
+    return Real<S>::complex && conj ? small_backward<true, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
+                                                                          ldl, x, ldx, native(y), ldy)
+                                    : small_backward<true, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
+                                                                           ldl, x, ldx, native(y), ldy);
   subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, conj);
   solve_triangle<S, true, false, true>(W, nrhs, native(L), ldl, x, ldx, conj);
 }
@@ -231,10 +231,10 @@ static void cholesky_forward(idx W, idx H, idx nrhs, const T* L, off ldl, T* x_,
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
   if (is_small(W, H, nrhs))
-    return conj ? small_forward<false, true, false, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
-                                                       native(y), ldy)
-                : small_forward<false, false, false, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
-                                                        native(y), ldy);
+    return Real<S>::complex && conj ? small_forward<false, true, false, S>(W, H, nrhs, native(L), ldl, native(L) + W,
+                                                                           ldl, x, ldx, native(y), ldy)
+                                    : small_forward<false, false, false, S>(W, H, nrhs, native(L), ldl, native(L) + W,
+                                                                            ldl, x, ldx, native(y), ldy);
   solve_triangle<S, false, true, false>(W, nrhs, native(L), ldl, x, ldx, conj);
   subtract_product<S, false>(H, nrhs, W, native(L) + W, ldl, x, ldx, native(y), ldy, conj);
 }
@@ -244,10 +244,10 @@ template <class T> static void cholesky_backward(idx W, idx H, idx nrhs, const T
   auto* x = native(x_);
   using S = std::remove_pointer_t<decltype(x)>;
   if (is_small(W, H, nrhs))
-    return conj ? small_backward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
-                                                        native(y), ldy)
-                : small_backward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W, ldl, x, ldx,
-                                                       native(y), ldy);
+    return Real<S>::complex && conj ? small_backward<false, false, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
+                                                                            ldl, x, ldx, native(y), ldy)
+                                    : small_backward<false, true, true, S>(W, H, nrhs, native(L), ldl, native(L) + W,
+                                                                           ldl, x, ldx, native(y), ldy);
   subtract_product<S, true>(W, nrhs, H, native(L) + W, ldl, native(y), ldy, x, ldx, !conj);
   solve_triangle<S, false, false, true>(W, nrhs, native(L), ldl, x, ldx, !conj);
 }

@@ -86,11 +86,12 @@ __attribute__((noinline)) static void solve_columns(idx m, real<S>* X, off ldx, 
   if constexpr (pair == 2)
     for (; i + 2 * L <= count; i += 2 * L)
       solve_registers<S, columns, 2, false, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
-  for (; i + L <= count; i += L)
-    solve_registers<S, columns, 1, false, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
-  if (i < count)
+  if constexpr (!masks_are_free)
+    for (; i + L <= count; i += L)
+      solve_registers<S, columns, 1, false, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal, all, sign, seen);
+  for (; i < count; i += L)
     solve_registers<S, columns, 1, true, unit>(X + i, ldx, T, step_k, step_j, inverse_diagonal,
-                                               first_lanes<R>((int)(count - i)), sign, seen);
+                                               first_lanes<R>(count - i < L ? (int)(count - i) : L), sign, seen);
   largest = seen;
 }
 

@@ -132,9 +132,10 @@ __attribute__((noinline)) static void strip(idx n, idx K, const real<S>* A, off 
 template <class S, Shape shape, bool lower>
 GS_INLINE void any_strip(int vectors, bool partial, idx n, idx K, const real<S>* A, off lda, const real<S>* B, off ldb,
                          real<S>* C, off ldc, Mask<real<S>> last, bool conj, idx first_row) {
-#define GS_STRIP(count)                                                                               \
-  (partial ? strip<S, count, true, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row) \
-           : strip<S, count, false, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row))
+#define GS_STRIP(count)                                                                           \
+  (partial || masks_are_free                                                                      \
+       ? strip<S, count, true, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row) \
+       : strip<S, count, masks_are_free, shape, lower>(n, K, A, lda, B, ldb, C, ldc, last, conj, first_row))
   if (vectors == 1) return GS_STRIP(1);
   if (vectors == 2) return GS_STRIP(2);
   if constexpr (max_vectors<S> >= 3) return GS_STRIP(3);

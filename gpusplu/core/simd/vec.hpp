@@ -38,6 +38,14 @@ template <class R> GS_INLINE Vec<R> load(const R* p) {
 template <class R> GS_INLINE void store(R* p, Vec<R> v) { __builtin_memcpy(p, &v, sizeof v); }
 template <class R> GS_INLINE Vec<R> broadcast(R s) { return s - Vec<R>{}; }
 
+// Where masks are registers the last vector of a column is masked whether it is whole or not: that takes no longer, and
+// half as much code has to be compiled.
+#if defined(GS_MASK_REGISTERS)
+constexpr bool masks_are_free = true;
+#else
+constexpr bool masks_are_free = false;
+#endif
+
 // Lanes lo .. hi-1.
 #if defined(GS_MASK_REGISTERS)
 template <class R> struct Mask { unsigned bits; };

@@ -62,6 +62,7 @@ DAMAGED = {
     "row_scale": ("row_scale", lambda x: np.full(60, 0.3)),
     "col_scale": ("col_scale", lambda x: np.full(60, np.nan)),
     "negative scale": ("col_scale", lambda x: np.full(60, -2.0)),
+    "scale out of range": ("row_scale", lambda x: np.full(60, 2.0**1023)),
     "short scale": ("row_scale", lambda x: np.ones(3)),
     "pivot_order": ("pivot_order", lambda x: x),
     "partner": ("partner", lambda x: x),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gpusplu import _core
-from gpusplu.cost.calibration import for_core
+from gpusplu import _core, gallery
+from gpusplu.cost.calibration import for_core, for_lanes
 from gpusplu.cuda.layout import struct
 from support.small_matrices import canonical, random_matrix, spd_matrix
 
@@ -125,3 +125,13 @@ def test_what_has_no_plan():
     fronts = _core.analyze_fronts(ptr, ind, A.data, for_core())[0]
     with pytest.raises(ValueError, match="grain"):
         _core.make_lockstep_plan(fronts, ptr, ind, for_core(), grain=-1.0)
+
+
+def test_a_device_merges_more_than_a_processor():
+    """By constants of its own: those of the processor may be fitted to it."""
+    A = canonical(gallery.named("rlc:20x20"))
+    ptr, ind = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+    analysis = _core.analyze_fronts(ptr, ind, A.data, for_core())[0]
+    plans = [_core.make_lockstep_plan(analysis, ptr, ind, costs) for costs in (for_core(), for_lanes())]
+    assert plans[0].nf > plans[1].nf
+    assert plans[0].factor_size < plans[1].factor_size

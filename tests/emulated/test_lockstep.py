@@ -158,7 +158,7 @@ def test_tickets(definite, matrix, grain, device, monkeypatch):
     """Every tile of a large front has one, after the tiles and the fronts that it waits for."""
     monkeypatch.setattr(lanes, "WIDE_ROWS", 0)
     problem, analysis = gs.analyze(matrix("d"), cholesky=definite, engine="supernodal").parts()
-    costs, pattern = lockstep.for_core(), problem.pattern
+    costs, pattern = lockstep.for_lanes(), problem.pattern
     plan = lanes.LanePlan(
         lockstep._core.make_lockstep_plan(analysis.core, pattern.ptr, pattern.ind, costs, grain=grain)
     )

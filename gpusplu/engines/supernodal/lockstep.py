@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cost.calibration import for_core
+from ...cost.calibration import for_lanes
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
 from ...matrix import Pattern
@@ -55,7 +55,7 @@ class LockstepProgram(MatrixPart):
 
     def _planned(self, symbolic: Any, groups: int) -> Any:
         """The plan with subtrees of such a size that every warp gets some; no bit of a result depends on it."""
-        ptr, ind, costs = self.pattern.ptr, self.pattern.ind, for_core()
+        ptr, ind, costs = self.pattern.ptr, self.pattern.ind, for_lanes()
         plan = _core.make_lockstep_plan(symbolic, ptr, ind, costs)
         tasks = TASKS_A_WARP * WARPS_RESIDENT * self.device.multiprocessors / groups
         grain = min(MOST_GRAIN, max(LEAST_GRAIN, plan.work / tasks))

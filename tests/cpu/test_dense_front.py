@@ -273,8 +273,8 @@ def test_a_team_that_is_in_its_own_way_leaves_a_front_to_one(three_threads):
         assert all(x.tobytes() == y.tobytes() for x, y in zip(factors[0], other, strict=True))
 
 
-# Rows of a child in a front of 7 columns and 70 rows: single ones, pairs, and runs, across the last column and not, of
-# more rows than a vector has numbers and of fewer.
+# Rows of a child in a front of 7 columns and 230 rows: single ones, pairs, and runs, across the last column and not, of
+# more rows than a vector has numbers and of fewer; and so many that one triangle is in strips.
 CHILDREN = {
     "none": [],
     "single": [*range(1, 70, 3)],
@@ -282,6 +282,8 @@ CHILDREN = {
     "one run": [*range(4, 45)],
     "few runs": [*range(3, 9), *range(12, 20), *range(40, 47), *range(48, 70)],
     "below": [*range(7, 70)],
+    "strips": [*range(3, 140, 2), *range(140, 229)],
+    "strips of runs": [*range(5, 90), *range(100, 230)],
 }
 
 
@@ -290,9 +292,9 @@ CHILDREN = {
 @pytest.mark.parametrize("one_triangle", [True, False])
 def test_a_child_is_added(level, dtype, rel, one_triangle):
     rng = np.random.default_rng(5)
-    r, w, m = 70, 7, len(rel)
+    r, w, m = 230, 7, len(rel)
     block = np.asfortranarray(random(rng, dtype, m, m))
-    for begin, end in ((0, r), (0, 5), (3, 30), (15, r)):
+    for begin, end in ((0, r), (0, 5), (3, 30), (15, r), (70, 150)):
         a = random(rng, dtype, r, r)
         expected = a.copy()
         for j in range(m):
@@ -309,7 +311,7 @@ def test_a_child_is_added(level, dtype, rel, one_triangle):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_child_that_covers_the_block_is_copied(level, dtype):
     rng = np.random.default_rng(6)
-    r, w, rel = 60, 5, np.array([1, 3, *range(5, 60)], np.int32)
+    r, w, rel = 160, 5, np.array([1, 3, *range(5, 160)], np.int32)
     block = np.asfortranarray(random(rng, dtype, rel.size, rel.size))
     panel, c = np.zeros((r, w), dtype, order="F"), np.full((r - w, r - w), np.nan, dtype, order="F")
     _core_testing.add_child(panel, np.zeros((r - w, w), dtype, order="F"), c, rel, block, 0, r, True, True)

@@ -88,6 +88,20 @@ def refactored_front(B):
     return factor
 
 
+@pytest.mark.parametrize(("dtype", "hermitian"), [("f", True), ("d", True), *[(c, h) for c in "FD" for h in (0, 1)]])
+@pytest.mark.parametrize("n", range(2, 9))
+def test_neighbours_are_pivots_of_order_two(n, dtype, hermitian):
+    """In fronts of few columns, where they stand, whatever is before and behind them."""
+    for k in range(n - 1):
+        B = 0.05 * dense(n, dtype, hermitian) + 3 * np.eye(n, dtype=dtype)
+        B[k : k + 2, k : k + 2] = [[0, 2], [2, 0]]
+        factor = core_factor(whole(np.eye(n, dtype=dtype)), bool(hermitian), ordering="natural")
+        assert factor.refactor(B.ravel(order="F")) == -1
+        check_product(whole(B), factor, hermitian, 10)
+        assert np.flatnonzero(factor.pivots()[1]).tolist() == [k]
+        assert np.array_equal(factor.col_perm, np.arange(n))
+
+
 @pytest.mark.parametrize("m", [3, 10, 40, 150])
 def test_columns_are_postponed_until_they_have_partners(m):
     """Two zero blocks on the diagonal of one front, wider than the blocks in which pivots are sought."""

@@ -7,6 +7,7 @@
 #include "numeric/dense_front.hpp"
 #include "base/scalars.hpp"
 #include "numeric/phases.hpp"
+#include "numeric/strips.hpp"
 
 #include <algorithm>
 
@@ -95,8 +96,7 @@ template <class T> struct CholeskyFront {
   idx W, H;
   T* L;
   off ldl;
-  T* C;
-  off ldc;
+  const Strips<T>& C;
 
   T* at(idx i, idx j) const { return L + i + j * ldl; }
 
@@ -138,8 +138,7 @@ template <class T> struct CholeskyFront {
     phases.next_phase();
     for (idx task; (task = phases.take()) < chunks;) {  // longest rows first
       const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
-      kernel.update_t(m, i, W, at(W + i, 0), ldl, at(W, 0), ldl, C + i, ldc, true);
-      kernel.update_lower(m, W, at(W + i, 0), ldl, C + i + i * ldc, ldc);
+      update_rows(C, i, m, W, at(W + i, 0), ldl, at(W, 0), ldl, true);
     }
     phases.next_phase();
   }
@@ -161,15 +160,15 @@ template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, 
   if (H > 0) front.finish();
 }
 
-template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, T* C, off ldc) {
+template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, const Strips<T>& C) {
   const bool serial = lu_flops(W, H) < 2 * serial_flops;
-  if (serial && team.size == 1) return kernels<T>().cholesky_front(W, H, L, ldl, C, ldc);
+  if (serial && team.size == 1) return kernels<T>().cholesky_front(W, H, L, ldl, C);
   Phases phases(team);
   if (serial) {
-    if (team.rank == 0) phases.set_word(kernels<T>().cholesky_front(W, H, L, ldl, C, ldc));
+    if (team.rank == 0) phases.set_word(kernels<T>().cholesky_front(W, H, L, ldl, C));
     return phases.next_phase();
   }
-  const CholeskyFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, C, ldc};
+  const CholeskyFront<T> front{team, phases, kernels<T>(), W, H, L, ldl, C};
   const idx bad = front.factor_square();
   if (bad < 0 && H > 0) front.finish();
   return bad;
@@ -177,7 +176,7 @@ template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off 
 
 #define GS_INSTANTIATE(T)                                                                                        \
   template void lu_front(const Team&, idx, idx, T*, off, T*, off, T*, off, idx*, const PivotRule&, PivotStats&); \
-  template idx cholesky_front(const Team&, idx, idx, T*, off, T*, off);
+  template idx cholesky_front(const Team&, idx, idx, T*, off, const Strips<T>&);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

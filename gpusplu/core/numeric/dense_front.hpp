@@ -15,7 +15,7 @@ template <class T> void lu_front(const Team& team, idx W, idx H, T* L, off ldl, 
                                  idx* pivots, const PivotRule& rule, PivotStats& stats);
 
 // Returns -1, or the first column whose pivot is not positive (or is NaN), the same to every member.
-template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, T* C, off ldc);
+template <class T> idx cholesky_front(const Team& team, idx W, idx H, T* L, off ldl, const Strips<T>& C);
 
 // Row interchanges of a front applied to x (W x nrhs): P x, or P^T x when `inverse`.
 template <class T> inline void apply_pivots(idx W, const idx* pivots, idx nrhs, T* x, off ldx, bool inverse = false) {

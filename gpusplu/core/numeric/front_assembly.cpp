@@ -21,10 +21,10 @@ bool has_long_runs(const idx* rel, idx n_rows) {
 
 // As the kernel of that name, entry by entry.
 template <bool assign, class T> void add_columns(idx begin, idx end, idx first_row, bool lower, idx n_rows,
-                                                 const idx* rel, const T* from, T* to, off ldto) {
+                                                 const idx* rel, const T* from, off ldfrom, T* to, off ldto) {
   for (idx j = begin; j < end; j++) {
     T* const out = to + rel[j] * ldto;
-    const T* const in = from + off(j) * n_rows;
+    const T* const in = from + j * ldfrom;
     for (idx i = lower ? std::max(first_row, j) : first_row; i < n_rows; i++)
       out[rel[i]] = assign ? in[i] : out[rel[i]] + in[i];
   }
@@ -64,8 +64,12 @@ template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange col
       for (idx k = 0; k < W; k++) zero(front.Ut + c_begin + off(k) * H, c_end - c_begin);
   }
   if (keep_c || c_begin >= c_end) return;
-  if (!front.one_triangle || H < 64) return zero(front.C + off(c_begin) * H, off(c_end - c_begin) * H);
-  for (idx j = c_begin; j < c_end; j++) zero(front.C + j + off(j) * H, H - j);
+  if (c_begin == 0 && c_end == H) return zero(front.C.data, size_of_strips(H, front.C.width));
+  for (idx j = c_begin, end; j < c_end; j = end) {
+    const Strip<T> strip(front.C, j);
+    end = std::min(strip.end, c_end);
+    zero(strip.at(strip.end - front.C.width, j), (end - j) * strip.ld);
+  }
 }
 
 template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, T* panel) {
@@ -99,7 +103,7 @@ template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off 
 }
 
 template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel,
-                                  const T* from, bool assign_c) {
+                                  const Strips<T>& from, bool assign_c) {
   const auto [W, H, R] = front.shape;
   const idx* rel_end = rel + n_rows;
   const idx j_begin = columns.begin == 0 ? 0 : idx(std::lower_bound(rel, rel_end, columns.begin) - rel);
@@ -107,21 +111,30 @@ template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange colum
   const idx n_pivot = idx(std::lower_bound(rel, rel_end, W) - rel);  // rows and columns that the front eliminates
   const idx p_end = std::min(j_end, n_pivot), c_begin = std::max(j_begin, n_pivot);
   const bool lower = front.one_triangle, by_vectors = has_long_runs(rel, n_rows);
-  const auto add = [&](idx begin, idx end, idx first_row, T* to, off ldto, bool assign) {
-    if (begin >= end) return;
-    if (by_vectors) kernels<T>().add_columns(begin, end, first_row, lower, n_rows, rel, from, to, ldto, assign);
-    else if (assign) add_columns<true>(begin, end, first_row, lower, n_rows, rel, from, to, ldto);
-    else add_columns<false>(begin, end, first_row, lower, n_rows, rel, from, to, ldto);
+  const auto add = [&](idx begin, idx end, idx first_row, const Strip<T>& in, T* to, off ldto, bool assign) {
+    if (by_vectors)
+      kernels<T>().add_columns(begin, end, first_row, lower, n_rows, rel, in.origin, in.ld, to, ldto, assign);
+    else if (assign) add_columns<true>(begin, end, first_row, lower, n_rows, rel, in.origin, in.ld, to, ldto);
+    else add_columns<false>(begin, end, first_row, lower, n_rows, rel, in.origin, in.ld, to, ldto);
   };
-  add(j_begin, p_end, 0, front.L, R, false);
-  if (!lower) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from);
-  add(c_begin, j_end, n_pivot, front.C - off(W) * H - W, H, assign_c);
+  for (idx j = j_begin, end; j < p_end; j = end) {
+    const Strip<T> in(from, j);
+    end = std::min(in.end, p_end);
+    add(j, end, 0, in, front.L, R, false);
+  }
+  if (!lower) transpose_add(front, rel, n_pivot, c_begin, j_end, n_rows, from.data);
+  for (idx j = c_begin, end; j < j_end; j = end) {
+    const Strip<T> in(from, j), out(front.C, rel[j] - W);
+    end = std::min(in.end, j_end);
+    if (rel[end - 1] - W >= out.end) end = idx(std::lower_bound(rel + j, rel + end, out.end + W) - rel);
+    add(j, end, n_pivot, in, out.origin - (W + W * out.ld), out.ld, assign_c);
+  }
 }
 
 #define GS_INSTANTIATE(T)                                                    \
   template void clear_front(const FrontBlocks<T>&, ColumnRange, bool);       \
   template real_t<T> place_values(const FrontPlan&, off, off, const T*, T*); \
-  template void add_child(const FrontBlocks<T>&, ColumnRange, idx, const idx*, const T*, bool);
+  template void add_child(const FrontBlocks<T>&, ColumnRange, idx, const idx*, const Strips<T>&, bool);
 GS_FOR_SCALARS(GS_INSTANTIATE)
 
 }  // namespace gs

@@ -2,14 +2,16 @@
 #pragma once
 #include "base/types.hpp"
 #include "numeric/front_plan.hpp"
+#include "numeric/strips.hpp"
 
 namespace gs {
 
-// Where a front is assembled: L (R x W), Ut (H x W, LU only) right behind it, C (H x H, lower triangle if there is
-// one).
+// Where a front is assembled: L (R x W), Ut (H x W, LU only) right behind it, C (H x H, one strip if there are both
+// triangles).
 template <class T> struct FrontBlocks {
   FrontShape shape;
-  T *L, *Ut, *C;
+  T *L, *Ut;
+  Strips<T> C;
   bool one_triangle;
 };
 
@@ -25,9 +27,9 @@ template <class T> void clear_front(const FrontBlocks<T>& front, ColumnRange col
 // Writes entries [begin, end) of the plan into the cleared panels at `panel`. Returns the largest |entry|, scaled.
 template <class T> real_t<T> place_values(const FrontPlan& plan, off begin, off end, const T* values, T* panel);
 
-// Adds contribution block `from` (n_rows x n_rows) of a child, whose row i is row rel[i] of the front. assign_c: C is
-// not cleared yet and the child covers all of it.
+// Adds contribution block `from` (n_rows x n_rows, laid out as C) of a child, whose row i is row rel[i] of the front.
+// assign_c: C is not cleared yet and the child covers all of it.
 template <class T> void add_child(const FrontBlocks<T>& front, ColumnRange columns, idx n_rows, const idx* rel,
-                                  const T* from, bool assign_c);
+                                  const Strips<T>& from, bool assign_c);
 
 }  // namespace gs

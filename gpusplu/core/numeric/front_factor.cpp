@@ -124,8 +124,8 @@ template <class T> struct FrontFactor<T>::Run {
   }
 
   std::size_t contribution_bytes(idx s) const {
-    const std::size_t H = factor.shape(s).H;
-    return H * H * sizeof(T);
+    const idx H = factor.shape(s).H;
+    return size_of_strips(H, strip_width(H, symbolic.one_triangle())) * sizeof(T);
   }
 
   // Rows of child c in its parent.
@@ -150,7 +150,12 @@ template <class T> struct FrontFactor<T>::Run {
   FrontBlocks<T> blocks(idx s) const {
     const FrontShape shape = factor.shape(s);
     T* L = factor.panel(s);
-    return {shape, L, L + off(shape.W) * shape.R, factor.contribution_[s], symbolic.one_triangle()};
+    return {shape, L, L + off(shape.W) * shape.R, contribution(s), symbolic.one_triangle()};
+  }
+
+  Strips<T> contribution(idx s) const {
+    const idx H = factor.shape(s).H;
+    return {factor.contribution_[s], H, strip_width(H, symbolic.one_triangle())};
   }
 
   // The child that is added first may be copied into C if it covers all of it.
@@ -163,8 +168,8 @@ template <class T> struct FrontFactor<T>::Run {
   void assemble_children(const FrontBlocks<T>& front, idx s, ColumnRange columns, bool assign_c) {
     for (idx c = plan.child_ptr[s + 1]; c-- > plan.child_ptr[s]; assign_c = false) {
       const idx child = plan.child[c];
-      if (const T* from = factor.contribution_[child])
-        add_child(front, columns, factor.shape(child).H, rel(child), from, assign_c);
+      if (factor.contribution_[child])
+        add_child(front, columns, factor.shape(child).H, rel(child), contribution(child), assign_c);
     }
   }
 
@@ -252,13 +257,13 @@ template <class T> struct FrontFactor<T>::Run {
     const auto [W, H, R] = front.shape;
     idx* pivots = factor.pivots_.data() + symbolic.super_ptr[s];
     if (symbolic.cholesky) {
-      const idx column = cholesky_front(team, W, H, front.L, off(R), front.C, off(H));
+      const idx column = cholesky_front(team, W, H, front.L, off(R), front.C);
       if (column >= 0) {
         if (team.rank == 0) fail(s, column);
         return;
       }
     } else {
-      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C, off(H), pivots, rule_for(H), member.stats);
+      lu_front(team, W, H, front.L, off(R), front.Ut, off(H), front.C.data, off(H), pivots, rule_for(H), member.stats);
     }
     if (team.rank) return;
     for (idx k = 0; k < W; k++) {
@@ -284,7 +289,6 @@ template <class T> struct FrontFactor<T>::Run {
                                front.L,
                                off(R),
                                front.C,
-                               off(H),
                                factor.diagonal_.data() + start,
                                factor.below_diagonal_.data() + start,
                                factor.pivots_.data() + start,

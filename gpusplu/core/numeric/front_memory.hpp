@@ -154,7 +154,7 @@ class BlockPool {
 };
 
 // Blocks of the fronts that some threads work on. The largest are pages of their own that go back to the system as soon
-// as they are given back; of a lower triangle most pages above the diagonal are never touched.
+// as they are given back.
 class BlockMemory {
  public:
   void prepare(int threads) {

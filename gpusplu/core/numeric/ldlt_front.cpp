@@ -8,6 +8,7 @@
 #include "base/scalars.hpp"
 #include "matrix/modulus.hpp"
 #include "numeric/phases.hpp"
+#include "numeric/strips.hpp"
 
 namespace gs {
 namespace {
@@ -65,9 +66,7 @@ template <class T> class LdltFront {
       const idx i = (chunks - 1 - task) * rows_per_task, m = std::min(H - i, rows_per_task);
       const off ldy = m;
       kernel_.times_pivots(m, W_, at(W_ + i, 0), front_.ldl, front_.d, front_.e, own_, ldy, front_.hermitian);
-      kernel_.update_t(m, i, W_, own_, ldy, at(W_, 0), front_.ldl, front_.C + i, front_.ldc, front_.hermitian);
-      kernel_.update_lower_by(m, W_, own_, ldy, at(W_ + i, 0), front_.ldl, front_.C + i + i * front_.ldc, front_.ldc,
-                              front_.hermitian);
+      update_rows(front_.C, i, m, W_, own_, ldy, at(W_, 0), front_.ldl, front_.hermitian);
     }
     phases_.next_phase();
   }
@@ -249,9 +248,9 @@ template <class T> void ldlt_front(const Team& team, const LdltBlocks<T>& front,
   const Team one;
   const bool serial = ldlt_flops(front.W, front.H) < serial_ldlt_flops;
   const auto at_once = [&] {
-    const auto& [W, H, L, ldl, C, ldc, d, e, order, hermitian] = front;
+    const auto& [W, H, L, ldl, C, d, e, order, hermitian] = front;
     return W <= ldlt_small_columns &&
-           kernels<T>().ldlt_small_front(W, H, L, ldl, C, ldc, d, e, order, shared, rule.tiny_below, largest_multiplier,
+           kernels<T>().ldlt_small_front(W, H, L, ldl, C, d, e, order, shared, rule.tiny_below, largest_multiplier,
                                          hermitian, &stats);
   };
   if (!serial || (team.rank == 0 && !at_once())) {

@@ -17,10 +17,9 @@ template <class T> struct LdltBlocks {
   idx W, H;
   T* L;  // (W + H) x W, lower triangle
   off ldl;
-  T* C;  // H x H, lower triangle
-  off ldc;
-  T *d, *e;    // W
-  idx* order;  // W: column order[k] of the front became pivot k
+  Strips<T> C;  // H x H
+  T *d, *e;     // W
+  idx* order;   // W: column order[k] of the front became pivot k
   bool hermitian;
 };
 

@@ -34,13 +34,12 @@ template <class S, bool assign> GS_INLINE void add_run(idx begin, idx end, idx c
 }
 
 template <class S, bool assign> static void add_columns_as(idx begin, idx end, idx first_row, bool lower, idx n_rows,
-                                                           const idx* rel, const S* from_, S* to_, off ldto) {
+                                                           const idx* rel, const S* from_, off ld, S* to_, off ldto) {
   using R = real<S>;
   constexpr int w = sizeof(S) / sizeof(R);
-  const off ld = off(n_rows) * w;
   const R* const from = (const R*)from_;
   R* const to = (R*)to_;
-  ldto *= w;
+  ld *= w, ldto *= w;
   for (idx c = begin; c < end; c += columns_at_once) {
     const idx c_end = end - c < columns_at_once ? end : c + columns_at_once;
     for (idx i = lower && c > first_row ? c : first_row, next; i < n_rows; i = next) {
@@ -54,10 +53,11 @@ template <class S, bool assign> static void add_columns_as(idx begin, idx end, i
 }
 
 template <class T> static void add_columns(idx begin, idx end, idx first_row, bool lower, idx n_rows, const idx* rel,
-                                           const T* from, T* to, off ldto, bool assign) {
+                                           const T* from, off ldfrom, T* to, off ldto, bool assign) {
   using S = std::remove_pointer_t<decltype(native((T*)nullptr))>;
-  if (assign) add_columns_as<S, true>(begin, end, first_row, lower, n_rows, rel, native(from), native(to), ldto);
-  else add_columns_as<S, false>(begin, end, first_row, lower, n_rows, rel, native(from), native(to), ldto);
+  if (assign)
+    add_columns_as<S, true>(begin, end, first_row, lower, n_rows, rel, native(from), ldfrom, native(to), ldto);
+  else add_columns_as<S, false>(begin, end, first_row, lower, n_rows, rel, native(from), ldfrom, native(to), ldto);
 }
 
 }  // namespace gs::GS_SIMD

@@ -42,8 +42,8 @@ template <class S> static idx cholesky_square(idx n, S* A, off lda) {
   return bad < 0 ? bad : bad + n1;
 }
 
-template <class T> static idx cholesky_front(idx W, idx H, T* L_, off ldl, T* C_, off ldc) {
-  auto *L = native(L_), *C = native(C_);
+template <class T> static idx cholesky_front(idx W, idx H, T* L_, off ldl, Strips<T> C) {
+  auto* L = native(L_);
   using S = std::remove_pointer_t<decltype(L)>;
   Largest<S> unused;
   if (W <= block_columns) {
@@ -56,7 +56,7 @@ template <class T> static idx cholesky_front(idx W, idx H, T* L_, off ldl, T* C_
     if (bad >= 0) return bad;
     solve_right<S, Shape::rows, false>(H, W, L + W, ldl, L, ldl, true, unused);
   }
-  update<S, Shape::rows, true>(H, H, W, L + W, ldl, L + W, ldl, C, ldc, true);
+  update_strips(H, W, L + W, ldl, L + W, ldl, C, true);
   return -1;
 }
 

@@ -4,7 +4,8 @@
 // A front has W fully summed columns and H further rows, in column-major blocks (R = W + H):
 //   L   R x W (ldl >= R)  [A11; A21], becomes L11 (unit lower for LU) over U11, and L21
 //   Ut  H x W (ldu >= H)  A12^T, becomes U12^T (LU only)
-//   C   H x H (ldc >= H)  the contribution block: receives C -= L21 U12 (LU) or C -= L21 L21^H (Cholesky, lower)
+//   C   H x H (ldc >= H)  the contribution block: receives C -= L21 U12 (LU) or C -= L21 L21^H (Cholesky, lower,
+//   Strips)
 // Operands of one call never overlap.
 #pragma once
 #include "base/types.hpp"
@@ -27,6 +28,15 @@ struct PivotStats {
   bool finite = true;         // false after an Inf, a NaN or a zero pivot
 };
 
+// The lower triangle of a square block in strips of `width` columns each, one behind the other. A strip has the rows
+// from its first column j on, and so ld - j entries a column; it begins j ld - j (j - width) / 2 entries from the
+// first.
+template <class T> struct Strips {
+  T* data;
+  off ld;
+  idx width;
+};
+
 constexpr idx ldlt_small_columns = 32, ldlt_block_columns = 64;  // most, of a small front and of a block
 
 template <class T> struct DenseKernels {
@@ -34,7 +44,7 @@ template <class T> struct DenseKernels {
   void (*lu_front)(idx W, idx H, T* L, off ldl, T* Ut, off ldu, T* C, off ldc, idx* pivots, const PivotRule* rule,
                    PivotStats* stats);
   // Returns -1, or the first column whose pivot is not positive (or is NaN). Reads and writes lower triangles only.
-  idx (*cholesky_front)(idx W, idx H, T* L, off ldl, T* C, off ldc);
+  idx (*cholesky_front)(idx W, idx H, T* L, off ldl, Strips<T> C);
 
   // Solves with one front: x is W x nrhs (ldx), y is H x nrhs (ldy), both column-major. conj: with the conjugated
   // factor. Forward A = L U:    x = L11^-1 x,             y -= L21 x    (x after the row interchanges)
@@ -70,7 +80,7 @@ template <class T> struct DenseKernels {
 
   // An LDL^T front of W <= ldlt_small_columns columns at once: simd/ldlt_small.hpp. Row and column order[k] became
   // number k.
-  bool (*ldlt_small_front)(idx W, idx H, T* L, off ldl, T* C, off ldc, T* d, T* e, idx* order, T* Y, double stop,
+  bool (*ldlt_small_front)(idx W, idx H, T* L, off ldl, Strips<T> C, T* d, T* e, idx* order, T* Y, double stop,
                            double most, bool hermitian, PivotStats* stats);
   // Pieces of others (numeric/ldlt_front.cpp), where D is kept in two arrays: simd/ldlt.hpp.
   // Pivots are sought in the whole block as long as an entry is above `stop`; returns how many. Row and column k were
@@ -87,10 +97,10 @@ template <class T> struct DenseKernels {
   void (*update_lower_by)(idx n, idx K, const T* Y, off ldy, const T* L, off ldl, T* C, off ldc,
                           bool conj);  // lower triangle of C -= Y L^H or Y L^T
 
-  // to[rel[i] + rel[j] ldto] += from[i + j n_rows], or = that, for columns begin <= j < end and their rows i from
-  // first_row on, if `lower` from max(first_row, j) on; rel ascends: simd/assembly.hpp.
-  void (*add_columns)(idx begin, idx end, idx first_row, bool lower, idx n_rows, const idx* rel, const T* from, T* to,
-                      off ldto, bool assign);
+  // to[rel[i] + rel[j] ldto] += from[i + j ldfrom], or = that, for columns begin <= j < end and their rows i < n_rows
+  // from first_row on, if `lower` from max(first_row, j) on; rel ascends: simd/assembly.hpp.
+  void (*add_columns)(idx begin, idx end, idx first_row, bool lower, idx n_rows, const idx* rel, const T* from,
+                      off ldfrom, T* to, off ldto, bool assign);
 };
 
 }  // namespace gs

@@ -4,13 +4,49 @@
 
 namespace gs::GS_SIMD {
 
-// The pivots of a block of W <= 8 columns, unrolled, if its diagonal is good as it stands; else the block is spoilt.
+// Columns k and k + 1 of such a block as a pivot, if nothing in them is larger than what couples them.
+template <class S, int W>
+GS_INLINE bool take_tiny_pair(int k, S* A, off lda, S* d, S* e, double stop, bool hermitian, real<S>& upper) {
+  using R = real<S>;
+  if (k + 1 >= W) return false;
+  S *one = A + k * lda, *two = one + lda;
+  d[k + 1] = real_if(two[k + 1], hermitian);
+  const R size = magnitude(one[k + 1]);
+  R largest = magnitude(d[k + 1]);
+#pragma GCC unroll 8
+  for (int i = k + 2; i < W; i++) {
+    const R first = magnitude(one[i]), second = magnitude(two[i]);
+    largest = first > largest ? first : largest, largest = second > largest ? second : largest;
+  }
+  if (!(size > stop && size >= largest && is_good_pair(d[k], one[k + 1], d[k + 1], hermitian))) return false;
+  upper = size > upper ? size : upper;
+  e[k] = one[k + 1], e[k + 1] = one[k + 1] = from_real<S>(0);
+  const PairInverse<S> i(d[k], e[k], d[k + 1], hermitian);
+#pragma GCC unroll 8
+  for (int j = k + 2; j < W; j++) {
+    const S l1 = plus(times(one[j], i.i11), times(two[j], i.i21)),
+            l2 = plus(times(one[j], i.i12), times(two[j], i.i22));
+    const S c1 = conjugate_if(l1, hermitian), c2 = conjugate_if(l2, hermitian);
+#pragma GCC unroll 8
+    for (int r = j; r < W; r++) A[r + j * lda] = sub_times(sub_times(A[r + j * lda], one[r], c1), two[r], c2);
+    one[j] = l1, two[j] = l2;  // row j of these columns is not read again
+  }
+  return true;
+}
+
+// The pivots of a block of W <= 8 columns, unrolled, if they are good as they stand, on the diagonal or of two
+// neighbours; else the block is spoilt.
 template <class S, int W>
 GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian, PivotStats& stats) {
   using R = real<S>;
   R upper = 0;
+  bool is_second = false;  // of a pivot of order 2
 #pragma GCC unroll 8
   for (int k = 0; k < W; k++) {
+    if (is_second) {
+      is_second = false;
+      continue;
+    }
     S* column = A + k * lda;
     d[k] = real_if(column[k], hermitian), e[k] = from_real<S>(0);
     const R own = magnitude(d[k]);
@@ -20,7 +56,11 @@ GS_INLINE bool ldlt_tiny(S* A, off lda, S* d, S* e, double stop, bool hermitian,
       const R size = magnitude(column[i]);
       below = size > below ? size : below;
     }
-    if (!is_good_diagonal(own, below, stop)) return false;
+    if (!is_good_diagonal(own, below, stop)) {
+      if (!take_tiny_pair<S, W>(k, A, lda, d, e, stop, hermitian, upper)) return false;
+      is_second = true;
+      continue;
+    }
     upper = own > upper ? own : upper, upper = below > upper ? below : upper;
     const S inverse_d = inverse(d[k]);
 #pragma GCC unroll 8
@@ -64,9 +104,9 @@ template <class S> GS_INLINE double least_divisor(idx W, const S* d, const S* e)
 
 // A whole front of W <= ldlt_small_columns columns. False, and nothing is changed, where a pivot is too small or may
 // have multipliers above `most`. Y has (W + H) W entries.
-template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T* C_, off ldc, T* d_, T* e_, idx* order,
+template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, Strips<T> C, T* d_, T* e_, idx* order,
                                                 T* Y_, double stop, double most, bool hermitian, PivotStats* stats) {
-  auto *L = native(L_), *C = native(C_), *d = native(d_), *e = native(e_), *Y = native(Y_);
+  auto *L = native(L_), *d = native(d_), *e = native(e_), *Y = native(Y_);
   using S = std::remove_pointer_t<decltype(L)>;
   using R = real<S>;
   S *block = Y + (off)H * W, work[2 * ldlt_small_columns];
@@ -93,7 +133,7 @@ template <class T> static bool ldlt_small_front(idx W, idx H, T* L_, off ldl, T*
     if (!(size <= most * least_divisor(W, d, e))) return false;
     note_upper(size, seen);
     divide_by_pivots((idx)H, W, (T*)Y, H, d_, e_, (T*)(L + W), ldl, hermitian, stats);
-    update<S, Shape::rows, true>(H, H, W, Y, H, L + W, ldl, C, ldc, hermitian);
+    update_strips(H, W, Y, H, L + W, ldl, C, hermitian);
   }
   for (idx j = 0; j + 1 < W; j++) copy_column(W - j - 1, block + j + 1 + j * W, L + j + 1 + j * ldl);
   note_upper(seen.max_upper, *stats);

@@ -18,7 +18,7 @@ template <class T> struct LockstepLanes {
   static Entries<V> entries(const R* p, int part) { return {(V*)p + part}; }
 
   static V value(const T* const* systems, off k) {
-    V v{};
+    V v;
     for (int l = 0; l < width; l++) {
       const S s = native(systems[l])[k];
       if constexpr (has_pairs<V>) v.re[l] = s.re, v.im[l] = s.im;

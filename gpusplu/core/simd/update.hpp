@@ -3,6 +3,7 @@
 // cache; A is copied to aligned strips when the product is large enough. The order of the sum over k depends on K only.
 #pragma once
 #include "base/must_stop.hpp"
+#include "simd/dense_kernels.hpp"
 #include "simd/vec.hpp"
 
 namespace gs::GS_SIMD {
@@ -201,6 +202,14 @@ static void update(idx m, idx n, idx K, const S* A_, off lda, const S* B_, off l
   if (K > strip_depth || (K >= 24 && n >= 4 * max_columns<S>))
     return deep_update<S, shape, lower>(m, n, K, A, lda, B, ldb, C, ldc, conj);
   all_strips<S, shape, lower>(m, n, K, A, lda, B, ldb, C, ldc, conj, nullptr);
+}
+
+// The lower triangle of C -= A B^H or A B^T, n x n and in strips.
+template <class S, class T>
+static void update_strips(idx n, idx K, const S* A, off lda, const S* B, off ldb, const Strips<T>& C, bool conj) {
+  for (idx j = 0; j < n; j += C.width)
+    update<S, Shape::rows, true>(n - j, n - j < C.width ? n - j : C.width, K, A + j, lda, B + j, ldb,
+                                 native(C.data) + (j * C.ld - (off)j * (j - C.width) / 2), C.ld - j, conj);
 }
 
 }  // namespace gs::GS_SIMD

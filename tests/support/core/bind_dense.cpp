@@ -82,15 +82,40 @@ template <class T> nb::dict bind_lu(Block<T> L, Block<T> Ut, Block<T> C, InOut<i
   return found;
 }
 
+// The lower triangle of a square block in strips, which go back to it at last.
+template <class T> class InStrips {
+ public:
+  InStrips(T* block, off ld, idx n, bool one_triangle)
+      : block_(block), ld_(ld), n_(n), width_(strip_width(n, one_triangle)) {
+    entries_.assign(size_of_strips(n, width_), T(0));
+    each([](T& inside, T& outside) { inside = outside; });
+  }
+  ~InStrips() {
+    each([](T& inside, T& outside) { outside = inside; });
+  }
+  Strips<T> get() { return {entries_.data(), n_, width_}; }
+
+ private:
+  template <class Copy> void each(Copy&& copy) {
+    for (idx j = 0; j < n_; j++)
+      for (idx i = width_ < n_ ? j : 0; i < n_; i++) copy(*Strip<T>(get(), j).at(i, j), block_[i + j * ld_]);
+  }
+  T* block_;
+  off ld_;
+  idx n_, width_;
+  std::vector<T> entries_;
+};
+
 template <class T> idx bind_cholesky(Block<T> L, Block<T> C, int team_size, double crowded_after) {
   require_front<T>(L, nullptr, &C);
   const idx W = (idx)L.shape(1), H = (idx)L.shape(0) - W;
   const off ldl = leading(L, "L"), ldc = leading(C, "C");
   idx failed = -1;
   nb::gil_scoped_release release;
+  InStrips<T> strips(C.data(), ldc, H, true);
   run_team(team_size, [&](const Team& team) {
     const Crowd crowd(team, crowded_after);
-    const idx column = cholesky_front<T>(team, W, H, L.data(), ldl, C.data(), ldc);
+    const idx column = cholesky_front<T>(team, W, H, L.data(), ldl, strips.get());
     if (team.rank == 0) failed = column;
   });
   return failed;
@@ -133,7 +158,7 @@ template <class T> double time_front(bool cholesky, Block<T> L, Block<T> Ut, Blo
     std::copy_n(Ut.data(), ut.size(), ut.begin());
     std::copy_n(C.data(), c.size(), c.begin());
     const auto body = [&](const Team& team) {
-      if (cholesky) cholesky_front<T>(team, W, H, l.data(), R, c.data(), H);
+      if (cholesky) cholesky_front<T>(team, W, H, l.data(), R, {c.data(), H, strip_width(H, true)});
       else lu_front<T>(team, W, H, l.data(), R, ut.data(), H, c.data(), H, pivots.data(), rule, stats[team.rank]);
     };
     const Stopwatch watch;
@@ -154,8 +179,11 @@ template <class T> void bind_add_child(Block<T> L, Block<T> Ut, Block<T> C, In<i
   require(0 <= begin && begin <= end && end <= R, "columns must be those of the front");
   Symbolic symbolic;
   symbolic.super_ptr = {0, W}, symbolic.row_ptr = {0, R - W};
-  const FrontBlocks<T> front{FrontShape(symbolic, 0), L.data(), Ut.data(), C.data(), one_triangle};
-  add_child(front, {begin, end}, n_rows, rel.data(), from.data(), assign);
+  InStrips<T> strips(C.data(), R - W, R - W, one_triangle);
+  std::vector<T> child(from.data(), from.data() + (off)n_rows * n_rows);
+  InStrips<T> block(child.data(), n_rows, n_rows, one_triangle);
+  const FrontBlocks<T> front{FrontShape(symbolic, 0), L.data(), Ut.data(), strips.get(), one_triangle};
+  add_child(front, {begin, end}, n_rows, rel.data(), block.get(), assign);
 }
 
 template <class T> void bind_type(nb::module_& m) {

@@ -77,6 +77,17 @@ def test_options_that_work(ordering, pivoting, refine):
     assert backward_error(spd_matrix(), ch.solve(rhs(50)), rhs(50)) < 50 * EPS["d"]
 
 
+def test_static_pivots_that_went_bad_are_warned_of():
+    rng = np.random.default_rng(0)
+    A = rng.uniform(-1, 1, (30, 30))
+    A[np.arange(30), np.arange(30)] *= 1e-14
+    lu = gs.splu(sp.csc_array(A + 4 * np.eye(30)), permc_spec="NATURAL", diag_pivot_thresh=0.0, pivoting="static")
+    lu.refactor(sp.csc_array(A).data)
+    with pytest.warns(RuntimeWarning, match="not accurate"):
+        x = lu.solve(np.ones(30))
+    assert backward_error(A, x, np.ones(30)) > 1e-8
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

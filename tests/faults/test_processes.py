@@ -30,3 +30,34 @@ def test_patterns_are_dropped_before_the_interpreter_ends():
         "print(gs.cache_info().currsize)\n"
     )
     assert answer.split() == ["1", "0"]
+
+
+def test_what_a_call_left_on_a_device_is_waited_for_where_the_interpreter_ends():
+    """Python before 3.12 waits for ever for a thread that begins then."""
+    answer = run(
+        """
+        from gpusplu.engines.device.unfinished import Unfinished
+
+
+        class Device:
+            def synchronize(self):
+                print("waited")
+
+
+        class Factor:
+            unfinished = Unfinished([Device()])
+
+            def __del__(self):
+                self.unfinished.keep(self)
+
+
+        factor = Factor()
+        try:
+            with factor.unfinished:
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            pass
+        """,
+        timeout=60,
+    )
+    assert answer == "waited\n"

@@ -121,8 +121,7 @@ bool Ladder::may_choose_pivots(int n_tried, bool b_is_finite) const {
 
 bool Ladder::must_warn(double error, bool x_is_finite, bool b_is_finite) const {
   if (!b_is_finite) return false;
-  const bool promised = refine_ != Refine::never && pivoting_ != Pivoting::fixed;
-  return !x_is_finite || (promised && error > half_precision());
+  return !x_is_finite || (refine_ != Refine::never && error > half_precision());
 }
 
 std::pair<double, double> small_pivots_of_fronts(double eps, idx n) { return {std::sqrt(eps), n * eps}; }

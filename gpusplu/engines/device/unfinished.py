@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -46,7 +47,7 @@ def outliving(device: Any, memory: Any) -> Iterator[None]:
 
 
 def keep_while_busy(devices: Sequence[Any], memory: Any) -> None:
-    """Hold `memory` until the devices have done what they were asked for; does not wait."""
+    """Hold `memory` until the devices have done what they were asked for; waits only where the interpreter ends."""
     held = [memory]
 
     def wait() -> None:
@@ -54,7 +55,10 @@ def keep_while_busy(devices: Sequence[Any], memory: Any) -> None:
             wait_for_all(devices)
         held.clear()
 
-    threading.Thread(target=wait, name="gpusplu waits", daemon=True).start()
+    if sys.is_finalizing():  # a thread that is started now never runs, and Python before 3.12 waits for it to begin
+        wait()
+    else:
+        threading.Thread(target=wait, name="gpusplu waits", daemon=True).start()
 
 
 def wait_for_all(devices: Sequence[Any]) -> None:

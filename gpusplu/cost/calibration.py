@@ -204,12 +204,6 @@ def _for_core(device: str | None, threads: int) -> _core.Costs:
     return packed(costs_of(device))
 
 
-def for_lanes() -> _core.Costs:
-    """The same for plans of systems in lockstep on a device, whose fronts merge by constants of their own."""
-    costs = costs_of()
-    return packed({**costs, "lockstep.merging": costs["supernodal.lockstep"]})
-
-
 def packed(costs: Costs) -> _core.Costs:
     """Constants as the core takes them."""
     return _core.Costs(_filled(struct("shared/costs.hpp", "Costs"), costs, "").reshape(1).view(np.float64))

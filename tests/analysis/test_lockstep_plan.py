@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gpusplu import _core, gallery
-from gpusplu.cost.calibration import for_core, for_lanes
+from gpusplu.cost.calibration import for_core
 from gpusplu.cuda.layout import struct
+from gpusplu.engines.supernodal.lockstep import for_lanes
 from support.small_matrices import canonical, random_matrix, spd_matrix
 
 FRONT, TASK = (struct("shared/lockstep.hpp", name) for name in ("LockstepFront", "LockstepTask"))

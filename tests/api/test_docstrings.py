@@ -18,7 +18,7 @@ MODULES = ("gpusplu", "gpusplu.gallery", "gpusplu.plotting", "gpusplu.torch", "g
 NEEDS = {"gpusplu.plotting": "matplotlib", "gpusplu.torch": "torch", "gpusplu.jax": "jax"}
 #: Methods that are there for other modules of ours.
 OURS = {"again", "canonical", "make", "moved", "moved_to", "partial_factor", "parts"}  # of factors and analyses
-OURS |= {"hold", "tree_flatten", "tree_unflatten"}  # of gpusplu.jax.Factorized
+OURS |= {"suiting"} | {"hold", "tree_flatten", "tree_unflatten"}  # the latter of gpusplu.jax.Factorized
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -79,6 +79,8 @@ class CpuEngine(Engine):
     def factor_given(self, problem: Problem, analysis: Analysis, values: np.ndarray) -> Any:
         if problem.options is not OF_ANY_VALUES or problem.request.movable:
             return None
+        if analysis.core.structural_rank < problem.n:  # by zeros among the values analysed: others may suit another
+            return None
         return _core.factor_given(analysis.core, problem.pattern.core, values)
 
     def observe(self, name: str, cholesky: bool, measure: Measure, costs: Costs, budget: float) -> Observations:

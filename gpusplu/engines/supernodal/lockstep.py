@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ...cost.calibration import for_lanes
+from ...cost.calibration import costs_of, packed
 from ...cuda.layout import constant, struct
 from ...cuda.stream import Buffer
 from ...matrix import Pattern
@@ -27,6 +27,12 @@ TICKETS = 4  # words of a launch
 LEAST_GRAIN, MOST_GRAIN = 500.0, 2000.0  # work of a subtree that a warp takes
 TASKS_A_WARP = 4  # of these for every warp of the device
 WARPS_RESIDENT = constant(SHARED, "LANE_BLOCKS") * WARPS  # on a multiprocessor
+
+
+def for_lanes() -> _core.Costs:
+    """Constants of plans of systems in lockstep on a device, whose fronts merge by some of their own."""
+    costs = costs_of()
+    return packed({**costs, "lockstep.merging": costs["supernodal.lockstep"]})
 
 
 class LockstepProgram(MatrixPart):

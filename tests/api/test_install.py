@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 import gpusplu as gs
-from gpusplu import _scipy
+from gpusplu import _scipy, compat
 from support.scipy_names import CALLS, SITES, A
 
 
@@ -168,6 +168,20 @@ def test_use_solver_is_a_matter_of_the_thread_where_scipy_has_it_so():
         assert "umfpack not installed" in scipys[1] and "umfpack not installed" in scipys[3]
     finally:
         spla.use_solver(useUmfpack=False)
+
+
+def test_triangles_are_of_the_kind_that_scipys_are(monkeypatch):
+    assert compat.triangle_kind() is type(spla.splu(A).L)
+    with gs.enabled():
+        lu = spla.splu(A)
+        assert type(lu.L) is type(lu.U) is compat.triangle_kind()
+        monkeypatch.setattr(compat, "triangle_kind", lambda: sp.csc_matrix)  # SciPy 1.13
+        lu, other = spla.splu(A), spla.splu(2 * A)
+    assert type(lu.L) is type(lu.U) is sp.csc_matrix and lu.L is lu.L and lu.U is lu.U
+    np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], A.toarray())
+    np.testing.assert_allclose((other.L * other.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
+    lu.refactor(2 * A.data)
+    np.testing.assert_allclose((lu.L * lu.U).toarray()[lu.perm_r][:, lu.perm_c], 2 * A.toarray())
 
 
 def test_other_names_are_untouched():

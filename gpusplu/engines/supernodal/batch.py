@@ -103,8 +103,9 @@ class LockstepBatch:
             self._leave(stream, held)
             if not on_host:
                 return x
-            stream.synchronize()
-            return np.ascontiguousarray(x.get())
+            found = np.empty(b.shape, self._dtype)
+            self._device.fetch(stream, found, self._device.pointer(x))
+            return found
 
     def report(self) -> np.ndarray:
         """Of every system, type REPORTED; waits."""
@@ -308,7 +309,7 @@ class LockstepBatch:
         with self._device, self._lock, self._unfinished:
             self._must_be_whole()
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
-            stream.read(found, buffer.pointer + offset, nbytes)
+            self._device.fetch(stream, found, buffer.pointer + offset)
             self._busy = False
         return found
 

@@ -77,6 +77,7 @@ class Device(HostCopies):
         self._places: dict[tuple[str, str, int], Path] = {}  # where it is, or would be
         self._lock = Lock()
         self._sides: list[Any] = []  # streams to capture beside those of callers
+        self._reached: dict[int, bool] = {}  # other devices, by number
         self._dependent = dependent_launch(self.arch)
 
     def __enter__(self) -> Device:
@@ -226,8 +227,12 @@ class Device(HostCopies):
 
     def reaches(self, other: Device) -> bool:
         """Whether copies and kernels of this device go to the memory of another one by themselves; if so, they may."""
-        if self is other:
-            return True
+        if other.index not in self._reached:  # calls of batches ask, and the driver is not to be waited for
+            self._reached[other.index] = self is other or self._connect(other)
+        return self._reached[other.index]
+
+    def _connect(self, other: Device) -> bool:
+        """Ask for access to the memory of another device."""
         runtime = self._cuda.runtime
         if not runtime.deviceCanAccessPeer(self.index, other.index):
             return False

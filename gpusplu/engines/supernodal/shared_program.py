@@ -22,7 +22,7 @@ from ...cuda.several import too_small
 from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
-from ..device.part import THREADS, address
+from ..device.part import THREADS, WARP, address
 from ..device.staging import STATUS
 from .fronts import Fronts
 from .memory import factor_memory, vector_memory
@@ -291,7 +291,7 @@ class SharedProgram(FrontProgram):
         kernel = self.kernel(FILE, "merge_status")
         statuses, count = buffers.beside.statuses.pointer, len(self.devices) - 1
         args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
-        stream.launch(kernel, 1, 32, 0, args)
+        stream.launch(kernel, 1, WARP, 0, args)
 
     def factor_solve(
         self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int

@@ -36,7 +36,7 @@ template <class Row> class EntryPlaces {
       for (idx f = begin; f < end; f++)
         std::fill(front_of_.begin() + fronts_.first[f], front_of_.begin() + fronts_.end(f), f);
     });
-    divide(std::min({team_size_for(4 * A.nnz()), num_threads(), kMostParts}));
+    divide(std::min(threads_for(4 * A.nnz()), kMostParts));
   }
 
   // Where the entries of each front begin, and their number; write() comes next.

@@ -84,7 +84,7 @@ def vector_memory(plan: Plan, capacity: int) -> Memory:
         {
             "counters": 4 * (CONTROL + 2 * -(-capacity // GROUP) * plan.nf),  # for Vectors.groups
             "control": 4 * TICKETS * plan.solve_parts,
-            "progress": 4 * groups * int(np.count_nonzero(plan.phase == 3)),
+            "progress": 4 * groups * int(np.count_nonzero(plan.is_large)),
             "packets": 2 * sent * itemsize,
         },
     )

@@ -271,7 +271,7 @@ class SharedProgram(FrontProgram):
         return begin + int(self.shares[k].block_place(front)) * self.dtype.itemsize
 
     def _block_copy(self, front: int, part: Rectangle, to: int, source: int) -> Copy:
-        size, ld, height = self.dtype.itemsize, self.plan.block_ld(front), self.plan.below_range(front)[1]
+        size, ld, height = self.dtype.itemsize, int(self.plan.block_ld[front]), self.plan.below_range(front)[1]
         (top, bottom), (begin, end) = part.rows, part.columns
         at = (begin * ld + top) * size
         if bottom - top == height:

@@ -47,11 +47,6 @@ struct Team {
   DEVICE void sync() const { __syncthreads(); }
 };
 
-// Tiles go round a team: the first one from `from` on that is this member's, and the last one up to it, which may be
-// negative.
-DEVICE int first_tile(int from, int rank, int size) { return from + (rank + size - from % size) % size; }
-DEVICE int last_tile(int upto, int rank, int size) { return upto - (upto + size - rank) % size; }
-
 // S entries of a factor, `step` apart; those from `count` on are not there, and stand for zeros.
 struct Line {
   const Scalar* from;
@@ -221,7 +216,7 @@ template <class Member, class Entries> DEVICE void forward(const Member& team, c
 #pragma unroll 1
   for (int t = 0; t < tiles; t++) {
 #pragma unroll 1
-    for (int s = first_tile(t + 1, team.rank, team.size); s < all; s += team.size) {
+    for (int s = t + 1 + (team.rank + team.size - (t + 1) % team.size) % team.size; s < all; s += team.size) {
       subtract_pivots(front, entries, rows, s, t);
       if (s == t + 1 && s < tiles) solve(s);  // others need it next
     }
@@ -339,7 +334,7 @@ DEVICE void backward(const Member& team, const FrontFactor& front, Entries& entr
 #pragma unroll 1
   for (int t = tiles - 1; t > 0; t--) {
 #pragma unroll 1
-    for (int s = last_tile(t - 1, team.rank, team.size); s >= 0; s -= team.size) {
+    for (int s = t - 1 - (t - 1 + team.size - team.rank) % team.size; s >= 0; s -= team.size) {
       subtract_later(front, entries, rows, s, t);
       if (s == t - 1) solve(s);
     }

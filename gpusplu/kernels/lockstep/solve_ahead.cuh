@@ -30,7 +30,7 @@ struct ForwardLines {
       s = t < 0 ? front.all_tiles() : s + Team::size;
       while (s >= front.all_tiles()) {
         if (++t >= front.tiles()) return;
-        s = first_tile(t + 1, rank, Team::size);
+        s = t + 1 + (rank + Team::size - (t + 1) % Team::size) % Team::size;
       }
     }
     const int u = is_own ? s : t;
@@ -75,7 +75,7 @@ struct BackwardLines {
     s = t == front.tiles() ? -1 : s - Team::size;
     while (s < 0) {
       if (--t < 1) return;
-      s = last_tile(t - 1, rank, Team::size);
+      s = t - 1 - (t - 1 + Team::size - rank) % Team::size;
     }
     i = front.end(t) - 1, stop = t * S;
   }

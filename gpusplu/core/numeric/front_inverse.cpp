@@ -25,15 +25,7 @@ constexpr double kFactorWorkPerThread = 125e-6;  // less than this does not pay 
 }  // namespace
 
 template <class T> void FrontFactor<T>::InverseSpace::place(const Symbolic& symbolic, PatternView P) {
-  EntryPlaces<idx> places({.n = symbolic.n,
-                           .nf = symbolic.nsuper(),
-                           .cholesky = false,
-                           .row_perm = symbolic.row_perm.data(),
-                           .col_perm = symbolic.col_perm.data(),
-                           .first = symbolic.super_ptr.data(),
-                           .below_ptr = symbolic.row_ptr.data(),
-                           .below = symbolic.row_ind.data()},
-                          P);
+  EntryPlaces<idx> places(columns_of_fronts(symbolic, false), P);
   ptr = places.count();
   entries.resize(ptr.back());
   places.write([&](off to, idx s, off k, idx, idx row, idx column) {

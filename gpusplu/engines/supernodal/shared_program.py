@@ -29,6 +29,7 @@ from .fronts import Fronts
 from .memory import factor_memory, vector_memory
 from .program import FrontProgram
 from .shared_front import FILE, SharedFront
+from .shared_layout import Layout
 from .shared_memory import needed_of_each
 from .shared_plan import SharedPlan, shares_of
 from .solve import FrontSolve
@@ -384,34 +385,3 @@ class SharedProgram(FrontProgram):
         fields = {"from": source.pointer, "to": to.pointer, "row": address(rows), "count": count, "ld": self.n}
         args = record(kernel.arguments, **fields, columns=nrhs)
         stream.launch(kernel, self.blocks(count, THREADS, 8), THREADS, 0, args)
-
-
-class Layout:
-    """Where values of places and positions are in the work memory of a solve with up to so many right-hand sides."""
-
-    def __init__(self, program: SharedProgram, capacity: int):
-        plan = program.plan
-        self._one, self._itemsize, self._n = capacity == 1, program.dtype.itemsize, int(plan.n)
-        self._columns = int(plan.solve_columns(capacity))
-        self._groups = -(-capacity // self._columns)
-        self._below = max(1, int(plan.below.size))
-
-    def places(self, begin: int, count: int) -> list[tuple[str, int, int]]:
-        """Array, offset and bytes of what fronts add to their parents at these places."""
-        size = self._itemsize
-        if self._one:
-            return [("packets", 2 * (self._n + begin) * size, 2 * count * size)]
-        width = self._columns * size
-        starts = [group * self._below + begin for group in range(self._groups)]
-        return [("vectors", start * width, count * width) for start in starts]
-
-    def positions(self, begin: int, end: int) -> list[tuple[str, int, int]]:
-        """The same of solutions at these plan positions: packets, and with several also numbers."""
-        width, count = self._columns * self._itemsize, end - begin
-        starts = [group * self._n + begin for group in range(self._groups)]
-        found = [("packets", 2 * start * width, 2 * count * width) for start in starts]
-        return found if self._one else found + [("work", start * width, count * width) for start in starts]
-
-    def copies(self, to: Any, source: Any, ranges: list[tuple[str, int, int]]) -> list[Copy]:
-        """Between the work memories of two devices."""
-        return [Copy(to[name].pointer + at, source[name].pointer + at, nbytes) for name, at, nbytes in ranges]

@@ -24,6 +24,7 @@ from ...cuda.stream import Buffer, Stream
 from ...matrix import Pattern
 from ..device.buffers import Buffers, Memory, Vectors
 from ..device.part import THREADS, WARP, address
+from ..device.program import Program
 from ..device.staging import STATUS
 from .fronts import Fronts
 from .memory import factor_memory, vector_memory
@@ -316,11 +317,7 @@ class SharedProgram(FrontProgram):
         args = record(kernel.arguments, status=buffers.device_status.pointer, others=statuses, count=count)
         stream.launch(kernel, 1, WARP, 0, args)
 
-    def factor_solve(
-        self, stream: Stream, buffers: Buffers, values: Buffer, vectors: Vectors, trans: int, nrhs: int
-    ) -> None:
-        self.factor(stream, buffers, values)
-        self.solve(stream, buffers, vectors, trans, nrhs, vectors.b, vectors.x)
+    factor_solve = Program.factor_solve  # one behind the other
 
     def solve(
         self, stream: Stream, buffers: Buffers, vectors: Vectors, trans: int, nrhs: int, b: Buffer, x: Buffer

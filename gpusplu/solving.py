@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from . import matrix
 from ._scipy import umfpack_is_demanded, warn
 from .arrays import LENT, LentColumns, LentEntries, takes_arrays
+from .errors import is_singular
 from .factor import LUFactor
 from .journal.progress import seen
 from .options import DEFAULTS
@@ -196,10 +197,6 @@ def solve_sparse(A: Any, b: Any) -> Any:
 def for_one_use(request: Request) -> Request:
     """What ``engine="auto"`` means for a factor that nobody keeps."""
     return request._replace(refactorizations=1) if request.engine == AUTO else request
-
-
-def is_singular(error: RuntimeError) -> bool:
-    return str(error) == "Factor is exactly singular"
 
 
 def matrix_rank_warning() -> type[Warning]:

@@ -174,8 +174,8 @@ class WatchedSystems:
             self._raise_flagged()
 
     def _asked_alone(self, system: int, method: str, *arguments: Any) -> Any:
-        """What a method of a system's own factor returns; None where it has none of the values held, or finds that they are singular
-        when it is asked, because pivots have to be chosen anew."""
+        """What a method of a system's own factor returns; None where it has none of the values held, or finds that they
+        are singular when it is asked, because pivots have to be chosen anew."""
         if self._factored[system] >= BatchStatus.SINGULAR:
             return None
         try:

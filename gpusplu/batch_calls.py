@@ -188,8 +188,7 @@ class BatchCalls(LaterBatch):
         if self._systems is None:
             self._settle()
             x = np.full(b.shape, np.nan, self._dtype)
-            for system in range(len(self)):
-                self._solve_alone(system, b, x, trans)
+            self._solve_alone(list(range(len(self))), b, x, trans)
             return x
         if self._waiting is not None and self._at_once:
             (values, source), self._waiting = self._waiting, None
@@ -201,8 +200,7 @@ class BatchCalls(LaterBatch):
         refined = (self._systems.steps > 0) & (self._factored == BatchStatus.RIGHT)
         self._separate(self._inaccurate(b))
         self._status[...] = np.where(refined & (self._factored == 0), BatchStatus.REFINED, self._factored)
-        for system in np.flatnonzero(self._factored).tolist():
-            self._solve_alone(system, b, x, trans)
+        self._solve_alone(np.flatnonzero(self._factored).tolist(), b, x, trans)
         return x
 
     @overload

@@ -327,6 +327,11 @@ class BatchError(GpuspluError, RuntimeError):
         return type(self), (self.indices, self.status)
 
 
+def is_singular(error: RuntimeError) -> bool:
+    """Whether an error is SciPy's of a matrix that is singular."""
+    return str(error) == "Factor is exactly singular"
+
+
 def shorten(numbers: Any) -> str:
     """A list of numbers, the first few of them where there are many."""
     few = 8

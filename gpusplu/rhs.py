@@ -118,8 +118,9 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
     xp, way = check_array(rhs), check_trans(trans)
     if not 0 < rhs.ndim < 3:
         check_rhs(rhs, n)  # before it is cast, as SciPy has it
-    if rhs.dtype.kind == "c" and dtype.kind == "f":
-        parts = cast(rhs, complex_dtype(dtype))
+    plain = np.asarray(rhs) if xp is np else rhs
+    if plain.dtype.kind == "c" and dtype.kind == "f":
+        parts = cast(plain, complex_dtype(dtype))
         check_rhs(parts, n)
         columns = 2 * prod(parts.shape[1:])
         real_imag = xp.stack((parts.real, parts.imag), axis=-1).reshape(parts.shape[0], columns)
@@ -127,7 +128,7 @@ def solve_as_given(solve: Callable[[Any, int], Any], rhs: Any, trans: Any, n: in
         x = xp.empty(parts.shape, dtype=parts.dtype, order="F")
         x.real, x.imag = solved[..., 0], solved[..., 1]
     else:
-        b = cast(rhs if xp is not np else np.asarray(rhs), dtype)
+        b = cast(plain, dtype)
         check_rhs(b, n)
         x = solve(b, way)
     return x if xp is not np or type(rhs) is np.ndarray else like(rhs, x)

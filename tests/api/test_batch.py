@@ -51,6 +51,16 @@ def definite_like(A, count, seed=1):
     return np.array(scaled, dtype=A.dtype)
 
 
+def found_singular_late():
+    """A matrix in single precision, and values that a solve with the transpose finds to be singular: the factorization
+    does not, whose matching is that of the matrix."""
+    given = [4e3, -4e3, -0.9, -2e-8, -4e3, 4e3, 2, 0.1, 1, 1, -2e-8, 0.3, 0.1, 1]
+    values = [2.181e-3, -7.587e11, -1.262e6, -6.074e-2, -2.181e-3, 7.587e11, 3.464e8, 1.571e5, 4.43e6]
+    values += [9.609e-4, -9.344e-15, 4.252e5, 3.798e5, 1.354e6]
+    indices, indptr = [0, 1, 2, 3, 0, 1, 1, 2, 3, 4, 0, 2, 3, 2], [0, 4, 6, 10, 13, 14]
+    return sp.csc_array((np.array(given, "f"), indices, indptr), shape=(5, 5)), np.array(values, "f")
+
+
 def matrix_of(A, values):
     return sp.csc_array((values, A.indices, A.indptr), shape=A.shape)
 
@@ -394,3 +404,23 @@ def test_a_batch_for_which_there_is_no_room():
     A = random_matrix(20)
     with registry.registered(NoRoom()), pytest.raises(MemoryError, match="no room for 1 systems"):
         gs.splu_batch(A, systems_like(A, 50), engine="no_room")
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_systems_that_a_solve_finds_to_be_singular_are_flagged(one_by_one):
+    A, singular = found_singular_late()
+    values = np.array([singular, np.arange(1, 15)], "f")
+    with registry.registered(OneByOne()):
+        engine = "one_by_one" if one_by_one else "cpu"
+        batch = gs.splu_batch(A, values, engine=engine)
+        assert batch.status[0] < gs.BatchStatus.SINGULAR
+        x = batch.solve(np.ones((2, 5), "f"), "T")
+        assert batch.status[0] == gs.BatchStatus.SINGULAR
+        assert np.isnan(x[0]).all()
+        assert abs(matrix_of(A, values[1]).T @ x[1] - 1).max() < 1e-4
+        assert batch.slogdet().logabsdet[0] == -np.inf
+        batch.refactor(values[::-1].copy())
+        assert batch.status[1] < gs.BatchStatus.SINGULAR
+        batch = gs.splu_batch(A, values, errors="raise", engine=engine)
+        with pytest.raises(gs.BatchError, match="singular"):
+            batch.solve(np.ones((2, 5), "f"), "T")

@@ -14,6 +14,7 @@ FOLDER = Path(__file__).resolve().parent
 KEYS = ("case", "engine", "phase", "ours_s", "peer", "peer_s", "backward_error", "commit", "date")
 MACHINES = {
     "h200": "one NVIDIA H200 and 16 cores of its host, a Xeon",
+    "h200x4": "four NVIDIA H200 of one host and 64 cores of it, a Xeon",
     "cpu2": "2 cores of an EPYC server with AVX-512, no GPU",
 }
 

@@ -1,6 +1,6 @@
 """Columns of tables that only some suites have, of a row's records by phase: numbers, which get a mean, or texts."""
 
-from .tables import number
+from .tables import number, time
 
 
 def first(found):
@@ -20,6 +20,11 @@ def over(left, *rights):
 def text(name, style=""):
     """A value of the first record."""
     return lambda found: number(first(found).get(name), style)
+
+
+def duration(name):
+    """The same of seconds."""
+    return lambda found: time(first(found).get(name))
 
 
 def systems(found):
@@ -74,7 +79,14 @@ COLUMNS = {
     "analysis": {"stages [ms]": stages, "ordering": text("chosen"), "nnz(L)": text("lnz", ",")},
     "one_shot": TRANSPOSED,
     "sequences": TRANSPOSED | {"steps": text("steps"), "repivoted": text("n_repivoted")},
-    "devices": {"devices": text("devices"), "times as fast": text("times_as_fast", ".2f")},
+    "devices": {
+        "devices": text("devices"),
+        "times as fast": text("times_as_fast", ".2f"),
+        "from the host": lambda found: number(found.get("host", {}).get("times_as_fast"), ".2f"),
+        "refactor": duration("refactor_s"),
+        "solve": duration("solve_s"),
+        "same bits": text("same"),
+    },
     "moves": {"best": text("best"), "ended on": text("ended")},
     "crisscross_fit": {
         "trailing block": text("trailing"),

@@ -25,16 +25,18 @@ from . import cache as compiled
 from .dependent_launch import dependent_launch
 from .layout import arguments
 from .nvrtc import kind_of
+from .pieces import HostCopies
 from .process import use_cuda
-from .stream import AT_ONCE, Buffer, Graph, Kernel, Stream
+from .stream import Buffer, Graph, Kernel, Stream
 from .waiting import wait_beside, wait_for_stream
 
 OLDEST = 75  # compute capability
+OUT_OF_MEMORY, NOT_FOUND = 2, 500  # CUresult
 PEER_ACCESS_ALREADY_ENABLED = 704  # cudaError
 SMALLEST = 256  # bytes of a buffer, so that a clamped load from an empty array stays inside
 
 
-class Device:
+class Device(HostCopies):
     """One CUDA device.
 
     Attributes
@@ -75,6 +77,7 @@ class Device:
         self._places: dict[tuple[str, str, int], Path] = {}  # where it is, or would be
         self._lock = Lock()
         self._sides: list[Any] = []  # streams to capture beside those of callers
+        self._reached: dict[int, bool] = {}  # other devices, by number
         self._dependent = dependent_launch(self.arch)
 
     def __enter__(self) -> Device:
@@ -120,8 +123,7 @@ class Device:
         array = np.ascontiguousarray(array)
         buffer = self.empty(array.nbytes) if array.nbytes else self.zeros(0)
         stream = self.own_stream()
-        for begin in range(0, array.nbytes, AT_ONCE):
-            stream.copy(buffer.pointer + begin, array.ctypes.data + begin, min(AT_ONCE, array.nbytes - begin))
+        self.send(stream, buffer.pointer, array)
         stream.synchronize()
         return buffer
 
@@ -160,17 +162,25 @@ class Device:
         with self._lock:
             if key not in self._modules:
                 code = compiled.kernels(*key, self.arch)
-                with self._device:
-                    module = self._cuda.function.Module()
-                    module.load(code)
-                    self._modules[key] = dict(self._kernels(module, arguments(file)))
+                try:
+                    self._modules[key] = dict(self._kernels(code, arguments(file)))
+                except self._cuda.driver.CUDADriverError as error:
+                    if error.status != OUT_OF_MEMORY:
+                        raise
+                    raise DeviceMemoryError(len(code), self.free_bytes()) from None
         return self._modules[key]
 
-    def _kernels(self, module: Any, arguments: Mapping[str, np.dtype]) -> Iterator[tuple[str, Kernel]]:
-        """Those that the module has: some are for LU only."""
-        for name, dtype in arguments.items():
-            with suppress(self._cuda.driver.CUDADriverError):
-                yield name, Kernel(module.get_function(name), name, dtype)
+    def _kernels(self, code: bytes, arguments: Mapping[str, np.dtype]) -> Iterator[tuple[str, Kernel]]:
+        """Those that there are: some are for LU only."""
+        with self._device:
+            module = self._cuda.function.Module()
+            module.load(code)
+            for name, dtype in arguments.items():
+                try:
+                    yield name, Kernel(module.get_function(name), name, dtype)
+                except self._cuda.driver.CUDADriverError as error:
+                    if error.status != NOT_FOUND:
+                        raise
 
     def kernel(self, file: str, name: str, scalar: str, kind: int) -> Kernel:
         """One of them."""
@@ -217,8 +227,12 @@ class Device:
 
     def reaches(self, other: Device) -> bool:
         """Whether copies and kernels of this device go to the memory of another one by themselves; if so, they may."""
-        if self is other:
-            return True
+        if other.index not in self._reached:  # calls of batches ask, and the driver is not to be waited for
+            self._reached[other.index] = self is other or self._connect(other)
+        return self._reached[other.index]
+
+    def _connect(self, other: Device) -> bool:
+        """Ask for access to the memory of another device."""
         runtime = self._cuda.runtime
         if not runtime.deviceCanAccessPeer(self.index, other.index):
             return False

@@ -85,6 +85,17 @@ def test_the_faster_device_gets_more():
     assert dealt.seconds < deal(plan, [1.0, 1.0], link=AT_ONCE).seconds
 
 
+def test_others_begin_when_they_have_the_values():
+    plan = plan_of(gallery.poisson(150, 150), True, multiprocessors=1, block_rows=30)
+    alone = deal(plan, [1.0, 1.0], link=AT_ONCE).alone
+    whole = alone * AT_ONCE.rate  # bytes that arrive in as long as one device takes for all
+    dealt = deal(plan, [1.0, 1.0], link=AT_ONCE, values=int(0.2 * whole))
+    assert min(turn.start for turn in dealt.turns if turn.device == 0) == 0
+    assert 0.2 * alone * (1 - 1e-9) <= min(turn.start for turn in dealt.turns if turn.device == 1) < alone
+    dealt = deal(plan, [1.0, 1.0], link=AT_ONCE, values=int(2 * whole))
+    assert {turn.device for turn in dealt.turns} == {0}
+
+
 def test_memory_decides_where_there_is_little():
     plan = plan_of(gallery.poisson(60, 60), True, multiprocessors=4, block_rows=30)
     total = Fronts(plan).factor_sum[-1]

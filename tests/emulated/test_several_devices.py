@@ -7,7 +7,7 @@ import pytest
 
 import gpusplu as gs
 from gpusplu import gallery
-from gpusplu.engines.supernodal import memory, plan, shared_memory
+from gpusplu.engines.supernodal import memory, plan, shared_memory, shared_program
 from gpusplu.patterns import STORE
 from support.deals import random_deal
 from support.emulated_host import EmulatedHost
@@ -26,11 +26,12 @@ def hosts(monkeypatch):
         return cores[0], plan.make_plan(cores[0], pattern, dtype, limits, **PARAMETERS), [0.0] * len(cores)
 
     def host(count, seed=0, cuts=9, **options):
-        def dealt(plan, speeds, *rest):
+        def dealt(plan, speeds, *rest, **options):
             return random_deal(plan, len(speeds), cuts, seed)
 
         STORE.clear()  # what was analysed for other devices
         monkeypatch.setattr(shared_memory, "deal", dealt)
+        monkeypatch.setattr(shared_program, "PIECE", 512)  # of the values
         made = EmulatedHost([4] * count, **options).install(monkeypatch)
         for device in made.devices:
             device.side_first = bool(seed % 2)

@@ -52,7 +52,7 @@ def hosts(monkeypatch):
         return cores[0], plan.make_plan(cores[0], pattern, dtype, limits, **PARAMETERS), [0.0] * len(cores)
 
     def host(count, seed=0, shared=1.0, chunks=(1,), **options):
-        def dealt(plan, speeds, *rest, share=True):
+        def dealt(plan, speeds, *rest, share=True, **options):
             return random_deal(plan, len(speeds), 30, seed, shared * share, chunks)
 
         def shared_plan(*args):

@@ -19,6 +19,7 @@ import numpy as np
 from gpusplu import _core, _core_testing
 from gpusplu.cuda.layout import arguments
 from gpusplu.cuda.nvrtc import kind_of
+from gpusplu.cuda.pieces import HostCopies
 from gpusplu.cuda.process import use_cuda
 from gpusplu.cuda.stream import Buffer, Graph
 from gpusplu.cuda.waiting import NOT_READY, wait_beside
@@ -198,7 +199,7 @@ class CapturedGraph:
         run_in_any_order(self._commands, self._device.side_first)
 
 
-class EmulatedDevice:
+class EmulatedDevice(HostCopies):
     """Looks like an H200 with `memory_bytes` of memory.
 
     A graph's second stream runs ahead of the first one with `side_first`, else behind it. `host`: of several devices.

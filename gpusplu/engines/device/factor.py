@@ -96,9 +96,10 @@ class DeviceFactor(LaterFactorization):
             to = recorded.host.some(nbytes)
             target = to.ctypes.data
         self._ask_graph(stream, recorded.graph("solve", trans, nrhs, int(self._measures)))
-        if nbytes > STAGED:  # such a copy waits, deaf to signals
-            stream.synchronize()
-        stream.copy(target, vectors.x.pointer, nbytes)
+        if to is not None and nbytes > STAGED:
+            self._device.fetch(stream, to, vectors.x.pointer)
+        else:
+            stream.copy(target, vectors.x.pointer, nbytes)
         error = self._certified(stream, trans, nrhs, target)
         if to is not None:
             x.reshape(-1, order="F")[...] = to.view(self._dtype)

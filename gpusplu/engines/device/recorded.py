@@ -16,7 +16,7 @@ from ... import _core
 from ...cuda.stream import Buffer, Graph, Stream
 from .buffers import Buffers
 from .program import Program
-from .staging import Status
+from .staging import STAGED, Status
 from .tally import Tally, TallyBuffer
 
 # Graphs over the caller's own arrays: recorded for those that come this many times, so many in all.
@@ -303,8 +303,10 @@ class Recorded:
 
     def send(self, stream: Stream, to: int, array: np.ndarray) -> None:
         """Copy from the host by way of pinned memory."""
-        staged = self.host.stage(array)
-        stream.copy(to, staged.ctypes.data, array.nbytes)
+        if array.nbytes > STAGED:
+            self.device.send(stream, to, array)
+        else:
+            stream.copy(to, self.host.stage(array).ctypes.data, array.nbytes)
 
     def values(self) -> np.ndarray:
         """Canonical values on the device; the caller has waited."""
@@ -315,7 +317,7 @@ class Recorded:
         return self._fetched(buffer, np.empty((nrhs, self.n), self.program.dtype))
 
     def _fetched(self, buffer: Buffer, array: np.ndarray) -> np.ndarray:
-        self.device.own_stream().read(array, buffer.pointer, array.nbytes)
+        self.device.fetch(self.device.own_stream(), array, buffer.pointer)
         return array
 
     def backward_error(self) -> float:

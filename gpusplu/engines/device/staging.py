@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .program import Program
 
 STATUS = struct("shared/values.hpp", "Status")
-STAGED = 1 << 26  # bytes of an array at most; larger ones are copied from and to pageable memory
+STAGED = 1 << 26  # bytes of an array at most; larger ones go in pieces (cuda/pieces.py)
 
 
 class Status(NamedTuple):
@@ -100,8 +100,6 @@ class Staging:
 
     def stage(self, array: np.ndarray) -> np.ndarray:
         """`array`, column by column, where copies can take it from."""
-        if array.nbytes > STAGED:
-            return array
         staged = self.values if self._is_values(array) else self.some(array.nbytes).view(array.dtype)
         staged[...] = array.reshape(-1, order="F")
         return staged

@@ -89,8 +89,11 @@ class LockstepBatch:
             self._leave(stream, held)
             self._half = False
 
-    def solve(self, b: Any, trans: int = 0) -> Any:
-        """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous."""
+    def solve(self, b: Any, trans: int = 0, out: np.ndarray | None = None) -> Any:
+        """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous.
+
+        `out`: where the result goes, if b is on the host.
+        """
         with self._device, self._lock, self._unfinished:
             stream = self._begin()
             self._must_be_whole()
@@ -103,8 +106,9 @@ class LockstepBatch:
             self._leave(stream, held)
             if not on_host:
                 return x
-            stream.synchronize()
-            return np.ascontiguousarray(x.get())
+            found = np.empty(b.shape, self._dtype) if out is None else out
+            self._device.fetch(stream, found, self._device.pointer(x))
+            return found
 
     def report(self) -> np.ndarray:
         """Of every system, type REPORTED; waits."""
@@ -308,7 +312,7 @@ class LockstepBatch:
         with self._device, self._lock, self._unfinished:
             self._must_be_whole()
             stream, found = self._begin(), np.empty(nbytes, np.uint8)
-            stream.read(found, buffer.pointer + offset, nbytes)
+            self._device.fetch(stream, found, buffer.pointer + offset)
             self._busy = False
         return found
 

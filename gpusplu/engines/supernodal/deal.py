@@ -88,6 +88,7 @@ def deal(
     memory: Sequence[int] | None = None,
     link: Link | None = None,
     share: bool = True,
+    values: int = 0,
 ) -> Deal:
     """The best schedule that the search finds.
 
@@ -103,12 +104,14 @@ def deal(
         That of devices which reach each other unless given.
     share : bool
         Large fronts may be shared by several devices.
+    values : int
+        Bytes that all devices but the first wait for before they begin.
     """
     fronts, link = Fronts(plan), link or link_of(costs_of(), peers=True)
     pieces = fronts.trees()
     alone = pieces[0].seconds
     grain = alone / (GRAINS * len(speeds))
-    schedules = Schedules(fronts, speeds, memory, link)
+    schedules = Schedules(fronts, speeds, memory, link, values)
     sharing, most = 0, MOST_SHARED if share and len(speeds) > 1 else 0
     best, waiting = schedules.find(pieces, 0), 0
     for _ in range(MOST_CUTS if len(speeds) > 1 else 0):
@@ -126,7 +129,7 @@ def deal(
             if best is None or nearest.seconds < best.seconds:
                 best, waiting = nearest, 0
     if best is None:  # nothing fits: what comes nearest says how much is missing
-        best = Schedules(fronts, speeds, None, link).find(pieces, 0)
+        best = Schedules(fronts, speeds, None, link, values).find(pieces, 0)
     assert best is not None
     return Deal(tuple(best.turns), best.seconds, alone / speeds[0], best.traffic, tuple(speeds))
 
@@ -142,8 +145,11 @@ class Schedule(NamedTuple):
 class Schedules:
     """Of pieces on devices; parameters as `deal` has them."""
 
-    def __init__(self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link):
+    def __init__(
+        self, fronts: Fronts, speeds: Sequence[float], memory: Sequence[int] | None, link: Link, values: int = 0
+    ):
         self._fronts, self._speeds, self._memory, self._link = fronts, list(speeds), memory, link
+        self._begin = [0.0] + [link.copy(values) if values else 0.0] * (len(self._speeds) - 1)
         self._shared: dict[tuple[int, tuple[float, ...]], Shared] = {}
 
     def shared(self, piece: Piece, speeds: Sequence[float]) -> Shared:
@@ -180,7 +186,7 @@ class Schedules:
             longest[k] = seconds[k] + max((longest[up] for up in above[k]), default=0.0)
             for up in above[k]:
                 below[up].append(k)
-        state = State(self, fronts, self._speeds, self._memory, self._link)
+        state = State(self, fronts, self._speeds, self._memory, self._link, self._begin)
         # A piece is behind those below it in `order`, and its way is shorter; of equal ways the former comes first.
         for k in sorted(range(len(order)), key=lambda k: (-longest[k], k)):
             if not state.place(k, order[k], [state.turns[b] for b in below[k]], counts[k]):
@@ -208,12 +214,13 @@ class State:
         speeds: Sequence[float],
         memory: Sequence[int] | None,
         link: Link,
+        begin: Sequence[float],
     ):
         self._schedules, self._fronts, self._speeds, self._link = schedules, fronts, speeds, link
         self._left = None if memory is None else list(memory)
         self._scratch = [0] * len(speeds)  # for the factors of fronts that are another device's in the end
         self.turns: dict[int, Turn] = {}
-        self.free, self.traffic = [0.0] * len(speeds), 0.0
+        self.free, self.traffic = list(begin), 0.0
 
     def place(self, k: int, piece: Piece, below: list[Turn], count: int) -> bool:
         """Give it to so many devices, or to the one that is done with it first; False where none has the memory."""

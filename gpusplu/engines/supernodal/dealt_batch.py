@@ -7,8 +7,9 @@ other, which waits. What is on the host goes to all devices at once, a thread ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,21 @@ class DealtBatch:
         if type(values) is not self._lead.array_class:
             self._together(lambda k: self._batches[k].refactor(values[self._ranges[k]], source))
             return
-        for k, (batch, which) in enumerate(zip(self._batches, self._ranges, strict=True)):
-            batch.refactor(self._there(values[which], k), source)
+        with self._spread(values) as parts:
+            for batch, part in zip(self._batches, parts, strict=True):
+                batch.refactor(part, source)
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         if type(b) is not self._lead.array_class:
-            return np.concatenate(self._together(lambda k: self._batches[k].solve(b[self._ranges[k]], trans)))
-        given = [self._there(b[which], k) for k, which in enumerate(self._ranges)]
-        found = [batch.solve(part, trans) for batch, part in zip(self._batches, given, strict=True)]
+            x, ranges = np.empty(b.shape, self._dtype), self._ranges
+            self._together(lambda k: self._batches[k].solve(b[ranges[k]], trans, x[ranges[k]]))
+            return x
+        with self._spread(b) as parts:
+            found = [batch.solve(part, trans) for batch, part in zip(self._batches, parts, strict=True)]
         with self._lead:
             x = self._lead.array(b.shape[::-1], self._dtype).T
-        for k, which in enumerate(self._ranges):
-            self._copy(self._devices[k], found[k], self._lead, x[which])
+        for device, part, which in zip(self._devices, found, self._ranges, strict=True):
+            self._copy(device, part, self._lead, x[which])
         return x
 
     def report(self) -> np.ndarray:
@@ -102,31 +106,44 @@ class DealtBatch:
                 pool.shutdown(wait=False)  # nobody is waited for but by `wait`, which signals get through to
             return [one.result() for one in asked]
 
-    def _there(self, array: Any, k: int) -> Any:
-        """A part of an array on the first device, on device k."""
-        if k == 0:
-            return array
-        device = self._devices[k]
-        with device:
-            copy = device.array(array.shape[::-1], array.dtype).T
-        self._copy(self._lead, array, device, copy)
-        return copy
+    @contextmanager
+    def _spread(self, array: Any) -> Iterator[list[Any]]:
+        """The systems' parts of an array on the first device, each on their own device. What the first device is given
+        meanwhile runs beside the copies, and ahead of whatever may change the array."""
+        lead, parts, ends = self._lead, [array[which] for which in self._ranges], []
+        with lead:
+            begin = lead.caller_stream().record()
+        for k, device in enumerate(self._devices[1:], 1):
+            with device:
+                copy = device.array(parts[k].shape[::-1], array.dtype).T
+            ends.append(self._copy(lead, parts[k], device, copy, begin))
+            parts[k] = copy
+        try:
+            yield parts
+        finally:
+            with lead:
+                for end in filter(None, ends):
+                    lead.caller_stream().wait(end)
 
-    def _copy(self, source: Any, array: Any, target: Any, to: Any) -> None:
-        """Behind what both devices' streams were given, and ahead of what they will be; arrays are C-contiguous."""
+    def _copy(self, source: Any, array: Any, target: Any, to: Any, begin: Any = None) -> Any:
+        """Copy a C-contiguous array, ahead of what the target's stream will be given: behind `begin`, an event, and the
+        one that it is done by is returned; else behind what the source's stream was given, and ahead of what it will
+        be."""
         with failures(self._devices):
             if not source.reaches(target):
                 with source:
                     there = array.get()
                 with target:
                     to.set(there)
-                return
+                return None
             with source:
-                event = source.caller_stream().record()
+                behind = begin or source.caller_stream().record()
             with target:
                 stream = target.caller_stream()
-                stream.wait(event)
+                stream.wait(behind)
                 stream.copy(target.pointer(to), source.pointer(array), array.nbytes)
-                event = stream.record()
-            with source:
-                source.caller_stream().wait(event)
+                end = stream.record()
+            if begin is None:
+                with source:
+                    source.caller_stream().wait(end)
+            return end

@@ -47,10 +47,11 @@ def plan_shared(
     peers = reach_each_other(devices)
     link = link_of(costs_of(devices[0].name), peers)
     speeds = speeds_of(devices, core, dtype, limits)
-    dealt = deal(plan, speeds, available, link)
+    values = pattern.nnz * np.dtype(dtype).itemsize
+    dealt = deal(plan, speeds, available, link, values=values)
     shared = shared_within(plan, dealt, pattern, usable)
     if dealt.shared and not fits(shared, pattern, usable):  # a front that all have a part of takes memory of all
-        shared = shared_within(plan, deal(plan, speeds, available, link, share=False), pattern, usable)
+        shared = shared_within(plan, deal(plan, speeds, available, link, share=False, values=values), pattern, usable)
     shared.peer_to_peer = peers
     return Analysis(core, shared, compared)
 

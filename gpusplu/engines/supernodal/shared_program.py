@@ -1,7 +1,8 @@
 """The supernodal engine's program on several devices: one process, one plan, one list of commands.
 
-The values of the matrix go to all devices. Each factors its segments in their turn, together the fronts that they
-share, and sends the contribution blocks that other devices' fronts need as soon as they are there.
+The values of the matrix go from device to device, in pieces, so that all have them about when one has. Each factors
+its segments in their turn, together the fronts that they share, and sends the contribution blocks that other devices'
+fronts need as soon as they are there.
 
 Right-hand sides, solutions, residuals and the status are the first device's: it sends each device the rows of its
 pivots, and puts theirs into place.
@@ -33,6 +34,9 @@ from .shared_plan import SharedPlan, shares_of
 from .solve import FrontSolve
 from .team import Copy, Streams, Team, bounced_bytes
 from .tiles import Rectangle
+
+# Of the values, sent from one device to the next: large enough for the link's rate, few enough to be cheap [bytes].
+PIECE, MOST_PIECES = 16 << 20, 8
 
 
 class FactorBeside(NamedTuple):
@@ -167,7 +171,8 @@ class SharedProgram(FrontProgram):
     def _factor_copies(self) -> list[tuple[int, int, int]]:
         """From, to and bytes of all copies of a factorization."""
         plan, itemsize, others = self.plan, self.dtype.itemsize, range(1, len(self.devices))
-        found = [(0, k, self.pattern.nnz * itemsize) for k in others] + [(k, 0, STATUS.itemsize) for k in others]
+        found = [(k - 1, k, end - begin) for begin, end in self._pieces for k in others]
+        found += [(k, 0, STATUS.itemsize) for k in others]
         for front, parts in (each for sent in plan.sent.values() for each in sent):
             copies = [self._block_copy(front, part, 0, 0) for part in parts]
             found += [(p.source, p.target, copy.nbytes) for p, copy in zip(parts, copies, strict=True)]
@@ -230,15 +235,29 @@ class SharedProgram(FrontProgram):
         given: Buffer = buffers.beside.own[k].values if k else values
         return given
 
+    @cached_property
+    def _pieces(self) -> list[tuple[int, int]]:
+        """Of the values, begin and end of those that are sent at once [bytes]."""
+        nbytes = self.pattern.nnz * self.dtype.itemsize
+        step = max(PIECE, -(-nbytes // (MOST_PIECES * PIECE)) * PIECE)
+        return [(begin, min(begin + step, nbytes)) for begin in range(0, nbytes, step)]
+
+    def _send_values(self, team: Team, buffers: Buffers, values: Buffer) -> None:
+        """From each device to the next: the first one's way out would be the bound of sending to all by itself."""
+        where = [self.values_of(buffers, values, k).pointer for k in range(len(self.devices))]
+        for begin, end in self._pieces:
+            for k in range(1, len(self.devices)):
+                team.send(k - 1, k, "values", [Copy(where[k] + begin, where[k - 1] + begin, end - begin)])
+                team.receive(k, "values")
+
     def factor(self, stream: Stream, buffers: Buffers, values: Buffer) -> None:
-        plan, beside, nbytes = self.plan, buffers.beside, self.pattern.nnz * self.dtype.itemsize
+        plan, beside = self.plan, buffers.beside
         everybody = range(len(self.devices))
         with Team(beside.streams, stream, beside.bounce) as team:
             for k in everybody[1:]:
-                team.send(0, k, "values", [Copy(beside.own[k].values.pointer, values.pointer, nbytes)])
                 with team.on(k) as kernels:
                     kernels.clear(beside.own[k].device_status.pointer, STATUS.itemsize)
-                team.receive(k, "values")
+            self._send_values(team, buffers, values)
             for segment in plan.order:
                 shared, k = self.shared.get(segment), plan.device_of[segment]
                 for m in shared.tiles.group if shared else [k]:
@@ -257,13 +276,16 @@ class SharedProgram(FrontProgram):
             self._merge(stream, buffers)
 
     def _send_blocks(self, team: Team, buffers: Buffers, segment: int) -> None:
-        """To the devices of the parents."""
-        plan = self.plan
+        """To the devices of the parents: what goes one way in one go, as there may be many small ones."""
+        plan, found = self.plan, dict[tuple[int, int, int], list[Copy]]()
         for front, parts in plan.sent.get(segment, ()):
             above = int(plan.front_segment[plan.parent[front]])
             for part in parts:
                 places = [self._block(buffers, k, front) for k in (part.target, part.source)]
-                team.send(part.source, part.target, above, [self._block_copy(front, part, places[0], places[1])])
+                copy = self._block_copy(front, part, places[0], places[1])
+                found.setdefault((part.source, part.target, above), []).append(copy)
+        for (source, target, above), copies in found.items():
+            team.send(source, target, above, copies)
 
     def _block(self, buffers: Buffers, k: int, front: int) -> int:
         """Address of a front's contribution block on a device."""

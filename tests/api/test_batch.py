@@ -10,7 +10,7 @@ import gpusplu as gs
 from gpusplu.engines import registry
 from gpusplu.engines.cpu.engine import CpuEngine
 from gpusplu.timing import backward_error
-from support.dense_batch import DenseBatches
+from support.dense_batch import DenseBatches, systems_like
 from support.small_matrices import EPS, canonical, random_matrix, rhs, spd_matrix
 
 
@@ -33,12 +33,6 @@ class InPieces(DenseBatches):
 def engine(request):
     with registry.registered(OneByOne()), registry.registered(DenseBatches()), registry.registered(InPieces()):
         yield request.param
-
-
-def systems_like(A, count, seed=1):
-    """Values of systems with the pattern of `A`, near its own."""
-    rng = np.random.default_rng(seed)
-    return (A.data * rng.uniform(0.8, 1.2, (count, A.nnz))).astype(A.dtype)
 
 
 def definite_like(A, count, seed=1):
@@ -315,38 +309,6 @@ def test_entries_of_the_inverse_by_the_factors_held(engine, dtype):
     for k in np.setdiff1d(np.arange(11), [4, 6]):
         inverse = np.linalg.inv(matrix_of(A, values[k]).toarray().astype(np.result_type(dtype, "d")))
         assert abs(entries[k] - inverse[columns, A.indices]).max() < 1000 * EPS[dtype] * abs(inverse).max()
-
-
-def test_entries_of_the_inverse_that_the_common_pivots_spoil():
-    """A system whose entries do not check themselves gets pivots of its own."""
-
-    class Spoilt(DenseBatches):
-        name = "spoilt"
-
-        def factor_batch(self, problem, analysis, count):
-            batch = super().factor_batch(problem, analysis, count)
-            found = batch.inverse_on_pattern
-            batch.inverse_on_pattern = lambda: (2 * found()[0], np.array([0, 1e-3, 0]))
-            return batch
-
-    A = canonical(sp.eye_array(30) * 10 + random_matrix(30))
-    values = systems_like(A, 3)
-    with registry.registered(Spoilt()):
-        entries = gs.splu_batch(A, values, engine="spoilt").inverse_on_pattern()
-    expected = gs.splu_batch(A, values).inverse_on_pattern()
-    np.testing.assert_allclose(entries[[0, 2]], 2 * expected[[0, 2]], rtol=1e-9)
-    np.testing.assert_allclose(entries[1], expected[1], rtol=1e-9)
-
-
-@pytest.mark.parametrize("dtype", "dD")
-def test_entries_of_the_inverse_beside_small_ones_of_the_matrix(dtype):
-    """Large multipliers spoil them, and the ones do not tell."""
-    A = sp.csc_array(np.array([[4, 1], [1, 4]], dtype))
-    values = np.tile(A.data, (3, 1))
-    values[1] = [3e-7, 1.1, 1, 7e-7]
-    batch = gs.splu_batch(A, values)
-    inverse = np.linalg.inv(values[1].reshape(2, 2).T)
-    assert abs(batch.inverse_on_pattern()[1].reshape(2, 2) - inverse).max() < 1e-14
 
 
 @pytest.mark.parametrize(

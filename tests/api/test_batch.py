@@ -247,10 +247,8 @@ def test_results_do_not_depend_on_the_others_where_the_matrix_analysed_has_zeros
     whole = gs.splu_batch(zeros, values, engine=engine).solve(b)
     order = rng.permutation(12)
     np.testing.assert_array_equal(gs.splu_batch(zeros, values[order], engine=engine).solve(b[order]), whole[order])
-    for some in (slice(5, 6), slice(2, 7)):
-        np.testing.assert_array_equal(gs.splu_batch(zeros, values[some], engine=engine).solve(b[some]), whole[some])
-    for k in range(12):
-        assert backward_error(matrix_of(A, values[k]), whole[k], b[k]) < 100 * EPS["d"]
+    np.testing.assert_array_equal(gs.splu_batch(zeros, values[5:7], engine=engine).solve(b[5:7]), whole[5:7])
+    assert all(backward_error(matrix_of(A, values[k]), whole[k], b[k]) < 100 * EPS["d"] for k in range(12))
 
 
 def test_a_system_of_a_batch_is_an_ordinary_factor(engine):

@@ -48,7 +48,7 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         if not canonical:
             values = self._read(values)
         if self._analysis.core.structural_rank < self._problem.n:
-            symbolic = symbolic.suiting(self._fullest(values, canonical))
+            symbolic = symbolic.suiting(self._without_zeros(values.dtype))
             self._problem, self._analysis = symbolic.parts()
         self._symbolic = symbolic
         self._dtype, self._lock = values.dtype, RLock()
@@ -69,11 +69,14 @@ class BatchedFactor(BatchCalls, Generic[FactorT]):
         self._refactor(values, canonical)
         phases.batch_factored(count, systems is not None, self._seconds["refactor"])
 
-    def _fullest(self, values: Any, canonical: bool) -> np.ndarray:
-        """Canonical values of the finite system with the fewest zeros."""
-        host = matrix.to_host(values)
-        fullest: np.ndarray = host[(np.isfinite(host) & (host != 0)).sum(axis=1).argmax()]
-        return fullest if canonical else self._problem.pattern.gather(fullest)
+    def _without_zeros(self, dtype: np.dtype) -> np.ndarray:
+        """Canonical values to analyse instead of those that zeros made singular, the largest on the diagonal.
+
+        Not those of a system: what became of the others would depend on which one that is.
+        """
+        pattern = self._problem.pattern
+        columns = np.repeat(np.arange(pattern.n), np.diff(pattern.ptr))
+        return np.where(pattern.ind == columns, 2, 1).astype(dtype)
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -18,8 +18,8 @@ GLIBC = (2, 28)
 #: libstdc++ asks for only where the headers of the C library have it.
 OLDER = """
     dladdr dlclose dlerror dlopen dlsym exp exp2f expf fcntl64 fmod fmodf hypot hypotf log log2 log2f logf pow powf
-    pthread_attr_getstack pthread_cond_timedwait pthread_create pthread_detach pthread_getattr_np pthread_join
-    pthread_key_create pthread_getspecific pthread_mutex_trylock pthread_once pthread_rwlock_rdlock
+    pthread_attr_getstack pthread_cond_clockwait pthread_cond_timedwait pthread_create pthread_detach pthread_getattr_np
+    pthread_join pthread_key_create pthread_getspecific pthread_mutex_trylock pthread_once pthread_rwlock_rdlock
     pthread_rwlock_tryrdlock pthread_rwlock_trywrlock pthread_rwlock_unlock pthread_rwlock_wrlock pthread_setspecific
     stat fstat lstat sem_init sem_post sem_wait __pthread_key_create __libc_single_threaded
 """

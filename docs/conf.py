@@ -24,6 +24,7 @@ html_title = "gpusplu"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+toc_object_entries_show_parents = "hide"  # the column beside a page is narrow
 published = Path(__file__).resolve().parents[1] / ".asv/site"  # by `asv publish`; the site has them in asv/
 if published.is_dir():
     html_extra_path = [str(published)]

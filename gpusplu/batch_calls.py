@@ -14,7 +14,7 @@ from .batch_later import LaterBatch
 from .batch_watch import BatchStatus
 from .counting import FACTORIZATIONS
 from .engines.interface import FactorsAndSolves
-from .rhs import solve_batch_as_given
+from .rhs import copied, solve_batch_as_given
 from .typing import ArrayT, Check, Later, Now, Trans
 
 
@@ -257,13 +257,3 @@ class BatchCalls(LaterBatch):
                 return copied(x, out)
             finally:
                 self._factor_those_that_wait()
-
-
-def copied(x: Any, out: Any) -> Any:
-    """`x`, or `out` with its numbers if there is one."""
-    if out is None:
-        return x
-    if out.shape != x.shape:
-        raise ValueError(f"out has shape {out.shape}, and the solutions {x.shape}")
-    np.copyto(out, x, casting="no")
-    return out

@@ -16,6 +16,7 @@ from .traits import matrix_traits
 
 #: Of a prediction, as the table of explain() has them.
 PHASES = ("analyze", "factor", "refactor", "solve", "moving")
+SINGULAR = "by its pattern alone the matrix is exactly singular"
 
 
 def explain_factor(symbolic: Any, stats: Mapping[str, Any], story: str = "") -> Explanation:
@@ -61,22 +62,26 @@ def events_of(stats: Mapping[str, Any]) -> list[str]:
 
 
 def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
-    """About a matrix and what its analysis chose."""
+    """About a matrix and what its analysis chose, which is nothing where no values make it regular."""
     (problem, analysis), engine = symbolic.parts(), registry.named(symbolic.engine)
     traits, structure = matrix_traits(problem.pattern, canonical), problem.structure(analysis.core)
     symmetry = f"{traits.pattern_symmetry:.0%} of the off-diagonal entries have a partner across the diagonal"
     if traits.hermitian:
         symmetry += "; Hermitian" + (", likely positive definite" if traits.definite_likely else "")
         symmetry += ", where cholesky does half the work" if traits.definite_likely and not structure.cholesky else ""
-    fill = f"{entries_text(structure.fill, structure.n, structure.cholesky)}, {show(structure.flops)} flop, "
-    fill += f"{show(structure.column_levels)} levels"
-    fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
     rows = [
         ("matrix", f"{show(traits.n)} x {show(traits.n)}, {show(traits.nnz)} entries, {traits.dtype}"),
         ("density", f"{traits.density:.2g}, {show(traits.nnz / max(traits.n, 1))} entries a column"),
         ("symmetry", symmetry),
         ("diagonal", f"{show(traits.diagonal)} of {show(traits.n)} entries are not zero"),
         ("rank", f"structural rank {show(int(symbolic.structural_rank))}"),
+    ]
+    if symbolic.structural_rank < traits.n:
+        return Explanation([*rows, ("factor", f"none: {SINGULAR}"), ("seconds", durations(symbolic.seconds))])
+    fill = f"{entries_text(structure.fill, structure.n, structure.cholesky)}, {show(structure.flops)} flop, "
+    fill += f"{show(structure.column_levels)} levels"
+    fill += f" of columns, {show(structure.super_levels)} of supernodes" if structure.super_levels else " of columns"
+    rows += [
         ("engine", f"{symbolic.engine}: {symbolic.choice.reason}"),
         ("method", method_text(symbolic.method, analysis.core.kind == "ldlt")),
         ("ordering", ordering_text(symbolic, symbolic.ordering)),
@@ -91,6 +96,10 @@ def explain_matrix(symbolic: Any, canonical: np.ndarray) -> Explanation:
 def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
     """What `explain_matrix` says, for programs: seconds [s]."""
     (problem, analysis), request = symbolic.parts(), symbolic.choice.request
+    traits = asdict(matrix_traits(problem.pattern, canonical))
+    matrix = {**traits, "structural_rank": symbolic.structural_rank}
+    if symbolic.structural_rank < symbolic.n:
+        return {"matrix": matrix, "engine": None, "reason": SINGULAR, "seconds": dict(symbolic.seconds)}
     structure = problem.structure(analysis.core)
     predictions = [
         {"engine": p.engine, "note": p.note}
@@ -102,7 +111,7 @@ def facts_of_matrix(symbolic: Any, canonical: np.ndarray) -> dict[str, Any]:
         {"ordering": name, "method": method, "seconds": seconds} for name, method, seconds in analysis.core.considered
     ]
     return {
-        "matrix": {**asdict(matrix_traits(problem.pattern, canonical)), "structural_rank": symbolic.structural_rank},
+        "matrix": matrix,
         "engine": symbolic.engine,
         "reason": symbolic.choice.reason,
         "method": structure.method,

@@ -12,6 +12,7 @@ from numpy import ndarray
 from .arrays import is_cupy, is_cupy_array
 
 TRANS = {"N": 0, "n": 0, "T": 1, "t": 1, "H": 2, "h": 2}
+UNITS_AT_ONCE = 32  # columns of the identity that are solved for together
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
@@ -42,6 +43,21 @@ def check_rhs(rhs: ndarray, n: int) -> None:
         raise ValueError("object of too small depth for desired array")
     if rhs.shape[0] != n:
         raise ValueError("b is of incompatible size")
+
+
+def check_out(out: Any, shape: tuple[int, ...]) -> None:
+    """The error about an `out` that a solution of this shape does not fit into."""
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, and the solution {shape}")
+
+
+def copied(x: Any, out: Any) -> Any:
+    """`x`, or `out` with its numbers if there is one."""
+    if out is None:
+        return x
+    check_out(out, x.shape)
+    np.copyto(out, x, casting="no")
+    return out
 
 
 def like(rhs: ndarray, x: ndarray) -> ndarray:

@@ -71,11 +71,13 @@ class Stats(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         width = max(map(len, self._entries), default=0)
-        return "\n".join(f"{name:<{width}}  {show(value)}" for name, value in self._entries.items())
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in self._shown())
 
     def _repr_html_(self) -> str:
-        rows = [(name, durations(value) if name == "seconds" else show(value)) for name, value in self.items()]
-        return notebook.named_values("", rows)
+        return notebook.named_values("", self._shown())
+
+    def _shown(self) -> list[tuple[str, str]]:
+        return [(name, durations(value) if name == "seconds" else show(value)) for name, value in self.items()]
 
 
 class Explanation(str):

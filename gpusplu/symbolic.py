@@ -264,7 +264,8 @@ class Symbolic(Generic[FactorT, BatchT]):
 
     def __repr__(self) -> str:
         kind = {"lu": "LU", "cholesky": "Cholesky", "ldlt": "LDL^T"}[self.kind]
-        return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {self.method}s, {self.ordering}>"
+        how = f"{self.method}s, {self.ordering}" if self.structural_rank == self.n else "structurally singular"
+        return f"<Symbolic {kind} of {self.n} x {self.n}, {self.nnz} entries, {how}>"
 
 
 PLAIN.add(Symbolic)

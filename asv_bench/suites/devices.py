@@ -1,10 +1,10 @@
 """Several devices of one host beside one of them, in the same run; and the schedules for more, as they are predicted.
 
 `devices` of a record: how many share the work. Values and right-hand side are on the first one; seconds are those of a
-call up to the end of a synchronization, medians. `same`: whether the solution has the bits of one device's. A batch is a
-case `NAME x SYSTEMS`: seconds of one system, of a refactorization and a solve, from arrays on the first device and, in
-phase "host", from arrays of the host. With --simulated nothing runs: the plans for one H200 are dealt to as many devices
-as are named, and records of the phase "simulated" say the seconds of a refactorization that the model predicts.
+call up to the end of a synchronization, medians. `same`: whether the solution has the bits of one device's. A batch is
+a case `NAME x SYSTEMS`: seconds of one system, of a refactorization and a solve, from arrays on the first device and,
+in phase "host", from arrays of the host. With --simulated nothing runs: the plans for one H200 are dealt to as many
+devices as are named, and records of the phase "simulated" say the seconds of a refactorization that the model predicts.
 """
 
 import gc
@@ -21,7 +21,7 @@ from ..phases import factored_by_fronts, on_host, wall_of_fronts
 from .batches import Systems
 
 CASES = ("elast:60x59x59", "poisson:120x120x120", "rlc:1200x1200")
-BATCHES = ("memplus:4096", "case_ACTIVSg10k_nrjac:4096")
+BATCHES = ("memplus:4096", "case_ACTIVSg10k_nrjac:4096", "ibmpg1t_mna_tran:1024")
 PEERS, BUDGET = (), 0.2
 
 
@@ -65,17 +65,21 @@ def measure_batch(named, counts, clock):
         which = list(range(devices)) if devices > 1 else 0
         batch = gs.splu_batch(systems.A, given["host"][0], engine="supernodal", device=which)
         x = batch.solve(systems.b)
-        error, first = systems.error(x), on_host(x) if first is None else first
-        same = bool((on_host(x) == first).all())
+        first = on_host(x) if first is None else first
+        known = {"systems": systems.count, "devices": devices, "same": bool((on_host(x) == first).all())}
+        case, error = f"{name} x {count} on {devices}", systems.error(x)
         for phase, (values, b) in given.items():
-            took = clock.wall(lambda values=values, b=b: batch.refactor_solve(values, b)) / systems.count
+            took, more = seconds_of_batch(batch, values, b, clock)
             alone.setdefault(phase, took)
-            more = {"systems": systems.count, "devices": devices, "same": same, "times_as_fast": alone[phase] / took}
-            more["refactor_s"] = clock.wall(lambda values=values: batch.refactor(values)) / systems.count
-            more["solve_s"] = clock.wall(lambda b=b: batch.solve(b)) / systems.count
-            case = f"{name} x {count} on {devices}"
-            yield records.make(case, "supernodal", phase, took, backward_error=error, **more)
-        del batch, x
+            more |= {"times_as_fast": alone[phase] / took}
+            yield records.make(case, "supernodal", phase, took, backward_error=error, **known, **more)
+
+
+def seconds_of_batch(batch, values, b, clock):
+    """Of a system: of a refactorization and a solve in one call, and of each."""
+    calls = {"refactor_s": lambda: batch.refactor(values), "solve_s": lambda: batch.solve(b)}
+    each = {name: clock.wall(call) / len(batch) for name, call in calls.items()}
+    return clock.wall(lambda: batch.refactor_solve(values, b)) / len(batch), each
 
 
 def simulate_case(case, counts):

@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     chosen = parser.parse_args(arguments)
+    if sys.stdout is None:  # closed by whoever called us: as if it were written to a device that takes nothing
+        return fail(chosen.command, "cannot write the output: standard output is closed")
     never_fail_to_encode(sys.stdout)
     try:
         with told_on_stderr(getattr(chosen, "verbose", 0)):

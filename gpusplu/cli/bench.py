@@ -68,21 +68,28 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json or arguments.matrix:
             raise CommandError("--calibrate takes no matrix and prints no JSON")
         return calibrate.run(arguments.budget)
-    engines = which_engines(arguments.engine)
-    found = (compare(name, A, cholesky, engines, arguments) for name, A, cholesky in matrices(arguments))
+    engines = which_engines(arguments.engine, arguments.on_device)
+    found = []
+    for name, A, cholesky in matrices(arguments):
+        found.append(compare(name, A, cholesky, engines, arguments))
+        if not arguments.json:
+            print(text_of(found[-1]) + "\n", flush=True)
+    unmeasured = [one["name"] for one in found if not any("step" in row for row in one["engines"])]
     if arguments.json:
-        print_json({"matrices": list(found)})
-        return 0
-    for one in found:
-        print(text_of(one) + "\n", flush=True)
-    print(LEGEND)
+        print_json({"matrices": found})
+    elif len(unmeasured) < len(found):
+        print(LEGEND)
+    if unmeasured:
+        raise CommandError(f"no engine has factored {', '.join(unmeasured)}")
     return 0
 
 
-def which_engines(names: str | None) -> list[str]:
-    """Those asked for, else those that can run here."""
+def which_engines(names: str | None, on_device: bool) -> list[str]:
+    """Those asked for, else those that can run here; `on_device`: with values that lie there."""
+    missing = no_device() if names is None or on_device else ""
+    if on_device and missing:
+        raise CommandError(f"--on-device: {missing}")
     if names is None:
-        missing = no_device()
         return [name for name in registry.names() if not (missing and registry.named(name).on_device)]
     if not set(names.split(",")) <= set(engine_names()):
         raise CommandError(f"--engine {names}: not among {','.join(engine_names())}")

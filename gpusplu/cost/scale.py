@@ -117,7 +117,7 @@ def lasting(seconds: float) -> str:
 
 def size(count: float) -> str:
     """Bytes with a unit."""
-    for scale, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+    for scale, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= scale:
             return f"{count / scale:.3g} {unit}"
-    return f"{count / 1e3:.3g} kB"
+    return f"{count:.0f} B"

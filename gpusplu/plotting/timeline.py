@@ -148,7 +148,8 @@ def _draw_fronts(times: Timeline, threads: int, ax: Any) -> None:
     ax.set_title(f"{np.unique(times.front).size:,} fronts, {team}, {busy:.0%} busy", fontsize="medium")
     ax.set(yticks=range(threads), ylabel="thread", xlabel=f"time of the factorization [{unit}]")
     ax.set(xlim=(0, times.end.max() * scale), ylim=(threads - 0.4, -0.6))
-    handles = [Patch(color=SKY, label="fronts of one thread"), Patch(color=RED, label="fronts of all threads")]
+    handles = [Patch(color=SKY, label="fronts of one thread")]
+    handles += [Patch(color=RED, label="fronts of all threads")] if shared.any() else []
     ax.legend(
         handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.62 / (1 + 0.3 * threads)), ncols=2, frameon=False
     )

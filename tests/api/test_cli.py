@@ -207,6 +207,18 @@ def test_bad_matrices(tmp_path, capsys):
             assert word in failure(capsys, "explain", str(tmp_path / name))
 
 
+def test_explain_of_what_no_values_make_regular(tmp_path, capsys):
+    sp.save_npz(tmp_path / "A.npz", sp.csc_array(np.diag([1.0, 0.0, 2.0])))
+    assert main(["explain", str(tmp_path / "A.npz")]) == 0
+    out = capsys.readouterr().out
+    assert "structural rank 2\nfactor    none: by its pattern alone the matrix is exactly singular\n" in out
+    assert "predicted" not in out and "ordering" not in out  # of what is not done nothing is said
+    assert main(["explain", str(tmp_path / "A.npz"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["matrix"]["structural_rank"] == 2 and found["engine"] is None
+    assert repr(gpusplu.analyze(sp.csc_array(np.diag([1.0, 0.0, 2.0])))).endswith(" entries, structurally singular>")
+
+
 def test_bad_right_hand_sides(system, tmp_path, capsys):
     path = str(system[1])
     for b, word in (

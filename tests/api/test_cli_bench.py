@@ -44,13 +44,18 @@ def test_bench_says_why_an_engine_does_not_run(capsys, own_cache, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert main(["bench", "poisson:9x8", "--no-scipy", "--budget", "0.001", "--engine", "cpu,supernodal"]) == 0
     assert "supernodal: EngineUnavailableError: GPU engines need CuPy" in capsys.readouterr().out
+    assert "--on-device: " in failure(capsys, "bench", "poisson:9x8", "--on-device")
 
 
 def test_bench_of_matrices_without_a_factor(tmp_path, capsys, own_cache):
     sp.save_npz(tmp_path / "singular.npz", sp.csc_array(np.diag([1.0, 0.0, 2.0])))
-    assert main(["bench", str(tmp_path / "singular.npz"), "--budget", "0.001", "--engine", "cpu"]) == 0
-    out = capsys.readouterr().out
-    assert "Error: Factor is exactly singular" in out and "SciPy  " not in out
+    singular = str(tmp_path / "singular.npz")
+    for more in ([], ["poisson:9x8"], ["--json"]):  # a script that goes by exit codes sees it
+        assert main(["bench", singular, *more, "--budget", "0.001", "--engine", "cpu"]) == 2
+        out, err = capsys.readouterr()
+        assert err == "gpusplu bench: no engine has factored singular.npz\n"
+        assert "Error: Factor is exactly singular" in out
+        assert ("SciPy  " in out) == ("x SciPy" in out) == bool(more and "poisson" in more[0])
     assert "differ" in failure(capsys, "bench", "rlc:6x6", "--cholesky", "--budget", "0.001")
 
 

@@ -81,3 +81,14 @@ def test_an_output_that_nobody_reads(tmp_path):
         run = call("explain", str(tmp_path / "good.mtx"), stdout=closed)
     assert run.returncode == 141
     assert not run.stderr
+
+
+def test_a_closed_standard_output():
+    run = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *PYTHON, "-m", "gpusplu", "explain", "poisson:4x4"],
+        env=environment(),
+        text=True,
+        capture_output=True,
+    )
+    assert run.returncode == 2
+    assert run.stderr == "gpusplu explain: cannot write the output: standard output is closed\n"

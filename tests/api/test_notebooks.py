@@ -53,6 +53,8 @@ def test_factors(lu):
 
 def test_stats(lu):
     cells = Cells(lu.stats._repr_html_()).cells
+    *_, last = repr(lu.stats).splitlines()
+    assert last.split(None, 1)[1] in cells and last.startswith("seconds ")  # with units in text, too
     assert cells[::2] == list(lu.stats)
     assert cells[1] == "cpu"
     assert Cells(Stats({"a<b>": "<script>&"})._repr_html_()).cells == ["a<b>", "<script>&"]

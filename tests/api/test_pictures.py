@@ -112,6 +112,12 @@ def test_drawn_timelines_are_the_data(agg):
     assert [bar.get_width() for bar in phases.patches] == [500, 250]
     assert "3 fronts, 2 threads, 83% busy" in fronts.get_title()
     assert sum(len(spans.get_paths()) for spans in fronts.collections) == 4
+    assert [text.get_text() for text in fronts.get_legend().get_texts()] == [
+        "fronts of one thread",
+        "fronts of all threads",
+    ]
+    alone = plotting.Timeline(seconds, np.array([0, 1]), np.array([0, 1]), np.array([0, 1.0]), np.array([1, 2.0]))
+    assert len(plotting.draw_timeline(alone).axes[1].get_legend().get_texts()) == 1
     empty = plotting.Timeline(seconds, *np.zeros((2, 0), int), *np.zeros((2, 0)))
     assert len(plotting.draw_timeline(empty).axes) == 1
 

@@ -343,6 +343,29 @@ def test_a_callback_is_told_of_the_end():
     assert _core.watch(before) == told.append
 
 
+@pytest.mark.parametrize("make", [gs.splu, gs.cholesky])
+def test_what_a_handler_raises_at_the_end_of_a_call_leaves_it(make):
+    """After the last look, when the callback is told of the end; also where the work failed by itself."""
+    A = gallery.named("poisson:30x30x30")
+    if make is gs.cholesky:
+        A[[5], [5]] = -1.0  # not positive definite, which is found by factoring
+    told = []
+
+    def tell(phase, done, total):
+        told.append(phase)
+        if phase == "" and "factor" in told:
+            signal.raise_signal(signal.SIGUSR1)  # its handler runs before the next line of Python
+
+    def handler(*_):
+        raise Interrupt
+
+    with handling(signal.SIGUSR1, handler), watching(tell), pytest.raises(Interrupt):
+        make(A, engine="cpu")
+    assert told[-1] == ""
+    x = gs.splu(A, engine="cpu").solve(np.ones(A.shape[0]))
+    assert np.isfinite(x).all()
+
+
 def test_a_batch_that_was_interrupted_says_so():
     A = gallery.named("poisson:14x14x14")
     values = np.repeat(A.data[None], 200, axis=0)

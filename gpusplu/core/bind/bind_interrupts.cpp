@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/stopwatch.hpp"
 #include "bind/bind.hpp"
@@ -57,23 +58,29 @@ std::int64_t Call::time_between() { return between; }
 
 bool Call::in_main_thread() { return PyThread_get_thread_ident() == main_thread; }
 
-Call::~Call() {
-  if (!told_ || !callback) return;
-  try {
-    nb::borrow(callback)("", 0.0, 0.0);
-  } catch (nb::python_error& error) {
-    error.discard_as_unraisable("the callback of gpusplu._core.watch");
-  }
-}
-
 void Call::released(void (*work)(void*), void* context) {
+  std::exception_ptr failure;
   try {
     nb::gil_scoped_release release;
     work(context);
-    if (!raised_) return;
   } catch (const Interrupted&) {
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
-  throw nb::python_error(std::move(*raised_));
+  tell_the_end();
+  if (raised_) throw nb::python_error(std::move(*raised_));
+  if (failure) std::rethrow_exception(failure);
+}
+
+// A signal that came after the last look has its handler run here, in the callback. What that raises is not lost.
+void Call::tell_the_end() {
+  if (!told_ || !callback) return;
+  told_ = false;
+  try {
+    nb::borrow(callback)("", 0.0, 0.0);
+  } catch (nb::python_error& error) {
+    if (!raised_) raised_.emplace(std::move(error));
+  }
 }
 
 bool Call::is_heard() const { return main_ || callback; }

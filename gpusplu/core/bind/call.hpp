@@ -31,14 +31,13 @@ class Call : public Operation {
     }
   }
 
-  ~Call();  // tells the callback, where it was called, that this is the end
-
   // Whether anybody can stop it, or wants to be told of it: in the main thread, or by a callback.
   bool is_heard() const;
 
  private:
   void released(void (*work)(void*), void* context);  // compiled once, not for every call
   bool look() noexcept override;
+  void tell_the_end();  // the callback, where it was called
 
   const bool main_ = in_main_thread();
   bool told_ = false;

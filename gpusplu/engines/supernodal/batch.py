@@ -89,8 +89,11 @@ class LockstepBatch:
             self._leave(stream, held)
             self._half = False
 
-    def solve(self, b: Any, trans: int = 0) -> Any:
-        """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous."""
+    def solve(self, b: Any, trans: int = 0, out: np.ndarray | None = None) -> Any:
+        """Solve op(A) X = B, measured and refined; b and the result are (count, n) or (count, n, k), C-contiguous.
+
+        `out`: where the result goes, if b is on the host.
+        """
         with self._device, self._lock, self._unfinished:
             stream = self._begin()
             self._must_be_whole()
@@ -103,7 +106,7 @@ class LockstepBatch:
             self._leave(stream, held)
             if not on_host:
                 return x
-            found = np.empty(b.shape, self._dtype)
+            found = np.empty(b.shape, self._dtype) if out is None else out
             self._device.fetch(stream, found, self._device.pointer(x))
             return found
 
@@ -116,7 +119,7 @@ class LockstepBatch:
         found = np.zeros(self.count, REPORTED)
         largest, upper = (real_of(given[name], self._dtype) for name in ("entry", "upper"))
         found["multiplier"] = real_of(given["multiplier"], self._dtype)
-        found["growth"] = np.where(largest > 0, upper / np.where(largest > 0, largest, 1), 0)
+        np.divide(upper, largest, out=found["growth"], where=(largest > 0) & np.isfinite(largest))
         found["n_perturbed"], found["n_tiny"] = given["n_perturbed"], given["n_tiny"]
         position = self.n - given["failed"]
         perm = self._program.core.col_perm

@@ -59,7 +59,9 @@ class DealtBatch:
 
     def solve(self, b: Any, trans: int = 0) -> Any:
         if type(b) is not self._lead.array_class:
-            return np.concatenate(self._together(lambda k: self._batches[k].solve(b[self._ranges[k]], trans)))
+            x, ranges = np.empty(b.shape, self._dtype), self._ranges
+            self._together(lambda k: self._batches[k].solve(b[ranges[k]], trans, x[ranges[k]]))
+            return x
         with self._spread(b) as parts:
             found = [batch.solve(part, trans) for batch, part in zip(self._batches, parts, strict=True)]
         with self._lead:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gpusplu as gs
 from gpusplu import _core, gallery
-from support.small_matrices import EPS, phased, random_matrix, rhs, spd_matrix
+from support.small_matrices import EPS, canonical, phased, random_matrix, rhs, spd_matrix
 
 
 @pytest.mark.parametrize("trans", "NTH")
@@ -27,6 +28,25 @@ def test_triangles_are_of_the_pivots_that_there_are():
     lu._core = gs.splu(A, ordering="natural").parts()[0]  # as after a solve that has chosen pivots anew
     assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e-12 * abs(A).max()
     assert lu.L is lu.L and lu.U is lu.U
+
+
+@pytest.mark.parametrize("refactored", [False, True])
+@pytest.mark.parametrize("dtype", "fd")
+def test_triangles_of_values_that_older_scales_do_not_fit(dtype, refactored):
+    """Solves are refined; L, U and what is made of them cannot be."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        dense = rng.standard_normal((20, 20)) * (rng.random((20, 20)) < 0.15) * 10.0 ** rng.uniform(-6, 0, (20, 20))
+        np.fill_diagonal(dense, rng.uniform(1, 2, 20))
+        A = canonical(sp.csc_array(dense.astype(dtype)))
+        others = A.data * 10.0 ** rng.uniform(-12, 12, 20).astype(dtype)[A.indices]
+        lu = gs.analyze(sp.csc_array((others, A.indices, A.indptr), shape=A.shape)).factor(
+            others if refactored else A.data
+        )
+        if refactored:
+            lu.refactor(A.data)
+        assert abs((lu.L @ lu.U)[lu.perm_r][:, lu.perm_c] - A).max() < 1e5 * EPS[dtype] * abs(A).max(), seed
+        assert 0.3 < lu.rcond() * np.linalg.cond(A.toarray().astype("d"), 1) < 3, seed
 
 
 class ReadMeanwhile:

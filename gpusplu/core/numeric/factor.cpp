@@ -10,11 +10,26 @@
 #include "base/stopwatch.hpp"
 #include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
+#include "matrix/spread_of_rows.hpp"
 #include "matrix/values.hpp"
 #include "numeric/condition.hpp"
 #include "numeric/pivot_report.hpp"
 
 namespace gs {
+namespace {
+
+// Whether the scales of an analysis leave rows of these values far from the others, so that what is good beside large
+// entries is not beside theirs: L U is then A but for errors that hide them. Only where the bound of errors is no good
+// anyway is a pass over the values worth it.
+template <class T> bool scales_mislead(const FactorOptions& options, const Symbolic& s, PatternView A, const T* values,
+                                       double error_bound) {
+  const double half_precision = std::sqrt(eps<T>);
+  if (options.pivoting == Pivoting::fixed || s.row_scale.empty() || error_bound < half_precision) return false;
+  return !(eps<T> * spread_of_rows(A, values, s.row_scale, s.col_scale) < half_precision);
+}
+
+}  // namespace
+
 template <class T> Factor<T>::Factor(std::shared_ptr<const Symbolic> symbolic, PatternView A, const T* values,
                                      const FactorOptions& options)
     : A_(A),
@@ -74,7 +89,8 @@ template <class T> void Factor<T>::factor_by_method(bool fresh) {
   } else {
     if (!fresh) {
       info_ = column_->refactor(values_.data());
-      if (!certified()) fresh = true, stats_.n_repivoted++;
+      if (!certified() || scales_mislead(options_, *symbolic_, A_, values_.data(), error_bound()))
+        fresh = true, stats_.n_repivoted++;
     }
     // new values may be out of the range of old scales: only scales of their own can tell whether they are singular
     if (fresh && !factor_first()) use_partial_pivoting();
@@ -112,17 +128,21 @@ template <class T> bool Factor<T>::must_measure(Trans trans) {
 // By the pivots that a first factorization chooses. Whether they are fit; a diagonal that was kept and is not gives way
 // to a matching.
 template <class T> bool Factor<T>::factor_first() {
+  const auto fits = [&](double threshold) {
+    return factor_column(threshold) && certified() &&
+           !scales_mislead(options_, *symbolic_, A_, values_.data(), error_bound());
+  };
   if (symbolic_->keeps_diagonal) {
     const double given = options_.pivot_threshold;
     const double threshold = given == FactorOptions{}.pivot_threshold ? kept_diagonal_threshold : given;
-    if (factor_column(threshold) && certified()) return true;
+    if (fits(threshold)) return true;
     auto renewed = std::make_shared<Symbolic>(analysis_by_columns(true));
     if (renewed->structural_rank < renewed->n) throw SingularError(-1);
     stats_.n_reanalyzed++;
     column_.reset();
     take(std::move(renewed));
   }
-  return factor_column(options_.pivot_threshold) && certified();
+  return fits(options_.pivot_threshold);
 }
 
 // Whether that succeeded.

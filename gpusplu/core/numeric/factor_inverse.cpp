@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "base/scalars.hpp"
-#include "matrix/modulus.hpp"
 #include "matrix/products.hpp"
+#include "matrix/spread_of_rows.hpp"
 #include "numeric/factor.hpp"
 #include "numeric/identity_error.hpp"
 
@@ -58,21 +58,6 @@ double solve_missed(PatternView A, const T* values, PatternView P, T* inverse, c
       }
   }
   return identity_error(A, values, P, inverse);
-}
-
-// How much larger the largest entry is, as it is factored, than the largest of a row that has only smaller ones. Scales
-// that were made for other values leave such rows, and pivots that are good beside the large entries swamp them.
-template <class T> double spread_of_rows(PatternView A, const T* values, const std::vector<double>& row_scale,
-                                         const std::vector<double>& col_scale) {
-  std::vector<double> largest(A.n, 0.0);
-  for (idx j = 0; j < A.n; j++)
-    for (off k = A.ptr[j]; k < A.ptr[j + 1]; k++) {
-      const idx i = A.ind[k];
-      const double scale = row_scale.empty() ? 1 : row_scale[i] * col_scale[j];
-      largest[i] = std::max(largest[i], modulus(values[k]) * scale);
-    }
-  const auto [least, most] = std::minmax_element(largest.begin(), largest.end());
-  return A.n > 0 ? *most / *least : 1;
 }
 
 // The entries of A and of the factors, in A's numbering.
